@@ -22,7 +22,7 @@ TESTED := $(UNIT_TESTED) --test guarantees
 
 # The modules that `make check` leaves out. A test that needs a tool beside Rust and Redis fails there unless its module
 # is in the first list. The second list keeps it below five minutes.
-CHECK_NEEDS_TOOLS := deployed:: described:: packaged:: pages::browser template:: repair::killed repair::quarantine
+CHECK_NEEDS_TOOLS := deployed:: described:: export::moving packaged:: pages::browser template:: repair::killed repair::quarantine
 CHECK_TAKES_LONG := cluster:: connections:: designs:: edits:: repair::audit repair::control repair::local repair::lost repair::primaries repair::process repair::rebuild repair::stopped repair::vouched
 
 check: tools redis ## Before a commit: format, lints, unit tests and most guarantees, with Rust and Redis alone (5 minutes)
@@ -51,7 +51,7 @@ test-full: tools redis python-tools browser ## All tests on the whole of the rev
 # The modules of the package `tests` that write to a table or read its stream also run on DynamoDB Local, and those that
 # depend on the page index's server on Valkey beside it. A test
 # (`every_module_says_whether_it_runs_on_dynamodb_local`) checks that every module is in one of the two lists.
-DYNAMODB_LOCAL_TESTS := backends:: behind:: cluster:: deployed:: described:: designs:: edits:: engines:: failures:: fixture:: import:: input:: ordering:: payloads:: preconditions:: readiness:: rebuild:: repair:: replay:: selection:: serving:: turning:: writes::
+DYNAMODB_LOCAL_TESTS := backends:: behind:: cluster:: deployed:: described:: designs:: edits:: engines:: export:: failures:: fixture:: import:: input:: ordering:: payloads:: preconditions:: readiness:: rebuild:: repair:: replay:: selection:: serving:: turning:: writes::
 # `faults` writes faster than DynamoDB Local accepts. The other modules depend on neither: they test pages, failing
 # networks, the deployment, the installation or the code, or a process with a separate engine. Skipped are a test of items
 # that expire, which DynamoDB Local does not remove, tests of the repair job that write fast or much, and those of the

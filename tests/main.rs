@@ -22,6 +22,7 @@ mod described;
 mod designs;
 mod edits;
 mod engines;
+mod export;
 mod failures;
 mod faults;
 mod fixture;

@@ -5,7 +5,8 @@
 //! - [`index_place`]: the page index inside the process, or in Redis.
 //! - [`redis_server`]: a `redis-server` child that never outlives its parent.
 //! - [`event_source_mapping`]: polls the stream and calls the real handlers the way the Lambda service does.
-//! - [`import`], [`demo`]: comments from files, and generated ones.
+//! - [`import`], [`demo`]: comments from files, and generated ones. [`export`]: comments to a file. [`compression`]: how a
+//!   file is compressed.
 //! - [`repair`], `index_keeper`, `trim`: what runs in the background: the repair job, rebuilds, the removal of stream
 //!   records.
 //! - `catch_up`: what a start does before readers may believe the page index.
@@ -17,11 +18,13 @@
 mod blocking;
 mod catch_up;
 pub mod cli;
+pub mod compression;
 pub mod control;
 mod data_dir;
 pub mod demo;
 pub mod engine;
 pub mod event_source_mapping;
+pub mod export;
 mod file_lock;
 pub mod import;
 mod index_keeper;

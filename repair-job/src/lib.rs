@@ -12,6 +12,7 @@
 //!   `continuity`: whether they are still those of the last vouch.
 //! - `find`: the four finders. `suspect`: what they hand over, and what becomes of it. `repair`: the only code that
 //!   repairs comments. `unresolved`: remembers the comments that need a person.
+//! - `changes`: what changed while the whole table is read, for a rebuild and for an export.
 //! - `watermarks`, `checkpoint`: how far `recent` and an audit have come.
 //!
 //! **Invariant:** only this crate marks index partitions ready, vouches for them, and advances watermarks.
@@ -20,6 +21,7 @@
 
 mod audit;
 mod audit_plan;
+mod changes;
 mod check;
 mod checkpoint;
 mod command_line;
@@ -50,6 +52,10 @@ mod vouch;
 mod watermarks;
 
 pub use audit_plan::{AuditOptions, Which};
+pub use changes::{
+    Changed, Changes, PASS_MS_SHORT, PASSES_MAX, journal_again_from, journal_from, journal_to, reaches_back_to,
+    unresolved_comments,
+};
 pub use check::{Checked, CheckedRow};
 pub use command_line::{Outcome, run_command, run_on, stop_on_signals};
 pub use config::{Command, Config, EXIT_CODES, FunctionConfig, RunArgs};

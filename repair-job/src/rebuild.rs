@@ -8,7 +8,7 @@
 //!
 //! **Invariant:** every valid comment is read from `primaries`, or is named by the journal entries that are read
 //! (`tests/repair/primaries.rs`). An index of a table lags behind it. It lacks only writes later than the rebuild's
-//! beginning minus [`INDEX_LAG`], so the journal is read from there.
+//! beginning minus ten minutes, so the journal is read from there ([`journal_from`]).
 //!
 //! **Invariant:** an invalid item is left out. `primaries` does not hold texts. So the comments that are remembered as
 //! unresolved are reconciled, too: one of them may have an unreadable text.
@@ -20,7 +20,6 @@
 use std::{
     collections::{BTreeMap, BTreeSet},
     sync::atomic::{AtomicU32, Ordering},
-    time::Duration,
 };
 
 use futures_util::{
@@ -38,8 +37,9 @@ use process::{StoreError, now};
 use table::{InvalidEntry, Table};
 
 use crate::{
+    changes::{PASS_MS_SHORT, PASSES_MAX, journal_from, reaches_back_to},
     checkpoint::ITEMS_PER_COMMENT,
-    find::journal::{JournalFinder, Part, Window, oldest_entry},
+    find::journal::{JournalFinder, Part, Window},
     index_snapshot::{IndexScope, Scope},
     pipeline::{Checkpoint, find_and_repair},
     repair::repair_all,
@@ -58,17 +58,8 @@ const READ_LIMIT: u32 = 4_000;
 /// Number of edits sent together: enough to hide the round trip, even when each product has few comments.
 const EDITS_TOGETHER: usize = 128;
 
-/// How far the table's index may lag behind the table. AWS names no bound ("eventually consistent"). The lag is usually
-/// moments, and DynamoDB throttles a table whose index does not keep up.
-const INDEX_LAG: Duration = Duration::from_secs(600);
-
 /// Maximum number of unreadable entries that are remembered as counted.
 const UNREADABLE_KNOWN_MAX: usize = 10_000;
-
-/// Maximum number of passes over the journal.
-const PASSES_MAX: u32 = 10;
-/// A pass over the journal that takes no longer is the last.
-const PASS_MS_SHORT: i64 = 60_000;
 
 /// Where the next run resumes when a rebuild stops.
 const RESUMES: &str = "the next rebuild starts anew";
@@ -95,8 +86,7 @@ pub async fn rebuild(table: &Table, index: &PageIndex, segments: u32) -> Result<
 pub(crate) async fn rebuild_index(run: &Run<'_>, segments: u32) -> Result<(), StoreError> {
     let job = run.job;
     let described = job.table.describe().await?;
-    // Covers an index that lags, entries that arrive late, and wrong clocks.
-    let read_from = now().plus_ms(-ms(INDEX_LAG)).plus_ms(-ms(job.settings.settle)).plus_ms(-ms(job.settings.overlap));
+    let read_from = journal_from(now(), &job.settings);
     // A table without the index fails here, while the page index still has its entries.
     job.table.primaries_part(0, None, 1).await?;
     let rebuild = if job.settings.apply { Some(job.index.begin_rebuild().await?) } else { None };
@@ -196,7 +186,7 @@ async fn reconcile(run: &Run<'_>, from: Timestamp, is_filled: bool) -> Result<Op
     let mut changed = ChangedMeanwhile { run, unreadable: BTreeSet::new(), is_whole: is_filled };
     changed.is_whole &= repair(run, unresolved::remembered(&job.table).await?).await?;
     // Reading may have taken days, and entries expire.
-    if from < oldest_entry(now()) {
+    if !reaches_back_to(from) {
         changed.is_whole = false;
         run.ledger.add_skipped("the journal does not reach back any more to where the rebuild began".to_owned());
     }

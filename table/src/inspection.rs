@@ -40,7 +40,7 @@ pub struct Scanned {
 
 /// The position from which reading a shard of the index `primaries` continues.
 #[derive(Debug, Clone, PartialEq)]
-pub struct PrimariesPosition(SdkItem);
+pub struct PrimariesPosition(pub(super) SdkItem);
 
 /// One answer about a shard of the index `primaries`.
 #[derive(Debug, Clone, PartialEq)]

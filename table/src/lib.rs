@@ -10,6 +10,7 @@
 //! - `duplicates`: the writes of the fan-out, by batches or by transactions.
 //! - `guarded`: the repair job's writes, on condition that the primary item is as it was read.
 //! - `inspection`: reads for the repair job only.
+//! - `whole`: reads every comment, for an export.
 //! - `state`: the stored state of the repair job.
 //! - `error`: the meaning of the SDK's errors.
 //! - `capacity`: counts and limits the units that calls consume.
@@ -31,6 +32,7 @@ mod page_answer;
 mod reader;
 mod state;
 pub mod transaction;
+mod whole;
 mod writer;
 
 use std::{collections::HashMap, sync::Arc, time::Duration};
@@ -58,6 +60,7 @@ use process::{
 pub use reader::{Page, PageQuery};
 pub use state::Lease;
 pub use transaction::Guarded;
+pub use whole::{CommentsPart, CommentsPosition, ProductsPart};
 
 /// An item in the SDK's types.
 pub(crate) type SdkItem = HashMap<String, AttributeValue>;

@@ -153,7 +153,8 @@ impl Table {
         Ok(page)
     }
 
-    async fn page_part(
+    /// One answer about a page, from a start key.
+    pub(super) async fn page_part(
         &self,
         query: &PageQuery,
         limit: usize,
@@ -179,7 +180,7 @@ impl Table {
 }
 
 /// The `ExclusiveStartKey` at a comment: the keys of the index and of the table.
-fn start_key(key: &FilterKey, cd: &Cd) -> SdkItem {
+pub(super) fn start_key(key: &FilterKey, cd: &Cd) -> SdkItem {
     let mut start = item_key(comment_pk(&cd.id), key.to_string());
     start.insert(attribute::CD.to_owned(), AttributeValue::S(cd.to_string()));
     start

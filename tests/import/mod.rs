@@ -8,7 +8,11 @@ use std::sync::{Arc, atomic::AtomicU64};
 
 use flate2::{Compression, write::GzEncoder};
 use itertools::Itertools;
-use local_stack::import::{ImportError, ImportReport, LineReader, Source, SourceError, Unfinished, import, read_lines};
+use local_stack::import::{
+    Existing, ImportError, ImportReport, LineReader, Source, SourceError, Unfinished, import, import_with, read_lines,
+    to_line,
+};
+use model::{Comment, CommentId};
 use serde_json::{Value, json};
 use table::NewComment;
 
@@ -173,11 +177,52 @@ async fn a_second_product_for_one_id_is_refused_and_a_differing_comment_is_kept(
 }
 
 #[tokio::test]
+async fn an_update_changes_what_differs_and_refuses_what_never_changes() {
+    let stores = Stores::start().await;
+    let comments = some_reviews(6);
+    import_bytes(&stores, lines(&comments).as_bytes()).await.unwrap();
+    let before = Contents::read(&stores.table).await.comments();
+    let mut lines: Vec<Value> = comments.iter().map(line).collect();
+    lines[1]["body"] = "Something else".into();
+    lines[2]["title"] = "A title".into();
+    lines[2]["rating"] = json!(if comments[2].rating.get() == 1 { 2 } else { 1 });
+    lines[2]["language"] = "xx".into();
+    lines[3]["created_at"] = "2001-01-01T00:00:00.000Z".into();
+    lines[4]["product"] = "another/product".into();
+    lines[5]["author"] = if comments[5].text.author.is_none() { "Someone".into() } else { Value::Null };
+    lines[5]["title"] = Value::Null;
+    let content: String = lines.iter().map(|line| format!("{line}\n")).collect();
+    let update = async || {
+        let mut file = tempfile::NamedTempFile::new().unwrap();
+        file.write_all(content.as_bytes()).unwrap();
+        let source = read_lines(LineReader::open(file.path()).unwrap());
+        import_with(&stores.table, source, Existing::Update, &Arc::new(AtomicU64::new(0))).await.unwrap()
+    };
+    let report = update().await;
+    assert_eq!((report.created, report.unchanged, report.updated, report.bad), (0, 1, 3, 2), "{report:?}");
+    let reasons: Vec<&str> = report.bad_lines.iter().map(|line| line.reason.as_str()).collect();
+    assert!(reasons[0].contains("created_at: ") && reasons[0].contains("which never changes"), "{reasons:?}");
+    assert!(reasons[1].contains("is in use by a comment of product"), "{reasons:?}");
+    let after = Contents::read(&stores.table).await.comments();
+    let find = |all: &[Comment], id: &CommentId| all.iter().find(|comment| comment.id == *id).unwrap().clone();
+    for (number, imported) in comments.iter().enumerate() {
+        let (before, after) = (find(&before, &imported.id), find(&after, &imported.id));
+        assert_eq!(before == after, ![1, 2, 5].contains(&number), "{number}: {before:?} {after:?}");
+        let shown = if before == after { line(imported) } else { lines[number].clone() };
+        assert_eq!(to_line(after).unwrap().parse::<Value>().unwrap(), shown);
+    }
+    // Again, there is nothing left to change.
+    let report = update().await;
+    assert_eq!((report.unchanged, report.updated, report.bad), (4, 0, 2), "{report:?}");
+    stores.finish().await;
+}
+
+#[tokio::test]
 async fn a_truncated_file_keeps_what_was_read_and_can_be_imported_again() {
     let stores = Stores::start().await;
     let content = lines(&some_reviews(120));
     let error = import_bytes(&stores, &cut_off_gzip(&content)).await.unwrap_err();
-    assert!(matches!(error.reason, ImportError::Source(SourceError::BrokenGzip { .. })), "{error:?}");
+    assert!(matches!(error.reason, ImportError::Source(SourceError::Broken { .. })), "{error:?}");
     let kept = u64::try_from(Contents::read(&stores.table).await.primary.len()).unwrap();
     assert!((1..120).contains(&kept), "{kept}");
     assert_eq!((error.report.created, error.report.bad), (kept, 0), "{error:?}");

@@ -81,6 +81,18 @@ async fn a_broken_gzip_file_is_named_with_the_counts_so_far() {
     assert!(stderr.contains("`gzip -t`") && stderr.contains("a whole copy") && !stderr.contains("again"), "{stderr}");
 }
 
+#[tokio::test]
+async fn a_broken_zstd_file_is_named_with_the_counts_so_far() {
+    let lines = lines(&some_reviews(120));
+    let packed = zstd::encode_all(lines.as_bytes(), 3).unwrap();
+    let (code, stdout, stderr, there) = imported(&packed).await;
+    assert_eq!((code, there), (0, 120), "{stdout}{stderr}");
+    let (code, stdout, stderr, there) = imported(&packed[..packed.len() * 2 / 3]).await;
+    assert_eq!(code, 1, "{stdout}{stderr}");
+    assert!(there < 120 && stderr.contains("its zstd data is broken or cut off after line"), "{stderr}");
+    assert!(stderr.contains("`zstd -t`"), "{stderr}");
+}
+
 /// The comments that a report counts as imported.
 fn counted(stdout: &str) -> usize {
     let number = |word: &str| -> usize {

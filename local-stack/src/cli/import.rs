@@ -18,7 +18,9 @@ use super::{
     progress::{report_text, say, share},
 };
 use crate::{
-    import::{ImportError, ImportReport, LineReader, Source, SourceError, Unfinished, import, read_lines},
+    import::{
+        Existing, ImportError, ImportReport, LineReader, Source, SourceError, Unfinished, import_with, read_lines,
+    },
     stack::TABLE,
 };
 
@@ -32,7 +34,7 @@ Exit code:
 
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
-    /// Files of JSON Lines, compressed by gzip or not: on each line one comment, as a JSON object.
+    /// Files of JSON Lines, plain or compressed by gzip or zstd: on each line one comment, as a JSON object.
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
     /// Name of the DynamoDB table.
@@ -43,6 +45,9 @@ pub(super) struct Args {
     dynamodb_url: String,
     #[command(flatten)]
     comment_blob: CommentBlobArgs,
+    /// Change existing comments that differ, instead of leaving them as they are.
+    #[arg(long)]
+    update: bool,
 }
 
 pub(super) async fn run(args: Args) -> anyhow::Result<ExitCode> {
@@ -56,9 +61,10 @@ pub(super) async fn run(args: Args) -> anyhow::Result<ExitCode> {
     })?;
     let files = open_all(&args.files)?;
     let interrupt = interrupt()?;
+    let existing = if args.update { Existing::Update } else { Existing::Keep };
     let mut bad = 0;
     for (path, reader) in files {
-        match import_file(&table, &path, reader, interrupt.clone()).await {
+        match import_file(&table, &path, reader, existing, interrupt.clone()).await {
             Ok(report) => bad += report.bad,
             Err(ended) => {
                 eprintln!("pagemark: {} was not imported to its end: {ended}", path.display());
@@ -84,11 +90,12 @@ pub(super) async fn import_file(
     table: &Table,
     path: &Path,
     reader: LineReader,
+    existing: Existing,
     interrupted: impl Future<Output = ()> + Send + 'static,
 ) -> Result<ImportReport, Unfinished> {
     let name = path.file_name().map_or_else(|| path.display().to_string(), |name| name.to_string_lossy().into_owned());
     let progress = reader.progress.clone();
-    import_shown(table, &name, read_lines(reader).until(interrupted), move |_| {
+    import_shown(table, &name, read_lines(reader).until(interrupted), existing, move |_| {
         share(progress.position(), progress.length().unwrap_or(0))
     })
     .await
@@ -100,6 +107,7 @@ pub(super) async fn import_shown(
     table: &Table,
     name: &str,
     source: Source,
+    existing: Existing,
     share: impl Fn(u64) -> f64 + Send + 'static,
 ) -> Result<ImportReport, Unfinished> {
     let done: Arc<AtomicU64> = Arc::default();
@@ -108,7 +116,7 @@ pub(super) async fn import_shown(
         let done = shown.load(Ordering::Relaxed);
         (done, share(done))
     });
-    let imported = import(table, source, &done).await;
+    let imported = import_with(table, source, existing, &done).await;
     drop(display);
     let report = imported.as_ref().unwrap_or_else(|ended| &ended.report);
     say(&report_text(name, report));

@@ -1,5 +1,6 @@
 //! The commands of `pagemark`.
 
+mod export;
 mod import;
 mod interrupt;
 mod progress;
@@ -27,6 +28,9 @@ enum Command {
     /// Import comments from files of JSON Lines into a running stack, or any table.
     #[command(after_help = import::EXIT_CODES)]
     Import(import::Args),
+    /// Export comments to a file of JSON Lines, from a running stack or any table, while writes continue.
+    #[command(after_help = export::EXIT_CODES)]
+    Export(export::Args),
     /// Find and repair differences between comments and the data derived from them, in a running stack.
     #[command(
         after_help = repair_job::EXIT_CODES,
@@ -55,6 +59,7 @@ impl Cli {
         match self.command {
             Command::Up(args) => up::run(args).await,
             Command::Import(args) => import::run(args).await,
+            Command::Export(args) => Box::pin(export::run(args)).await,
             Command::Repair(args) => Box::pin(repair::run(*args)).await,
         }
     }

@@ -26,8 +26,9 @@ pub(super) fn say(text: &str) {
 /// The outcome of an import.
 pub(super) fn report_text(name: &str, report: &ImportReport) -> String {
     let seconds = report.took.as_secs_f64();
+    let updated = if report.updated > 0 { format!("{} updated, ", HumanCount(report.updated)) } else { String::new() };
     let mut text = format!(
-        "{name}: {} new, {} unchanged, {} differ from what is there (left as they are), {} bad, in {seconds:.1} s ({:.0}/s)\n",
+        "{name}: {} new, {} unchanged, {updated}{} differ from what is there (left as they are), {} bad, in {seconds:.1} s ({:.0}/s)\n",
         HumanCount(report.created),
         HumanCount(report.unchanged),
         HumanCount(report.differing),

@@ -21,7 +21,7 @@ use super::{
 };
 use crate::{
     demo::{demo_comments, sample_products, top_product},
-    import::{ImportError, LineReader, Source},
+    import::{Existing, ImportError, LineReader, Source},
     index_place::{IndexPlace, SNAPSHOT_EVERY},
     memory::resident_memory,
     repair::{AuditSchedule, RepairSchedule},
@@ -67,7 +67,7 @@ pub(super) struct Args {
     /// Keep the data in this folder [default: a temporary one]
     #[arg(long, env = "PAGEMARK_DATA_DIR", value_name = "DIR")]
     data_dir: Option<PathBuf>,
-    /// Import comments from this file of JSON lines, gzip or not; repeatable.
+    /// Import comments from this file of JSON lines, plain, gzip or zstd; repeatable.
     #[arg(long, value_name = "FILE")]
     import: Vec<PathBuf>,
     /// Generate N comments; 2,000 without N, and by default when nothing is imported and the table is empty.
@@ -143,7 +143,7 @@ async fn serve(
     };
     let mut product = (demo > 0).then(top_product).flatten();
     for (path, reader) in files {
-        let imported = import_file(stack.table(), &path, reader, std::future::pending()).await;
+        let imported = import_file(stack.table(), &path, reader, Existing::Keep, std::future::pending()).await;
         let report = imported.with_context(|| format!("{} was not imported to its end", path.display()))?;
         product = product.or(report.first_product);
         created += report.created;
@@ -184,7 +184,7 @@ async fn is_empty(stack: &Stack) -> anyhow::Result<bool> {
 /// the disk is full; then the stack says so and serves what it has.
 async fn generate(stack: &Stack, count: u64) -> Option<u64> {
     let source = Source::of_comments(demo_comments(count));
-    match import_shown(stack.table(), "demo", source, move |done| share(done, count)).await {
+    match import_shown(stack.table(), "demo", source, Existing::Keep, move |done| share(done, count)).await {
         Ok(report) => Some(report.created),
         Err(ended) => {
             let reason = match ended.reason {

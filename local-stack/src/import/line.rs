@@ -1,7 +1,7 @@
-//! A line of an import file.
+//! A line of an import file. An export writes the same lines.
 
-use model::{CommentId, CommentText, Language, ProductId, Rating, Timestamp};
-use serde::{Deserialize, de::IgnoredAny};
+use model::{Comment, CommentId, CommentText, Language, ProductId, Rating, Timestamp};
+use serde::{Deserialize, Serialize, de::IgnoredAny};
 use table::NewComment;
 
 /// The message for a JSON array. A file that is one array gets it only once.
@@ -9,7 +9,7 @@ pub(super) const NOT_LINES: &str = "is a JSON array or begins one, but a file mu
                                     as a JSON object; `jq -c '.[]' FILE` writes an array so";
 
 /// The fields of a line. Unknown ones are refused: a misspelt field would otherwise be lost without notice.
-#[derive(Deserialize)]
+#[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Line {
     id: CommentId,
@@ -49,6 +49,16 @@ pub fn parse_line(line: &[u8]) -> Result<NewComment, String> {
     })
 }
 
+/// Writes a comment as a line, without the line's end. Equal comments give equal lines, whatever their revisions.
+///
+/// # Errors
+/// Never fails in practice: every field is a text or a number.
+pub fn to_line(comment: Comment) -> serde_json::Result<String> {
+    let Comment { id, product, language, rating, created_at, revision: _, text } = comment;
+    let CommentText { title, body, author } = text;
+    serde_json::to_string(&Line { id, product, language, rating, created_at, title, body, author })
+}
+
 /// How much of the parser's message is kept: it repeats the names of unknown fields, which may be long.
 const PROBLEM_MAX_CHARS: usize = 400;
 
@@ -65,6 +75,7 @@ fn described(error: &serde_json::Error) -> String {
 
 #[cfg(test)]
 mod tests {
+    use model::Revision;
     use proptest::prelude::*;
 
     use super::*;
@@ -75,6 +86,15 @@ mod tests {
     fn a_good_line_is_a_comment() {
         let comment = parse_line(GOOD.as_bytes()).unwrap();
         assert_eq!((comment.product.as_str(), comment.language.as_str(), comment.rating.get()), ("a/b", "en", 4));
+    }
+
+    #[test]
+    fn a_line_reads_back_as_its_comment_and_names_every_field() {
+        let NewComment { id, product, language, rating, created_at, text } = parse_line(GOOD.as_bytes()).unwrap();
+        let revision = Revision::after(None, created_at, 1);
+        let line = to_line(Comment { id, product, language, rating, created_at, revision, text }).unwrap();
+        assert_eq!(line, GOOD.replace("EN", "en").replace("00Z", "00.000Z"));
+        assert_eq!(parse_line(line.as_bytes()), parse_line(GOOD.as_bytes()));
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! The importer: comments from a file, with their ids and times, through the same transactions as the API's.
 //!
-//! An import is idempotent: an existing comment is left as it is. So an interrupted import is simply run again.
+//! An import is idempotent. So an interrupted import is simply run again. It leaves an existing comment as it is, unless it
+//! is told to update.
 //!
 //! - `line`: a line of a file, parsed.
 //! - `reader`: the lines of a file, compressed or not.
@@ -21,16 +22,16 @@ use std::{
     time::{Duration, Instant},
 };
 
-use model::{Comment, ProductId};
+use model::{Comment, CommentText, ProductId};
 use process::StoreError;
-use table::{NewComment, Table, WriteError};
+use table::{CommentPatch, NewComment, Table, WriteError};
 use thiserror::Error;
 use tokio::{
     sync::mpsc,
     task::{JoinError, JoinSet},
 };
 
-pub use line::parse_line;
+pub use line::{parse_line, to_line};
 pub use reader::{LineReader, read_lines};
 pub use source::{Numbered, Source, SourceError};
 
@@ -46,6 +47,15 @@ const RETRIES_MAX: usize = 5;
 const RETRY_PAUSE: Duration = Duration::from_millis(500);
 /// Maximum number of look-ups of a comment, the first included. Each further one follows a faster writer.
 const LOOKUPS_MAX: usize = 4;
+
+/// What becomes of an existing comment that differs from the imported one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Existing {
+    /// It stays.
+    Keep,
+    /// It is changed. Its id, product and creation time never change, so a line with others is a bad one.
+    Update,
+}
 
 /// A line that was not imported.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -65,6 +75,8 @@ pub struct ImportReport {
     pub unchanged: u64,
     /// Existing comments that differ; they were left as they are.
     pub differing: u64,
+    /// Existing comments that were changed.
+    pub updated: u64,
     /// Lines that were not imported.
     pub bad: u64,
     /// The first of them.
@@ -78,7 +90,7 @@ pub struct ImportReport {
 impl ImportReport {
     /// The number of lines that were looked at.
     pub fn lines(&self) -> u64 {
-        self.created + self.unchanged + self.differing + self.bad
+        self.created + self.unchanged + self.differing + self.updated + self.bad
     }
 
     fn bad(number: u64, reason: String) -> Self {
@@ -89,6 +101,7 @@ impl ImportReport {
         self.created += other.created;
         self.unchanged += other.unchanged;
         self.differing += other.differing;
+        self.updated += other.updated;
         self.bad += other.bad;
         self.bad_lines.extend(other.bad_lines);
         self.bad_lines.sort_by_key(|line| line.number);
@@ -123,19 +136,32 @@ pub struct Unfinished {
     pub reason: ImportError,
 }
 
+/// Imports comments, and leaves existing ones as they are. See [`import_with`].
+///
+/// # Errors
+/// As for [`import_with`].
+pub async fn import(table: &Table, source: Source, done: &Arc<AtomicU64>) -> Result<ImportReport, Unfinished> {
+    import_with(table, source, Existing::Keep, done).await
+}
+
 /// Imports comments; `done` counts those that have been looked at. The comments before an error of the source are
 /// imported, too.
 ///
 /// # Errors
 /// The source's or the table's, with the outcome until then.
-pub async fn import(table: &Table, mut source: Source, done: &Arc<AtomicU64>) -> Result<ImportReport, Unfinished> {
+pub async fn import_with(
+    table: &Table,
+    mut source: Source,
+    existing: Existing,
+    done: &Arc<AtomicU64>,
+) -> Result<ImportReport, Unfinished> {
     let began = Instant::now();
     let mut queues = Vec::with_capacity(WORKERS);
     let mut workers = JoinSet::new();
     for _ in 0..WORKERS {
         let (sender, queue) = mpsc::channel(WORKER_QUEUE);
         queues.push(sender);
-        workers.spawn(work(table.clone(), queue, done.clone()));
+        workers.spawn(work(table.clone(), existing, queue, done.clone()));
     }
     let mut report = ImportReport::default();
     let mut ended = distribute(&mut source, &queues, &mut report, done).await.err().map(ImportError::Source);
@@ -187,6 +213,7 @@ async fn distribute(
 /// Imports the comments of a queue. Returns the outcome, and the error that ended it early.
 async fn work(
     table: Table,
+    existing: Existing,
     mut queue: mpsc::Receiver<(u64, NewComment)>,
     done: Arc<AtomicU64>,
 ) -> (ImportReport, Option<StoreError>) {
@@ -194,7 +221,7 @@ async fn work(
     while let Some((number, comment)) = queue.recv().await {
         let mut retries = 0;
         loop {
-            match import_comment(&table, number, &comment).await {
+            match import_comment(&table, existing, number, &comment).await {
                 Ok(outcome) => break report.add(outcome),
                 Err(error) if error.is_unavailable() && retries < RETRIES_MAX => {
                     retries += 1;
@@ -209,12 +236,16 @@ async fn work(
     (report, None)
 }
 
-/// Creates a comment unless its id is in use. An id is used only once, and an existing comment is left as it is. Returns
-/// the outcome of this line.
-async fn import_comment(table: &Table, number: u64, comment: &NewComment) -> Result<ImportReport, StoreError> {
+/// Creates a comment unless its id is in use. An id is used only once. Returns the outcome of this line.
+async fn import_comment(
+    table: &Table,
+    existing: Existing,
+    number: u64,
+    comment: &NewComment,
+) -> Result<ImportReport, StoreError> {
     let refused = |reason: String| Ok(ImportReport::bad(number, reason));
     for _ in 0..LOOKUPS_MAX {
-        match table.comment(&comment.id).await {
+        let written = match table.comment(&comment.id).await {
             Ok(Some(present)) if present.product != comment.product => {
                 let product = present.product.as_str();
                 return refused(format!("id: {} is in use by a comment of product {product:?}", comment.id));
@@ -222,22 +253,47 @@ async fn import_comment(table: &Table, number: u64, comment: &NewComment) -> Res
             Ok(Some(present)) if is_same(comment, &present) => {
                 return Ok(ImportReport { unchanged: 1, ..ImportReport::default() });
             }
-            Ok(Some(_)) => return Ok(ImportReport { differing: 1, ..ImportReport::default() }),
-            Ok(None) => {}
+            Ok(Some(_)) if existing == Existing::Keep => {
+                return Ok(ImportReport { differing: 1, ..ImportReport::default() });
+            }
+            Ok(Some(present)) if present.created_at != comment.created_at => {
+                let present = present.created_at;
+                return refused(format!("created_at: {} is of {present}, which never changes", comment.id));
+            }
+            Ok(Some(_)) => {
+                let patched = table.patch_comment(&comment.id, None, &whole_patch(comment)).await;
+                patched.map(|_| ImportReport { updated: 1, ..ImportReport::default() })
+            }
+            Ok(None) => {
+                let created = table.create_comment(comment.clone(), None).await;
+                created.map(|_| ImportReport { created: 1, ..ImportReport::default() })
+            }
             Err(StoreError::Malformed(malformed)) => {
                 return refused(format!("id: {} is in use: {malformed}", comment.id));
             }
             Err(error) => return Err(error),
-        }
-        match table.create_comment(comment.clone(), None).await {
-            Ok(_) => return Ok(ImportReport { created: 1, ..ImportReport::default() }),
+        };
+        match written {
+            Ok(outcome) => return Ok(outcome),
             // Another writer was faster, or a deleted comment's duplicates hide this one: look again.
-            Err(WriteError::AlreadyExists | WriteError::Contended) => {}
+            Err(WriteError::AlreadyExists | WriteError::NotFound | WriteError::Contended) => {}
             Err(WriteError::Store(error)) => return Err(error),
             Err(other) => return refused(other.to_string()),
         }
     }
     refused(format!("id: {} is in use and being changed; import it again later", comment.id))
+}
+
+/// The change that gives a comment the content of the imported one.
+fn whole_patch(comment: &NewComment) -> CommentPatch {
+    let CommentText { title, body, author } = comment.text.clone();
+    CommentPatch {
+        language: Some(comment.language.clone()),
+        rating: Some(comment.rating),
+        title: Some(title),
+        body: Some(body),
+        author: Some(author),
+    }
 }
 
 /// Whether a comment of the same id and product has the same content.

@@ -1,18 +1,18 @@
-//! Reads lines from a file, compressed by gzip or not, without holding more than one in memory.
+//! Reads lines from a file, compressed or not, without holding more than one in memory.
 
 use std::{
     fs::File,
-    io::{self, BufRead, BufReader, Read, Seek},
+    io::{self, BufRead, Read, Seek},
     path::Path,
 };
 
-use flate2::bufread::MultiGzDecoder;
 use indicatif::ProgressBar;
 
 use super::{
     line::{NOT_LINES, begins_an_array, parse_line},
     source::{Source, SourceError},
 };
+use crate::compression::Compression;
 
 /// The longest line; a comment at every limit takes some 62,000 bytes of escaped JSON.
 const LINE_MAX_BYTES: u64 = 1 << 20;
@@ -23,7 +23,7 @@ const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
 /// A file of lines, and how far it has been read.
 pub struct LineReader {
     lines: Box<dyn BufRead + Send>,
-    is_gzip: bool,
+    compression: Compression,
     /// The bytes of the file, and how many of them have been read. It is not shown.
     pub progress: ProgressBar,
     number: u64,
@@ -41,32 +41,32 @@ impl LineReader {
         let mut file = File::open(path)?;
         let total = file.metadata()?.len();
         let mut magic = Vec::new();
-        file.by_ref().take(2).read_to_end(&mut magic)?;
+        file.by_ref().take(4).read_to_end(&mut magic)?;
         file.rewind()?;
         let progress = ProgressBar::hidden();
         progress.set_length(total);
-        let counted = BufReader::new(progress.wrap_read(file));
-        // RFC 1952, section 2.3.1.
-        let is_gzip = magic == [0x1f, 0x8b];
-        let lines: Box<dyn BufRead + Send> =
-            if is_gzip { Box::new(BufReader::new(MultiGzDecoder::new(counted))) } else { Box::new(counted) };
-        Ok(Self { lines, is_gzip, progress, number: 0 })
+        let compression = Compression::of_start(&magic);
+        let lines = compression.reader(progress.wrap_read(file))?;
+        Ok(Self { lines, compression, progress, number: 0 })
     }
 
     /// The next line that is not blank, without its end; `None` at the end of the file.
     ///
     /// # Errors
-    /// The file cannot be read any further, for example because its gzip stream is broken.
+    /// The file cannot be read any further, for example because its compressed data is broken.
     pub fn next_line(&mut self) -> Result<Option<NumberedLine>, SourceError> {
         self.read_line().map_err(|source| {
             let line = self.number;
-            // The kinds by which the decoder reports broken data.
+            // The kinds by which the decoders report broken data.
             let is_broken = matches!(
                 source.kind(),
-                io::ErrorKind::InvalidInput | io::ErrorKind::InvalidData | io::ErrorKind::UnexpectedEof
+                io::ErrorKind::InvalidInput
+                    | io::ErrorKind::InvalidData
+                    | io::ErrorKind::UnexpectedEof
+                    | io::ErrorKind::Other
             );
-            if self.is_gzip && is_broken {
-                SourceError::BrokenGzip(line, source)
+            if self.compression != Compression::None && is_broken {
+                SourceError::Broken { compression: self.compression.name(), line, source }
             } else {
                 SourceError::File(line, source)
             }

@@ -17,12 +17,19 @@ pub type Numbered = (u64, Result<NewComment, String>);
 /// The reason why the comments of a source were not read to their end, with advice for the user.
 #[derive(Debug, Error)]
 pub enum SourceError {
-    /// A broken or truncated gzip stream, after this line.
+    /// A broken or truncated compressed stream.
     #[error(
-        "its gzip data is broken or cut off after line {0} ({1}); `gzip -t` checks a file; import a whole copy of it, \
-         which leaves what was imported as it is"
+        "its {compression} data is broken or cut off after line {line} ({source}); `{compression} -t` checks a file; \
+         import a whole copy of it, which leaves what was imported as it is"
     )]
-    BrokenGzip(u64, #[source] io::Error),
+    Broken {
+        /// How it is compressed.
+        compression: &'static str,
+        /// The last line that was read.
+        line: u64,
+        /// The decoder's error.
+        source: io::Error,
+    },
     /// The file system's error, after this line.
     #[error(
         "it cannot be read beyond line {0}: {1}; import it again when that is solved, which leaves what was imported \

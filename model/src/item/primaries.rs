@@ -33,8 +33,12 @@ pub struct PrimariesKey {
 impl PrimariesKey {
     /// The key of a comment of this product.
     pub fn of(product: &ProductId, cd: &Cd) -> Self {
-        let shard = crc32fast::hash(product.as_str().as_bytes()) % PRIMARIES_SHARDS;
-        Self { shard: primaries_shard(shard), pcd: format!("{}#{cd}", product.escaped()) }
+        Self { shard: primaries_shard(Self::shard_of(product)), pcd: format!("{}#{cd}", product.escaped()) }
+    }
+
+    /// The number of the shard that holds the comments of a product.
+    pub fn shard_of(product: &ProductId) -> u32 {
+        crc32fast::hash(product.as_str().as_bytes()) % PRIMARIES_SHARDS
     }
 }
 

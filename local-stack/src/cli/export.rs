@@ -1,0 +1,141 @@
+//! `pagemark export`.
+
+use std::{
+    path::{Path, PathBuf},
+    process::ExitCode,
+    time::{Duration, Instant},
+};
+
+use anyhow::Context;
+use indicatif::HumanCount;
+use model::{ProductId, primaries::PRIMARIES_SHARDS};
+use repair_job::Display;
+use table::{Table, TableConfig};
+
+use super::{
+    interrupt::{INTERRUPTED, Signals},
+    progress::{per_second, share},
+};
+use crate::{
+    compression::Compression,
+    export::{ExportProgress, Exported, Target, export},
+    stack::TABLE,
+};
+
+/// Printed below the help.
+pub(super) const EXIT_CODES: &str = "\
+Exit code:
+    0  everything is in the export
+    1  it lacks what the messages name, or it ended early and wrote no file
+    2  the command line is wrong
+  130  interrupted by Ctrl-C or SIGTERM; the same command goes on where it stopped";
+
+/// A call may take long on a busy table, and nobody waits for a page.
+const CALL_TIMEOUT: Duration = Duration::from_secs(60);
+/// Time limit of one attempt of a call.
+const ATTEMPT_TIMEOUT: Duration = Duration::from_secs(10);
+/// Maximum number of attempts of a call. With the SDK's back-off, they last about half of the call's time.
+const ATTEMPTS_MAX: u32 = 6;
+
+#[derive(Debug, clap::Args)]
+pub(super) struct Args {
+    /// The file to write, replaced when everything is written; - for the standard output.
+    #[arg(long, short, value_name = "FILE", default_value = "-")]
+    output: PathBuf,
+    /// Only comments of this product; repeatable.
+    #[arg(long, value_name = "PRODUCT", value_parser = |text: &str| ProductId::parse(text).map_err(|error| error.to_string()))]
+    product: Vec<ProductId>,
+    /// How the file is compressed [default: by its name, .gz or .zst]
+    #[arg(long, value_name = "HOW")]
+    compress: Option<Compression>,
+    /// Name of the DynamoDB table.
+    #[arg(long, env = "PAGEMARK_TABLE", value_name = "NAME", default_value = TABLE)]
+    table: String,
+    /// Endpoint of the engine; `aws` for AWS's by region and credentials.
+    #[arg(long, env = "PAGEMARK_DYNAMODB_URL", value_name = "URL", default_value = "http://127.0.0.1:8000")]
+    dynamodb_url: String,
+}
+
+pub(super) async fn run(args: Args) -> anyhow::Result<ExitCode> {
+    let mut signals = Signals::listen()?;
+    let compression = args.compress.unwrap_or_else(|| Compression::of_name(&args.output));
+    let target = match args.output.as_path() {
+        path if path == Path::new("-") => Target::stdout(compression),
+        path => Target::at(path, compression).with_context(|| format!("{} cannot be written", path.display()))?,
+    };
+    let table = connect(&args).await?;
+    let (name, is_resumable) = (target.name(), target.is_resumable());
+    let progress = ExportProgress::default();
+    let began = Instant::now();
+    let display = Display::show("export".to_owned(), {
+        let progress = progress.clone();
+        move || {
+            let (comments, shards) = progress.counts();
+            // The scan is most of the work, but not all of it.
+            (comments, 0.99 * share(shards, PRIMARIES_SHARDS.into()))
+        }
+    });
+    let export = export(&table, &args.product, target, &progress, |text| eprintln!("pagemark: {text}"));
+    let exported = tokio::select! {
+        exported = export => exported,
+        () = signals.next() => {
+            drop(display);
+            let advice = if is_resumable { " is as it was; the same command goes on where this one stopped" } else { "" };
+            eprintln!("pagemark: interrupted; {name}{advice}");
+            return Ok(ExitCode::from(INTERRUPTED));
+        }
+    };
+    drop(display);
+    let exported = exported?;
+    eprint!("{}", report(&name, &exported, began.elapsed()));
+    let is_whole = exported.problem_count == 0 && exported.unknown.is_empty();
+    Ok(if is_whole { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+async fn connect(args: &Args) -> anyhow::Result<Table> {
+    let endpoint = Some(args.dynamodb_url.clone()).filter(|url| url != "aws");
+    let config = TableConfig {
+        attempt_timeout: ATTEMPT_TIMEOUT,
+        call_timeout: CALL_TIMEOUT,
+        max_attempts: ATTEMPTS_MAX,
+        ..TableConfig::new(args.table.clone(), endpoint.clone())
+    };
+    let table = Table::connect(&config).await;
+    table.describe().await.with_context(|| match &endpoint {
+        Some(url) => format!("no table {:?} at {url}; is `pagemark up` running?", table.name()),
+        None => format!("no table {:?}", table.name()),
+    })?;
+    Ok(table)
+}
+
+/// The outcome, for the standard error: the standard output may be the export.
+fn report(name: &str, exported: &Exported, took: Duration) -> String {
+    let mut text = String::new();
+    for problem in &exported.problems {
+        text.push_str(&format!("pagemark: {problem}\n"));
+    }
+    let more = exported.problem_count.saturating_sub(u64::try_from(exported.problems.len()).unwrap_or(u64::MAX));
+    if more > 0 {
+        text.push_str(&format!("pagemark: and {} more items\n", HumanCount(more)));
+    }
+    for product in &exported.unknown {
+        text.push_str(&format!("pagemark: product {:?} has no comments\n", product.as_str()));
+    }
+    text.push_str(&format!(
+        "{name}: {} comments, of which {} were read again because they had changed, in {:.1} s ({:.0}/s)\n\
+         {name}: every change acknowledged before {} is in it, and none made after {}\n",
+        HumanCount(exported.comments),
+        HumanCount(exported.changed),
+        took.as_secs_f64(),
+        per_second(exported.comments, took),
+        exported.bounds.holds,
+        exported.bounds.ends,
+    ));
+    if exported.problem_count > 0 {
+        text.push_str(&format!(
+            "{name}: {} items need a person: `pagemark repair audit` looks at all\n",
+            HumanCount(exported.problem_count)
+        ));
+    }
+    text
+}

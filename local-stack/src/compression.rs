@@ -1,0 +1,89 @@
+//! How a file of comments is compressed.
+
+use std::{
+    ffi::OsStr,
+    io::{self, BufRead, BufReader, Read, Write},
+    path::Path,
+};
+
+use clap::ValueEnum;
+use flate2::{bufread::MultiGzDecoder, write::GzEncoder};
+
+/// The level of zstd: its own default.
+const ZSTD_LEVEL: i32 = 3;
+
+/// A compression.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Compression {
+    /// Plain text.
+    None,
+    /// gzip (RFC 1952).
+    Gzip,
+    /// zstd (RFC 8878).
+    Zstd,
+}
+
+impl Compression {
+    /// The compression that a file's name asks for: `.gz`, `.zst`, or none.
+    pub fn of_name(path: &Path) -> Self {
+        match path.extension().and_then(OsStr::to_str) {
+            Some("gz") => Self::Gzip,
+            Some("zst") => Self::Zstd,
+            _ => Self::None,
+        }
+    }
+
+    /// The compression of a file that begins with these bytes.
+    pub(crate) fn of_start(bytes: &[u8]) -> Self {
+        match bytes {
+            // RFC 1952, section 2.3.1; RFC 8878, section 3.1.1.
+            [0x1f, 0x8b, ..] => Self::Gzip,
+            [0x28, 0xb5, 0x2f, 0xfd, ..] => Self::Zstd,
+            _ => Self::None,
+        }
+    }
+
+    /// Its name, which is also that of the program that checks a file by `-t`.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::None => "plain",
+            Self::Gzip => "gzip",
+            Self::Zstd => "zstd",
+        }
+    }
+
+    /// Reads what is compressed in this way.
+    pub(crate) fn reader(self, file: impl Read + Send + 'static) -> io::Result<Box<dyn BufRead + Send>> {
+        let file = BufReader::new(file);
+        Ok(match self {
+            Self::None => Box::new(file),
+            Self::Gzip => Box::new(BufReader::new(MultiGzDecoder::new(file))),
+            Self::Zstd => Box::new(BufReader::new(zstd::Decoder::with_buffer(file)?)),
+        })
+    }
+
+    /// Compresses what `write` writes.
+    pub(crate) fn write<W: Write, T>(
+        self,
+        file: W,
+        write: impl FnOnce(&mut dyn Write) -> io::Result<T>,
+    ) -> io::Result<(W, T)> {
+        match self {
+            Self::None => {
+                let mut file = file;
+                let written = write(&mut file)?;
+                Ok((file, written))
+            }
+            Self::Gzip => {
+                let mut encoder = GzEncoder::new(file, flate2::Compression::default());
+                let written = write(&mut encoder)?;
+                Ok((encoder.finish()?, written))
+            }
+            Self::Zstd => {
+                let mut encoder = zstd::Encoder::new(file, ZSTD_LEVEL)?;
+                let written = write(&mut encoder)?;
+                Ok((encoder.finish()?, written))
+            }
+        }
+    }
+}

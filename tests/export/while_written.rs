@@ -1,0 +1,136 @@
+//! Exports while comments are created, changed and deleted.
+
+use std::collections::BTreeMap;
+use std::fs;
+
+use model::{CommentId, Timestamp};
+use process::now;
+use rand::{RngExt, SeedableRng, rngs::StdRng};
+use table::{CommentPatch, Created, NewComment};
+
+use local_stack::import::to_line;
+
+use super::{Exporter, field};
+use crate::fixture::{
+    data::{comment_id, new_comment, product},
+    gate::{self, Gate},
+};
+
+/// The states of a comment: from when each was acknowledged, and its line, or `None` when it was deleted.
+type History = Vec<(Timestamp, Option<String>)>;
+
+/// A writer that remembers what was acknowledged.
+struct Writer<'run> {
+    exporter: &'run Exporter,
+    random: StdRng,
+    histories: BTreeMap<CommentId, History>,
+}
+
+impl Writer<'_> {
+    /// Creates, changes or deletes a comment.
+    async fn write(&mut self) {
+        let table = &self.exporter.stores.table;
+        let number = self.random.random_range(0..120_u64);
+        let id = comment_id(&format!("w{number:03}"));
+        let history = self.histories.entry(id.clone()).or_default();
+        let is_there = history.last().is_some_and(|(_, line)| line.is_some());
+        let body = format!("State {}", history.len());
+        let comment = if !is_there {
+            // A comment that is created again has another time.
+            let created_at = now().plus_ms(-self.random.random_range(0..1_000_000_000));
+            let new = new_comment(id.as_str(), &product(&format!("p{}", number % 9)), "en", 1 + number % 5);
+            match table.create_comment(NewComment { created_at, ..new }, None).await.unwrap() {
+                Created::New(comment) | Created::Before(comment) => Some(comment),
+            }
+        } else if self.random.random_range(0..3) == 0 {
+            table.delete_comment(&id, None).await.unwrap();
+            None
+        } else {
+            let patch = CommentPatch { body: Some(body), ..CommentPatch::default() };
+            Some(table.patch_comment(&id, None, &patch).await.unwrap())
+        };
+        history.push((now(), comment.map(|comment| to_line(comment).unwrap())));
+    }
+
+    /// Asserts that an export holds each comment in the state that was acknowledged last before `holds`, or a later one.
+    fn assert_holds(&self, lines: &str, holds: Timestamp) {
+        let ids = field(lines, "id");
+        let exported: BTreeMap<&str, &str> = ids.iter().map(String::as_str).zip(lines.lines()).collect();
+        assert_eq!(exported.len(), ids.len(), "a comment is there twice");
+        for (id, history) in &self.histories {
+            let known = history.iter().rposition(|(at, _)| *at < holds);
+            let possible = history.iter().skip(known.unwrap_or(0)).map(|(_, line)| line.as_deref());
+            let found = exported.get(id.as_str()).copied();
+            let is_unborn = known.is_none() && found.is_none();
+            assert!(
+                is_unborn || possible.clone().any(|line| line == found),
+                "{id}: {found:?} of {history:?} at {holds}"
+            );
+        }
+    }
+}
+
+/// The instant before which every change is in the export.
+fn holds(stderr: &str) -> Timestamp {
+    let line = stderr.lines().find(|line| line.contains("every change acknowledged before ")).unwrap();
+    let (_, instant) = line.split_once("acknowledged before ").unwrap();
+    Timestamp::parse(instant.split(' ').next().unwrap()).unwrap()
+}
+
+#[tokio::test]
+async fn no_acknowledged_change_is_lost_and_no_comment_doubled_while_writes_go_on() {
+    for (seed, kind) in [gate::PAGES, gate::PRIMARIES, gate::JOURNAL, gate::PAGES].into_iter().enumerate() {
+        let exporter = Exporter::start().await;
+        let random = StdRng::seed_from_u64(seed as u64);
+        let mut writer = Writer { exporter: &exporter, random, histories: BTreeMap::new() };
+        for _ in 0..250 {
+            writer.write().await;
+        }
+        let began = now();
+        // The export stands still at one place while comments change, and then continues while they change.
+        let gate = Gate::holding(&exporter.stores.engine_url(), kind, 4).await;
+        let program = exporter.start_export(&gate.url, &exporter.file(), &[]).await;
+        gate.wait_until_holding("a call of the export").await;
+        for _ in 0..150 {
+            writer.write().await;
+        }
+        gate.open();
+        let mut program = program;
+        while program.status().is_none() {
+            writer.write().await;
+        }
+        let ended = program.end().await.expect(0);
+        let holds = holds(&ended.stderr);
+        assert!(holds > began, "{holds} {began}");
+        writer.assert_holds(&fs::read_to_string(exporter.file()).unwrap(), holds);
+
+        // Without writes, it equals the table.
+        assert_eq!(exporter.exported().await, exporter.expected().await);
+        exporter.end().await;
+    }
+}
+
+#[tokio::test]
+async fn a_comment_that_changed_while_an_export_was_stopped_is_right_when_it_resumes() {
+    let exporter = Exporter::with_comments(90).await;
+    let table = &exporter.stores.table;
+    let gate = Gate::holding(&exporter.stores.engine_url(), gate::JOURNAL, 0).await;
+    let program = exporter.start_export(&gate.url, &exporter.file(), &[]).await;
+    // Every comment has been scanned.
+    gate.wait_until_holding("the reading of the journal").await;
+    program.kill().await;
+    let patch = CommentPatch { body: Some("Changed.".to_owned()), ..CommentPatch::default() };
+    for number in 0..90_u64 {
+        let id = comment_id(&format!("c{number:04}"));
+        match number % 3 {
+            0 => table.delete_comment(&id, None).await.unwrap(),
+            1 => drop(table.patch_comment(&id, None, &patch).await.unwrap()),
+            _ => {}
+        }
+    }
+    exporter.stores.create_numbered(1_000, product("a new product")).await;
+    let lines = exporter.exported().await;
+    assert_eq!(lines.lines().count(), 61);
+    assert_eq!(lines, exporter.expected().await);
+    exporter.end().await;
+}
