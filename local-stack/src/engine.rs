@@ -43,6 +43,7 @@ use tokio::net::TcpListener;
 use tokio::runtime::{Builder, Handle};
 use tokio::sync::{oneshot, watch};
 
+mod data_file;
 mod error;
 mod proxy;
 mod stream_table;
@@ -50,6 +51,7 @@ mod stream_table;
 mod tests;
 
 use crate::blocking::{blocking, blocking_on};
+pub(crate) use data_file::{DataFile, SCHEMA_VERSION};
 pub use error::EngineError;
 use stream_table::StreamTable;
 
