@@ -96,11 +96,9 @@ async fn start_slow(folder: &Path) -> Program {
         let asked = request(&folder.join(SOCKET), &args, std::future::pending(), |_, _| {}).await;
         let status = asked.map_err(|error| (format!("{error:#}"), program.stderr()))?;
         let status: Value = serde_json::from_str(&status.output).unwrap();
-        if status["running"].as_array().unwrap().is_empty() {
-            Err((status.to_string(), program.stderr()))
-        } else {
-            Ok(())
-        }
+        // The start runs `recent`.
+        let is_begun = status["running"].to_string().contains("audit");
+        if is_begun { Ok(()) } else { Err((status.to_string(), program.stderr())) }
     })
     .await;
     program
@@ -148,8 +146,6 @@ async fn an_import_reaches_the_folder_whether_its_stack_runs_or_not() {
     };
     assert!(import(40, ": 40 new, 0 unchanged").await);
     assert!(import(40, ": 0 new, 40 unchanged").await);
-    let doctor = run(folder.path(), &["doctor"]).await.expect(0);
-    assert!(doctor.stdout.contains("no change waits to be distributed"), "{doctor:?}");
     let (up, http) = up(folder.path()).await;
     assert!(!import(60, ": 20 new, 40 unchanged").await);
     let product = &comments[0].product;

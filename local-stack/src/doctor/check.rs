@@ -2,7 +2,6 @@
 
 use std::fmt;
 
-use indicatif::HumanCount;
 use model::Timestamp;
 use serde::Serialize;
 
@@ -76,13 +75,4 @@ pub(super) fn with_age(at: Timestamp, present: Timestamp) -> String {
         _ => format!("{} days", seconds / 86_400),
     };
     format!("{at} ({age} ago)")
-}
-
-/// How many changes the functions have still to process.
-pub(super) fn waiting(changes: u64) -> String {
-    match changes {
-        0 => "no change waits to be distributed".to_owned(),
-        1 => "1 change waits to be distributed".to_owned(),
-        _ => format!("{} changes wait to be distributed", HumanCount(changes)),
-    }
 }

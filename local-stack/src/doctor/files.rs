@@ -146,3 +146,38 @@ fn room(free: u64, database: u64, snapshot: u64) -> Check {
     }
     Check::ok("disk", found)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::doctor::State;
+
+    #[test]
+    fn little_room_is_a_warning_and_none_for_a_snapshot_a_problem() {
+        let (mib, gib) = (1 << 20, 1 << 30);
+        for (free, database, snapshot, expected) in [
+            (2 * gib, gib, mib, State::Ok),
+            (gib - 1, mib, mib, State::Warning),
+            (5 * gib, 100 * gib, mib, State::Warning),
+            (63 * mib, mib, 0, State::Problem),
+            (100 * mib, mib, 50 * mib, State::Problem),
+        ] {
+            let check = room(free, database, snapshot);
+            assert_eq!(check.state, expected, "{check}");
+        }
+    }
+
+    #[test]
+    fn a_file_that_everybody_may_change_is_named() {
+        let folder = tempfile::tempdir().unwrap();
+        let below = folder.path().join("quarantine");
+        fs::create_dir(&below).unwrap();
+        fs::write(below.join("batch"), "").unwrap();
+        let check = || permissions(folder.path(), &files(folder.path()).unwrap());
+        assert_eq!(check().state, State::Ok);
+        fs::set_permissions(below.join("batch"), fs::Permissions::from_mode(0o646)).unwrap();
+        let found = check();
+        assert_eq!(found.state, State::Problem);
+        assert!(found.to_string().ends_with(&format!("chmod o-w {}", below.join("batch").display())), "{found}");
+    }
+}

@@ -2,12 +2,13 @@
 
 use std::{path::Path, time::Duration};
 
+use indicatif::HumanCount;
 use model::Timestamp;
 use process::now;
 use repair_job::{Command, IndexStatus, JobSettings, LastRun, RunArgs, Status, exit};
 use tokio::time::timeout;
 
-use super::check::{Check, waiting, with_age};
+use super::check::{Check, with_age};
 use crate::{
     blocking::blocking,
     control::{SOCKET, request},
@@ -137,7 +138,7 @@ fn repair(
     Check::ok("repair", found)
 }
 
-/// The changes that wait for the functions. A stack on another engine has none here.
+/// The records that wait for the functions. A stack on another engine has none here.
 async fn stream(folder: &Path) -> Option<Check> {
     let data_file = folder.join(DATA_FILE);
     if !data_file.exists() {
@@ -146,7 +147,7 @@ async fn stream(folder: &Path) -> Option<Check> {
     let backlog = blocking(move || DataFile::of_running(&data_file)?.backlog(TABLE)).await;
     Some(match backlog {
         Ok(backlog) => {
-            let waits = waiting(backlog.records);
+            let waits = format!("{} records to deliver", HumanCount(backlog.records));
             let oldest =
                 backlog.since.map(|since| now().epoch_seconds() - since).filter(|age| *age > WAITING_SECONDS_MAX);
             match oldest {
@@ -162,4 +163,73 @@ async fn stream(folder: &Path) -> Option<Check> {
             Check::warning("stream", format!("its length is unknown: {error}"), "Run this as the user of the stack")
         }
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::doctor::State;
+
+    fn at(text: &str) -> Timestamp {
+        Timestamp::parse(text).unwrap()
+    }
+
+    /// A status in which all is well, at 6 o'clock.
+    fn well() -> Status {
+        let watermark = Some(at("2026-01-31T05:58:00Z"));
+        Status {
+            index: Ok(IndexStatus {
+                ready: 256,
+                stale: 0,
+                unmarked: 0,
+                oldest_watermark: watermark,
+                oldest_vouch: watermark,
+            }),
+            duplicates_watermark: watermark,
+            journal_reaches_back: true,
+            last_runs: Vec::new(),
+            segments: 1,
+            audited_share: 0.0,
+            last_index_scan: None,
+            index_scanned_since: None,
+            running: Vec::new(),
+            quarantined: None,
+        }
+    }
+
+    /// What is not all right about a status.
+    fn troubles(status: &Status) -> Vec<(&'static str, State)> {
+        // It arrives as JSON.
+        let status: Status = serde_json::from_str(&serde_json::to_string(status).unwrap()).unwrap();
+        let checks = of_status("it", &status, Path::new("/d"), at("2026-01-31T06:00:00Z")).into_iter();
+        checks.map(|check| (check.check, check.state)).filter(|(_, state)| *state != State::Ok).collect()
+    }
+
+    #[test]
+    fn what_a_running_stack_says_of_itself_is_judged() {
+        assert_eq!(troubles(&well()), []);
+        assert_eq!(troubles(&Status { duplicates_watermark: None, ..well() }), []);
+        let late = Some(at("2026-01-31T04:00:00Z"));
+        assert_eq!(troubles(&Status { duplicates_watermark: late, ..well() }), [("repair", State::Warning)]);
+        assert_eq!(troubles(&Status { journal_reaches_back: false, ..well() }), [("repair", State::Problem)]);
+        let run = |exit_code| LastRun {
+            command: "audit".to_owned(),
+            began: at("2026-01-31T05:00:00Z"),
+            ended: at("2026-01-31T05:01:00Z"),
+            exit_code,
+            checked: 1,
+            repaired: 0,
+            unresolved: 1,
+        };
+        let runs = vec![run(exit::UNRESOLVED), run(exit::DRIFT_FOUND), run(exit::FAILURE)];
+        let problem = ("repair", State::Problem);
+        assert_eq!(troubles(&Status { last_runs: runs, ..well() }), [problem, problem]);
+        for index in [
+            Err("no answer".to_owned()),
+            well().index.map(|index| IndexStatus { ready: 255, stale: 1, ..index }),
+            well().index.map(|index| IndexStatus { ready: 255, unmarked: 1, ..index }),
+        ] {
+            assert_eq!(troubles(&Status { index, ..well() }), [("page index", State::Problem)]);
+        }
+    }
 }

@@ -3,12 +3,12 @@
 use std::{fs, path::Path};
 
 use embedded_index::{EmbeddedIndex, SnapshotError};
-use indicatif::HumanBytes;
+use indicatif::{HumanBytes, HumanCount};
 use model::{Timestamp, journal::JOURNAL_RETENTION_DAYS};
 use page_index::PageIndex;
 use process::now;
 
-use super::check::{Check, waiting, with_age};
+use super::check::{Check, with_age};
 use crate::{
     blocking::blocking,
     data_dir::{DATA_FILE, Holder},
@@ -110,7 +110,8 @@ fn contents(file: &DataFile) -> rusqlite::Result<(Vec<Check>, Option<String>)> {
             Check::warning("table", format!("there is no table {TABLE}"), "The next start creates an empty one");
         return Ok((vec![schema, table], None));
     };
-    let stream = Check::ok("stream", waiting(file.backlog(TABLE)?.records));
+    let records = HumanCount(file.backlog(TABLE)?.records);
+    let stream = Check::ok("stream", format!("{records} records that the next start delivers, or delivers again"));
     Ok((vec![schema, Check::ok("table", format!("{TABLE}, id {table_id}")), stream], Some(table_id)))
 }
 
@@ -152,5 +153,55 @@ fn judged(check: &'static str, snapshot: &str, watermark: Option<Timestamp>, pre
         }
         early if early < oldest => Check::warning(check, format!("{found}, further back than the journal"), REBUILDS),
         _ => Check::ok(check, found),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rusqlite::Connection;
+
+    use super::*;
+    use crate::doctor::State;
+
+    #[test]
+    fn a_snapshot_that_the_next_start_cannot_continue_is_a_warning() {
+        let present = Timestamp::parse("2026-01-31T06:00:00Z").unwrap();
+        let hours = |hours: i64| Some(present.plus_ms(hours * 3_600_000));
+        for (watermark, expected) in [
+            (hours(-1), State::Ok),
+            (hours(-13 * 24), State::Ok),
+            (hours(-15 * 24), State::Warning),
+            (hours(1), State::Warning),
+            (None, State::Warning),
+        ] {
+            let check = judged("page index", "a snapshot", watermark, present);
+            assert_eq!(check.state, expected, "{check}");
+        }
+    }
+
+    /// What is said about a file of a schema version, with or without the table.
+    fn states(version: &str, has_table: bool) -> Vec<(&'static str, State)> {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join(DATA_FILE);
+        let connection = Connection::open(&path).unwrap();
+        connection.execute_batch(dynoxide::storage_backend::sql_builders::INIT_SCHEMA).unwrap();
+        connection.execute("INSERT INTO _config (key, value) VALUES ('schema_version', ?1)", [version]).unwrap();
+        if has_table {
+            let row = "INSERT INTO _tables (table_name, key_schema, attribute_definitions, created_at, table_id)
+                VALUES (?1, '', '', 0, 'id')";
+            connection.execute(row, [TABLE]).unwrap();
+        }
+        drop(connection);
+        let (checks, table_id) = database(&path);
+        assert_eq!(table_id.is_some(), has_table, "{checks:?}");
+        checks.into_iter().map(|check| (check.check, check.state)).filter(|(_, state)| *state != State::Ok).collect()
+    }
+
+    #[test]
+    fn another_schema_and_a_missing_table_are_said() {
+        assert_eq!(states(&SCHEMA_VERSION.to_string(), true), []);
+        assert_eq!(states(&(SCHEMA_VERSION + 1).to_string(), true), [("schema", State::Problem)]);
+        assert_eq!(states("9", true), [("schema", State::Warning)]);
+        assert_eq!(states(&SCHEMA_VERSION.to_string(), false), [("table", State::Warning)]);
     }
 }
