@@ -27,8 +27,8 @@ impl Attached {
     /// this process alone. Returns when its page index has been looked at. Creates no folder.
     ///
     /// # Errors
-    /// The folder is no data folder, somebody else uses it who serves nobody, or the stack does not start: one line that
-    /// says what to do.
+    /// The path leads to no data folder, another command uses the folder, or the stack does not start: one line that says
+    /// what to do.
     pub(crate) async fn to(folder: &Path, command: &str) -> anyhow::Result<Self> {
         let (entrance, own) = match DataDir::existing(folder, command)? {
             Found::Used(holder) => (entrance_of(folder, holder)?, None),
@@ -86,7 +86,7 @@ fn entrance_of(folder: &Path, holder: Option<Holder>) -> anyhow::Result<Entrance
 
 /// The settings of a stack for one command: without an API, schedules and a fixed port.
 fn settings() -> anyhow::Result<StackSettings> {
-    // Nobody can write with it: there is no API.
+    // There is no API to use it with.
     let write_token = process::new_ulid().parse().map_err(anyhow::Error::msg)?;
     Ok(StackSettings { listen: None, ..StackSettings::ephemeral(write_token) })
 }

@@ -3,7 +3,7 @@
 use std::{
     fmt,
     fs::{self, File, TryLockError},
-    io::{self, ErrorKind, Seek, Write},
+    io::{self, ErrorKind},
     path::{Path, PathBuf},
     time::Duration,
 };
@@ -11,6 +11,8 @@ use std::{
 use anyhow::{Context, bail};
 use serde::{Deserialize, Serialize};
 use tempfile::TempDir;
+
+use crate::file_lock::FileLock;
 
 /// The prefix of temporary folders.
 const TEMPORARY_PREFIX: &str = "pagemark-";
@@ -60,11 +62,8 @@ impl Holder {
         serde_json::from_slice(&fs::read(lock_file).ok()?).ok()
     }
 
-    fn write(&self, mut lock_file: &File) -> io::Result<()> {
-        let text = serde_json::to_vec(self)?;
-        lock_file.set_len(0)?;
-        lock_file.rewind()?;
-        lock_file.write_all(&text)
+    fn write(&self, lock: &FileLock) -> io::Result<()> {
+        lock.write(&serde_json::to_vec(self)?)
     }
 
     /// Whether the process runs a stack for everybody. A command may run one for itself.
@@ -96,7 +95,7 @@ pub(crate) enum Found<T> {
 pub(crate) struct DataDir {
     pub(crate) path: PathBuf,
     temporary: Option<TempDir>,
-    lock: File,
+    lock: FileLock,
     holder: Holder,
 }
 
@@ -174,7 +173,7 @@ impl DataDir {
 impl Drop for DataDir {
     fn drop(&mut self) {
         // If that fails, this process counts as killed, which harms nobody.
-        self.lock.set_len(0).ok();
+        self.lock.write(&[]).ok();
     }
 }
 
@@ -184,7 +183,7 @@ pub(crate) struct Unused {
     /// The last process that used it, if that was killed.
     pub(crate) killed: Option<Holder>,
     /// Absent in a folder that was never locked.
-    _lock: Option<File>,
+    _lock: Option<FileLock>,
 }
 
 /// Keeps stacks away from a folder, and changes nothing in it. Several processes may look at the same time.
@@ -194,17 +193,13 @@ pub(crate) struct Unused {
 pub(crate) fn lock_to_look(folder: &Path) -> anyhow::Result<Found<Unused>> {
     check_is_data_folder(folder)?;
     let path = folder.join(LOCK_FILE);
-    let failed = |error| unusable(&path, error);
-    let file = match File::open(&path) {
-        Err(error) if error.kind() == ErrorKind::NotFound => {
-            return Ok(Found::Free(Unused { killed: None, _lock: None }));
-        }
-        file => file.map_err(failed)?,
-    };
-    match file.try_lock_shared() {
-        Ok(()) => Ok(Found::Free(Unused { killed: Holder::read(&path), _lock: Some(file) })),
+    match FileLock::share(&path) {
+        Ok(lock) => Ok(Found::Free(Unused { killed: Holder::read(&path), _lock: Some(lock) })),
         Err(TryLockError::WouldBlock) => Ok(Found::Used(Holder::read(&path))),
-        Err(TryLockError::Error(error)) => Err(failed(error)),
+        Err(TryLockError::Error(error)) if error.kind() == ErrorKind::NotFound => {
+            Ok(Found::Free(Unused { killed: None, _lock: None }))
+        }
+        Err(TryLockError::Error(error)) => Err(unusable(&path, error)),
     }
 }
 
@@ -232,15 +227,14 @@ fn unusable(path: &Path, error: io::Error) -> anyhow::Error {
 }
 
 /// Takes the lock of a folder for a command of this process.
-fn lock(folder: &Path, command: &str) -> anyhow::Result<Found<(File, Holder)>> {
+fn lock(folder: &Path, command: &str) -> anyhow::Result<Found<(FileLock, Holder)>> {
     let path = folder.join(LOCK_FILE);
     let failed = |error| unusable(&path, error);
-    let file = File::options().create(true).truncate(false).write(true).open(&path).map_err(failed)?;
-    match file.try_lock() {
-        Ok(()) => {
+    match FileLock::take(&path) {
+        Ok(lock) => {
             let holder = Holder::new(command);
-            holder.write(&file).map_err(failed)?;
-            Ok(Found::Free((file, holder)))
+            holder.write(&lock).map_err(failed)?;
+            Ok(Found::Free((lock, holder)))
         }
         Err(TryLockError::WouldBlock) => Ok(Found::Used(Holder::read(&path))),
         Err(TryLockError::Error(error)) => Err(failed(error)),

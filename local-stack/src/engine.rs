@@ -29,7 +29,7 @@
 //!   it (`sequence_numbers_grow_after_a_trim_and_a_restart`).
 //! - One data file has one engine: a second one, also in another process, is refused.
 
-use std::fs::{File, TryLockError};
+use std::fs::TryLockError;
 use std::io;
 use std::net::SocketAddr;
 use std::path::Path;
@@ -50,7 +50,10 @@ mod stream_table;
 #[cfg(test)]
 mod tests;
 
-use crate::blocking::{blocking, blocking_on};
+use crate::{
+    blocking::{blocking, blocking_on},
+    file_lock::FileLock,
+};
 pub(crate) use data_file::{DataFile, SCHEMA_VERSION};
 pub use error::EngineError;
 use stream_table::StreamTable;
@@ -272,16 +275,13 @@ impl std::fmt::Debug for Engine {
     }
 }
 
-/// Takes the lock that marks the data file as used. The operating system frees it with the process, however it ends.
-fn lock(data_file: &Path) -> Result<File, EngineError> {
+/// Takes the lock that marks the data file as used.
+fn lock(data_file: &Path) -> Result<FileLock, EngineError> {
     let path = data_file.with_added_extension("lock");
-    let lock_failed = |source: io::Error| EngineError::Lock(path.clone(), source);
-    let file = File::options().create(true).truncate(false).write(true).open(&path).map_err(lock_failed)?;
-    match file.try_lock() {
-        Ok(()) => Ok(file),
-        Err(TryLockError::WouldBlock) => Err(EngineError::FileInUse(data_file.to_owned())),
-        Err(TryLockError::Error(source)) => Err(lock_failed(source)),
-    }
+    FileLock::take(&path).map_err(|error| match error {
+        TryLockError::WouldBlock => EngineError::FileInUse(data_file.to_owned()),
+        TryLockError::Error(source) => EngineError::Lock(path, source),
+    })
 }
 
 async fn serve(listener: TcpListener, database: Database, writes: watch::Sender<()>, stopped: oneshot::Receiver<()>) {

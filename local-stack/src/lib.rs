@@ -10,7 +10,8 @@
 //!   records.
 //! - `catch_up`: what a start does before readers may believe the page index.
 //! - `doctor`: looks at a data folder.
-//! - `data_dir`: the folder of the data. `running`: how other commands find the stack. [`memory`]: memory use.
+//! - `data_dir`: the folder of the data. `file_lock`: locks of files. `running`: how other commands find the stack.
+//!   [`memory`]: memory use.
 //! - `attached`: commands on a data folder, whether its stack runs or not.
 //! - [`control`]: the socket through which other processes run the repair job inside the stack.
 //! - `blocking`: work that blocks, beside the async threads.
@@ -26,6 +27,7 @@ pub mod demo;
 mod doctor;
 pub mod engine;
 pub mod event_source_mapping;
+mod file_lock;
 pub mod import;
 mod index_keeper;
 pub mod index_place;

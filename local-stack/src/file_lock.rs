@@ -1,0 +1,72 @@
+//! A lock that marks files as used by this process.
+
+use std::{
+    fs::{File, TryLockError},
+    io::{self, Seek, Write},
+    path::Path,
+};
+
+/// A locked lock file. The operating system frees the lock with the process, however the process ends.
+#[derive(Debug)]
+pub(crate) struct FileLock(File);
+
+impl FileLock {
+    /// Takes the lock of a file, which is created if it is missing.
+    ///
+    /// # Errors
+    /// [`TryLockError::WouldBlock`] if another process, or another part of this one, holds the lock.
+    pub(crate) fn take(path: &Path) -> Result<Self, TryLockError> {
+        let file = File::options().create(true).truncate(false).write(true).open(path).map_err(TryLockError::Error)?;
+        file.try_lock()?;
+        Ok(Self(file))
+    }
+
+    /// Shares the lock of a file that is there with others who only look. Changes nothing.
+    ///
+    /// # Errors
+    /// [`TryLockError::WouldBlock`] if somebody has taken the lock.
+    pub(crate) fn share(path: &Path) -> Result<Self, TryLockError> {
+        let file = File::open(path).map_err(TryLockError::Error)?;
+        file.try_lock_shared()?;
+        Ok(Self(file))
+    }
+
+    /// Replaces the content of the file.
+    ///
+    /// # Errors
+    /// The file cannot be written, or the lock is a shared one.
+    pub(crate) fn write(&self, content: &[u8]) -> io::Result<()> {
+        let mut file = &self.0;
+        file.set_len(0)?;
+        file.rewind()?;
+        file.write_all(content)
+    }
+}
+
+impl Drop for FileLock {
+    /// Frees the lock explicitly. A program that this process is just starting holds a copy of the open file for a moment,
+    /// so closing the file would not be enough.
+    fn drop(&mut self) {
+        if let Err(error) = self.0.unlock() {
+            tracing::warn!(%error, "a lock stays until this process ends");
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_dropped_lock_is_free_although_a_copy_of_the_file_is_open() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("lock");
+        let lock = FileLock::take(&path).unwrap();
+        assert!(matches!(FileLock::take(&path), Err(TryLockError::WouldBlock)));
+        // As in a child process between `fork` and `exec`.
+        let copy = lock.0.try_clone().unwrap();
+        drop(lock);
+        FileLock::take(&path).unwrap();
+        drop(copy);
+    }
+}
