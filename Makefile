@@ -56,7 +56,7 @@ DYNAMODB_LOCAL_TESTS := backends:: behind:: cluster:: deployed:: described:: des
 # networks, the deployment, the installation or the code, or a process with a separate engine. Skipped are a test of items
 # that expire, which DynamoDB Local does not remove, tests of the repair job that write fast or much, and those of the
 # control socket.
-DYNAMODB_LOCAL_LEFT_OUT := bounds:: circles:: connections:: faults:: installing:: log:: outage:: packaged:: pages:: restart:: secured:: sent_ahead:: settings:: template::
+DYNAMODB_LOCAL_LEFT_OUT := bounds:: circles:: connections:: data_folder:: faults:: installing:: log:: outage:: packaged:: pages:: restart:: secured:: sent_ahead:: settings:: template::
 DYNAMODB_LOCAL_SKIP := --skip an_expired_comment --skip repair::concurrent --skip repair::control --skip repair::process --skip repair::local --skip repair::stopped \
     --skip repair::killed --skip repair::lost --skip repair::resumed --skip repair::write_timeouts \
     --skip an_audit_of_2_000_damaged_comments --skip an_index_of_20_000_comments

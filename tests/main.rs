@@ -17,6 +17,7 @@ mod bounds;
 mod circles;
 mod cluster;
 mod connections;
+mod data_folder;
 mod deployed;
 mod described;
 mod designs;

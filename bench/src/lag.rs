@@ -250,7 +250,7 @@ impl Watcher {
         Ok(Self {
             // Shorter than the time after which the API closes idle connections.
             http: Client::builder(TokioExecutor::new()).pool_idle_timeout(Duration::from_secs(2)).build_http(),
-            api_url: stack.api_url(),
+            api_url: stack.api_url().context("the stack has no API")?,
             table: stack.table().clone(),
             index: stack.index().clone(),
         })

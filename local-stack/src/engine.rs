@@ -44,6 +44,7 @@ use tokio::net::TcpListener;
 use tokio::runtime::{Builder, Handle};
 use tokio::sync::{oneshot, watch};
 
+mod data_file;
 mod disk_sync;
 mod error;
 mod proxy;
@@ -55,6 +56,7 @@ use crate::{
     blocking::{blocking, blocking_on},
     file_lock::FileLock,
 };
+pub(crate) use data_file::{DataFile, SCHEMA_VERSION};
 use disk_sync::DiskSync;
 pub use error::EngineError;
 use proxy::Served;

@@ -2,6 +2,7 @@
 
 use std::{
     fs::{File, TryLockError},
+    io::{self, Seek, Write},
     path::Path,
 };
 
@@ -18,6 +19,27 @@ impl FileLock {
         let file = File::options().create(true).truncate(false).write(true).open(path).map_err(TryLockError::Error)?;
         file.try_lock()?;
         Ok(Self(file))
+    }
+
+    /// Shares the lock of a file that is there with others who only look. Changes nothing.
+    ///
+    /// # Errors
+    /// [`TryLockError::WouldBlock`] if somebody has taken the lock.
+    pub(crate) fn share(path: &Path) -> Result<Self, TryLockError> {
+        let file = File::open(path).map_err(TryLockError::Error)?;
+        file.try_lock_shared()?;
+        Ok(Self(file))
+    }
+
+    /// Replaces the content of the file.
+    ///
+    /// # Errors
+    /// The file cannot be written, or the lock is a shared one.
+    pub(crate) fn write(&self, content: &[u8]) -> io::Result<()> {
+        let mut file = &self.0;
+        file.set_len(0)?;
+        file.rewind()?;
+        file.write_all(content)
     }
 }
 

@@ -17,13 +17,13 @@ use crate::{
 };
 
 /// The name of the snapshot in the data folder.
-const SNAPSHOT: &str = "page-index.snapshot";
+pub(crate) const SNAPSHOT: &str = "page-index.snapshot";
 /// Pause between two snapshots.
 pub(crate) const SNAPSHOT_EVERY: Duration = Duration::from_secs(60);
 /// A snapshot is also written without an edit after this many pauses: the watermarks advance, and a start reads less.
 const UNCHANGED_PAUSES_MAX: u32 = 10;
 /// As many as in a deployment.
-const PARTITIONS: u16 = 256;
+pub(crate) const PARTITIONS: u16 = 256;
 
 /// Where a stack keeps its page index.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

@@ -10,11 +10,15 @@
 //! - [`repair`], `index_keeper`, `trim`: what runs in the background: the repair job, rebuilds, the removal of stream
 //!   records.
 //! - `catch_up`: what a start does before readers may believe the page index.
-//! - `data_dir`: the folder of the data. `file_lock`: locks of files. `running`: how other commands find the stack. [`memory`]: memory use.
+//! - `doctor`: looks at a data folder.
+//! - `data_dir`: the folder of the data. `file_lock`: locks of files. `running`: how other commands find the stack.
+//!   [`memory`]: memory use.
+//! - `attached`: commands on a data folder, whether its stack runs or not.
 //! - [`control`]: the socket through which other processes run the repair job inside the stack.
 //! - `blocking`: work that blocks, beside the async threads.
 //! - [`cli`]: the command `pagemark`.
 
+mod attached;
 mod blocking;
 mod catch_up;
 pub mod cli;
@@ -22,6 +26,7 @@ pub mod compression;
 pub mod control;
 mod data_dir;
 pub mod demo;
+mod doctor;
 pub mod engine;
 pub mod event_source_mapping;
 pub mod export;

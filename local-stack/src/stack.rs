@@ -27,7 +27,7 @@ use tokio::{
 use crate::{
     catch_up::{Replay, release_leases},
     control::{ControlSocket, SOCKET},
-    data_dir::DataDir,
+    data_dir::{DataDir, Entrance},
     engine::{Engine, EngineError},
     event_source_mapping::{EventSourceMapping, Handler, MappingState, streams_client},
     index_keeper::{IndexState, keep_index, looked_at},
@@ -40,6 +40,10 @@ use crate::{
 
 /// The table's name. Each data folder belongs to one table, so the name need not change.
 pub const TABLE: &str = "pagemark";
+/// The folder of the quarantine in the folder of the data.
+pub(crate) const QUARANTINE: &str = "quarantine";
+/// Where a stack's engine is unless it was told otherwise.
+pub(crate) const LOCAL_ENGINE: &str = "http://127.0.0.1:8000";
 /// Maximum number of concurrent calls for one fan-out batch; the engine has one connection.
 const WRITE_CONCURRENCY: usize = 4;
 /// Maximum number of retries of a batch; after them it goes to quarantine.
@@ -53,8 +57,9 @@ const TABLE_TIMEOUT: Duration = Duration::from_secs(8);
 /// The settings of a stack.
 #[derive(Clone)]
 pub struct StackSettings {
-    /// The address of the API; port 0 takes a free one.
-    pub listen: SocketAddr,
+    /// The address of the API; port 0 takes a free one. `None` for a stack that serves only its own process: it has no
+    /// API, and other commands do not find it.
+    pub listen: Option<SocketAddr>,
     /// The address of the engine; port 0 takes a free one.
     pub dynamodb_listen: SocketAddr,
     /// An engine to use instead of the embedded one, such as DynamoDB Local. The table is created there if it is
@@ -89,7 +94,7 @@ impl StackSettings {
     pub fn ephemeral(write_token: WriteToken) -> Self {
         let any_port = SocketAddr::from(([127, 0, 0, 1], 0));
         Self {
-            listen: any_port,
+            listen: Some(any_port),
             dynamodb_listen: any_port,
             dynamodb_url: None,
             table: TABLE.to_owned(),
@@ -112,16 +117,23 @@ impl StackSettings {
 pub struct Stack {
     table: Table,
     index: PageIndex,
-    api_address: SocketAddr,
     dynamodb_url: String,
     placed: PlacedIndex,
     mappings: [watch::Receiver<MappingState>; 2],
     index_state: watch::Receiver<IndexState>,
     tasks: JoinSet<()>,
-    api: JoinHandle<()>,
-    stop_api: oneshot::Sender<()>,
+    api: Option<Api>,
     engine: Option<Arc<Engine>>,
     data_dir: DataDir,
+}
+
+/// A running API.
+#[derive(Debug)]
+struct Api {
+    address: SocketAddr,
+    task: JoinHandle<()>,
+    /// Its end stops the API.
+    stop: oneshot::Sender<()>,
 }
 
 impl Stack {
@@ -131,6 +143,11 @@ impl Stack {
     /// The part that could not be started, and why: one line that says what to do.
     pub async fn start(settings: StackSettings) -> anyhow::Result<Self> {
         let data_dir = DataDir::open(settings.data_dir.as_deref())?;
+        Self::start_in(data_dir, settings).await
+    }
+
+    /// Like [`Stack::start`], in a folder that is locked already.
+    pub(crate) async fn start_in(mut data_dir: DataDir, settings: StackSettings) -> anyhow::Result<Self> {
         let (engine, dynamodb_url) = start_engine(&settings, &data_dir).await?;
         let table_config =
             TableConfig { comment_blob: settings.comment_blob, ..table_config(&settings.table, &dynamodb_url) };
@@ -139,7 +156,7 @@ impl Stack {
         let index = placed.client()?;
         index.ping().await?;
 
-        let quarantine = data_dir.path.join("quarantine");
+        let quarantine = data_dir.path.join(QUARANTINE);
         let control = match &placed {
             PlacedIndex::Embedded(_) => Some(ControlSocket::bind(&data_dir.path)?),
             PlacedIndex::Redis { .. } => None,
@@ -160,7 +177,10 @@ impl Stack {
             None => None,
         };
         let (index_state_sender, index_state) = watch::channel(IndexState::default());
-        let (api_address, api, stop_api) = start_api(&settings, &table_config, placed.client()?).await?;
+        let api = start_api(&settings, &table_config, placed.client()?).await?;
+        if api.is_some() {
+            data_dir.announce(Entrance { dynamodb_url: dynamodb_url.clone(), has_socket: control.is_some() })?;
+        }
 
         let mut tasks = JoinSet::new();
         tasks.spawn(fan_out.run());
@@ -183,20 +203,7 @@ impl Stack {
         if let Some(redis) = placed.server() {
             tasks.spawn(redis.clone().supervise());
         }
-        Ok(Self {
-            table,
-            index,
-            api_address,
-            dynamodb_url,
-            placed,
-            mappings,
-            index_state,
-            tasks,
-            api,
-            stop_api,
-            engine,
-            data_dir,
-        })
+        Ok(Self { table, index, dynamodb_url, placed, mappings, index_state, tasks, api, engine, data_dir })
     }
 
     /// The table.
@@ -229,9 +236,9 @@ impl Stack {
         self.engine.as_deref()
     }
 
-    /// The URL of the API and the pages, without a slash at the end.
-    pub fn api_url(&self) -> String {
-        format!("http://{}", self.api_address)
+    /// The URL of the API and the pages, without a slash at the end; `None` without an API.
+    pub fn api_url(&self) -> Option<String> {
+        self.api.as_ref().map(|api| format!("http://{}", api.address))
     }
 
     /// The DynamoDB endpoint.
@@ -278,6 +285,11 @@ impl Stack {
         }
     }
 
+    /// Waits until the page index has been looked at for the first time. Then it is ready, or cannot become so for now.
+    pub(crate) async fn wait_until_index_looked_at(&self) {
+        looked_at(self.index_state.clone()).await;
+    }
+
     /// How many batches and records have gone to quarantine in the life of this process.
     pub fn quarantined(&self) -> u64 {
         self.mapping_states().iter().map(|state| state.quarantined).sum()
@@ -285,9 +297,11 @@ impl Stack {
 
     /// Stops everything: requests under way are finished, no child stays behind, and temporary data is removed.
     pub async fn stop(mut self) {
-        drop(self.stop_api);
-        if tokio::time::timeout(API_STOP_TIMEOUT, &mut self.api).await.is_err() {
-            self.api.abort();
+        if let Some(Api { mut task, stop, .. }) = self.api {
+            drop(stop);
+            if tokio::time::timeout(API_STOP_TIMEOUT, &mut task).await.is_err() {
+                task.abort();
+            }
         }
         self.tasks.shutdown().await;
         let table_stays = !self.data_dir.is_temporary() || self.engine.is_none();
@@ -389,13 +403,14 @@ fn event_source_mappings(
     ])
 }
 
-/// Starts the API, with clients of its own: their connections live on the API's threads and end with them. Returns its
-/// address, its task, and the sender whose end stops it.
+/// Starts the API, if the settings ask for it. It has clients of its own: their connections live on the API's threads and
+/// end with them.
 async fn start_api(
     settings: &StackSettings,
     table_config: &TableConfig,
     index: PageIndex,
-) -> anyhow::Result<(SocketAddr, JoinHandle<()>, oneshot::Sender<()>)> {
+) -> anyhow::Result<Option<Api>> {
+    let Some(listen) = settings.listen else { return Ok(None) };
     let api_settings = ApiSettings {
         write_tokens: vec![settings.write_token.hash()],
         sample_products: settings.sample_products.clone(),
@@ -403,14 +418,14 @@ async fn start_api(
         ..ApiSettings::default()
     };
     let table = Table::connect(table_config).await;
-    let application = Application::with_stores(settings.listen, table, index, api_settings)?;
+    let application = Application::with_stores(listen, table, index, api_settings)?;
     let address = application.address();
     let (stop, stopped) = oneshot::channel::<()>();
-    let api = tokio::spawn(async move {
+    let task = tokio::spawn(async move {
         // A dropped sender stops the API as well.
         if let Err(error) = application.run_until(stopped.map(drop)).await {
             tracing::error!(%error, "the API ended");
         }
     });
-    Ok((address, api, stop))
+    Ok(Some(Api { address, task, stop }))
 }

@@ -6,7 +6,7 @@ use functions::Quarantine;
 use model::Timestamp;
 use page_index::{NotReady, PageIndex};
 use process::{StoreError, now};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use table::Lease;
 
 use crate::{
@@ -22,7 +22,7 @@ use crate::{
 };
 
 /// The state of the page index.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct IndexStatus {
     /// Partitions that are ready.
     pub ready: usize,
@@ -37,7 +37,7 @@ pub struct IndexStatus {
 }
 
 /// The state of everything.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Status {
     /// The page index, or why it could not be asked.
     pub index: Result<IndexStatus, String>,

@@ -28,7 +28,7 @@ async fn run(program: &str, arguments: &[&str], input: &str) -> String {
 #[tokio::test]
 async fn every_described_request_is_accepted_and_answered_as_described() {
     let running = Running::start().await;
-    let url = format!("{}/openapi.json", running.stack.api_url());
+    let url = format!("{}/openapi.json", running.stack.api_url().unwrap());
     let authorization = format!("Authorization: Bearer {WRITE_TOKEN}");
     let config = described("schemathesis.toml");
     let arguments = [

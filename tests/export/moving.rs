@@ -32,7 +32,7 @@ async fn round(from: &Running, to: &Running, folder: &Path) -> Ended {
         own("FROM_URL", from.stack.dynamodb_url()),
         own("TO_TABLE", to.stack.table().name()),
         own("TO_URL", to.stack.dynamodb_url()),
-        own("TO_API", &format!("{}/api/v1", to.stack.api_url())),
+        own("TO_API", &format!("{}/api/v1", to.stack.api_url().unwrap())),
         own("TO_TOKEN", WRITE_TOKEN),
     ];
     Program::start("sh", &[script, folder.to_str().unwrap()], variables).end().await.expect(0)

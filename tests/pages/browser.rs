@@ -58,7 +58,7 @@ async fn look(base: &str, pages: Vec<Value>) {
 async fn every_kind_of_page_is_accessible_and_fits_its_screen() {
     let redis = OwnRedis::start().await;
     let running = start(settings_at(&redis), &comments()).await;
-    let base = running.stack.api_url();
+    let base = running.stack.api_url().unwrap();
     let many = page_path("espresso machine");
     let pages = vec![
         page("first", many.clone(), 200, true),
@@ -91,8 +91,7 @@ async fn every_kind_of_page_is_accessible_and_fits_its_screen() {
 #[tokio::test]
 async fn everything_can_be_done_with_a_keyboard_and_without_javascript() {
     let running = start(settings(), &comments()).await;
-    let input =
-        json!({ "base": running.stack.api_url(), "product": page_path("espresso machine"), "token": WRITE_TOKEN });
+    let input = json!({ "base": running.stack.api_url().unwrap(), "product": page_path("espresso machine"), "token": WRITE_TOKEN });
     browser::run("keyboard.mjs", &input).await;
     running.finish().await;
 }
@@ -104,7 +103,7 @@ async fn lighthouse_finds_nothing_wrong_on_a_phone() {
     let categories = ["seo", "accessibility", "best-practices"];
     let path = page_path("espresso machine");
     for dark in [false, true] {
-        let input = json!({ "base": running.stack.api_url(), "pages": [path], "categories": categories, "dark": dark });
+        let input = json!({ "base": running.stack.api_url().unwrap(), "pages": [path], "categories": categories, "dark": dark });
         let printed = browser::run("lighthouse.mjs", &input).await;
         let report: Value = serde_json::from_str(printed.trim()).unwrap_or_else(|error| panic!("{error}: {printed}"));
         for category in categories {

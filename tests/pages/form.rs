@@ -137,7 +137,7 @@ async fn the_longest_text_is_accepted_and_one_that_is_too_long_is_kept_in_the_fo
 async fn a_form_from_another_site_is_refused() {
     let mut running = Running::start().await;
     let http = running.http.clone();
-    let own = running.stack.api_url();
+    let own = running.stack.api_url().unwrap();
     let host = own.strip_prefix("http://").unwrap().to_owned();
     for origin in [
         &[][..],

@@ -17,9 +17,10 @@ use super::{
     progress::{per_second, share},
 };
 use crate::{
+    attached::Attached,
     compression::Compression,
     export::{ExportProgress, Exported, Target, export},
-    stack::TABLE,
+    stack::{LOCAL_ENGINE, TABLE},
 };
 
 /// Printed below the help.
@@ -48,12 +49,15 @@ pub(super) struct Args {
     /// How the file is compressed [default: by its name, .gz or .zst]
     #[arg(long, value_name = "HOW")]
     compress: Option<Compression>,
-    /// Name of the DynamoDB table.
-    #[arg(long, env = "PAGEMARK_TABLE", value_name = "NAME", default_value = TABLE)]
-    table: String,
-    /// Endpoint of the engine; `aws` for AWS's by region and credentials.
-    #[arg(long, env = "PAGEMARK_DYNAMODB_URL", value_name = "URL", default_value = "http://127.0.0.1:8000")]
-    dynamodb_url: String,
+    /// Export from the stack of this data folder. If none runs there, one runs for the export.
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["table", "dynamodb_url"])]
+    data_dir: Option<PathBuf>,
+    /// Name of the DynamoDB table [default: pagemark]
+    #[arg(long, env = "PAGEMARK_TABLE", value_name = "NAME")]
+    table: Option<String>,
+    /// Endpoint of the engine; `aws` for AWS's by region and credentials [default: http://127.0.0.1:8000]
+    #[arg(long, env = "PAGEMARK_DYNAMODB_URL", value_name = "URL")]
+    dynamodb_url: Option<String>,
 }
 
 pub(super) async fn run(args: Args) -> anyhow::Result<ExitCode> {
@@ -63,7 +67,29 @@ pub(super) async fn run(args: Args) -> anyhow::Result<ExitCode> {
         path if path == Path::new("-") => Target::stdout(compression),
         path => Target::at(path, compression).with_context(|| format!("{} cannot be written", path.display()))?,
     };
-    let table = connect(&args).await?;
+    let Some(folder) = &args.data_dir else {
+        let (table, url) = (args.table.as_deref().unwrap_or(TABLE), args.dynamodb_url.as_deref());
+        let url = Some(url.unwrap_or(LOCAL_ENGINE)).filter(|url| *url != "aws");
+        return export_table(table, url, &args.product, target, &mut signals).await;
+    };
+    let attached = tokio::select! {
+        attached = Attached::to(folder, "export") => attached?,
+        () = signals.next() => return Ok(ExitCode::from(INTERRUPTED)),
+    };
+    let exported = export_table(TABLE, Some(attached.dynamodb_url()), &args.product, target, &mut signals).await;
+    attached.end().await;
+    exported
+}
+
+/// Exports a table, shows progress, and says what the export holds. `url` is the engine's; `None` for AWS.
+async fn export_table(
+    table: &str,
+    url: Option<&str>,
+    products: &[ProductId],
+    target: Target,
+    signals: &mut Signals,
+) -> anyhow::Result<ExitCode> {
+    let table = connect(table, url).await?;
     let (name, is_resumable) = (target.name(), target.is_resumable());
     let progress = ExportProgress::default();
     let began = Instant::now();
@@ -75,7 +101,7 @@ pub(super) async fn run(args: Args) -> anyhow::Result<ExitCode> {
             (comments, 0.99 * share(shards, PRIMARIES_SHARDS.into()))
         }
     });
-    let export = export(&table, &args.product, target, &progress, |text| eprintln!("pagemark: {text}"));
+    let export = export(&table, products, target, &progress, |text| eprintln!("pagemark: {text}"));
     let exported = tokio::select! {
         exported = export => exported,
         () = signals.next() => {
@@ -92,16 +118,15 @@ pub(super) async fn run(args: Args) -> anyhow::Result<ExitCode> {
     Ok(if is_whole { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-async fn connect(args: &Args) -> anyhow::Result<Table> {
-    let endpoint = Some(args.dynamodb_url.clone()).filter(|url| url != "aws");
+async fn connect(table: &str, url: Option<&str>) -> anyhow::Result<Table> {
     let config = TableConfig {
         attempt_timeout: ATTEMPT_TIMEOUT,
         call_timeout: CALL_TIMEOUT,
         max_attempts: ATTEMPTS_MAX,
-        ..TableConfig::new(args.table.clone(), endpoint.clone())
+        ..TableConfig::new(table, url.map(str::to_owned))
     };
     let table = Table::connect(&config).await;
-    table.describe().await.with_context(|| match &endpoint {
+    table.describe().await.with_context(|| match url {
         Some(url) => format!("no table {:?} at {url}; is `pagemark up` running?", table.name()),
         None => format!("no table {:?}", table.name()),
     })?;

@@ -15,13 +15,14 @@ use table::{CommentBlobArgs, Table, TableConfig};
 
 use super::{
     interrupt::{INTERRUPTED, interrupt},
-    progress::{report_text, say, share},
+    progress::{report_text, say, settle, share},
 };
 use crate::{
+    attached::Attached,
     import::{
         Existing, ImportError, ImportReport, LineReader, Source, SourceError, Unfinished, import_with, read_lines,
     },
-    stack::TABLE,
+    stack::{LOCAL_ENGINE, TABLE},
 };
 
 /// Printed below the help.
@@ -37,12 +38,15 @@ pub(super) struct Args {
     /// Files of JSON Lines, plain or compressed by gzip or zstd: on each line one comment, as a JSON object.
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
-    /// Name of the DynamoDB table.
-    #[arg(long, env = "PAGEMARK_TABLE", value_name = "NAME", default_value = TABLE)]
-    table: String,
-    /// Endpoint of the engine; `aws` for AWS's by region and credentials.
-    #[arg(long, env = "PAGEMARK_DYNAMODB_URL", value_name = "URL", default_value = "http://127.0.0.1:8000")]
-    dynamodb_url: String,
+    /// Import into the stack of this data folder. If none runs there, one runs for the import.
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["table", "dynamodb_url"])]
+    data_dir: Option<PathBuf>,
+    /// Name of the DynamoDB table [default: pagemark]
+    #[arg(long, env = "PAGEMARK_TABLE", value_name = "NAME")]
+    table: Option<String>,
+    /// Endpoint of the engine; `aws` for AWS's by region and credentials [default: http://127.0.0.1:8000]
+    #[arg(long, env = "PAGEMARK_DYNAMODB_URL", value_name = "URL")]
+    dynamodb_url: Option<String>,
     #[command(flatten)]
     comment_blob: CommentBlobArgs,
     /// Change existing comments that differ, instead of leaving them as they are.
@@ -51,17 +55,47 @@ pub(super) struct Args {
 }
 
 pub(super) async fn run(args: Args) -> anyhow::Result<ExitCode> {
-    let endpoint = Some(args.dynamodb_url).filter(|url| url != "aws");
-    let config =
-        TableConfig { comment_blob: args.comment_blob.comment_blob, ..TableConfig::new(args.table, endpoint.clone()) };
-    let table = Table::connect(&config).await;
-    table.describe().await.with_context(|| match &endpoint {
-        Some(url) => format!("no table {:?} at {url}; is `pagemark up` running?", table.name()),
-        None => format!("no table {:?}", table.name()),
-    })?;
     let files = open_all(&args.files)?;
     let interrupt = interrupt()?;
     let existing = if args.update { Existing::Update } else { Existing::Keep };
+    let config = |table: &str, endpoint: Option<String>| TableConfig {
+        comment_blob: args.comment_blob.comment_blob,
+        ..TableConfig::new(table, endpoint)
+    };
+    let Some(folder) = &args.data_dir else {
+        let (table, url) = (args.table.as_deref().unwrap_or(TABLE), args.dynamodb_url.as_deref());
+        let url = Some(url.unwrap_or(LOCAL_ENGINE)).filter(|url| *url != "aws");
+        return Ok(exit_code(import_all(files, config(table, url.map(str::to_owned)), existing, interrupt).await?));
+    };
+    let mut attached = tokio::select! {
+        attached = Attached::to(folder, "import") => attached?,
+        () = interrupt.clone() => return Ok(ExitCode::from(INTERRUPTED)),
+    };
+    let config = config(TABLE, Some(attached.dynamodb_url().to_owned()));
+    let imported = import_all(files, config, existing, interrupt.clone()).await;
+    if let (Ok(Ok(_)), Some(stack)) = (&imported, attached.own()) {
+        tokio::select! {
+            () = settle(stack) => {}
+            // The next start processes the rest.
+            () = interrupt => {}
+        }
+    }
+    attached.end().await;
+    imported.map(exit_code)
+}
+
+/// Imports files, one after another. Returns the number of bad lines; an exit code if a file was not imported to its end.
+async fn import_all(
+    files: Vec<(PathBuf, LineReader)>,
+    config: TableConfig,
+    existing: Existing,
+    interrupt: impl Future<Output = ()> + Clone + Send + 'static,
+) -> anyhow::Result<Result<u64, ExitCode>> {
+    let table = Table::connect(&config).await;
+    table.describe().await.with_context(|| match &config.endpoint_url {
+        Some(url) => format!("no table {:?} at {url}; is `pagemark up` running?", table.name()),
+        None => format!("no table {:?}", table.name()),
+    })?;
     let mut bad = 0;
     for (path, reader) in files {
         match import_file(&table, &path, reader, existing, interrupt.clone()).await {
@@ -69,11 +103,19 @@ pub(super) async fn run(args: Args) -> anyhow::Result<ExitCode> {
             Err(ended) => {
                 eprintln!("pagemark: {} was not imported to its end: {ended}", path.display());
                 let interrupted = matches!(ended.reason, ImportError::Source(SourceError::Interrupted));
-                return Ok(if interrupted { ExitCode::from(INTERRUPTED) } else { ExitCode::FAILURE });
+                return Ok(Err(if interrupted { ExitCode::from(INTERRUPTED) } else { ExitCode::FAILURE }));
             }
         }
     }
-    Ok(if bad == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    Ok(Ok(bad))
+}
+
+fn exit_code(imported: Result<u64, ExitCode>) -> ExitCode {
+    match imported {
+        Ok(0) => ExitCode::SUCCESS,
+        Ok(_) => ExitCode::FAILURE,
+        Err(code) => code,
+    }
 }
 
 /// Opens every file, so that a missing one is reported before anything is written.

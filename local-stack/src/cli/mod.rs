@@ -1,5 +1,6 @@
 //! The commands of `pagemark`.
 
+mod doctor;
 mod export;
 mod import;
 mod interrupt;
@@ -25,13 +26,13 @@ pub struct Cli {
 enum Command {
     /// Run everything in one process: DynamoDB engine, page index, stream handlers, API and pages.
     Up(up::Args),
-    /// Import comments from files of JSON Lines into a running stack, or any table.
+    /// Import comments from files of JSON Lines into a stack, or any table.
     #[command(after_help = import::EXIT_CODES)]
     Import(import::Args),
-    /// Export comments to a file of JSON Lines, from a running stack or any table, while writes continue.
+    /// Export comments to a file of JSON Lines, from a stack or any table, while writes continue.
     #[command(after_help = export::EXIT_CODES)]
     Export(export::Args),
-    /// Find and repair differences between comments and the data derived from them, in a running stack.
+    /// Find and repair differences between comments and the data derived from them, in a stack.
     #[command(
         after_help = repair_job::EXIT_CODES,
         mut_subcommand("audit", repair::in_one_part),
@@ -39,6 +40,9 @@ enum Command {
         mut_subcommand("status", |status| repair::in_one_part(repair::with_the_quarantine_of_the_stack(status)))
     )]
     Repair(Box<repair::Args>),
+    /// Check a data folder, whether its stack runs or not. Changes nothing in it.
+    #[command(after_help = doctor::EXIT_CODES)]
+    Doctor(doctor::Args),
 }
 
 impl Cli {
@@ -61,6 +65,7 @@ impl Cli {
             Command::Import(args) => import::run(args).await,
             Command::Export(args) => Box::pin(export::run(args)).await,
             Command::Repair(args) => Box::pin(repair::run(*args)).await,
+            Command::Doctor(args) => doctor::run(args).await,
         }
     }
 }

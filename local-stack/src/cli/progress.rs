@@ -1,10 +1,13 @@
-//! What the command line says about imports.
+//! What the command line says about imports, and about what follows them.
 
 use std::{io::Write, time::Duration};
 
 use indicatif::HumanCount;
 
-use crate::import::ImportReport;
+use crate::{
+    import::ImportReport,
+    stack::{Stack, TABLE},
+};
 
 /// The share that is done, from 0 to 1.
 #[expect(clippy::cast_precision_loss, reason = "a share of a bar")]
@@ -43,4 +46,28 @@ pub(super) fn report_text(name: &str, report: &ImportReport) -> String {
         text.push_str(&format!("{name}: and {} more bad lines\n", HumanCount(more)));
     }
     text
+}
+
+/// Waits until the handlers have processed everything, and prints now and then how much is left.
+pub(super) async fn settle(stack: &mut Stack) {
+    const SAY_EVERY: Duration = Duration::from_secs(5);
+    loop {
+        if tokio::time::timeout(SAY_EVERY, stack.settle()).await.is_ok() {
+            return;
+        }
+        let [fan_out, indexing] = stack.mapping_states();
+        let left = match stack.engine() {
+            Some(engine) => {
+                let left = engine.pending_stream_records(TABLE, fan_out.processed.as_deref()).await.unwrap_or_default();
+                format!("{} stream records left; ", HumanCount(left))
+            }
+            // Other engines do not report this number.
+            None => String::new(),
+        };
+        eprintln!(
+            "settling: {left}changes fanned out {}, indexed {}",
+            HumanCount(fan_out.records),
+            HumanCount(indexing.records)
+        );
+    }
 }

@@ -17,7 +17,7 @@ use table::CommentBlobArgs;
 use super::{
     import::{import_file, import_shown, open_all},
     interrupt::Signals,
-    progress::{per_second, say, share},
+    progress::{per_second, say, settle, share},
 };
 use crate::{
     demo::{demo_comments, sample_products, top_product},
@@ -25,7 +25,7 @@ use crate::{
     index_place::{IndexPlace, SNAPSHOT_EVERY},
     memory::resident_memory,
     repair::{AuditSchedule, RepairSchedule},
-    stack::{Stack, StackSettings, TABLE},
+    stack::{QUARANTINE, Stack, StackSettings, TABLE},
 };
 
 #[derive(Debug, clap::Args)]
@@ -90,7 +90,7 @@ pub(super) async fn run(args: Args) -> anyhow::Result<ExitCode> {
         }
     };
     let settings = StackSettings {
-        listen: args.listen,
+        listen: Some(args.listen),
         dynamodb_listen: args.dynamodb_listen,
         dynamodb_url: args.dynamodb_url.clone(),
         table: TABLE.to_owned(),
@@ -133,7 +133,8 @@ async fn serve(
     shown_token: &str,
 ) -> anyhow::Result<ExitCode> {
     let began = Instant::now();
-    eprintln!("Pagemark is starting at {}, with its page index {}", stack.api_url(), stack.index_place());
+    let api = stack.api_url().context("this stack has no API")?;
+    eprintln!("Pagemark is starting at {api}, with its page index {}", stack.index_place());
     stack.wait_until_index_ready().await?;
     let mut created = 0;
     let demo = match demo {
@@ -162,10 +163,10 @@ async fn serve(
         ));
     }
     if stack.quarantined() > 0 {
-        let folder = stack.data_dir().join("quarantine");
+        let folder = stack.data_dir().join(QUARANTINE);
         say(&format!("but {} batches could not be processed; they are in {}\n", stack.quarantined(), folder.display()));
     }
-    print_ready(stack, product.as_ref(), shown_token);
+    print_ready(stack, &api, product.as_ref(), shown_token);
     std::future::pending::<()>().await;
     Ok(ExitCode::SUCCESS)
 }
@@ -198,32 +199,7 @@ async fn generate(stack: &Stack, count: u64) -> Option<u64> {
     }
 }
 
-/// Waits until the handlers have processed everything, and prints now and then how much is left.
-async fn settle(stack: &mut Stack) {
-    const SAY_EVERY: Duration = Duration::from_secs(5);
-    loop {
-        if tokio::time::timeout(SAY_EVERY, stack.settle()).await.is_ok() {
-            return;
-        }
-        let [fan_out, indexing] = stack.mapping_states();
-        let left = match stack.engine() {
-            Some(engine) => {
-                let left = engine.pending_stream_records(TABLE, fan_out.processed.as_deref()).await.unwrap_or_default();
-                format!("{} stream records left; ", HumanCount(left))
-            }
-            // Other engines do not report this number.
-            None => String::new(),
-        };
-        eprintln!(
-            "settling: {left}changes fanned out {}, indexed {}",
-            HumanCount(fan_out.records),
-            HumanCount(indexing.records)
-        );
-    }
-}
-
-fn print_ready(stack: &Stack, product: Option<&ProductId>, shown_token: &str) {
-    let api = stack.api_url();
+fn print_ready(stack: &Stack, api: &str, product: Option<&ProductId>, shown_token: &str) {
     let mut text = String::from("\nPagemark is ready. Ctrl-C ends it.\n");
     let start = match product {
         Some(product) => format!("{api}{}", api::links::product_page(product)),

@@ -21,14 +21,12 @@ use repair_job::Outcome;
 use serde::{Deserialize, Serialize};
 use tokio::io::{AsyncBufRead, AsyncBufReadExt, AsyncReadExt};
 
+use crate::data_dir::VERSION;
 pub use client::{ask, request};
 pub use server::ControlSocket;
 
 /// The name of the socket in the folder of the data.
 pub const SOCKET: &str = "control.sock";
-
-/// The version that both sides must have.
-const VERSION: &str = env!("CARGO_PKG_VERSION");
 
 /// What a client sends.
 #[derive(Debug, Serialize, Deserialize)]

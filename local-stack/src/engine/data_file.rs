@@ -1,0 +1,133 @@
+//! A look into an engine's data file, which changes neither the file nor its folder.
+
+use std::{ffi::OsString, os::unix::ffi::OsStrExt, path::Path, time::Duration};
+
+use dynoxide::storage_backend::sql_builders;
+use rusqlite::{Connection, OpenFlags, OptionalExtension, config::DbConfig, params};
+
+/// How long to wait for the engine's lock: a look is not urgent, but it must end.
+const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// The version of the schema that the engine writes. It migrates an older one when it opens the file, and refuses a newer
+/// one.
+pub(crate) const SCHEMA_VERSION: u32 = sql_builders::SCHEMA_VERSION;
+
+/// The records that the newest record of a table's stream follows. The newest one is never trimmed, so it may be
+/// processed.
+const WAITING: &str = "FROM _stream_records WHERE table_name = ?1 AND CAST(sequence_number AS INTEGER) <
+    (SELECT MAX(CAST(sequence_number AS INTEGER)) FROM _stream_records WHERE table_name = ?1)";
+
+/// A data file, open for reading.
+#[derive(Debug)]
+pub(crate) struct DataFile {
+    connection: Connection,
+}
+
+/// The stream records that wait for a handler.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Backlog {
+    /// Their number.
+    pub(crate) records: u64,
+    /// When the oldest one was written, in seconds since 1970; `None` without records.
+    pub(crate) since: Option<i64>,
+}
+
+impl DataFile {
+    /// Opens the file of an engine that is stopped. The caller keeps engines away while this value lives.
+    ///
+    /// # Errors
+    /// The file cannot be opened, or it is no SQLite file.
+    pub(crate) fn of_stopped(data_file: &Path) -> rusqlite::Result<Self> {
+        let log = std::fs::metadata(beside(data_file, "-wal"));
+        if log.is_ok_and(|found| found.len() > 0) { Self::with_log(data_file) } else { Self::without_log(data_file) }
+    }
+
+    /// Opens the file of an engine that runs, beside it. Only a short look is harmless: the write-ahead log cannot be
+    /// emptied meanwhile.
+    ///
+    /// # Errors
+    /// The file cannot be opened.
+    pub(crate) fn of_running(data_file: &Path) -> rusqlite::Result<Self> {
+        let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        let connection = Connection::open_with_flags(data_file, flags)?;
+        connection.busy_timeout(BUSY_TIMEOUT)?;
+        Ok(Self { connection })
+    }
+
+    /// Everything is in the file. SQLite makes no file beside one that it is told not to expect changes of.
+    fn without_log(data_file: &Path) -> rusqlite::Result<Self> {
+        let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX | OpenFlags::SQLITE_OPEN_URI;
+        let path = std::path::absolute(data_file).unwrap_or_else(|_| data_file.to_owned());
+        let connection = Connection::open_with_flags(format!("file://{}?immutable=1", encoded(&path)), flags)?;
+        Ok(Self { connection })
+    }
+
+    /// The engine was killed: its last changes are only in the write-ahead log. With an exclusive lock, SQLite keeps the
+    /// index of the log in memory instead of a file. At the end it must leave the log as it is.
+    fn with_log(data_file: &Path) -> rusqlite::Result<Self> {
+        let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        let connection = Connection::open_with_flags(data_file, flags)?;
+        connection.busy_timeout(BUSY_TIMEOUT)?;
+        connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
+        connection.pragma_update(None, "locking_mode", "EXCLUSIVE")?;
+        connection.pragma_update(None, "query_only", true)?;
+        Ok(Self { connection })
+    }
+
+    /// What SQLite's `quick_check` finds wrong, at most 100 lines. It reads the whole file. It does not notice a change
+    /// inside a value.
+    ///
+    /// # Errors
+    /// The file cannot be read, or not as a SQLite file.
+    pub(crate) fn damage(&self) -> rusqlite::Result<Vec<String>> {
+        let mut check = self.connection.prepare("PRAGMA quick_check(100)")?;
+        let lines: Vec<String> = check.query_map([], |row| row.get(0))?.collect::<Result<_, _>>()?;
+        Ok(lines.into_iter().filter(|line| line != "ok").collect())
+    }
+
+    /// The version of the engine's schema; `None` if the file has none.
+    ///
+    /// # Errors
+    /// The file cannot be read, or is not the engine's.
+    pub(crate) fn schema_version(&self) -> rusqlite::Result<Option<u32>> {
+        let recorded = self.connection.query_one(sql_builders::GET_SCHEMA_VERSION, [], |row| row.get::<_, String>(0));
+        Ok(recorded.optional()?.and_then(|version| version.trim().parse().ok()))
+    }
+
+    /// The id of a table; `None` if there is no such table.
+    ///
+    /// # Errors
+    /// The file cannot be read, or is not the engine's.
+    pub(crate) fn table_id(&self, table: &str) -> rusqlite::Result<Option<String>> {
+        let id = "SELECT table_id FROM _tables WHERE table_name = ?1";
+        self.connection.query_one(id, params![table], |row| row.get(0)).optional()
+    }
+
+    /// The stream records of a table that wait for a handler.
+    ///
+    /// # Errors
+    /// The file cannot be read, or is not the engine's.
+    pub(crate) fn backlog(&self, table: &str) -> rusqlite::Result<Backlog> {
+        let query = format!("SELECT COUNT(*), MIN(created_at) {WAITING}");
+        self.connection
+            .query_one(&query, params![table], |row| Ok(Backlog { records: row.get(0)?, since: row.get(1)? }))
+    }
+}
+
+/// The name of a file that SQLite puts beside a data file.
+fn beside(data_file: &Path, suffix: &str) -> OsString {
+    let mut name = data_file.as_os_str().to_owned();
+    name.push(suffix);
+    name
+}
+
+/// A path in a URI.
+fn encoded(path: &Path) -> String {
+    let bytes = path.as_os_str().as_bytes().iter();
+    bytes
+        .map(|byte| match byte {
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'/' | b'.' | b'-' | b'_' => char::from(*byte).to_string(),
+            _ => format!("%{byte:02X}"),
+        })
+        .collect()
+}

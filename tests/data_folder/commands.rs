@@ -1,0 +1,248 @@
+//! `pagemark repair` and `pagemark import` with `--data-dir`.
+
+use std::{
+    collections::BTreeSet,
+    fs::{self, File},
+    path::{Path, PathBuf},
+};
+
+use clap::Parser;
+use local_stack::{
+    control::{SOCKET, request},
+    demo::demo_comments,
+    index_place::IndexPlace,
+    stack::StackSettings,
+};
+use repair_job::{Config, exit};
+use serde_json::{Value, json};
+use table::NewComment;
+
+use super::{RUNS_ONE, on, refused, run, up};
+use crate::fixture::{
+    damage,
+    data::{self, PRODUCT},
+    folder_in_memory,
+    http::{Http, good_comment, ids, listing},
+    pagemark,
+    program::Program,
+    stack::{Running, settings},
+    wait_for,
+};
+
+/// A repair that takes minutes unless it is stopped.
+const SLOW: &[&str] = &["repair", "audit", "--apply", "--max-read-units", "1"];
+
+/// Posts comments, and returns their ids.
+async fn post(http: &Http, count: u64) -> BTreeSet<String> {
+    let mut posted = BTreeSet::new();
+    for number in 0..count {
+        let comment = good_comment("en", number % 5 + 1, &format!("Body {number}"));
+        posted.insert(http.post(PRODUCT, &comment).await.expect(201)["id"].as_str().unwrap().to_owned());
+    }
+    posted
+}
+
+/// Asserts that the pages show exactly these comments.
+async fn assert_shown(http: &Http, expected: &BTreeSet<String>) {
+    let mut shown = BTreeSet::new();
+    for page in 1..=expected.len().div_ceil(20) {
+        http.wait_for_200(&listing(&format!("page={}", page.max(2)))).await;
+        let page = http.get(&listing(&format!("page={page}"))).await.expect(200);
+        assert_eq!(page["total"], expected.len(), "{page}");
+        shown.extend(ids(&page));
+    }
+    assert_eq!(shown, *expected);
+}
+
+/// A file of comments to import.
+fn write(folder: &Path, comments: &[NewComment]) -> PathBuf {
+    let line = |comment: &NewComment| {
+        let text = &comment.text;
+        json!({
+            "id": comment.id,
+            "product": comment.product,
+            "language": comment.language,
+            "rating": comment.rating,
+            "created_at": comment.created_at,
+            "title": text.title,
+            "body": text.body,
+            "author": text.author,
+        })
+    };
+    let path = folder.join("comments.jsonl");
+    fs::write(&path, comments.iter().map(|comment| format!("{}\n", line(comment))).collect::<String>()).unwrap();
+    path
+}
+
+/// A folder whose stack has stopped. Some duplicates of its comments are missing.
+async fn damaged_folder(folder: &Path, count: u64) {
+    let settings = StackSettings { data_dir: Some(folder.to_owned()), page_index: IndexPlace::Embedded, ..settings() };
+    let mut stack = Running::start_with(settings).await;
+    let comments: Vec<NewComment> = demo_comments(count).collect();
+    stack.import(&comments).await;
+    for comment in comments.iter().take(2) {
+        let key = data::stored(comment).placement().duplicate_keys().next().unwrap();
+        damage::delete(stack.stack.table(), &comment.id, &key).await;
+    }
+    stack.settle().await;
+    stack.stack.stop().await;
+}
+
+/// Starts a repair that takes long, on a folder whose stack is stopped, and waits until it is in the middle.
+async fn start_slow(folder: &Path) -> Program {
+    let program = pagemark::start(&on(folder, SLOW)).await;
+    let args = Config::parse_from(["repair-job", "--table=t", "--redis-url=redis://h", "status", "--json"]).run;
+    wait_for("an audit in progress", async || {
+        let asked = request(&folder.join(SOCKET), &args, std::future::pending(), |_, _| {}).await;
+        let status = asked.map_err(|error| (format!("{error:#}"), program.stderr()))?;
+        let status: Value = serde_json::from_str(&status.output).unwrap();
+        // The start runs `recent`.
+        let is_begun = status["running"].to_string().contains("audit");
+        if is_begun { Ok(()) } else { Err((status.to_string(), program.stderr())) }
+    })
+    .await;
+    program
+}
+
+#[tokio::test]
+async fn repair_on_a_stopped_folder_does_what_it_does_on_a_running_stack() {
+    let folder = folder_in_memory();
+    damaged_folder(folder.path(), 30).await;
+    for (command, code) in [
+        (&["repair", "audit"][..], exit::DRIFT_FOUND | exit::DRIFT_LEFT),
+        (&["repair", "audit", "--apply"], exit::DRIFT_FOUND),
+        (&["repair", "audit"], 0),
+        (&["repair", "recent", "--apply"], 0),
+        (&["repair", "quarantine", "--apply"], 0),
+        (&["repair", "check", "demo-000000"], 0),
+    ] {
+        let ended = run(folder.path(), command).await.expect(code);
+        assert!(ended.stderr.contains(RUNS_ONE) && !ended.stdout.is_empty(), "{ended:?}");
+    }
+    let stopped = run(folder.path(), &["repair", "status"]).await.expect(0);
+    let (up, _) = up(folder.path()).await;
+    let running = run(folder.path(), &["repair", "status"]).await.expect(0);
+    for status in [&stopped, &running] {
+        assert!(status.stdout.contains("256 partitions ready, 0 not vouched for, 0 without"), "{status:?}");
+    }
+    assert!(stopped.stderr.contains(RUNS_ONE) && !running.stderr.contains(RUNS_ONE), "{stopped:?} {running:?}");
+    run(folder.path(), &["repair", "audit"]).await.expect(0);
+    let log = up.stop().await;
+    assert!(!log.contains("rebuil"), "the commands have saved the page index: {log}");
+}
+
+#[tokio::test]
+async fn an_import_reaches_the_folder_whether_its_stack_runs_or_not() {
+    let folder = folder_in_memory();
+    let (first, http) = up(folder.path()).await;
+    post(&http, 1).await;
+    first.stop().await;
+    let comments: Vec<NewComment> = demo_comments(60).collect();
+    let import = async |count: usize, outcome: &str| {
+        let file = write(folder.path(), &comments[..count]);
+        let ended = run(folder.path(), &["import", file.to_str().unwrap()]).await.expect(0);
+        assert!(ended.stdout.contains(outcome), "{ended:?}");
+        ended.stderr.contains(RUNS_ONE)
+    };
+    assert!(import(40, ": 40 new, 0 unchanged").await);
+    assert!(import(40, ": 0 new, 40 unchanged").await);
+    let (up, http) = up(folder.path()).await;
+    assert!(!import(60, ": 20 new, 40 unchanged").await);
+    let product = &comments[0].product;
+    let of_product = comments.iter().filter(|comment| comment.product == *product).count();
+    wait_for("all comments of a product", async || {
+        let answer = http.get(&format!("/api/v1/products/{product}/comments?page=1")).await.expect(200);
+        if answer["total"] == of_product { Ok(()) } else { Err(answer["total"].clone()) }
+    })
+    .await;
+    up.stop().await;
+}
+
+#[tokio::test]
+async fn a_second_command_on_a_stopped_folder_names_the_first() {
+    let folder = folder_in_memory();
+    damaged_folder(folder.path(), 40).await;
+    let first = start_slow(folder.path()).await;
+    let file = write(folder.path(), &[]);
+    for second in [&["repair", "status"][..], &["import", file.to_str().unwrap()], &["up", "--listen", "127.0.0.1:0"]] {
+        let line = refused(run(folder.path(), second).await, folder.path());
+        assert!(line.contains(&format!("`pagemark repair` (process {})", first.pid())), "{line}");
+    }
+    let doctor = run(folder.path(), &["doctor"]).await.expect(0);
+    assert!(doctor.stdout.contains("warning  stack") && doctor.stdout.contains("`pagemark repair`"), "{doctor:?}");
+    // Ctrl-C ends the first one in order.
+    first.signal("INT");
+    let ended = first.end().await;
+    assert_ne!(ended.code() & exit::SKIPPED, 0, "{ended:?}");
+    let doctor = run(folder.path(), &["doctor"]).await.expect(0);
+    assert!(doctor.stdout.contains("ok       stack"), "{doctor:?}");
+}
+
+#[tokio::test]
+async fn a_killed_repair_of_a_stopped_folder_loses_nothing() {
+    let folder = folder_in_memory();
+    let (first, http) = up(folder.path()).await;
+    let expected = post(&http, 45).await;
+    first.stop().await;
+    start_slow(folder.path()).await.kill().await;
+    let (up, http) = up(folder.path()).await;
+    assert_shown(&http, &expected).await;
+    run(folder.path(), &["repair", "audit", "--apply"]).await.expect(0);
+    up.stop().await;
+}
+
+#[tokio::test]
+async fn a_stack_with_its_page_index_in_redis_is_reached_by_its_folder() {
+    let folder = folder_in_memory();
+    let up = pagemark::Up::start(folder.path(), &["--demo", "30", "--redis"]).await;
+    let status = run(folder.path(), &["repair", "status"]).await.expect(0);
+    assert!(status.stdout.contains("256 partitions ready") && !status.stderr.contains(RUNS_ONE), "{status:?}");
+    let doctor = run(folder.path(), &["doctor"]).await.expect(0);
+    assert!(doctor.stdout.contains("in Redis: `pagemark repair status --data-dir"), "{doctor:?}");
+    up.stop().await;
+    // A command needs no Redis: it has a page index of its own.
+    run(folder.path(), &["repair", "audit"]).await.expect(0);
+}
+
+#[tokio::test]
+async fn a_folder_that_cannot_be_used_is_named_in_one_line_and_left_as_it_is() {
+    let parent = folder_in_memory();
+    let at = |name: &str| parent.path().join(name);
+    for name in ["empty", "foreign", "held"] {
+        fs::create_dir(at(name)).unwrap();
+    }
+    fs::write(at("file"), "text").unwrap();
+    fs::write(at("foreign").join("dynamodb.sqlite"), "text".repeat(1_000)).unwrap();
+    let held = File::create(at("held").join("pagemark.lock")).unwrap();
+    held.lock().unwrap();
+    let file = write(parent.path(), &[]);
+    for (name, reason) in [
+        ("missing", "there is no data folder"),
+        ("empty", "is no data folder"),
+        ("file", "is no data folder"),
+        ("foreign", "is not a data file of this engine"),
+        ("held", "does not say how to reach it"),
+    ] {
+        for command in [&["repair", "status"][..], &["import", file.to_str().unwrap()]] {
+            let line = refused(run(&at(name), command).await, &at(name));
+            assert!(line.contains(reason), "{line}");
+        }
+    }
+    assert!(!at("missing").exists());
+    assert_eq!(fs::read_dir(at("empty")).unwrap().count(), 0);
+}
+
+#[tokio::test]
+async fn a_folder_and_an_engine_at_the_same_time_are_a_wrong_command_line() {
+    let folder = folder_in_memory();
+    for command in [
+        &["repair", "--dynamodb-url", "http://127.0.0.1:1", "status"][..],
+        &["repair", "status", "--redis-url", "redis://127.0.0.1:1"],
+        &["repair", "status", "--table", "t"],
+        &["import", "f", "--dynamodb-url", "aws"],
+        &["import", "f", "--table", "t"],
+    ] {
+        let ended = run(folder.path(), command).await.expect(2);
+        assert!(ended.stderr.contains("--data-dir"), "{ended:?}");
+    }
+}

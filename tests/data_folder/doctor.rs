@@ -1,0 +1,191 @@
+//! `pagemark doctor`.
+
+use std::{
+    collections::BTreeMap,
+    fs::{self, Permissions},
+    os::unix::fs::PermissionsExt,
+    path::{Path, PathBuf},
+    time::SystemTime,
+};
+
+use functions::{Quarantine, quarantine::Reason};
+use serde_json::{Value, json};
+
+use super::{run, up};
+use crate::fixture::{
+    data::PRODUCT,
+    folder_in_memory,
+    http::{Http, good_comment},
+};
+
+const SNAPSHOT: &str = "page-index.snapshot";
+const DATABASE: &str = "dynamodb.sqlite";
+
+/// Everything in a folder: content, time of the last change, and mode of each file.
+fn everything(folder: &Path) -> BTreeMap<PathBuf, (Vec<u8>, SystemTime, u32)> {
+    let mut found = BTreeMap::new();
+    for entry in fs::read_dir(folder).unwrap().map(Result::unwrap) {
+        let (path, metadata) = (entry.path(), entry.metadata().unwrap());
+        if metadata.is_dir() {
+            found.extend(everything(&path));
+        }
+        let content = if metadata.is_file() { fs::read(&path).unwrap() } else { Vec::new() };
+        found.insert(path, (content, metadata.modified().unwrap(), metadata.permissions().mode()));
+    }
+    found
+}
+
+/// What the doctor says about a stopped folder: the state and the text of each check. It must not change the folder, and
+/// must print the same for a person.
+async fn examined(folder: &Path, code: u8) -> Vec<(String, String, String)> {
+    let before = everything(folder);
+    let checks = diagnosed(folder, code).await;
+    assert!(everything(folder) == before, "the doctor has changed {}", folder.display());
+    checks
+}
+
+/// The same for any folder.
+async fn diagnosed(folder: &Path, code: u8) -> Vec<(String, String, String)> {
+    let text = run(folder, &["doctor"]).await.expect(code);
+    let report = run(folder, &["doctor", "--json"]).await.expect(code).json();
+    assert_eq!(report["problems"], code == 1, "{report}");
+    let checks = report["checks"].as_array().unwrap();
+    assert_eq!(text.stdout.lines().count(), checks.len(), "{text:?}");
+    let word = |check: &Value, name: &str| check[name].as_str().unwrap_or_default().to_owned();
+    for (line, check) in text.stdout.lines().zip(checks) {
+        let (state, name) = (word(check, "state"), word(check, "check"));
+        assert!(line.starts_with(&state) && line.contains(&name), "{line} {check}");
+        assert_eq!(state == "ok", check["advice"].is_null(), "{check}");
+    }
+    checks.iter().map(|check| (word(check, "check"), word(check, "state"), word(check, "found"))).collect()
+}
+
+/// Asserts that exactly these checks are not all right, and returns what they found.
+#[track_caller]
+fn troubles(checks: &[(String, String, String)], expected: &[(&str, &str)]) -> String {
+    let of = |checks: &[(String, String, String)]| {
+        checks.iter().filter(|(_, state, _)| state != "ok").cloned().collect::<Vec<_>>()
+    };
+    let found = of(checks);
+    let short: Vec<(&str, &str)> = found.iter().map(|(name, state, _)| (name.as_str(), state.as_str())).collect();
+    assert_eq!(short, expected, "{checks:?}");
+    found.into_iter().map(|(_, _, text)| text).collect()
+}
+
+/// A stack that has posted some comments.
+async fn posted(folder: &Path) -> (crate::fixture::pagemark::Up, Http) {
+    let (up, http) = up(folder).await;
+    for number in 0..5 {
+        http.post(PRODUCT, &good_comment("en", number % 5 + 1, "A body")).await.expect(201);
+    }
+    (up, http)
+}
+
+#[tokio::test]
+async fn a_stopped_folder_is_examined_without_a_change_in_it() {
+    let folder = folder_in_memory();
+    let (up, _) = posted(folder.path()).await;
+    up.stop().await;
+    let checks = examined(folder.path(), 0).await;
+    troubles(&checks, &[]);
+    let names: Vec<&str> = checks.iter().map(|(name, ..)| name.as_str()).collect();
+    let expected = [
+        "stack",
+        "database",
+        "schema",
+        "table",
+        "stream",
+        "page index",
+        "quarantine",
+        "permissions",
+        "leftovers",
+        "disk",
+    ];
+    assert_eq!(names, expected);
+}
+
+#[tokio::test]
+async fn a_killed_stacks_folder_is_examined_with_its_last_changes() {
+    let folder = folder_in_memory();
+    let (up, _) = posted(folder.path()).await;
+    up.kill().await;
+    assert!(fs::metadata(folder.path().join("dynamodb.sqlite-wal")).unwrap().len() > 0);
+    let checks = examined(folder.path(), 0).await;
+    assert!(troubles(&checks, &[("stack", "warning")]).contains("`pagemark up` (process "), "{checks:?}");
+    // The table is only in the write-ahead log.
+    assert!(checks.iter().any(|(name, state, _)| name == "table" && state == "ok"), "{checks:?}");
+}
+
+#[tokio::test]
+async fn a_running_stack_is_asked() {
+    let folder = folder_in_memory();
+    let (up, _) = posted(folder.path()).await;
+    let checks = diagnosed(folder.path(), 0).await;
+    troubles(&checks, &[]);
+    assert!(checks.iter().any(|(name, _, found)| name == "page index" && found.contains("all 256")), "{checks:?}");
+    let socket = folder.path().join("control.sock");
+    fs::set_permissions(&socket, Permissions::from_mode(0o666)).unwrap();
+    troubles(&diagnosed(folder.path(), 1).await, &[("permissions", "problem")]);
+    fs::remove_file(socket).unwrap();
+    troubles(&diagnosed(folder.path(), 1).await, &[("stack", "problem")]);
+    up.stop().await;
+}
+
+#[tokio::test]
+async fn damage_is_found_and_says_what_to_do() {
+    let (folder, other) = (folder_in_memory(), folder_in_memory());
+    for folder in [&folder, &other] {
+        let (up, _) = posted(folder.path()).await;
+        up.stop().await;
+    }
+    let [database, snapshot] = [DATABASE, SNAPSHOT].map(|name| folder.path().join(name));
+    let (whole, saved) = (fs::read(&database).unwrap(), fs::read(&snapshot).unwrap());
+
+    let mut damaged = saved.clone();
+    let middle = damaged.len() / 2;
+    damaged[middle] ^= 1;
+    for (content, word) in [(damaged, "is damaged"), (fs::read(other.path().join(SNAPSHOT)).unwrap(), "is foreign")] {
+        fs::write(&snapshot, content).unwrap();
+        let found = troubles(&examined(folder.path(), 0).await, &[("page index", "warning")]);
+        assert!(found.contains(word), "{found}");
+    }
+    fs::write(&snapshot, saved).unwrap();
+
+    // The first page after those of SQLite itself.
+    let page_bytes = usize::from(u16::from_be_bytes([whole[16], whole[17]]));
+    let mut damaged = whole.clone();
+    damaged[2 * page_bytes] ^= 0xff;
+    fs::write(&database, &damaged).unwrap();
+    let checks = examined(folder.path(), 1).await;
+    assert!(checks.iter().any(|(name, state, _)| name == "database" && state == "problem"), "{checks:?}");
+    for content in [whole[..whole.len() / 2].to_vec(), b"text".repeat(1_000), Vec::new()] {
+        fs::write(&database, content).unwrap();
+        let checks = examined(folder.path(), 1).await;
+        assert!(checks.iter().any(|(name, state, _)| name == "database" && state == "problem"), "{checks:?}");
+    }
+}
+
+#[tokio::test]
+async fn files_that_a_person_must_look_at_are_named() {
+    let folder = folder_in_memory();
+    let (up, _) = posted(folder.path()).await;
+    up.stop().await;
+    fs::write(folder.path().join("page-index.new"), "half").unwrap();
+    troubles(&examined(folder.path(), 0).await, &[("leftovers", "warning")]);
+    fs::remove_file(folder.path().join("page-index.new")).unwrap();
+
+    let reason = Reason {
+        function: "stream-writer".to_owned(),
+        condition: "MalformedRecord".to_owned(),
+        detail: "Unhandled".to_owned(),
+        invoke_count: 1,
+    };
+    let quarantine = Quarantine::Folder(folder.path().join("quarantine"));
+    quarantine.put(&reason, &json!({ "Records": [] })).await.unwrap();
+    let found = troubles(&examined(folder.path(), 1).await, &[("quarantine", "problem")]);
+    assert!(found.contains("1 batch"), "{found}");
+    fs::remove_dir_all(folder.path().join("quarantine")).unwrap();
+
+    fs::set_permissions(folder.path(), Permissions::from_mode(0o777)).unwrap();
+    troubles(&examined(folder.path(), 1).await, &[("permissions", "problem")]);
+}

@@ -1,0 +1,44 @@
+//! Commands on a data folder work whether its stack runs or not. Each is one process that an operator starts.
+//!
+//! - `commands`: `repair` and `import` go to the stack that runs, or run one meanwhile. Nothing gets lost.
+//! - `doctor`: finds what is wrong, and changes nothing.
+
+mod commands;
+mod doctor;
+
+use std::path::Path;
+
+use crate::fixture::{
+    http::{Http, WRITE_TOKEN},
+    pagemark::{self, Up},
+    program::Ended,
+};
+
+/// The start of a line that a command prints when it runs a stack itself.
+const RUNS_ONE: &str = "no stack runs on ";
+
+/// A stack with a client of it.
+async fn up(folder: &Path) -> (Up, Http) {
+    let up = Up::start(folder, &["--demo", "0", "--write-token", WRITE_TOKEN]).await;
+    let http = Http::new(format!("http://{}", up.api));
+    (up, http)
+}
+
+/// The arguments of a command on a folder.
+fn on<'a>(folder: &'a Path, command: &[&'a str]) -> Vec<&'a str> {
+    [command, &["--data-dir", folder.to_str().unwrap()]].concat()
+}
+
+/// Runs a command on a folder to its end.
+async fn run(folder: &Path, command: &[&str]) -> Ended {
+    pagemark::run(&on(folder, command)).await
+}
+
+/// Asserts that a command failed with one line about a folder, and returns that line.
+#[track_caller]
+fn refused(ended: Ended, folder: &Path) -> String {
+    let ended = ended.expect(1);
+    assert_eq!((ended.stdout.as_str(), ended.stderr.lines().count()), ("", 1), "{ended:?}");
+    assert!(ended.stderr.contains(folder.to_str().unwrap()), "{ended:?}");
+    ended.stderr
+}
