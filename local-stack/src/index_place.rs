@@ -155,15 +155,17 @@ impl Embedded {
         if !readiness.is_ok_and(|partitions| partitions.iter().all(|(_, answer)| answer.is_ok())) {
             return false;
         }
-        let _alone = self.writes.lock().await;
         let saved = self.replace_snapshot(engine).await;
         saved.inspect_err(|error| tracing::warn!(%error, "the page index was not saved")).is_ok()
     }
 
     async fn replace_snapshot(&self, engine: &Engine) -> Result<(), SnapshotError> {
+        // A dropped caller does not end the thread that writes, so the thread holds the lock.
+        let alone = self.writes.clone().lock_owned().await;
         let (this, written) = (self.clone(), self.snapshot.with_extension("written"));
         let new = written.clone();
-        blocking(move || this.index.save(&new, &this.table_id)).await?;
+        let (saved, _alone) = blocking(move || (this.index.save(&new, &this.table_id), alone)).await;
+        saved?;
         let replaced = async {
             engine.sync().await?;
             tokio::fs::rename(&written, &self.snapshot).await

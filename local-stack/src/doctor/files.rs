@@ -122,10 +122,11 @@ fn permissions(folder: &Path, files: &[(PathBuf, Metadata)]) -> Check {
 /// Files that a killed process had not finished.
 fn leftovers(files: &[(PathBuf, Metadata)]) -> Check {
     const CHECK: &str = "leftovers";
-    let unfinished = Path::new(SNAPSHOT).with_extension("new");
+    let unfinished = ["new", "written"].map(|extension| Path::new(SNAPSHOT).with_extension(extension));
     let is_left = |name: &Path| {
         let text = name.to_string_lossy();
-        name == unfinished || (text.starts_with(QUARANTINE) && text.ends_with(".partial"))
+        unfinished.iter().any(|unfinished| name == unfinished)
+            || (text.starts_with(QUARANTINE) && text.ends_with(".partial"))
     };
     let left: Vec<_> =
         files.iter().filter(|(name, _)| is_left(name)).map(|(name, _)| name.display().to_string()).collect();

@@ -112,9 +112,8 @@ async fn serve_connection(stream: TcpStream, served: Served, stopped: impl Futur
             let mut response = answer(request, &engine).await;
             if may_write {
                 served.writes.send_replace(());
-                if response.status().is_success()
-                    && let Err(error) = served.disk.wait().await
-                {
+                // A refused write waits, too: it may be refused because an earlier one, which has no answer yet, was made.
+                if let Err(error) = served.disk.wait().await {
                     tracing::error!(%error, "a write may be lost in a power failure: the disk does not confirm it");
                     let message = "The disk did not confirm the write.";
                     response = error_response(StatusCode::INTERNAL_SERVER_ERROR, "InternalServerError", message);
