@@ -149,8 +149,8 @@ fn belongs(comment: &NewComment, path: &str) -> bool {
         && filter.ratings().is_none_or(|ratings| ratings.contains(comment.rating))
 }
 
-/// Follows all links of a product's pages, from the first one on. Checks that each leads to a page in at most one step,
-/// and that the pages of each listing show all of its comments, each once.
+/// Follows all links of a product's pages, from the first one on. Each must lead to a page, with at most one redirect. The
+/// pages of each listing must show all of its comments, each once.
 async fn walk(settings: StackSettings) {
     let comments = in_turn(&["de", "en", "en"], &[1, 2, 2, 5], 130);
     let running = start(settings, &comments).await;

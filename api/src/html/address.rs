@@ -13,8 +13,8 @@
 //!
 //! Other parameters than `order` and `page` change nothing: they neither redirect nor are refused.
 //!
-//! In stable numbering, the page without a number is the front page, and page 1 has the oldest comments. Whether a number
-//! leads to the front page depends on the comments, so that is no other spelling, and not decided here.
+//! In stable numbering, the page without a number is the front page, and page 1 has the oldest comments. `comments` leads a
+//! number to the front page: that depends on how many comments there are.
 //!
 //! **Invariant:** a canonical address leads nowhere else (`a_canonical_address_does_not_redirect`).
 

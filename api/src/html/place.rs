@@ -48,8 +48,8 @@ impl Place {
         Self::Counted { number, total_pages }
     }
 
-    /// The neighbours of the page. Those of an archive page are the same for ever: its newer neighbour is linked by its
-    /// number before that page is full, while the number still leads to the front page.
+    /// The neighbours of the page. Those of an archive page never change: it links to its newer neighbour by number, even
+    /// while that number still leads to the front page.
     pub(super) fn neighbours(self, address: &Address) -> Neighbours {
         let (current, last) = match self {
             Self::Counted { number, total_pages: Some(total_pages) } => (number, total_pages),

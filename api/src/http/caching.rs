@@ -1,8 +1,9 @@
 //! Caching rules for browsers and intermediate caches, and revalidation.
 //!
-//! Every page and listing has an entity tag, by default one of the whole answer and a short age, because a deleted text must not live on. Answers have no
-//! `Last-Modified`: a deletion changes a page but leaves no later date, so a cache that revalidates by date would keep
-//! its old copy. For the same reason nothing may be served stale.
+//! Every page and listing has an entity tag and a short age, because a deleted text must not live on. The tag covers the
+//! whole answer, unless the handler has set another one. Answers have no `Last-Modified`: a deletion changes a page but
+//! leaves no later date, so a cache that revalidates by date would keep its old copy. For the same reason nothing may be
+//! served stale.
 
 use actix_web::{
     Error, HttpMessage, HttpResponse,

@@ -75,8 +75,8 @@ impl Request for ListRequest {
 /// A page beyond its numbers is 503 (`not-yet-listed`) while there are comments newer, or older, than all that it has, and
 /// 404 otherwise.
 ///
-/// With `numbering=stable`, the number after that of the last full page leads to the front page (302): that page will be
-/// full next.
+/// With `numbering=stable`, the comments of the next page to become full are still on the front page, so its number leads
+/// there (302).
 #[utoipa::path(
     get,
     path = "/api/v1/products/{product}/comments",

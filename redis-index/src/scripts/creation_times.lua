@@ -1,7 +1,7 @@
 -- Reads the creation times of comments by their ranks.
 -- KEYS: the partition's marker, then base sets.
--- ARGV: pairs of the number of a base set, from 1, and a rank in it: from 0 for the newest comment, or from -1 for the
--- oldest.
+-- ARGV: pairs. The first is the number of a base set, from 1. The second is a rank: 0 for the newest comment, 1 for the
+-- next; or -1 for the oldest, -2 for the next.
 -- Returns the marker's `table`, `watermark` and `vouched`, and for each pair the score, or false without such a comment.
 local marker = redis.call('HMGET', KEYS[1], 'table', 'watermark', 'vouched')
 local scores = {}

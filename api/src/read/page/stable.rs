@@ -5,8 +5,8 @@
 //!
 //! **The front page** shows what the archive pages leave: as many of the newest comments as the ranks say. Comments newer
 //! than all ranked ones are shown too. While there is no archive page, every comment of the table belongs to the front
-//! page. It never shows more than [`front_max`]. So if that many comments and more wait for their ranks, the oldest of
-//! them are on no page for that moment; cursors skip none.
+//! page. It never shows more than [`front_max`]. If more belong to it, the oldest of them are on no page until the newest
+//! have their ranks. Cursors skip none.
 
 use model::{Comment, Order, PageNumber, PageSize, StablePage, StablePages, Timestamp};
 use page_index::PageStart;
