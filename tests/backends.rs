@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use itertools::Itertools;
-use model::{BaseSet, ProductId, Timestamp, plan::IndexEdit};
-use page_index::{IndexPart, IndexPartition, IndexScanPosition, PageIndex, VouchTime};
+use model::{BaseSet, Order, ProductId, Timestamp, plan::IndexEdit};
+use page_index::{IndexPart, IndexPartition, IndexScanPosition, PageIndex, ProductRank, VouchTime};
 use process::now;
 
 use crate::fixture::{
@@ -130,6 +130,44 @@ async fn a_scan_that_resumes_after_every_step_returns_every_comment() {
             expected.insert(product, (0..count).map(|number| format!("c{number}")).sorted().collect_vec());
         }
         assert_eq!(scanned(&index).await, expected);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_rank_from_either_end_has_the_creation_time_of_its_comment() {
+    for_each_index(async |index| {
+        make_ready(&index, now()).await;
+        // Two products of one partition, the second with more ranks than one call reads.
+        let first = data::product("p");
+        let partition = index.partition_of(&first);
+        let others = (0..).map(|number| data::product(&format!("other {number}")));
+        let mut others = others.filter(|product| index.partition_of(product) == partition);
+        let (second, nobody) = (others.next().unwrap(), others.next().unwrap());
+        let at = |rank: u64| data::at_ms(data::CREATED_MS + i64::try_from(rank).unwrap());
+        for (product, count) in [(&first, 3), (&second, COMMENTS)] {
+            let edits = (0..count).flat_map(|rank| {
+                let id = data::comment_id(&format!("{product}-{rank}").replace(' ', "-"));
+                let placement = data::placement(product, ["en", "de"][usize::from(rank % 3 == 0)], 1 + rank % 5);
+                data::index_comment(&id, &placement, at(rank))
+            });
+            index.apply(&edits.collect_vec()).await.unwrap();
+        }
+        let ask = |product, order, rank| ProductRank { product, order, rank };
+        let mut asked = vec![
+            (ask(&first, Order::Oldest, 0), Some(at(0))),
+            (ask(&first, Order::Newest, 0), Some(at(2))),
+            (ask(&second, Order::Newest, COMMENTS - 1), Some(at(0))),
+            (ask(&first, Order::Oldest, 2), Some(at(2))),
+            (ask(&first, Order::Oldest, 3), None),
+            (ask(&first, Order::Newest, 3), None),
+            (ask(&nobody, Order::Newest, 0), None),
+        ];
+        asked.extend((0..COMMENTS).map(|rank| (ask(&second, Order::Oldest, rank), Some(at(rank)))));
+        let (ranks, expected): (Vec<_>, Vec<_>) = asked.into_iter().unzip();
+        let times = async |table| index.creation_times(partition, &ranks, table, now()).await.unwrap();
+        assert_eq!(times(TABLE_ID).await.unwrap(), expected);
+        times(OTHER_TABLE).await.unwrap_err();
     })
     .await;
 }

@@ -7,7 +7,7 @@ use model::{
     Cd, CommentId, Filter, Order, Placement, ProductId, RatingSet, Timestamp,
     plan::{index_edits, reconcile::Places},
 };
-use page_index::{PageIndex, PageStartQuery, VouchTime};
+use page_index::{PageIndex, PageStartQuery, ProductRank, VouchTime};
 use process::{StoreError, now};
 use redis_index::{RedisIndexConfig, RedisMode};
 
@@ -62,7 +62,10 @@ async fn read(index: &PageIndex) -> Result<(), StoreError> {
     let cd = Cd { created_at: created_at(50), id: id(50) };
     index.position(&product, &Filter::ANY, &cd, Order::Newest, TABLE_ID, now()).await?.unwrap();
     index.stats(&product, &Filter::ANY, TABLE_ID, now()).await?.unwrap();
-    index.product_totals(index.partition_of(&product), TABLE_ID, now()).await?.unwrap();
+    let partition = index.partition_of(&product);
+    index.product_totals(partition, TABLE_ID, now()).await?.unwrap();
+    let newest = ProductRank { product: &product, order: Order::Newest, rank: 0 };
+    index.creation_times(partition, &[newest], TABLE_ID, now()).await?.unwrap();
     Ok(())
 }
 

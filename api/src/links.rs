@@ -9,6 +9,9 @@ use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, PercentEncode, utf8_percent_e
 
 use crate::read::ListingQuery;
 
+/// The value of the parameter `numbering` of the JSON API.
+pub(crate) const STABLE: &str = "stable";
+
 /// Everything but unreserved characters.
 const RESERVED: AsciiSet = NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 
@@ -40,6 +43,15 @@ impl ListingUrls<'_> {
         parameters.push(("page", number.to_string()));
         parameters.extend(self.size_and_order());
         parameters.extend(self.as_of.map(|as_of| ("as_of", as_of.to_string())));
+        with_query(api_comments(&self.listing.product), &parameters)
+    }
+
+    /// The page of this number in stable numbering; `None` for the front page.
+    pub(crate) fn stable_page(&self, number: Option<u64>) -> String {
+        let mut parameters = self.filter_parameters();
+        parameters.extend(number.map(|number| ("page", number.to_string())));
+        parameters.extend(self.size_and_order());
+        parameters.push(("numbering", STABLE.to_owned()));
         with_query(api_comments(&self.listing.product), &parameters)
     }
 
@@ -77,16 +89,16 @@ fn with_query(mut url: String, parameters: &[(&'static str, String)]) -> String 
 
 /// The first page of all comments of a product, for people.
 pub fn product_page(product: &ProductId) -> String {
-    page(product, &Filter::ANY, PageNumber::FIRST)
+    page(product, &Filter::ANY, None)
 }
 
-/// A page of comments for people, newest first.
-pub fn page(product: &ProductId, filter: &Filter, number: PageNumber) -> String {
+/// A page of comments for people, newest first. The page with the newest comments has no number.
+pub fn page(product: &ProductId, filter: &Filter, number: Option<PageNumber>) -> String {
     ordered_page(product, filter, Order::Newest, number)
 }
 
-/// A page of comments for people; page 1, newest first, and a trailing `~` are left out.
-pub(crate) fn ordered_page(product: &ProductId, filter: &Filter, order: Order, number: PageNumber) -> String {
+/// A page of comments for people; newest first, and a trailing `~` are left out. The first page has no number.
+pub(crate) fn ordered_page(product: &ProductId, filter: &Filter, order: Order, number: Option<PageNumber>) -> String {
     let mut url = format!("/product/{}/comments", encoded(product.as_str()));
     let language = filter.language().map_or(ANY, Language::as_str);
     match (filter.language(), filter.ratings()) {
@@ -95,7 +107,7 @@ pub(crate) fn ordered_page(product: &ProductId, filter: &Filter, order: Order, n
         (_, Some(ratings)) => url.push_str(&format!("/{language}/{ratings}")),
     }
     let order = (order != Order::default()).then(|| ("order", order.to_string()));
-    let number = (number != PageNumber::FIRST).then(|| ("page", number.to_string()));
+    let number = number.map(|number| ("page", number.to_string()));
     with_query(url, &order.into_iter().chain(number).collect::<Vec<_>>())
 }
 
@@ -164,7 +176,7 @@ mod tests {
             ("☕", "%E2%98%95"),
         ] {
             assert_eq!(api_comments(&product(text)), format!("/api/v1/products/{segment}/comments"));
-            assert_eq!(page(&product(text), &Filter::ANY, PageNumber::FIRST), format!("/product/{segment}/comments"));
+            assert_eq!(product_page(&product(text)), format!("/product/{segment}/comments"));
         }
     }
 
@@ -178,6 +190,9 @@ mod tests {
         let path = "/api/v1/products/p/comments";
         assert_eq!(plain.page(3), format!("{path}?language=en&rating=1&rating=5&page=3"));
         assert_eq!(plain.cursor("AbC-_"), format!("{path}?language=en&rating=1&rating=5&cursor=AbC-_"));
+        let stable = "?language=en&rating=1&rating=5&page=3&numbering=stable";
+        assert_eq!(plain.stable_page(Some(3)), format!("{path}{stable}"));
+        assert_eq!(plain.stable_page(None), format!("{path}{}", stable.replace("&page=3", "")));
         let listing = ListingQuery { order: Order::Oldest, page_size: PageSize::new(50).unwrap(), ..listing.clone() };
         let special = ListingUrls { listing: &listing, as_of };
         assert_eq!(
@@ -190,19 +205,19 @@ mod tests {
 
     #[test]
     fn pages_for_people_have_one_url_each() {
-        let url = |language, ratings, number| {
-            page(&product("p"), &filter(language, ratings), PageNumber::new(number).unwrap())
-        };
-        assert_eq!(url(None, None, 1), "/product/p/comments");
+        let url =
+            |language, ratings, number| page(&product("p"), &filter(language, ratings), PageNumber::new(number).ok());
+        assert_eq!(url(None, None, 0), "/product/p/comments");
+        assert_eq!(url(None, None, 1), "/product/p/comments?page=1");
         assert_eq!(url(None, None, 2), "/product/p/comments?page=2");
-        assert_eq!(url(Some("en"), None, 1), "/product/p/comments/en");
+        assert_eq!(url(Some("en"), None, 0), "/product/p/comments/en");
         assert_eq!(url(None, Some("1.5"), 7), "/product/p/comments/~/1.5?page=7");
-        assert_eq!(url(Some("pt-BR"), Some("4"), 1), "/product/p/comments/pt-BR/4");
-        assert_eq!(url(Some("en"), Some("1.2.3.4.5"), 1), "/product/p/comments/en");
+        assert_eq!(url(Some("pt-BR"), Some("4"), 0), "/product/p/comments/pt-BR/4");
+        assert_eq!(url(Some("en"), Some("1.2.3.4.5"), 0), "/product/p/comments/en");
         let oldest = |number| {
-            ordered_page(&product("p"), &filter(Some("en"), None), Order::Oldest, PageNumber::new(number).unwrap())
+            ordered_page(&product("p"), &filter(Some("en"), None), Order::Oldest, PageNumber::new(number).ok())
         };
-        assert_eq!(oldest(1), "/product/p/comments/en?order=oldest");
+        assert_eq!(oldest(0), "/product/p/comments/en?order=oldest");
         assert_eq!(oldest(7), "/product/p/comments/en?order=oldest&page=7");
     }
 }

@@ -70,7 +70,7 @@ impl Service {
             metrics: Data::from(metrics),
             cursors: Data::new(CursorSealer::new(sealing_key, cursor_keys.collect())),
             write_tokens: Data::new(WriteTokens(settings.write_tokens)),
-            sitemap: Data::new(sitemap::Cache::new(stores.clone(), &site.public_url)),
+            sitemap: Data::new(sitemap::Cache::new(stores.clone(), &site)),
             site: Data::new(site),
             stores,
             body_timeout: BodyTimeout(settings.body_timeout),

@@ -72,9 +72,9 @@ pub struct ApiSettings {
     pub connections_max: usize,
     /// Memory for answers, in MiB, from the reading of the table until they are sent. A request that finds no room for
     /// half a second is answered 503.
-    // The default is a quarter of the memory of a deployed task. It has room for 80 pages of 20 while they are made, or
-    // for 60 of the longest pages of 100 that wait for their readers. The minimum holds two of the longest pages while
-    // they are made.
+    // The default is a quarter of the memory of a deployed task. It has room for 80 pages of 20 while they are made (40 front
+    // pages of stable numbering), or for 60 of the longest pages of 100 that wait for their readers. The minimum holds
+    // two of the longest pages while they are made, or one such front page.
     #[arg(long = "answer-memory", env = "PAGEMARK_ANSWER_MEMORY", value_name = "MIB")]
     #[arg(default_value_t = 256, value_parser = clap::value_parser!(u16).range(32..4096))]
     pub answer_memory_mib: u16,

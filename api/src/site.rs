@@ -94,11 +94,21 @@ impl Indexable {
 /// What a page for people is that lies past the end of its listing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
 pub enum PastTheEnd {
-    /// A 404 that leads to page 1 and to the last page.
+    /// A 404 that leads to pages that exist.
     #[default]
     NotFound,
-    /// A redirect (302) to the last page.
+    /// A redirect (302) to the last page; in stable numbering, to the page with the newest comments.
     Redirect,
+}
+
+/// How the pages for people are numbered, newest first. The oldest-first listings count from the oldest comment anyway.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
+pub enum PageNumbers {
+    /// From the oldest comment. Later comments change no full page; the newest comments are on a page without a number.
+    #[default]
+    Stable,
+    /// From the newest comment. Each comment shifts all pages.
+    NewestFirst,
 }
 
 /// The settings of the pages.
@@ -110,6 +120,10 @@ pub struct SiteSettings {
     /// Which pages search engines may index.
     #[arg(long, env = "PAGEMARK_INDEXABLE", value_name = "WHICH", default_value = "single")]
     pub indexable: Indexable,
+    /// How pages are numbered: from the oldest comment (`stable`), so that full pages keep their comments, or from the
+    /// newest. Choose once in a site's life: afterwards every known address would show other comments.
+    #[arg(long, env = "PAGEMARK_PAGE_NUMBERS", value_name = "HOW", default_value = "stable")]
+    pub page_numbers: PageNumbers,
     /// What a page past the end of its listing is.
     #[arg(long, env = "PAGEMARK_PAST_THE_END", value_name = "WHAT", default_value = "not-found")]
     pub past_the_end: PastTheEnd,
@@ -123,6 +137,7 @@ pub struct SiteSettings {
 pub(crate) struct Site {
     pub(crate) public_url: PublicUrl,
     pub(crate) indexable: Indexable,
+    pub(crate) page_numbers: PageNumbers,
     pub(crate) past_the_end: PastTheEnd,
     pub(crate) comment_form: bool,
     /// Products that the start page links to.
@@ -132,9 +147,9 @@ pub(crate) struct Site {
 impl Site {
     /// `address` is where the service listens, without TLS.
     pub(crate) fn new(settings: SiteSettings, sample_products: Vec<ProductId>, address: SocketAddr) -> Self {
-        let SiteSettings { public_url, indexable, past_the_end, comment_form } = settings;
+        let SiteSettings { public_url, indexable, page_numbers, past_the_end, comment_form } = settings;
         let public_url = public_url.unwrap_or_else(|| PublicUrl(format!("http://{address}")));
-        Self { public_url, indexable, past_the_end, comment_form, sample_products }
+        Self { public_url, indexable, page_numbers, past_the_end, comment_form, sample_products }
     }
 }
 

@@ -16,8 +16,8 @@ use model::{
 };
 use page_index::{
     Advance, Backend, Contents, Edits, Extent, IndexAnswer, IndexPart, IndexPartition, IndexScanPosition, Marker,
-    Markers, PageIndex, PageStart, PageStartQuery, Position, ProductTotal, Reads, Rebuild, Rebuilds, ServerIdentity,
-    Stats, VouchTime, owner,
+    Markers, PageIndex, PageStart, PageStartQuery, Position, ProductRank, ProductTotal, Reads, Rebuild, Rebuilds,
+    ServerIdentity, Stats, VouchTime, owner,
 };
 use process::{Store, StoreError};
 
@@ -221,6 +221,22 @@ impl Reads for EmbeddedIndex {
             let total =
                 |(id, product): (&ProductId, &Product)| ProductTotal { product: id.clone(), total: product.count(all) };
             partition.products.iter().map(total).collect()
+        }))
+    }
+
+    async fn creation_times(
+        &self,
+        partition: IndexPartition,
+        ranks: &[ProductRank<'_>],
+        table_id: &str,
+        now: Timestamp,
+    ) -> Result<IndexAnswer<Vec<Option<Timestamp>>>, StoreError> {
+        let partition = self.read(partition)?;
+        let judged = partition.marker.judge(&self.owner(table_id), now, self.0.max_age);
+        Ok(judged.map(|_| {
+            let all = partition.languages.codes(None, None);
+            let time = |at: &ProductRank<'_>| partition.products.get(at.product)?.created_at(all, at.order, at.rank);
+            ranks.iter().map(time).collect()
         }))
     }
 }

@@ -123,6 +123,12 @@ impl Product {
         ranks.filter_map(|rank| self.nth(codes, selection.place(rank, query.order)?)).collect()
     }
 
+    /// The creation time of the comment with this rank, counted from 0 in this order.
+    pub(crate) fn created_at(&self, codes: Codes, order: Order, rank: u64) -> Option<Timestamp> {
+        let place = self.select(codes, None).place(i64::try_from(rank).ok()?, order)?;
+        Some(self.nth(codes, place)?.created_at)
+    }
+
     /// How far the ranks of a query's filter reach.
     pub(crate) fn extent(&self, query: &PageStartQuery<'_>, codes: Codes) -> Extent {
         let selection = self.select(codes, query.as_of);

@@ -11,6 +11,7 @@ mod id;
 pub mod item;
 pub mod journal;
 mod language;
+mod numbering;
 #[cfg(test)]
 mod outside_text;
 mod page;
@@ -30,6 +31,7 @@ pub use filter::{ANY, BaseSet, Filter, FilterKey};
 pub use id::{CommentId, ProductId};
 pub use item::primaries;
 pub use language::Language;
+pub use numbering::{StablePage, StablePages};
 pub use page::{Order, PageNumber, PageSize};
 pub use rating::{Rating, RatingSet};
 pub use revision::Revision;

@@ -18,7 +18,7 @@ use process::StoreError;
 
 use crate::{
     Advance, Extent, IndexAnswer, IndexPart, IndexPartition, IndexScanPosition, Marker, PageIndex, PageStart,
-    PageStartQuery, Position, ProductTotal, Rebuild, ServerIdentity, Stats, VouchTime,
+    PageStartQuery, Position, ProductRank, ProductTotal, Rebuild, ServerIdentity, Stats, VouchTime,
 };
 
 /// A page index.
@@ -108,6 +108,17 @@ pub trait Reads {
         table_id: &str,
         now: Timestamp,
     ) -> Result<IndexAnswer<Vec<ProductTotal>>, StoreError>;
+
+    /// The creation times of the comments with these ranks, in the order of the ranks; `None` where a product has no
+    /// comment of that rank. All products are in this partition. Some may be looked up independently, so a concurrent
+    /// change may shift them by a place.
+    async fn creation_times(
+        &self,
+        partition: IndexPartition,
+        ranks: &[ProductRank<'_>],
+        table_id: &str,
+        now: Timestamp,
+    ) -> Result<IndexAnswer<Vec<Option<Timestamp>>>, StoreError>;
 }
 
 /// The writes of `page-indexer` and the repair job.

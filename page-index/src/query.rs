@@ -62,6 +62,17 @@ pub struct Position {
     pub rank: u64,
 }
 
+/// A rank among all comments of a product.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ProductRank<'query> {
+    /// The product.
+    pub product: &'query ProductId,
+    /// The end that the rank is counted from.
+    pub order: Order,
+    /// The rank, from 0.
+    pub rank: u64,
+}
+
 /// How many comments a product has.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Stats {

@@ -5,7 +5,8 @@
 //! - `scripts`: the Lua behind it; `scripts/select.lua` finds a rank in a union of base sets.
 //! - `connection`: which server a command goes to, and what happens when that server is gone.
 //! - `error`: the meaning of the client's errors.
-//! - `reads`: what readers ask; `stats` and `product_totals` are parts of it, and `known_languages` saves a call.
+//! - `reads`: what readers ask; `stats`, `product_totals` and `creation_times` are parts of it, and `known_languages`
+//!   saves a call.
 //! - `edits`: the writes of `page-indexer` and the repair job.
 //! - `rebuild`: empties the index, and marks it ready once it has been filled.
 //! - `markers`: advances watermarks, and leaves vouches.
@@ -17,6 +18,7 @@
 
 mod connection;
 mod contents;
+mod creation_times;
 mod edits;
 mod error;
 mod keys;

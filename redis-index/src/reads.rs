@@ -3,7 +3,8 @@
 use async_trait::async_trait;
 use model::{Cd, CommentId, Filter, Malformed, Order, ProductId, Timestamp};
 use page_index::{
-    Ends, Extent, IndexAnswer, IndexPartition, PageStart, PageStartQuery, Position, ProductTotal, Reads, Stats,
+    Ends, Extent, IndexAnswer, IndexPartition, PageStart, PageStartQuery, Position, ProductRank, ProductTotal, Reads,
+    Stats,
 };
 use process::StoreError;
 
@@ -101,6 +102,16 @@ impl Reads for RedisIndex {
         now: Timestamp,
     ) -> Result<IndexAnswer<Vec<ProductTotal>>, StoreError> {
         self.totals_of_partition(partition, table_id, now).await
+    }
+
+    async fn creation_times(
+        &self,
+        partition: IndexPartition,
+        ranks: &[ProductRank<'_>],
+        table_id: &str,
+        now: Timestamp,
+    ) -> Result<IndexAnswer<Vec<Option<Timestamp>>>, StoreError> {
+        self.times_at(partition, ranks, table_id, now).await
     }
 }
 

@@ -61,8 +61,8 @@ async function browse(browser) {
     ["the chip", /^Remove Rating: 4/, "/en"],
     ["the other order", /^Show the oldest first$/, "/en?order=oldest"],
     ["the order of before", /^Show the newest first$/, "/en"],
-    ["the next page", /^Next/, "/en?page=2"],
-    ["the first page", /^Page 1$/, "/en"],
+    ["the next page", /^Older/, "/en?page=15"],
+    ["the first page", /^Newest$/, "/en"],
   ]) {
     await tabTo(page, what, ({ text }) => link.test(text));
     await enter(page);

@@ -1,5 +1,6 @@
-"""A rule that the schema cannot express: a cursor comes from an earlier answer for the same listing, and excludes page
-and as_of. So this hook removes the cursor from requests that must be accepted. Requests that must be refused keep it.
+"""Rules that the schema cannot express. A cursor comes from an earlier answer for the same listing, and excludes page and
+as_of. Stable numbering excludes order, as_of and a cursor. So this hook removes the cursor, and what stable numbering
+excludes, from requests that must be accepted. Requests that must be refused keep them.
 """
 
 import schemathesis
@@ -9,3 +10,6 @@ import schemathesis
 def before_call(context, case, kwargs):
     if case.meta is not None and case.meta.generation.mode.is_positive and case.query:
         case.query.pop("cursor", None)
+        if "numbering" in case.query:
+            case.query.pop("order", None)
+            case.query.pop("as_of", None)

@@ -1,16 +1,17 @@
-//! Every page has one address, and every other spelling leads there in one step.
+//! Every page has one address, and every other spelling leads there in one step. Pages are counted from the newest comment
+//! here; `stable` has those with stable numbers.
 
 use hyper::Method;
 use local_stack::stack::StackSettings;
 
-use super::{SITE, html::Page, site_settings, start, three_pages};
+use super::{SITE, html::Page, newest_first, start, three_pages};
 use crate::fixture::{
     http::{Answer, Http},
     stack::Running,
 };
 
 /// Asserts that an address redirects to another for each method, and that the other does not redirect.
-async fn assert_moved(http: &Http, from: &str, to: &str) {
+pub(super) async fn assert_moved(http: &Http, from: &str, to: &str) {
     for method in [Method::GET, Method::HEAD] {
         let answer = http.send(method, from, &[], b"").await;
         assert_eq!((answer.status, answer.header("location")), (301, Some(to)), "{answer:?}");
@@ -19,7 +20,7 @@ async fn assert_moved(http: &Http, from: &str, to: &str) {
     assert_eq!(Page::get(http, to, 200).await.canonical(), Some(format!("{SITE}{to}")));
 }
 
-fn assert_leads_to(answer: &Answer, to: &str) {
+pub(super) fn assert_leads_to(answer: &Answer, to: &str) {
     assert_eq!((answer.status, answer.header("location")), (302, Some(to)), "{answer:?}");
     assert_eq!(answer.header("cache-control"), Some("no-store"), "{answer:?}");
 }
@@ -31,7 +32,7 @@ async fn every_spelling_of_an_address_redirects_to_the_canonical_one() {
     let mut some = three_pages("few");
     some.truncate(3);
     comments.extend(some);
-    let running = start(site_settings(), &comments).await;
+    let running = start(newest_first(), &comments).await;
     let http = &running.http;
     for (to, others) in [
         ("", vec!["?page=1", "/", "/~", "/~/~", "/~?page=1&utm_source=x", "/~/1.2.3.4.5/", "?order=newest"]),
@@ -58,7 +59,7 @@ async fn every_spelling_of_an_address_redirects_to_the_canonical_one() {
 
 #[tokio::test]
 async fn other_parameters_are_ignored_and_invalid_ones_are_refused() {
-    let running = start(site_settings(), &three_pages("p")).await;
+    let running = start(newest_first(), &three_pages("p")).await;
     let http = &running.http;
     for query in ["?utm_source=newsletter&page=2", "?page=2&x", "?page=2&orders=7&rating=1&&=", "?%FF=%FF&page=2"] {
         let page = Page::get(http, &format!("/product/p/comments{query}"), 200).await;
@@ -95,7 +96,7 @@ async fn past_the_end(settings: StackSettings) -> (Running, Vec<Answer>) {
 
 #[tokio::test]
 async fn a_page_past_the_end_is_404_with_links_to_pages_that_exist() {
-    let (running, answers) = past_the_end(site_settings()).await;
+    let (running, answers) = past_the_end(newest_first()).await;
     assert!(answers.iter().all(|answer| answer.status == 404), "{answers:?}");
     let page = Page::get(&running.http, "/product/p/comments/en?page=9", 404).await;
     assert_eq!((page.robots().as_str(), page.canonical()), ("noindex,follow", None));
@@ -115,7 +116,7 @@ async fn a_page_past_the_end_is_404_with_links_to_pages_that_exist() {
 
 #[tokio::test]
 async fn a_page_past_the_end_redirects_to_the_last_one_if_configured() {
-    let mut settings = site_settings();
+    let mut settings = newest_first();
     settings.site.past_the_end = api::PastTheEnd::Redirect;
     let (running, answers) = past_the_end(settings).await;
     let expected = ["p/comments?page=3", "p/comments?page=3", "p/comments/~/1", "q/comments"];
@@ -130,7 +131,7 @@ async fn a_page_past_the_end_redirects_to_the_last_one_if_configured() {
 #[tokio::test]
 async fn a_permalink_leads_to_the_page_that_shows_the_comment() {
     let comments = three_pages("p");
-    let running = start(site_settings(), &comments).await;
+    let running = start(newest_first(), &comments).await;
     for (number, page) in [(44, ""), (24, "?page=2"), (0, "?page=3")] {
         let id = comments[number].id.as_str();
         let answer = running.http.get(&format!("/comments/{id}")).await;

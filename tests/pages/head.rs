@@ -7,12 +7,12 @@ use api::Indexable;
 use super::{
     SITE, comment,
     html::{Page, inside, text_of},
-    site_settings, start, three_pages,
+    newest_first, site_settings, start, three_pages,
 };
 
 #[tokio::test]
 async fn each_page_has_its_own_title_description_and_neighbours() {
-    let running = start(site_settings(), &three_pages("a/b")).await;
+    let running = start(newest_first(), &three_pages("a/b")).await;
     let http = &running.http;
     let url = |page: u64| match page {
         1 => "/product/a%2Fb/comments".to_owned(),

@@ -2,6 +2,7 @@
 //!
 //! - `html`: parses pages like a browser.
 //! - `addresses`: where each address leads.
+//! - `stable`: pages with stable numbers: where they lead, and that they stay. `recrawl`: how many stay.
 //! - `head`: how pages describe themselves.
 //! - `structured_data`: their description in the terms of schema.org.
 //! - `texts`: people's texts on a page.
@@ -14,10 +15,13 @@ mod browser;
 mod form;
 mod head;
 mod html;
+mod recrawl;
 mod sitemap;
+mod stable;
 mod structured_data;
 mod texts;
 
+use api::PageNumbers;
 use local_stack::stack::StackSettings;
 use model::CommentText;
 use table::NewComment;
@@ -37,6 +41,13 @@ fn site_settings() -> StackSettings {
     settings
 }
 
+/// The settings of a site whose pages are counted from the newest comment.
+fn newest_first() -> StackSettings {
+    let mut settings = site_settings();
+    settings.site.page_numbers = PageNumbers::NewestFirst;
+    settings
+}
+
 /// A comment. Different numbers give different creation times.
 fn comment(product: &str, language: &str, rating: u64, number: i64) -> NewComment {
     let author = (number % 3 != 0).then(|| format!("Author {number}"));
@@ -47,6 +58,13 @@ fn comment(product: &str, language: &str, rating: u64, number: i64) -> NewCommen
         text: CommentText::new(title, format!("Body {number} of {product}"), author).unwrap(),
         ..data::new_comment(&id, &data::product(product), language, rating)
     }
+}
+
+/// Comments on the product `p`, which take these languages and ratings in turn.
+fn in_turn(languages: &[&str], ratings: &[u64], count: usize) -> Vec<NewComment> {
+    let of =
+        |(number, at): (i64, usize)| comment("p", languages[at % languages.len()], ratings[at % ratings.len()], number);
+    (0..).zip(0..count).map(of).collect()
 }
 
 /// A comment with this text.

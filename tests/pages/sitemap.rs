@@ -9,7 +9,7 @@ use model::plan::index_edits;
 use page_index::ProductTotal;
 use process::now;
 
-use super::{SITE, html::Page, site_settings, start, three_pages};
+use super::{SITE, html::Page, newest_first, site_settings, start, three_pages};
 use crate::fixture::{
     data,
     http::{Http, page_path},
@@ -17,29 +17,33 @@ use crate::fixture::{
     stack::settings_at,
 };
 
-/// The URLs in a sitemap or sitemap index, as paths of the site.
-async fn listed(http: &Http, path: &str, root: &str, entry: &str) -> Vec<String> {
+/// An entry of a sitemap or sitemap index: the path on the site, and the date.
+type Entry = (String, Option<String>);
+
+async fn listed(http: &Http, path: &str, root: &str, entry: &str) -> Vec<Entry> {
     let answer = http.get(path).await;
     assert_eq!((answer.status, answer.header("content-type")), (200, Some("application/xml; charset=utf-8")));
     let document = roxmltree::Document::parse(&answer.body).unwrap();
     let namespace = "http://www.sitemaps.org/schemas/sitemap/0.9";
     assert!(document.root_element().has_tag_name((namespace, root)), "{}", answer.body);
     let entries = document.root_element().children().filter(roxmltree::Node::is_element);
-    let url = |node: roxmltree::Node<'_, '_>| {
+    let read = |node: roxmltree::Node<'_, '_>| {
         assert!(node.has_tag_name((namespace, entry)));
-        let location = node.children().find(|child| child.has_tag_name((namespace, "loc"))).unwrap();
-        location.text().unwrap().strip_prefix(SITE).unwrap_or_else(|| panic!("{location:?}")).to_owned()
+        let text = |name: &str| node.children().find(|child| child.has_tag_name((namespace, name)))?.text();
+        let location = text("loc").unwrap();
+        let path = location.strip_prefix(SITE).unwrap_or_else(|| panic!("{location:?}")).to_owned();
+        (path, text("lastmod").map(str::to_owned))
     };
-    entries.map(url).collect()
+    entries.map(read).collect()
 }
 
-/// Every page that the sitemap leads to.
-async fn walk(http: &Http) -> Vec<String> {
+/// Every page that the sitemap leads to, with its date.
+async fn walk(http: &Http) -> Vec<Entry> {
     let robots = http.get("/robots.txt").await;
     assert_eq!(robots.header("content-type"), Some("text/plain; charset=utf-8"));
     assert!(robots.body.lines().any(|line| line == format!("Sitemap: {SITE}/sitemap.xml")), "{}", robots.body);
     let mut pages = Vec::new();
-    for part in listed(http, "/sitemap.xml", "sitemapindex", "sitemap").await {
+    for (part, _) in listed(http, "/sitemap.xml", "sitemapindex", "sitemap").await {
         let urls = listed(http, &part, "urlset", "url").await;
         assert!((1..=50_000).contains(&urls.len()), "{part}");
         pages.extend(urls);
@@ -47,25 +51,26 @@ async fn walk(http: &Http) -> Vec<String> {
     pages
 }
 
-#[tokio::test]
-async fn the_sitemap_lists_every_page_and_each_is_canonical_and_indexable() {
+/// Checks that the sitemap lists every page of the comments. `numbers` are those of a product with this many comments.
+async fn check_sitemap(settings: StackSettings, numbers: fn(u64) -> std::ops::RangeInclusive<u64>) {
     let comments: Vec<_> = demo_comments(1_500).chain(three_pages("100% & <odd> \"product\"/☕")).collect();
-    let running = start(site_settings(), &comments).await;
+    let running = start(settings, &comments).await;
     let http = &running.http;
     let mut expected = BTreeSet::new();
     let products: BTreeSet<&str> = comments.iter().map(|comment| comment.product.as_str()).collect();
     for product in products {
         let count = comments.iter().filter(|comment| comment.product.as_str() == product).count();
         expected.insert(page_path(product));
-        expected.extend((2..=count.div_ceil(20)).map(|page| format!("{}?page={page}", page_path(product))));
+        expected.extend(numbers(count as u64).map(|page| format!("{}?page={page}", page_path(product))));
     }
     let walked = walk(http).await;
-    assert_eq!(walked.iter().cloned().collect::<BTreeSet<_>>(), expected);
+    assert_eq!(walked.iter().map(|(path, _)| path.clone()).collect::<BTreeSet<_>>(), expected);
     assert_eq!(walked.len(), expected.len(), "none twice");
-    let fetched = stream::iter(&walked).map(async |path| {
+    let fetched = stream::iter(&walked).map(async |(path, date)| {
         let page = Page::get(http, path, 200).await;
         assert_eq!((page.canonical(), page.robots()), (Some(format!("{SITE}{path}")), "index,follow".to_owned()));
-        assert!(!page.all("article").is_empty(), "{path}");
+        let newest = page.all("article time").iter().map(|time| time.attr("datetime").unwrap().to_owned()).max();
+        assert!(newest.is_some() && *date == newest, "{path}: {date:?} is not the date of its newest comment");
     });
     fetched.buffer_unordered(4).collect::<Vec<_>>().await;
     for missing in ["/sitemap/0-0.xml", "/sitemap/00-1.xml", "/sitemap/256-1.xml", "/sitemap/0-1", "/sitemap/x-1.xml"] {
@@ -75,9 +80,19 @@ async fn the_sitemap_lists_every_page_and_each_is_canonical_and_indexable() {
 }
 
 #[tokio::test]
+async fn the_sitemap_lists_every_page_and_each_is_canonical_indexable_and_dated() {
+    check_sitemap(site_settings(), |count| 1..=(count / 20).saturating_sub(1)).await;
+}
+
+#[tokio::test]
+async fn newest_first_the_sitemap_lists_every_page_too() {
+    check_sitemap(newest_first(), |count| 2..=count.div_ceil(20)).await;
+}
+
+#[tokio::test]
 async fn without_a_ready_index_there_is_no_sitemap() {
     let redis = OwnRedis::start().await;
-    let settings = StackSettings { page_index: settings_at(&redis).page_index, ..site_settings() };
+    let settings = StackSettings { page_index: settings_at(&redis).page_index, ..newest_first() };
     let running = start(settings, &three_pages("p")).await;
     let http = &running.http;
     let part = format!("/sitemap/{}-1.xml", running.stack.index().partition_of(&data::product("p")).number());

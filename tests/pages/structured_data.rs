@@ -5,13 +5,13 @@ use serde_json::{Value, json};
 use super::{
     SITE, comment,
     html::{Page, inside, text_of},
-    site_settings, start, three_pages, with_text,
+    newest_first, site_settings, start, three_pages, with_text,
 };
 use crate::fixture::{redis_server::OwnRedis, stack::settings_at, wait_for};
 use local_stack::stack::StackSettings;
 
 /// The comments that the page shows, in the form of a `Review`.
-fn shown_reviews(page: &Page) -> Vec<Value> {
+pub(super) fn shown_reviews(page: &Page) -> Vec<Value> {
     let mut reviews = Vec::new();
     for article in page.all("article") {
         let find = |selector: &str| inside(article, selector).first().copied();
@@ -38,7 +38,7 @@ fn shown_reviews(page: &Page) -> Vec<Value> {
 
 #[tokio::test]
 async fn structured_data_equals_what_the_page_shows() {
-    let running = start(site_settings(), &three_pages("a b/c")).await;
+    let running = start(newest_first(), &three_pages("a b/c")).await;
     let url = "/product/a%20b%2Fc/comments";
     for (target, count) in [("", 14), ("?page=2", 13), ("?page=3", 3), ("/de", 0), ("/en/1.5", 12), ("/~/3", 6)] {
         let page = Page::get(&running.http, &format!("{url}{target}"), 200).await;

@@ -2,7 +2,8 @@
 //!
 //! | asked for | leads to |
 //! | --- | --- |
-//! | `?page=1`, `?page=03`, `?page=+3` | the number as it is written, none for page 1 |
+//! | `?page=03`, `?page=+3` | the number as it is written |
+//! | `?page=1`, unless pages have stable numbers | without it: a page without a number is page 1 |
 //! | `/~`, `/~/~`, `/en/~`, a slash at the end | without them |
 //! | ratings unsorted, repeated, or all five (`5.1.1`, `1.2.3.4.5`) | sorted, each once; none |
 //! | a tag in another case (`pt-br`) | `pt-BR` |
@@ -11,6 +12,9 @@
 //! | `?page=3&order=oldest` | `?order=oldest&page=3` |
 //!
 //! Other parameters than `order` and `page` change nothing: they neither redirect nor are refused.
+//!
+//! In stable numbering, the page without a number is the front page, and page 1 has the oldest comments. `comments` leads a
+//! number to the front page: that depends on how many comments there are.
 //!
 //! **Invariant:** a canonical address leads nowhere else (`a_canonical_address_does_not_redirect`).
 
@@ -22,40 +26,56 @@ use crate::{
     http::path_and_query::{not_encoded, pairs, path_part, product, repeated},
     links,
     read::ListingQuery,
+    site::PageNumbers,
 };
 
 /// The content of an address.
 #[derive(Debug, Clone)]
 pub(super) struct Address {
     pub(super) query: ListingQuery,
-    pub(super) number: PageNumber,
+    /// `None` for the first page of the listing.
+    pub(super) number: Option<PageNumber>,
+    /// How the site numbers pages.
+    pub(super) page_numbers: PageNumbers,
 }
 
 impl Address {
+    /// Whether the listing has stable numbering. Oldest first, pages are counted from their first one anyway.
+    pub(super) fn is_stable(&self) -> bool {
+        self.page_numbers == PageNumbers::Stable && self.query.order == Order::Newest
+    }
+
     /// The path and query of the page, in their canonical spelling.
     pub(super) fn canonical(&self) -> String {
         self.page(self.number)
     }
 
-    /// The path and query of a page of the listing with this number.
-    pub(super) fn page(&self, number: PageNumber) -> String {
-        self.listing_page(&self.query.filter, number)
+    /// The path and query of a page of the listing with this number; `None` for its first page.
+    pub(super) fn page(&self, number: Option<PageNumber>) -> String {
+        let ListingQuery { product, filter, order, .. } = &self.query;
+        links::ordered_page(product, filter, *order, number)
     }
 
-    /// The path and query of a page with a different filter, in the order of this page.
-    pub(super) fn listing_page(&self, filter: &Filter, number: PageNumber) -> String {
-        links::ordered_page(&self.query.product, filter, self.query.order, number)
+    /// The path and query of the page of the listing with this number, if that is one.
+    pub(super) fn numbered(&self, number: u64) -> Option<String> {
+        let number = PageNumber::new(number).ok()?;
+        Some(self.page((self.is_stable() || number != PageNumber::FIRST).then_some(number)))
+    }
+
+    /// The path and query of the first page with a different filter, in the order of this page.
+    pub(super) fn filtered(&self, filter: &Filter) -> String {
+        links::ordered_page(&self.query.product, filter, self.query.order, None)
     }
 
     /// The first page of all comments on the product, in the order of this page.
     pub(super) fn all_comments(&self) -> String {
-        self.listing_page(&Filter::ANY, PageNumber::FIRST)
+        self.filtered(&Filter::ANY)
     }
 
     /// The first page of the same filter in the other order.
     pub(super) fn reversed(&self) -> String {
         let ListingQuery { product, filter, order, .. } = &self.query;
-        links::ordered_page(product, filter, order.reversed(), PageNumber::FIRST)
+        links::ordered_page(product, filter, order.reversed(), None)
     }
 }
 
@@ -63,7 +83,7 @@ impl Address {
 ///
 /// # Errors
 /// Names the part of the address that belongs to no page.
-pub(super) fn read(request: &HttpRequest) -> Result<(Address, bool), ApiError> {
+pub(super) fn read(request: &HttpRequest, page_numbers: PageNumbers) -> Result<(Address, bool), ApiError> {
     let product = product(request, 2)?;
     let path = request.uri().path();
     // Behind /product/{product}/comments there are two parts at most.
@@ -81,10 +101,13 @@ pub(super) fn read(request: &HttpRequest) -> Result<(Address, bool), ApiError> {
         set => parse_ratings(set)?,
     };
     let Parameters { page, order, spelling } = parameters(request.query_string())?;
-    let number = page.map(|page| parse_number(&page)).transpose()?.unwrap_or(PageNumber::FIRST);
+    let number = page.map(|page| parse_number(&page)).transpose()?;
     let order = order.map(|order| Order::parse(&order)).transpose()?.unwrap_or_default();
     let query = ListingQuery { product, filter: Filter::new(language, ratings), order, page_size: PageSize::default() };
-    let address = Address { query, number };
+    let mut address = Address { query, number, page_numbers };
+    if !address.is_stable() {
+        address.number = number.filter(|number| *number != PageNumber::FIRST);
+    }
     let canonical = address.canonical();
     let is_canonical = canonical.split_once('?').unwrap_or((&canonical, "")) == (path, &spelling);
     Ok((address, is_canonical))
@@ -138,8 +161,12 @@ mod tests {
     use crate::error::tests::refused_field;
     use actix_web::test::TestRequest;
 
+    fn read_with(uri: &str, page_numbers: PageNumbers) -> Result<(Address, bool), ApiError> {
+        read(&TestRequest::with_uri(uri).to_http_request(), page_numbers)
+    }
+
     fn read_at(uri: &str) -> Result<(Address, bool), ApiError> {
-        read(&TestRequest::with_uri(uri).to_http_request())
+        read_with(uri, PageNumbers::NewestFirst)
     }
 
     /// `every_spelling_of_an_address_redirects_to_the_canonical_one` sends the other spellings to a real service.
@@ -157,6 +184,13 @@ mod tests {
             let (address, is_canonical) = read_at(&format!("/product/{asked}")).unwrap();
             assert_eq!((address.canonical(), is_canonical), (format!("/product/{canonical}"), false), "{asked}");
         }
+        for (asked, canonical) in
+            [("?page=0001", "?page=1"), ("?page=1&order=newest", "?page=1"), ("?order=oldest&page=1", "?order=oldest")]
+        {
+            let (address, is_canonical) =
+                read_with(&format!("/product/p/comments{asked}"), PageNumbers::Stable).unwrap();
+            assert_eq!((address.canonical(), is_canonical), (format!("/product/p/comments{canonical}"), false));
+        }
     }
 
     #[test]
@@ -165,11 +199,14 @@ mod tests {
             for filter in ["", "/en", "/pt-BR", "/~/1.5", "/zh-Hant-TW/4"] {
                 for page in ["", "?page=2", "?page=1000000000000", "?order=oldest", "?order=oldest&page=2"] {
                     let uri = format!("/product/{product}/comments{filter}{page}");
-                    let (address, is_canonical) = read_at(&uri).unwrap();
-                    assert_eq!((address.canonical(), is_canonical), (uri, true));
+                    for page_numbers in [PageNumbers::Stable, PageNumbers::NewestFirst] {
+                        let (address, is_canonical) = read_with(&uri, page_numbers).unwrap();
+                        assert_eq!((address.canonical(), is_canonical), (uri.clone(), true));
+                    }
                 }
             }
         }
+        assert!(read_with("/product/p/comments?page=1", PageNumbers::Stable).unwrap().1);
         // Ignored parameters do not make an address differ from its canonical spelling.
         for query in ["?", "?utm_source=x", "?x=%FF&page=2&y", "?order=oldest&x=1&page=2&orders=newest"] {
             assert!(read_at(&format!("/product/p/comments{query}")).unwrap().1, "{query}");

@@ -11,8 +11,8 @@ use super::{
 };
 use crate::{
     error::ApiError,
-    http::{answer_memory::AnswerMemory, caching},
-    read::page::NumberedPage,
+    http::{answer_memory::AnswerMemory, caching, entity_tag::weak_tag},
+    read::page::{ListingPage, NumberedPage, stable::StablyNumberedPage},
     site::{PastTheEnd, Site},
     store::StoreClients,
 };
@@ -24,27 +24,29 @@ pub(super) async fn page(
     memory: web::Data<AnswerMemory>,
     site: web::Data<Site>,
 ) -> Result<HttpResponse, PageError> {
-    let (address, is_canonical) = address::read(&request)?;
+    let (address, is_canonical) = address::read(&request, site.page_numbers)?;
     if !is_canonical {
         // The canonical address depends only on the address, so caches may keep the redirect.
         return Ok(HttpResponse::MovedPermanently().insert_header((header::LOCATION, address.canonical())).finish());
     }
-    let Address { query, number } = &address;
-    memory.make_room(&request, query.page_size).await?;
     // The counts of the filters also come from the page index; without it, the page omits them.
-    let stats = stores.stats(&query.product, &query.filter);
-    let page = NumberedPage { query, number: *number, as_of: None };
-    let (listing, stats) = tokio::join!(page.read(&stores), stats);
+    let stats = stores.stats(&address.query.product, &address.query.filter);
+    let (listing, stats) = tokio::join!(read(&request, &address, &memory, &stores), stats);
     let listing = match listing {
-        Ok(listing) => listing,
+        Ok(Some(listing)) => listing,
+        Ok(None) => return Ok(caching::lead_to(&address.page(None))),
         Err(ApiError::PastTheEnd { total_pages, .. }) if site.past_the_end == PastTheEnd::Redirect => {
-            return Ok(lead_to(&address.page(PageNumber::new(total_pages)?)));
+            let last = if address.is_stable() { None } else { address.numbered(total_pages) };
+            return Ok(caching::lead_to(&last.unwrap_or_else(|| address.page(None))));
         }
         Err(error) => return Err(PageError { help: help(&address, &error), error }),
     };
     let stats = stats.filter(|_| listing.total.is_some());
     let page = CommentsPage::new(&site, &address, &listing, stats.as_ref());
     let mut answer = render(&site, &page.head, &page)?;
+    if let Some(validator) = page.validator().map_err(ApiError::internal)? {
+        answer.headers_mut().insert(header::ETAG, caching::value(&weak_tag(validator.as_bytes())));
+    }
     if stats.is_none() {
         // Not cached, because a cache would keep it longer than the page index is unavailable.
         let (name, value) = caching::NO_STORE;
@@ -53,22 +55,41 @@ pub(super) async fn page(
     Ok(answer)
 }
 
+/// Reads the page at an address. `None` when its number leads to the front page.
+async fn read(
+    request: &HttpRequest,
+    address: &Address,
+    memory: &AnswerMemory,
+    stores: &StoreClients,
+) -> Result<Option<ListingPage>, ApiError> {
+    let Address { query, number, .. } = address;
+    if address.is_stable() {
+        let page = StablyNumberedPage { query, number: *number };
+        memory.make_room(request, page.comments_max()).await?;
+        return page.read(stores).await;
+    }
+    memory.make_room(request, query.page_size.get().into()).await?;
+    let page = NumberedPage { query, number: number.unwrap_or(PageNumber::FIRST), as_of: None };
+    page.read(stores).await.map(Some)
+}
+
 /// The links that lead on from a page of comments that cannot be shown.
 fn help(address: &Address, error: &ApiError) -> Help {
     let mut help = Help::default();
     let mut lead = |label: &str, href: String| help.links.push((label.to_owned(), href));
-    let first = address.page(PageNumber::FIRST);
-    let is_later_page = address.number > PageNumber::FIRST;
+    let (first, newest) = (address.page(None), "The newest comments");
+    let is_later_page = address.number.is_some();
     if let ApiError::PastTheEnd { total_pages, .. } = error {
-        if let Ok(last) = PageNumber::new(*total_pages)
-            && last > PageNumber::FIRST
-        {
-            lead(&format!("The last page, page {last}"), address.page(last));
+        let last = address.numbered(*total_pages).filter(|_| !address.is_stable() && *total_pages > 1);
+        if let Some(last) = last {
+            lead(&format!("The last page, page {total_pages}"), last);
         }
-        lead("Page 1", first);
+        lead(if address.is_stable() { newest } else { "Page 1" }, first);
     } else {
         lead("Try again", address.canonical());
-        if is_later_page && matches!(error, ApiError::NotYetListed) {
+        if is_later_page && address.is_stable() {
+            lead(newest, first);
+        } else if is_later_page && matches!(error, ApiError::NotYetListed) {
             lead("Page 1", first);
         } else if is_later_page && matches!(error, ApiError::IndexUnavailable) {
             lead(&format!("Page 1, with the {} comments", address.query.order), first);
@@ -79,16 +100,11 @@ fn help(address: &Address, error: &ApiError) -> Help {
     }
     if let ApiError::IndexUnavailable = error {
         help.meanwhile = Some(if is_later_page {
-            "Only the numbering of pages is missing at the moment. Page 1 can be read meanwhile."
+            "Only the numbering of pages is missing at the moment. The first page of the list can be read meanwhile."
         } else {
             "No comments were found here, but there may be some: this cannot be checked at the moment. \
              Pages with comments can be read meanwhile."
         });
     }
     help
-}
-
-/// A redirect to the current place of something. The place will change, so caches must not keep the redirect.
-pub(super) fn lead_to(location: &str) -> HttpResponse {
-    HttpResponse::Found().insert_header((header::LOCATION, location)).insert_header(caching::NO_STORE).finish()
 }

@@ -3,7 +3,7 @@
 //! The count beside a language is that of the page it leads to, with the chosen ratings. Several ratings can be chosen.
 //! So the count beside a rating is for that rating only, in the chosen language.
 
-use model::{Filter, Language, PageNumber, Rating, RatingSet};
+use model::{Filter, Language, Rating, RatingSet};
 use page_index::Stats;
 
 use super::{
@@ -54,20 +54,42 @@ pub(super) struct Filters {
     /// The most frequent languages.
     pub(super) languages: Vec<LanguageChoice>,
     pub(super) more_languages: Vec<LanguageChoice>,
+}
+
+/// The filter in use.
+pub(super) struct Chips {
     /// The parts of the filter, such as "Language: English", each with the link that removes it.
-    pub(super) chips: Vec<(String, FilterLink)>,
-    /// The link that removes the whole filter, if there is more than one chip.
+    pub(super) parts: Vec<(String, FilterLink)>,
+    /// The link that removes the whole filter, if it has more than one part.
     pub(super) clear: Option<FilterLink>,
+}
+
+impl Chips {
+    pub(super) fn new(site: &Site, address: &Address) -> Self {
+        let to = |language, ratings| FilterLink::new(site, address, language, ratings);
+        let (language, set) = (address.query.filter.language(), address.query.filter.ratings());
+        let parts = [
+            language.map(|language| (format!("Language: {}", english_name(language)), to(None, set))),
+            set.map(|set| (format!("Rating: {}", listed(set.iter())), to(language.cloned(), None))),
+        ];
+        let parts: Vec<(String, FilterLink)> = parts.into_iter().flatten().collect();
+        let clear = (parts.len() > 1).then(|| to(None, None));
+        Self { parts, clear }
+    }
+}
+
+impl FilterLink {
+    fn new(site: &Site, address: &Address, language: Option<Language>, ratings: Option<RatingSet>) -> Self {
+        let filter = Filter::new(language, ratings);
+        let nofollow = !site.indexable.admits_in(&filter, address.query.order);
+        Self { href: address.filtered(&filter), nofollow }
+    }
 }
 
 impl Filters {
     pub(super) fn new(site: &Site, address: &Address, stats: Option<&Stats>) -> Self {
         let query = &address.query;
-        let to = |language: Option<Language>, ratings: Option<RatingSet>| {
-            let filter = Filter::new(language, ratings);
-            let nofollow = !site.indexable.admits_in(&filter, query.order);
-            FilterLink { href: address.listing_page(&filter, PageNumber::FIRST), nofollow }
-        };
+        let to = |language, ratings| FilterLink::new(site, address, language, ratings);
         let (language, set) = (query.filter.language(), query.filter.ratings());
         let all = stats.map_or(0, |stats| total(&stats.by_rating));
         let ratings = Rating::ALL.into_iter().rev().map(|rating| {
@@ -98,13 +120,7 @@ impl Filters {
             true => languages.split_off(LANGUAGES_SHOWN),
             false => Vec::new(),
         };
-        let chips = [
-            language.map(|language| (format!("Language: {}", english_name(language)), to(None, set))),
-            set.map(|set| (format!("Rating: {}", listed(set.iter())), to(language.cloned(), None))),
-        ];
-        let chips: Vec<(String, FilterLink)> = chips.into_iter().flatten().collect();
-        let clear = (chips.len() > 1).then(|| to(None, None));
-        Self { ratings: ratings.collect(), any_language, languages, more_languages, chips, clear }
+        Self { ratings: ratings.collect(), any_language, languages, more_languages }
     }
 
     /// Whether the language in use is among those that are shown on demand.

@@ -140,7 +140,7 @@ pub(super) async fn show(request: HttpRequest, site: web::Data<Site>) -> Result<
     answer(&product, &Typed::nothing(), process::new_ulid(), None)
 }
 
-/// Creates the comment and redirects to it: the newest comment is on page 1.
+/// Creates the comment and redirects to it: the newest comment is on the first page.
 pub(super) async fn post(
     request: HttpRequest,
     payload: web::Payload,

@@ -1,7 +1,7 @@
 //! The pages for people and crawlers: server-rendered HTML that works without JavaScript.
 //!
 //! - `address`: the addresses of pages, and which of them is canonical.
-//! - `comments`: a page of comments, made of `view`, `filters`, `page_bar`; its `head` and `structured_data`.
+//! - `comments`: a page of comments, made of `view`, `filters`, `place`, `page_bar`; its `head` and `structured_data`.
 //! - `assets`: the files that pages load.
 //! - `fold`: shows the beginning of a long text.
 //! - `form`: a comment to post, in the local stack only.
@@ -22,6 +22,7 @@ mod form;
 mod head;
 mod language_name;
 mod page_bar;
+mod place;
 mod script_json;
 pub(crate) mod sitemap;
 mod structured_data;
@@ -30,16 +31,18 @@ mod words;
 
 use actix_web::{HttpRequest, HttpResponse, Route, http::header, web};
 use askama::Template;
-use model::{Filter, Order, PageNumber, PageSize, ProductId};
+use model::{Filter, Order, PageNumber, PageSize, ProductId, StablePage, StablePages};
+use page_index::Position;
 
 use crate::{
     error::ApiError,
     http::{
+        caching,
         path_and_query::comment_id,
         routing::{cached, get, not_allowed},
     },
     links,
-    site::Site,
+    site::{PageNumbers, Site},
     store::StoreClients,
 };
 use error_page::{PageError, html};
@@ -80,6 +83,8 @@ fn render(site: &Site, head: &Head, template: &impl Template) -> Result<HttpResp
 #[template(path = "start.html")]
 struct StartPage<'site> {
     head: Head,
+    /// Whether pages have stable numbers.
+    is_stable: bool,
     products: &'site [ProductId],
 }
 
@@ -88,16 +93,29 @@ async fn start(site: web::Data<Site>) -> Result<HttpResponse, PageError> {
     let mut head = Head::new(&site, "/", "Pagemark: comments of products".to_owned(), may_index);
     head.description =
         Some("Comments of products, with filters and with page numbers that are real addresses.".to_owned());
-    let page = StartPage { head, products: &site.sample_products };
+    let is_stable = site.page_numbers == PageNumbers::Stable;
+    let page = StartPage { head, is_stable, products: &site.sample_products };
     render(&site, &page.head, &page)
 }
 
 /// Redirects to the page that shows a comment.
-async fn comment(request: HttpRequest, stores: web::Data<StoreClients>) -> Result<HttpResponse, PageError> {
+async fn comment(
+    request: HttpRequest,
+    stores: web::Data<StoreClients>,
+    site: web::Data<Site>,
+) -> Result<HttpResponse, PageError> {
     let id = comment_id(&request, 2)?;
     let comment = stores.comment(&id).await?.ok_or(ApiError::NoSuchComment)?;
-    let position = stores.position(&comment, &Filter::ANY, Order::Newest).await.ok_or(ApiError::IndexUnavailable)?;
-    let number = PageNumber::of_rank(position.rank, PageSize::default());
+    let position = stores.position(&comment, &Filter::ANY, Order::Oldest).await.ok_or(ApiError::IndexUnavailable)?;
+    let Position { total, rank } = position;
+    let number = match (site.page_numbers, StablePages::new(total, PageSize::default()).of_rank(rank)) {
+        (PageNumbers::Stable, StablePage::Front) => None,
+        (PageNumbers::Stable, StablePage::Archive(number)) => Some(number),
+        (PageNumbers::NewestFirst, _) => {
+            let number = PageNumber::of_rank(total.saturating_sub(1 + rank), PageSize::default());
+            Some(number).filter(|number| *number != PageNumber::FIRST)
+        }
+    };
     let page = links::page(&comment.product, &Filter::ANY, number);
-    Ok(comments::lead_to(&(page + &links::fragment(&id))))
+    Ok(caching::lead_to(&(page + &links::fragment(&id))))
 }

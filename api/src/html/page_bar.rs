@@ -1,33 +1,43 @@
-//! The page numbers at the foot of a page: first, neighbours, last, and gaps between them.
+//! The pages at the foot of a page: first, neighbours, last, and gaps between them.
 
-use model::PageNumber;
-
-use super::{address::Address, words::grouped};
+use super::words::grouped;
 
 /// How many pages are shown on each side of the current one.
 const NEIGHBOURS: u64 = 2;
 
-/// A number, or, without a URL, a gap.
+/// A page, or, without a URL, a gap.
 pub(super) struct BarItem {
     pub(super) label: String,
+    /// Whether the label is the page's number.
+    pub(super) is_number: bool,
     pub(super) href: Option<String>,
     pub(super) current: bool,
 }
 
-/// The numbers and gaps, in order. A listing of one page has none.
-pub(super) fn page_bar(address: &Address, total_pages: u64) -> Vec<BarItem> {
-    let current = address.number.get();
-    let href = |number: u64| PageNumber::new(number).ok().map(|number| address.page(number));
-    let items = numbers(current, total_pages).into_iter().map(|number| match number {
-        Some(number) => BarItem { label: grouped(number), href: href(number), current: number == current },
-        None => BarItem { label: "…".to_owned(), href: None, current: false },
+impl BarItem {
+    /// A page with this number.
+    pub(super) fn numbered(number: u64, href: Option<String>) -> Self {
+        Self { label: grouped(number), is_number: true, href, current: false }
+    }
+
+    /// A page with this name.
+    pub(super) fn named(name: &str, href: String) -> Self {
+        Self { label: name.to_owned(), is_number: false, href: Some(href), current: false }
+    }
+}
+
+/// The items of the pages, which have the places 1 to `pages`, and gaps, in order. A listing of one page has none.
+pub(super) fn page_bar(current: u64, pages: u64, item: impl Fn(u64) -> BarItem) -> Vec<BarItem> {
+    let items = places(current, pages).into_iter().map(|place| match place {
+        Some(place) => BarItem { current: place == current, ..item(place) },
+        None => BarItem { label: "…".to_owned(), is_number: false, href: None, current: false },
     });
     items.collect()
 }
 
-/// The numbers to show; `None` stands for a gap of two or more.
-fn numbers(current: u64, total_pages: u64) -> Vec<Option<u64>> {
-    if total_pages < 2 {
+/// The places to show; `None` stands for a gap of two or more.
+fn places(current: u64, pages: u64) -> Vec<Option<u64>> {
+    if pages < 2 {
         return Vec::new();
     }
     // A gap of one page would take no less room than its number.
@@ -36,18 +46,18 @@ fn numbers(current: u64, total_pages: u64) -> Vec<Option<u64>> {
         from => from,
     };
     let to = match current.saturating_add(NEIGHBOURS) {
-        to if total_pages.saturating_sub(to) <= 2 => total_pages,
+        to if pages.saturating_sub(to) <= 2 => pages,
         to => to,
     };
-    let mut numbers = Vec::new();
+    let mut places = Vec::new();
     if from > 1 {
-        numbers.extend([Some(1), None]);
+        places.extend([Some(1), None]);
     }
-    numbers.extend((from..=to).map(Some));
-    if to < total_pages {
-        numbers.extend([None, Some(total_pages)]);
+    places.extend((from..=to).map(Some));
+    if to < pages {
+        places.extend([None, Some(pages)]);
     }
-    numbers
+    places
 }
 
 #[cfg(test)]
@@ -56,7 +66,7 @@ mod tests {
 
     #[test]
     fn a_gap_stands_for_two_or_more_pages() {
-        for (current, total_pages, expected) in [
+        for (current, pages, expected) in [
             (1, 1, ""),
             (1, 4, "1 2 3 4"),
             (1, 5, "1 2 3 4 5"),
@@ -65,8 +75,8 @@ mod tests {
             (6, 11, "1 … 4 5 6 7 8 … 11"),
             (392_716, 392_716, "1 … 392714 392715 392716"),
         ] {
-            let text = |number: Option<u64>| number.map_or("…".to_owned(), |number| number.to_string());
-            let shown: Vec<String> = numbers(current, total_pages).into_iter().map(text).collect();
+            let text = |place: Option<u64>| place.map_or("…".to_owned(), |place| place.to_string());
+            let shown: Vec<String> = places(current, pages).into_iter().map(text).collect();
             assert_eq!(shown.join(" "), expected);
         }
     }

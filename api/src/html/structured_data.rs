@@ -1,11 +1,11 @@
 //! Structured data of a page for search engines: JSON-LD with the vocabulary of schema.org.
 //!
-//! - It holds only data that the page shows. The average is that of the whole product, which every page shows for any
-//!   filter. A review is a comment on the page that has an author.
+//! - It holds only data that the page shows. The average is that of the whole product, for any filter. An archive page
+//!   leaves it out, because it changes with every comment. A review is a comment on the page that has an author.
 //! - A `Product` needs an `aggregateRating` or a `review`; without both, the page has no structured data. Without the
 //!   page index the average is unknown, so then only a page with an authored comment has structured data.
 
-use model::{Comment, Filter, PageNumber, ProductId};
+use model::{Comment, ProductId};
 use serde_json::{Value, json};
 
 use super::{
@@ -29,7 +29,7 @@ pub(super) fn of_page(
     if average.is_none() && reviews.is_empty() {
         return None;
     }
-    let url = site.public_url.join(&links::page(product, &Filter::ANY, PageNumber::FIRST));
+    let url = site.public_url.join(&links::product_page(product));
     let rating = average.map(|average| {
         json!({
             "@type": "AggregateRating",

@@ -1,16 +1,17 @@
 //! The texts that the template of a page of comments shows.
 
 use askama::Template;
-use model::{Comment, Filter, Order, PageNumber, Rating};
+use model::{Comment, Filter, Order, Rating};
 use page_index::Stats;
 
 use super::{
     address::Address,
-    filters::{FilterLink, Filters},
+    filters::{Chips, FilterLink, Filters},
     fold::fold,
-    head::{Head, Neighbours},
+    head::Head,
     language_name::{self, direction, english_name, text_direction},
-    page_bar::{BarItem, page_bar},
+    page_bar::BarItem,
+    place::Place,
     structured_data,
     words::{self, Average, counted, day, displayed, grouped, in_words, joined, minute},
 };
@@ -25,13 +26,7 @@ pub(super) struct CommentsPage<'page> {
     /// The filter and the page number in words, such as "in English, rated 5, page 3"; empty for the first page of
     /// everything.
     which: String,
-    /// The average of the whole product.
-    average: Option<Average>,
-    /// The average of the language that the filter selects, and the name of that language.
-    average_of_language: Option<(String, Average)>,
-    filters: Filters,
-    /// "12,275 comments in English, page 3 of 614: 41 to 60, newest first".
-    heading: String,
+    chips: Chips,
     /// The page of the same comments in the other order; `None` where that makes no difference.
     reversed: Option<FilterLink>,
     comments: Vec<CommentView<'page>>,
@@ -39,6 +34,19 @@ pub(super) struct CommentsPage<'page> {
     is_degraded: bool,
     is_filtered: bool,
     comment_form: Option<String>,
+    /// What changes with comments on other pages. It is taken away only for [`CommentsPage::validator`].
+    volatile: Option<Volatile>,
+}
+
+/// What a page shows of the whole product and of the whole listing.
+struct Volatile {
+    /// The average of the whole product.
+    average: Option<Average>,
+    /// The average of the language that the filter selects, and the name of that language.
+    average_of_language: Option<(String, Average)>,
+    filters: Filters,
+    /// "12,275 comments in English, page 3 of 614: 41 to 60, newest first".
+    heading: String,
     page_bar: Vec<BarItem>,
 }
 
@@ -62,56 +70,104 @@ impl<'page> CommentsPage<'page> {
         listing: &'page ListingPage,
         stats: Option<&Stats>,
     ) -> Self {
-        let Address { query, number } = address;
-        let total_pages = listing.total.map(|total| pages_led_to(address, listing, total));
+        let query = &address.query;
+        let place = Place::of(address, listing);
         let filter = in_words(&query.filter);
         let average = stats.and_then(|stats| Average::of(&stats.by_rating_in_any_language));
-        let language = query.filter.language();
-        let average_of_language =
-            language.and_then(|language| Some((english_name(language), Average::of(&stats?.by_rating)?)));
-        let pages = total_pages.filter(|total_pages| *total_pages > 1);
-        let place = pages.map(|pages| format!("page {} of {}", grouped(number.get()), grouped(pages)));
-        let order = format!("{} first", query.order);
+        // Search engines keep an archive page as it is, so it repeats nothing that changes with later comments.
+        let average_of_head = average.as_ref().filter(|_| !is_archive(place));
         let subject = joined([Some(format!("Comments on {}", query.product)), filter.clone()]);
-        let other_order = (query.order != Order::default()).then(|| order.clone());
-        let title = joined([Some(subject.clone()), place.clone(), other_order]);
+        let other_order = (query.order != Order::default()).then(|| format!("{} first", query.order));
+        let place_in_title = if address.is_stable() { place.number() } else { place.of_all() };
+        let title = joined([Some(subject.clone()), place_in_title, other_order]);
         // Pages without comments are not searched for, and any address at all is a page of some product without
         // comments.
         let may_index = site.indexable.admits_in(&query.filter, query.order) && !listing.comments.is_empty();
         let mut head = Head::new(site, &address.canonical(), title, may_index);
-        head.description = Some(describe(address, listing, average.as_ref(), &subject));
-        head.neighbours = total_pages.map(|total_pages| neighbours(address, total_pages)).unwrap_or_default();
-        head.structured_data = structured_data::of_page(site, &query.product, average.as_ref(), &listing.comments);
-        let counted = listing.total.map_or_else(|| format!("The {} comments", query.order), counted);
-        let counted = if let Some(filter) = &filter { format!("{counted} {filter}") } else { counted };
-        let mut heading = joined([Some(counted), place]);
-        if let Some((from, to)) = shown(address, listing).filter(|(from, to)| from < to) {
-            if pages.is_some() {
-                heading.push_str(&format!(": {} to {}", grouped(from), grouped(to)));
-            }
-            heading = joined([Some(heading), Some(order)]);
-        }
+        head.description = Some(describe(address, place, listing, average_of_head, &subject));
+        head.neighbours = place.neighbours(address);
+        head.structured_data = structured_data::of_page(site, &query.product, average_of_head, &listing.comments);
         let reversed = || FilterLink {
             href: address.reversed(),
             nofollow: !site.indexable.admits_in(&query.filter, query.order.reversed()),
         };
-        let page = (*number > PageNumber::FIRST).then(|| format!("page {}", grouped(number.get())));
         Self {
             head,
             address,
-            which: joined([filter, page]),
-            average,
-            average_of_language,
-            filters: Filters::new(site, address, stats),
-            heading,
+            which: joined([filter, place.number()]),
+            chips: Chips::new(site, address),
             reversed: listing.total.is_none_or(|total| total > 1).then(reversed),
             comments: listing.comments.iter().map(CommentView::new).collect(),
             is_degraded: listing.total.is_none(),
             is_filtered: query.filter != Filter::ANY,
             comment_form: site.comment_form.then(|| links::comment_form(&query.product)),
-            page_bar: total_pages.map(|total_pages| page_bar(address, total_pages)).unwrap_or_default(),
+            volatile: Some(Volatile::new(site, address, place, listing, average, stats)),
         }
     }
+
+    /// The text that the entity tag of an archive page is made of; `None` for any other page. It is the page without what
+    /// changes with comments on other pages. So it covers the comments, title and links, and also the template, the
+    /// settings and the language of the page.
+    ///
+    /// # Errors
+    /// The template's.
+    pub(super) fn validator(mut self) -> Result<Option<String>, askama::Error> {
+        if !(self.address.is_stable() && self.address.number.is_some()) {
+            return Ok(None);
+        }
+        self.volatile = None;
+        self.render().map(Some)
+    }
+
+    /// The words for the pages before and after this one in the order of the listing.
+    fn steps(&self) -> (&'static str, &'static str) {
+        if self.address.is_stable() { ("Newer", "Older") } else { ("Previous", "Next") }
+    }
+}
+
+impl Volatile {
+    fn new(
+        site: &Site,
+        address: &Address,
+        place: Place,
+        listing: &ListingPage,
+        average: Option<Average>,
+        stats: Option<&Stats>,
+    ) -> Self {
+        let language = address.query.filter.language();
+        let average_of_language =
+            language.and_then(|language| Some((english_name(language), Average::of(&stats?.by_rating)?)));
+        Self {
+            average,
+            average_of_language,
+            filters: Filters::new(site, address, stats),
+            heading: heading(address, place, listing),
+            page_bar: place.bar(address),
+        }
+    }
+}
+
+fn is_archive(place: Place) -> bool {
+    matches!(place, Place::Archive { .. })
+}
+
+/// "12,275 comments in English, page 3 of 614: 41 to 60, newest first".
+fn heading(address: &Address, place: Place, listing: &ListingPage) -> String {
+    let order = address.query.order;
+    let counted = listing.total.map_or_else(|| format!("The {order} comments"), counted);
+    let filter = in_words(&address.query.filter);
+    let counted = if let Some(filter) = filter { format!("{counted} {filter}") } else { counted };
+    let mut heading = joined([Some(counted), place.of_all()]);
+    let Some((from, to)) = shown(address, place, listing).filter(|(from, to)| from < to) else { return heading };
+    let (from, to) = (grouped(from), grouped(to));
+    match place {
+        Place::Counted { .. } if place.of_all().is_none() => {}
+        Place::Counted { .. } => heading.push_str(&format!(": {from} to {to}")),
+        Place::Front { archived: None | Some(0) } => {}
+        Place::Front { archived: Some(_) } => heading.push_str(&format!(": the newest {to}")),
+        Place::Archive { .. } => heading.push_str(&format!(": {from} to {to} from the oldest")),
+    }
+    joined([Some(heading), Some(format!("{order} first"))])
 }
 
 impl<'page> CommentView<'page> {
@@ -132,36 +188,25 @@ impl<'page> CommentView<'page> {
     }
 }
 
-/// How many pages are linked: those that the total reaches, and the next one when a full page is not the last. That
-/// next page may not have its comments yet.
-fn pages_led_to(address: &Address, listing: &ListingPage, total: u64) -> u64 {
-    let total_pages = address.query.page_size.total_pages(total);
-    let is_full = listing.comments.len() >= usize::from(address.query.page_size.get());
-    if is_full && listing.next.is_some() { total_pages.max(address.number.get() + 1) } else { total_pages }
-}
-
-/// The neighbours of a page in a listing of `total_pages`.
-fn neighbours(address: &Address, total_pages: u64) -> Neighbours {
-    let current = address.number.get();
-    let page = |number: u64| PageNumber::new(number).ok().map(|number| address.page(number));
-    Neighbours {
-        first: page(1),
-        prev: current.checked_sub(1).and_then(page),
-        next: (current < total_pages).then(|| current + 1).and_then(page),
-        last: page(total_pages),
-    }
-}
-
 /// The description for search engines, shown below the title: distinct for every page.
-fn describe(address: &Address, listing: &ListingPage, average: Option<&Average>, subject: &str) -> String {
+fn describe(
+    address: &Address,
+    place: Place,
+    listing: &ListingPage,
+    average: Option<&Average>,
+    subject: &str,
+) -> String {
     let mut text = format!("{subject}.");
     if let Some(average) = average {
         text.push_str(&format!(" Rated {} out of 5 by {}.", average.text, average.counted()));
     }
     if let (Some(first), Some(last), Some((from, to))) =
-        (listing.comments.first(), listing.comments.last(), shown(address, listing))
+        (listing.comments.first(), listing.comments.last(), shown(address, place, listing))
     {
-        let of = listing.total.map(|total| format!(" of {}", grouped(total))).unwrap_or_default();
+        let of = match listing.total {
+            _ if is_archive(place) => " from the oldest".to_owned(),
+            total => total.map(|total| format!(" of {}", grouped(total))).unwrap_or_default(),
+        };
         let (order, from, to) = (address.query.order, grouped(from), grouped(to));
         text.push_str(&format!(" Comments {from} to {to}{of}, {order} first"));
         match (day(first.created_at), day(last.created_at)) {
@@ -172,9 +217,10 @@ fn describe(address: &Address, listing: &ListingPage, average: Option<&Average>,
     text
 }
 
-/// The places of the first and the last comment that the page shows, counted from 1; `None` when it shows none.
-fn shown(address: &Address, listing: &ListingPage) -> Option<(u64, u64)> {
-    let before = address.number.skip(address.query.page_size);
+/// The places of the comments that the page shows, counted from 1 for the first comment that is counted; `None` when it
+/// shows none.
+fn shown(address: &Address, place: Place, listing: &ListingPage) -> Option<(u64, u64)> {
+    let before = place.before(address);
     let count = u64::try_from(listing.comments.len()).ok().filter(|count| *count > 0)?;
     Some((before + 1, before.saturating_add(count)))
 }

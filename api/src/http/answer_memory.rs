@@ -17,7 +17,6 @@ use actix_web::{
     web::Bytes,
 };
 use futures_util::{Stream, StreamExt, stream};
-use model::PageSize;
 use prometheus_client::metrics::counter::Counter;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
@@ -50,12 +49,12 @@ impl AnswerMemory {
         Self { free: Arc::new(Semaphore::new(bytes)), bytes, refused }
     }
 
-    /// Reserves room for a page of this size before its comments are read. The request's answer then owns the room.
+    /// Reserves room for a page of this many comments before they are read. The request's answer then owns the room.
     ///
     /// # Errors
     /// [`ApiError::Overloaded`] without room.
-    pub(crate) async fn make_room(&self, request: &HttpRequest, page_size: PageSize) -> Result<(), ApiError> {
-        let reservation = self.reserve(usize::from(page_size.get()) * MAKING_COMMENT_BYTES).await?;
+    pub(crate) async fn make_room(&self, request: &HttpRequest, comments: u16) -> Result<(), ApiError> {
+        let reservation = self.reserve(usize::from(comments) * MAKING_COMMENT_BYTES).await?;
         request.extensions_mut().insert(reservation);
         Ok(())
     }

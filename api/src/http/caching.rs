@@ -1,11 +1,12 @@
 //! Caching rules for browsers and intermediate caches, and revalidation.
 //!
-//! Every page and listing has an entity tag and a short age, because a deleted text must not live on. Answers have no
-//! `Last-Modified`: a deletion changes a page but leaves no later date, so a cache that revalidates by date would keep
-//! its old copy. For the same reason nothing may be served stale.
+//! Every page and listing has an entity tag and a short age, because a deleted text must not live on. The tag covers the
+//! whole answer, unless the handler has set another one. Answers have no `Last-Modified`: a deletion changes a page but
+//! leaves no later date, so a cache that revalidates by date would keep its old copy. For the same reason nothing may be
+//! served stale.
 
 use actix_web::{
-    Error, HttpMessage,
+    Error, HttpMessage, HttpResponse,
     body::{BoxBody, MessageBody},
     dev::{ServiceRequest, ServiceResponse},
     http::{
@@ -19,6 +20,11 @@ use super::entity_tag::weak_tag;
 
 /// `Cache-Control` of an answer that must not be cached: it is incomplete, because a store is down.
 pub(crate) const NO_STORE: (header::HeaderName, &str) = (header::CACHE_CONTROL, "no-store");
+
+/// A redirect to the current place of something. The place will change, so caches must not keep the redirect.
+pub(crate) fn lead_to(location: &str) -> HttpResponse {
+    HttpResponse::Found().insert_header((header::LOCATION, location)).insert_header(NO_STORE).finish()
+}
 
 /// Adds an entity tag and an age to answers with 200 that lack them. Answers 304 to clients that already have the
 /// content (RFC 9110 section 13.1.2).
@@ -63,7 +69,7 @@ fn cache_control(max_age_seconds: u32) -> String {
 }
 
 /// A header value that this service makes.
-fn value(text: &str) -> HeaderValue {
+pub(crate) fn value(text: &str) -> HeaderValue {
     // Such a value is visible ASCII.
     HeaderValue::from_str(text).unwrap_or_else(|_| HeaderValue::from_static(""))
 }

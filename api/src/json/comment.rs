@@ -1,7 +1,8 @@
 //! One comment: `/api/v1/comments/{id}` and its position.
 
 use actix_web::{HttpRequest, HttpResponse, http::header, web};
-use model::{Comment, CommentId, Filter, Order, PageNumber, PageSize, Revision};
+use model::{Comment, CommentId, Filter, Order, PageNumber, PageSize, Revision, StablePage, StablePages};
+use page_index::Position;
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -9,7 +10,7 @@ use super::{
     comment_body::CommentBody,
     fields::{CommentChange, read_change},
     headers::{IF_MATCH, IF_NONE_MATCH, Revisions, if_match, if_none_match},
-    parameters::{COMMENT_ID, LANGUAGE, ORDER, PAGE_SIZE, Parameter, Parsed, Query, RATING, Request},
+    parameters::{COMMENT_ID, LANGUAGE, NUMBERING, ORDER, PAGE_SIZE, Parameter, Parsed, Query, RATING, Request},
 };
 use crate::{
     error::ApiError,
@@ -158,15 +159,18 @@ pub(crate) struct PositionRequest {
     filter: Filter,
     page_size: PageSize,
     order: Order,
+    is_stable: bool,
 }
 
 impl Request for PositionRequest {
-    const PARAMETERS: &'static [&'static Parameter] = &[&COMMENT_ID, &LANGUAGE, &PAGE_SIZE, &ORDER, &RATING];
+    const PARAMETERS: &'static [&'static Parameter] =
+        &[&COMMENT_ID, &LANGUAGE, &PAGE_SIZE, &ORDER, &NUMBERING, &RATING];
 
     fn read(request: &HttpRequest) -> Result<Self, ApiError> {
         let id = comment_id(request, 4)?;
         let query = Query::read(request, Self::PARAMETERS)?;
-        Ok(Self { id, filter: query.filter()?, page_size: query.page_size()?, order: query.order()? })
+        let (filter, page_size, order) = (query.filter()?, query.page_size()?, query.order()?);
+        Ok(Self { id, filter, page_size, order, is_stable: query.is_stable(&[&ORDER])? })
     }
 }
 
@@ -174,10 +178,10 @@ impl Request for PositionRequest {
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = Position, example = json!({"page": 3, "position": 41, "total": 45}))]
 pub(crate) struct PositionBody {
-    /// The page that shows the comment.
-    #[schema(value_type = u64, minimum = 1)]
-    page: PageNumber,
-    /// Its place in the whole listing, from 1.
+    /// The page that shows the comment; null for the front page of stable numbering.
+    #[schema(value_type = Option<u64>, minimum = 1, required)]
+    page: Option<PageNumber>,
+    /// Its place in the whole listing, from 1. In stable numbering, the newest comment is the first too.
     position: u64,
     /// How many comments the filter matches.
     total: u64,
@@ -197,16 +201,20 @@ pub(crate) async fn comment_position(
     Parsed(request): Parsed<PositionRequest>,
     stores: web::Data<StoreClients>,
 ) -> Result<HttpResponse, ApiError> {
-    let PositionRequest { id, filter, page_size, order } = request;
+    let PositionRequest { id, filter, page_size, order, is_stable } = request;
     let comment = stores.comment(&id).await?.ok_or(ApiError::NoSuchComment)?;
     if !filter.matches(&comment.placement()) {
         let (language, rating) = (comment.language.to_string(), comment.rating.get());
         return Err(ApiError::FilterDoesNotMatch { language, rating });
     }
-    let position = stores.position(&comment, &filter, order).await.ok_or(ApiError::IndexUnavailable)?;
-    Ok(HttpResponse::Ok().json(PositionBody {
-        page: PageNumber::of_rank(position.rank, page_size),
-        position: position.rank + 1,
-        total: position.total,
-    }))
+    let Position { total, rank } = stores.position(&comment, &filter, order).await.ok_or(ApiError::IndexUnavailable)?;
+    let page = if is_stable {
+        match StablePages::new(total, page_size).of_rank(total.saturating_sub(1 + rank)) {
+            StablePage::Front => None,
+            StablePage::Archive(number) => Some(number),
+        }
+    } else {
+        Some(PageNumber::of_rank(rank, page_size))
+    };
+    Ok(HttpResponse::Ok().json(PositionBody { page, position: rank + 1, total }))
 }

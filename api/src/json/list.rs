@@ -1,13 +1,15 @@
 //! `GET /api/v1/products/{product}/comments`
 
 use actix_web::{HttpRequest, HttpResponse, http::header, web};
-use model::{Language, Order, PageNumber, PageSize, Rating, Timestamp};
+use model::{Language, Order, PageNumber, PageSize, Rating, StablePages, Timestamp};
 use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::{
     comment_body::{self, CommentBody},
-    parameters::{AS_OF, CURSOR, LANGUAGE, ORDER, PAGE, PAGE_SIZE, PRODUCT, Parameter, Parsed, Query, RATING, Request},
+    parameters::{
+        AS_OF, CURSOR, LANGUAGE, NUMBERING, ORDER, PAGE, PAGE_SIZE, PRODUCT, Parameter, Parsed, Query, RATING, Request,
+    },
 };
 use crate::{
     error::{ApiError, PROBLEM_JSON, Problem},
@@ -16,7 +18,7 @@ use crate::{
     read::{
         ListingQuery,
         cursor::{Cursor, CursorSealer},
-        page::{CursorPage, ListingPage, NumberedPage},
+        page::{CursorPage, ListingPage, NumberedPage, stable::StablyNumberedPage},
     },
     store::StoreClients,
 };
@@ -33,13 +35,15 @@ enum Place {
         number: PageNumber,
         as_of: Option<Timestamp>,
     },
+    /// A page in stable numbering; `None` for the front page.
+    Stable(Option<PageNumber>),
     /// A sealed cursor.
     Cursor(String),
 }
 
 impl Request for ListRequest {
     const PARAMETERS: &'static [&'static Parameter] =
-        &[&PRODUCT, &LANGUAGE, &PAGE, &PAGE_SIZE, &ORDER, &AS_OF, &CURSOR, &RATING];
+        &[&PRODUCT, &LANGUAGE, &PAGE, &PAGE_SIZE, &ORDER, &NUMBERING, &AS_OF, &CURSOR, &RATING];
 
     fn read(request: &HttpRequest) -> Result<Self, ApiError> {
         let product = path_and_query::product(request, 4)?;
@@ -48,7 +52,9 @@ impl Request for ListRequest {
         let listing = ListingQuery { product, filter, order, page_size };
         let as_of = query.parse(&AS_OF, Timestamp::parse)?;
         let number = query.parse(&PAGE, PageNumber::parse)?;
+        let is_stable = query.is_stable(&[&ORDER, &AS_OF, &CURSOR])?;
         let place = match query.get(&CURSOR) {
+            None if is_stable => Place::Stable(number),
             None => Place::Page { number: number.unwrap_or(PageNumber::FIRST), as_of },
             Some(_) if number.is_some() => return Err(ApiError::invalid(PAGE.name, "cannot be combined with cursor")),
             Some(_) if as_of.is_some() => {
@@ -68,6 +74,9 @@ impl Request for ListRequest {
 /// The page index trails the comments, usually by a moment. Totals and page numbers are what it has; cursors do not need it.
 /// A page beyond its numbers is 503 (`not-yet-listed`) while there are comments newer, or older, than all that it has, and
 /// 404 otherwise.
+///
+/// With `numbering=stable`, the comments of the next page to become full are still on the front page, so its number leads
+/// there (302).
 #[utoipa::path(
     get,
     path = "/api/v1/products/{product}/comments",
@@ -83,6 +92,13 @@ impl Request for ListRequest {
                 ("Link" = String, description = "`first`, `prev`, `next` and `last`, as in `links` (RFC 8288)"),
             ),
         ),
+        (
+            status = 302,
+            description = "Only with `numbering=stable`: the comments of this page are still on the front page",
+            headers(
+                ("Location" = String, description = "The front page"),
+            ),
+        ),
         (status = 404, description = "The page lies past the end", body = Problem<'static>, content_type = PROBLEM_JSON),
     ),
 )]
@@ -95,12 +111,23 @@ pub(crate) async fn list_comments(
 ) -> Result<HttpResponse, ApiError> {
     let listing = match &place {
         Place::Page { number, as_of } => {
-            memory.make_room(&request, query.page_size).await?;
+            memory.make_room(&request, query.page_size.get().into()).await?;
             NumberedPage { query: &query, number: *number, as_of: *as_of }.read(&stores).await?
+        }
+        Place::Stable(number) => {
+            let page = StablyNumberedPage { query: &query, number: *number };
+            memory.make_room(&request, page.comments_max()).await?;
+            match page.read(&stores).await? {
+                Some(listing) => listing,
+                None => {
+                    let urls = ListingUrls { listing: &query, as_of: None };
+                    return Ok(caching::lead_to(&urls.stable_page(None)));
+                }
+            }
         }
         Place::Cursor(text) => {
             let cursor = cursors.open(&query, text)?;
-            memory.make_room(&request, query.page_size).await?;
+            memory.make_room(&request, query.page_size.get().into()).await?;
             CursorPage { query: &query, cursor }.read(&stores).await?
         }
     };
@@ -136,7 +163,7 @@ pub(crate) struct Body<'listing> {
     filter: FilterBody<'listing>,
     #[schema(value_type = String, pattern = "^(newest|oldest)$")]
     order: Order,
-    /// The page's number; null for a cursor.
+    /// The page's number; null for a cursor, and for the front page of stable numbering.
     #[schema(value_type = Option<u64>, minimum = 1, required)]
     page: Option<PageNumber>,
     #[schema(value_type = u8, minimum = 1, maximum = 100)]
@@ -144,13 +171,14 @@ pub(crate) struct Body<'listing> {
     /// How many comments the filter matches, as far as the page index has them; null while it is away.
     #[schema(required)]
     total: Option<u64>,
-    /// How many pages have a number: those of `total`; null while the page index is away.
+    /// How many pages have a number: those of `total`; in stable numbering, the full pages and the front page. Null while
+    /// the page index is away.
     #[schema(required)]
     total_pages: Option<u64>,
     /// The instant that page numbers refer to: comments dated later are not counted. Sent back, it keeps comments posted
     /// later from shifting pages. A request may name it. Otherwise it is the creation time of the newest comment that
-    /// the page numbers count, or, when they count none, how far the page index has come. Null for a cursor, and while
-    /// the page index is away unless the request has an instant.
+    /// the page numbers count, or, when they count none, how far the page index has come. Null for a cursor and in stable
+    /// numbering, and while the page index is away unless the request has an instant.
     #[schema(value_type = Option<String>, format = DateTime, required)]
     as_of: Option<Timestamp>,
     index: IndexAvailability,
@@ -222,9 +250,13 @@ impl<'listing> Body<'listing> {
     ) -> Result<Self, ApiError> {
         let seal = |cursor: &Option<Cursor>| cursor.as_ref().map(|cursor| sealer.seal(query, cursor)).transpose();
         let cursor = Cursors { next: seal(&listing.next)?, prev: seal(&listing.prev)? };
-        let total_pages = listing.total.map(|total| query.page_size.total_pages(total));
+        let total_pages = listing.total.map(|total| match place {
+            Place::Stable(_) => StablePages::new(total, query.page_size).count(),
+            Place::Page { .. } | Place::Cursor(_) => query.page_size.total_pages(total),
+        });
         let (page, as_of) = match place {
             Place::Page { number, as_of } => (Some(*number), *as_of),
+            Place::Stable(number) => (*number, None),
             Place::Cursor(_) => (None, None),
         };
         let ListingQuery { product, filter, order, page_size } = query;
@@ -259,9 +291,29 @@ fn page_links(urls: &ListingUrls<'_>, place: &Place, total_pages: Option<u64>, c
             (urls.page(number), prev, next.or_else(|| by_cursor(&cursor.next)))
         }
         (Place::Page { number, .. }, None) => (urls.page(number.get()), None, by_cursor(&cursor.next)),
+        (Place::Stable(number), _) => return stable_links(urls, *number, total_pages, by_cursor(&cursor.next)),
         (Place::Cursor(text), _) => (urls.cursor(text), by_cursor(&cursor.prev), by_cursor(&cursor.next)),
     };
     Links { this, first: urls.page(1), prev, next, last: total_pages.map(|last| urls.page(last)) }
+}
+
+/// The links of a page in stable numbering: `first` is the front page, and `last` the page with the oldest comments.
+/// `beyond` leads on from the front page where no page has a number.
+fn stable_links(
+    urls: &ListingUrls<'_>,
+    number: Option<PageNumber>,
+    total_pages: Option<u64>,
+    beyond: Option<String>,
+) -> Links {
+    let page = |number: u64| (number > 0).then(|| urls.stable_page(Some(number)));
+    let front = || urls.stable_page(None);
+    let archived = total_pages.map_or(0, |total_pages| total_pages.saturating_sub(1));
+    let (prev, next) = match number.map(PageNumber::get) {
+        Some(number) => (page(number + 1), page(number - 1)),
+        None => (None, page(archived).or(beyond)),
+    };
+    let last = total_pages.map(|_| page(archived.min(1)).unwrap_or_else(front));
+    Links { this: urls.stable_page(number.map(PageNumber::get)), first: front(), prev, next, last }
 }
 
 #[cfg(test)]
@@ -272,8 +324,15 @@ mod tests {
     use crate::error::tests::refused_field;
 
     #[test]
-    fn a_cursor_is_not_combined_with_a_page_or_an_instant() {
-        for (query, field) in [("cursor=AAAA&page=1", "page"), ("cursor=AAAA&as_of=2024-01-01T00:00:00Z", "as_of")] {
+    fn a_cursor_and_stable_numbering_are_not_combined_with_what_they_exclude() {
+        for (query, field) in [
+            ("cursor=AAAA&page=1", "page"),
+            ("cursor=AAAA&as_of=2024-01-01T00:00:00Z", "as_of"),
+            ("numbering=stable&order=newest", "order"),
+            ("numbering=stable&as_of=2024-01-01T00:00:00Z", "as_of"),
+            ("numbering=stable&cursor=AAAA", "cursor"),
+            ("numbering=newest-first", "numbering"),
+        ] {
             let request = TestRequest::with_uri(&format!("/api/v1/products/p/comments?{query}")).to_http_request();
             assert_eq!(refused_field(ListRequest::read(&request)), field);
         }

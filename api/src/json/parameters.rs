@@ -19,6 +19,7 @@ use super::schema;
 use crate::{
     error::ApiError,
     http::path_and_query::{not_encoded, pairs, repeated},
+    links,
     read::cursor::SEALED_MAX_LEN,
 };
 
@@ -68,7 +69,7 @@ pub(crate) static RATING: Parameter = Parameter {
 pub(crate) static PAGE: Parameter = Parameter {
     name: "page",
     place: ParameterIn::Query,
-    description: "The number of the page, from 1; not together with `cursor`",
+    description: "The number of the page, from 1 (without it and `numbering`, page 1); not together with `cursor`",
     schema: || schema::number(1, PageNumber::MAX.get()).into(),
     example: || json!(1),
 };
@@ -95,12 +96,23 @@ pub(crate) static ORDER: Parameter = Parameter {
     example: || json!("newest"),
 };
 
+pub(crate) static NUMBERING: Parameter = Parameter {
+    name: "numbering",
+    place: ParameterIn::Query,
+    description: "`stable`: pages are counted from the oldest comment, as on the pages for people, so comments posted \
+                  later change no page with a number. Each of them is full, and shows its newest comment first. \
+                  Without `page`, the answer is the front page: the newest comments, fewer than twice `page_size`. \
+                  Not together with `order`, `as_of` or `cursor`",
+    schema: || ObjectBuilder::new().schema_type(Type::String).enum_values(Some([links::STABLE])).into(),
+    example: || json!(links::STABLE),
+};
+
 pub(crate) static AS_OF: Parameter = Parameter {
     name: "as_of",
     place: ParameterIn::Query,
     description: "Only comments dated up to this instant: the `as_of` of an earlier answer, or any other. So comments \
                   posted later shift no page. Deletions, changes of rating or language, and imports of earlier dates \
-                  still do; a cursor continues where its page ended. Not together with `cursor`",
+                  still do; a cursor continues where its page ended. Not together with `cursor` or `numbering`",
     schema: || {
         let format = SchemaFormat::KnownFormat(KnownFormat::DateTime);
         ObjectBuilder::new().schema_type(Type::String).format(Some(format)).into()
@@ -217,6 +229,21 @@ impl Query {
 
     pub(crate) fn page_size(&self) -> Result<PageSize, ApiError> {
         Ok(self.parse(&PAGE_SIZE, PageSize::parse)?.unwrap_or_default())
+    }
+
+    /// Whether [`NUMBERING`] asks for stable numbering.
+    ///
+    /// # Errors
+    /// Another value, or one of the `excluded` parameters beside it.
+    pub(crate) fn is_stable(&self, excluded: &[&Parameter]) -> Result<bool, ApiError> {
+        let Some(numbering) = self.get(&NUMBERING) else { return Ok(false) };
+        if numbering != links::STABLE {
+            return Err(ApiError::invalid(NUMBERING.name, "is not stable, its only value"));
+        }
+        match excluded.iter().find(|parameter| self.get(parameter).is_some()) {
+            Some(given) => Err(ApiError::invalid(given.name, "cannot be combined with numbering")),
+            None => Ok(true),
+        }
     }
 
     pub(crate) fn order(&self) -> Result<Order, ApiError> {

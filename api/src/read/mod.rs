@@ -1,6 +1,7 @@
 //! Reading pages of comments.
 //!
-//! - `page`: a page by number or by cursor: filter → plan → page index → one query of the table.
+//! - `page`: a page by number or by cursor: filter → plan → page index → one query of the table. `page::stable` has the
+//!   pages of stable numbering.
 //! - `cursor`: the sealed positions that lead from page to page.
 
 pub(crate) mod cursor;

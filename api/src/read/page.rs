@@ -33,11 +33,13 @@
 //! (`a_malformed_item_keeps_its_place_and_hides_nothing`). An invalid primary item has no rank, so it takes no place
 //! (`Table::page`).
 
+pub(crate) mod stable;
+
 use futures_util::{
     future::try_join_all,
     stream::{self, StreamExt},
 };
-use model::{Cd, Comment, CommentId, FilterKey, Order, PageNumber, PageSize, Timestamp};
+use model::{Cd, Comment, CommentId, FilterKey, Order, PageNumber, Timestamp};
 use page_index::{Ends, PageStart, PageStartQuery};
 use process::StoreError;
 use table::{Page, PageQuery};
@@ -109,8 +111,8 @@ struct Found {
 }
 
 impl Found {
-    /// Cuts a page of this size from the table's answer, without comments dated after `as_of`.
-    fn new(Page { comments, malformed, cut_short, .. }: Page, size: PageSize, as_of: Option<Timestamp>) -> Self {
+    /// Cuts a page of at most this many rows from the table's answer, without comments dated after `as_of`.
+    fn new(Page { comments, malformed, cut_short, .. }: Page, size: usize, as_of: Option<Timestamp>) -> Self {
         let mut rows: Vec<Row> = comments.into_iter().map(Row::Comment).collect();
         for item in malformed {
             // They come in order, so all earlier items are in place.
@@ -122,7 +124,6 @@ impl Found {
         }
         // Newest first, the query begins below `as_of`. Oldest first, everything after a later row is later too.
         let ended = rows.len() < answered;
-        let size = usize::from(size.get());
         let more = !ended && (rows.len() > size || cut_short);
         rows.truncate(size);
         Self { rows, more, is_cut: cut_short && !ended }
@@ -143,6 +144,11 @@ impl ListingQuery {
     /// A query to the table for a page: one comment more than the page shows.
     fn whole_page(&self, order: Order, start: Option<Cd>) -> PageQuery {
         self.page_query(order, u16::from(self.page_size.get()) + 1, start)
+    }
+
+    /// How many rows a page has.
+    fn rows(&self) -> usize {
+        self.page_size.get().into()
     }
 
     fn page_query(&self, order: Order, limit: u16, start: Option<Cd>) -> PageQuery {
@@ -171,21 +177,44 @@ impl NumberedPage<'_> {
     /// # Errors
     /// Past the end; the page index is needed and unavailable, or behind; the table's.
     pub(crate) async fn read(&self, stores: &StoreClients) -> Result<ListingPage, ApiError> {
-        let start = stores.page_start(&self.query.page_start(self.skip(), self.as_of)).await;
-        let listing = self.read_from(stores, start.as_ref()).await;
-        if let (Err(ApiError::PastTheEnd { .. }), Some(start)) = (&listing, &start)
-            && self.has_unranked(stores, start.total).await?
-        {
-            stores.count_drift_sign(DriftSign::Unranked);
-            return Err(ApiError::NotYetListed);
-        }
-        listing
+        let start = stores.page_start(&self.page_start()).await;
+        self.read_at(stores, start.as_ref()).await
     }
 
-    /// Reads the page, which starts where the page index says.
+    /// The query for the page index.
+    fn page_start(&self) -> PageStartQuery<'_> {
+        self.query.page_start(self.skip(), self.as_of)
+    }
+
+    /// Reads the page, which starts where the page index says, if that is known.
+    ///
+    /// # Errors
+    /// Like [`NumberedPage::read`].
+    async fn read_at(&self, stores: &StoreClients, start: Option<&PageStart>) -> Result<ListingPage, ApiError> {
+        match (self.read_from(stores, start).await, start) {
+            (Err(error @ ApiError::PastTheEnd { .. }), Some(start)) => {
+                Err(self.unless_behind(stores, start.total, error).await)
+            }
+            (listing, _) => listing,
+        }
+    }
+
+    /// This error of a page past the end, unless comments are still to be ranked: then the page may exist.
+    async fn unless_behind(&self, stores: &StoreClients, counted: u64, past_the_end: ApiError) -> ApiError {
+        match self.has_unranked(stores, counted).await {
+            Ok(true) => {
+                stores.count_drift_sign(DriftSign::Unranked);
+                ApiError::NotYetListed
+            }
+            Ok(false) => past_the_end,
+            Err(error) => error,
+        }
+    }
+
+    /// Reads the page without a look beyond the ranks.
     async fn read_from(&self, stores: &StoreClients, start: Option<&PageStart>) -> Result<ListingPage, ApiError> {
         let plan = self.plan(start)?;
-        let found = Found::new(stores.page(&plan).await?, self.query.page_size, self.as_of);
+        let found = Found::new(stores.page(&plan).await?, self.query.rows(), self.as_of);
         let shown = found.comments().count() as u64;
         // The next number begins after the ranks of this page, so it would pass over what is missing here.
         if found.is_cut && start.is_some_and(|start| shown < self.promised(start.total)) {
@@ -253,23 +282,17 @@ impl NumberedPage<'_> {
 
     /// How the page differs from what the ranks promise for it; `None` when it does not.
     fn drift_sign(&self, total: u64, found: &Found) -> Option<DriftSign> {
-        let promised = self.promised(total);
-        match found.len() {
-            0 if promised > 0 => Some(DriftSign::EmptyPage),
-            few if few < promised && !found.more => Some(DriftSign::ShortPage),
-            many if many > promised => Some(DriftSign::Unranked),
-            _ => None,
-        }
+        drift_sign(self.promised(total), found)
     }
 
     /// The number of comments when the ranks promise a page for which the table has none. No comment exists from this
     /// page on, unless a promised one does; such a comment is still being fanned out. At most [`LOOKED_INTO_MAX`] are
     /// looked up. When none of them exists and more are promised, the answer is unknown ([`ApiError::NotYetListed`]).
     async fn existing_total(&self, stores: &StoreClients, total: u64) -> Result<u64, ApiError> {
-        let Self { query, as_of, .. } = self;
+        let Self { query, .. } = self;
         let count = self.promised(total);
         let looked_into = count.min(LOOKED_INTO_MAX);
-        let ranked = stores.promised(&query.page_start(self.skip(), *as_of), looked_into).await;
+        let ranked = stores.promised(&self.page_start(), looked_into).await;
         let ranked = ranked.ok_or(ApiError::IndexUnavailable)?;
         let looks = ranked.iter().map(async |ranked| {
             let found = stores.comment(&ranked.id).await?;
@@ -307,6 +330,16 @@ impl NumberedPage<'_> {
     }
 }
 
+/// How a page differs from the number of comments that the ranks promise for it; `None` when it does not.
+fn drift_sign(promised: u64, found: &Found) -> Option<DriftSign> {
+    match found.len() {
+        0 if promised > 0 => Some(DriftSign::EmptyPage),
+        few if few < promised && !found.more => Some(DriftSign::ShortPage),
+        many if many > promised => Some(DriftSign::Unranked),
+        _ => None,
+    }
+}
+
 /// The start key just above all comments dated `as_of`.
 fn just_after(as_of: Timestamp) -> Option<Cd> {
     Cd { created_at: as_of, id: CommentId::greatest() }.just_after()
@@ -335,7 +368,7 @@ impl CursorPage<'_> {
     pub(crate) async fn read(&self, stores: &StoreClients) -> Result<ListingPage, ApiError> {
         let (plan, beginning) = (self.plan(), self.query.page_start(0, None));
         let (start, page) = tokio::join!(stores.page_start(&beginning), stores.page(&plan));
-        self.cut(start.map(|start| start.total), Found::new(page?, self.query.page_size, None))
+        self.cut(start.map(|start| start.total), Found::new(page?, self.query.rows(), None))
     }
 
     fn plan(&self) -> PageQuery {

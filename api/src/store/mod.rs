@@ -5,9 +5,10 @@ mod table_id;
 
 use std::{fmt::Display, sync::Arc};
 
-use model::{Cd, Comment, CommentId, Filter, Malformed, Order, ProductId, Revision};
+use model::{Cd, Comment, CommentId, Filter, Malformed, Order, ProductId, Revision, Timestamp};
 use page_index::{
-    Extent, IndexAnswer, IndexPartition, PageIndex, PageStart, PageStartQuery, Position, ProductTotal, Stats,
+    Extent, IndexAnswer, IndexPartition, PageIndex, PageStart, PageStartQuery, Position, ProductRank, ProductTotal,
+    Stats,
 };
 use process::{StoreError, now};
 use table::{CommentPatch, Created, Idempotency, NewComment, Page, PageQuery, Table, WriteError};
@@ -156,6 +157,16 @@ impl StoreClients {
     /// The products of a partition, each with its number of comments; `None` when the page index is unavailable.
     pub(crate) async fn product_totals(&self, partition: IndexPartition) -> Option<Vec<ProductTotal>> {
         let ask = async |table_id: &str| self.index.product_totals(partition, table_id, now()).await;
+        self.ask_index(partition, StoreCall::Catalog, ask).await
+    }
+
+    /// The creation times of a partition's comments with these ranks; `None` when the page index is unavailable.
+    pub(crate) async fn creation_times(
+        &self,
+        partition: IndexPartition,
+        ranks: &[ProductRank<'_>],
+    ) -> Option<Vec<Option<Timestamp>>> {
+        let ask = async |table_id: &str| self.index.creation_times(partition, ranks, table_id, now()).await;
         self.ask_index(partition, StoreCall::Catalog, ask).await
     }
 

@@ -18,7 +18,11 @@ use page_index::IndexPartition;
 use tokio::sync::Mutex;
 
 use super::parts::PartitionSitemap;
-use crate::{error::ApiError, site::PublicUrl, store::StoreClients};
+use crate::{
+    error::ApiError,
+    site::{PageNumbers, Site},
+    store::StoreClients,
+};
 
 /// How long cached content is valid; a sitemap may be this old. Crawlers fetch one a few times a day.
 const MAX_AGE: Duration = Duration::from_secs(600);
@@ -36,6 +40,7 @@ type Parts = Vec<(u16, usize)>;
 /// The cache.
 pub(crate) struct Cache {
     stores: web::Data<StoreClients>,
+    page_numbers: PageNumbers,
     /// The length of the site's URL.
     site_bytes: usize,
     contents: std::sync::Mutex<Contents>,
@@ -50,8 +55,10 @@ struct Contents {
 }
 
 impl Cache {
-    pub(crate) fn new(stores: web::Data<StoreClients>, site: &PublicUrl) -> Self {
-        Self { stores, site_bytes: site.to_string().len(), contents: Default::default(), reading: Arc::default() }
+    pub(crate) fn new(stores: web::Data<StoreClients>, site: &Site) -> Self {
+        let Site { page_numbers, public_url, .. } = site;
+        let site_bytes = public_url.to_string().len();
+        Self { stores, page_numbers: *page_numbers, site_bytes, contents: Default::default(), reading: Arc::default() }
     }
 
     /// The partitions of the page index.
@@ -120,7 +127,7 @@ impl Cache {
     /// Reads the products of a partition and caches them. Drops the oldest ones when the cache is full.
     async fn read(&self, partition: IndexPartition) -> Option<Arc<PartitionSitemap>> {
         let products = self.stores.product_totals(partition).await?;
-        let sitemap = Arc::new(PartitionSitemap::new(products, self.site_bytes));
+        let sitemap = Arc::new(PartitionSitemap::new(products, self.page_numbers, self.site_bytes));
         let partitions = &mut self.contents().partitions;
         partitions.insert(partition, (Instant::now(), Arc::clone(&sitemap)));
         let mut bytes: usize = partitions.values().map(|(_, sitemap)| sitemap.bytes()).sum();

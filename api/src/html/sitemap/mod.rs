@@ -6,21 +6,22 @@
 //! **Invariant:** a sitemap uses only a ready page index. Otherwise the answer is 503, never an empty or shorter list
 //! (`without_a_ready_index_there_is_no_sitemap`).
 //!
-//! Entries have no `lastmod`. Neither the time of the newest comment nor the reading time changes with an edit or a
-//! deletion, and crawlers stop trusting a `lastmod` that is wrong.
+//! The `lastmod` of an entry is the creation time of the newest comment on that page, when the part is read. It says when
+//! comments were added. An edit or a deletion does not move it.
 
 mod cache;
 mod parts;
 
 use actix_web::{HttpRequest, HttpResponse, http::header, web};
-use model::{Filter, PageNumber};
+use model::Filter;
+use page_index::ProductRank;
 
 pub(crate) use cache::Cache;
 
 use super::error_page::PageError;
-use crate::{error::ApiError, links, site::Site};
+use crate::{error::ApiError, links, site::Site, store::StoreClients};
 
-/// Maximum number of children of a sitemap index (sitemaps.org). At about 13,000 URLs a part, that is 650,000,000
+/// Maximum number of children of a sitemap index (sitemaps.org). At some 8,000 URLs a part, that is 400,000,000
 /// pages.
 const CHILDREN_MAX: usize = 50_000;
 
@@ -69,6 +70,7 @@ pub(super) async fn part(
     request: HttpRequest,
     site: web::Data<Site>,
     cache: web::Data<Cache>,
+    stores: web::Data<StoreClients>,
 ) -> Result<HttpResponse, PageError> {
     let named = request.uri().path().split('/').nth(2).and_then(links::parse_sitemap_part);
     let partition = named.and_then(|(number, part)| {
@@ -79,15 +81,23 @@ pub(super) async fn part(
         return Err(ApiError::NoRoute.into());
     };
     let sitemap = cache.into_inner().of_partition(partition).await?;
-    let part = number.checked_sub(1).and_then(|at| sitemap.part(at)).ok_or(ApiError::NoRoute)?;
+    let pages = number.checked_sub(1).and_then(|at| sitemap.pages(at)).ok_or(ApiError::NoRoute)?;
+    let newest: Vec<ProductRank<'_>> = pages.iter().map(|page| page.newest).collect();
+    let dates = stores.creation_times(partition, &newest).await.ok_or(ApiError::IndexUnavailable)?;
     let mut xml = format!("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<urlset xmlns=\"{NAMESPACE}\">\n");
-    for (product, pages) in part {
-        for page in pages {
-            let page = PageNumber::new(page)?;
-            // Everything that XML would not take literally is percent-encoded in a URL.
-            let url = site.public_url.join(&links::page(product, &Filter::ANY, page));
-            xml.push_str(&[parts::BEFORE_URL, &url, parts::AFTER_URL, "\n"].concat());
+    for (page, date) in pages.iter().zip(dates) {
+        // Everything that XML would not take literally is percent-encoded in a URL.
+        let url = site.public_url.join(&links::page(page.newest.product, &Filter::ANY, page.number));
+        match date {
+            Some(date) => {
+                xml.push_str(
+                    &[parts::BEFORE_URL, &url, parts::BEFORE_DATE, &date.to_string(), parts::AFTER_DATE].concat(),
+                );
+            }
+            // The page has lost its comments since the products were read.
+            None => xml.push_str(&[parts::BEFORE_URL, &url, parts::AFTER_URL].concat()),
         }
+        xml.push('\n');
     }
     xml.push_str("</urlset>\n");
     Ok(xml_answer(xml))

@@ -5,10 +5,10 @@
 
 use std::ops::RangeInclusive;
 
-use model::{Filter, PageNumber, PageSize, ProductId};
-use page_index::ProductTotal;
+use model::{Filter, Order, PageNumber, PageSize, StablePages};
+use page_index::{ProductRank, ProductTotal};
 
-use crate::links;
+use crate::{links, site::PageNumbers};
 
 /// Maximum number of URLs in a file (sitemaps.org).
 const URLS_MAX: u64 = 50_000;
@@ -17,35 +17,57 @@ const URLS_MAX: u64 = 50_000;
 /// equals that of a page of comments. With URLs of usual length, a file then holds fewer than [`URLS_MAX`].
 const BYTES_MAX: u64 = 1_000_000;
 
-/// Text before each URL.
+/// Text before each URL, between it and its date, and after the date.
 pub(super) const BEFORE_URL: &str = "<url><loc>";
+pub(super) const BEFORE_DATE: &str = "</loc><lastmod>";
+pub(super) const AFTER_DATE: &str = "</lastmod></url>";
+/// Text after a URL without a date.
 pub(super) const AFTER_URL: &str = "</loc></url>";
+
+/// Length of a date.
+const DATE_BYTES: usize = "2024-02-29T23:59:59.999Z".len();
 
 /// Maximum length of a file's head and foot together, in bytes.
 const AROUND_BYTES: u64 = 200;
+
+/// A page in the sitemap.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct ListedPage<'sitemap> {
+    /// `None` for the page without a number.
+    pub(super) number: Option<PageNumber>,
+    /// The newest comment on the page.
+    pub(super) newest: ProductRank<'sitemap>,
+}
 
 /// The products of a partition, and the start of each part.
 #[derive(Debug)]
 pub(crate) struct PartitionSitemap {
     products: Vec<ProductTotal>,
+    page_numbers: PageNumbers,
     /// The index of the first product of each part, and its first page.
     parts: Vec<(usize, u64)>,
 }
 
 impl PartitionSitemap {
     /// `site_bytes` is the length of the site's URL.
-    pub(super) fn new(products: Vec<ProductTotal>, site_bytes: usize) -> Self {
-        Self::within(products, site_bytes, URLS_MAX, BYTES_MAX)
+    pub(super) fn new(products: Vec<ProductTotal>, page_numbers: PageNumbers, site_bytes: usize) -> Self {
+        Self::within(products, page_numbers, site_bytes, URLS_MAX, BYTES_MAX)
     }
 
-    fn within(products: Vec<ProductTotal>, site_bytes: usize, urls_max: u64, bytes_max: u64) -> Self {
+    fn within(
+        products: Vec<ProductTotal>,
+        page_numbers: PageNumbers,
+        site_bytes: usize,
+        urls_max: u64,
+        bytes_max: u64,
+    ) -> Self {
         let (mut parts, mut urls_left, mut bytes_left) = (Vec::new(), 0, 0);
         for (at, product) in products.iter().enumerate() {
-            let last = pages(product);
-            // The last page has the longest URL.
-            let path = PageNumber::new(last).map(|last| links::page(&product.product, &Filter::ANY, last).len());
-            let around = BEFORE_URL.len() + AFTER_URL.len() + "\n".len();
-            let url_bytes = u64::try_from(site_bytes + path.unwrap_or(0) + around).unwrap_or(u64::MAX);
+            let last = pages(product, page_numbers);
+            // No URL is longer than that of the greatest number.
+            let path = links::page(&product.product, &Filter::ANY, PageNumber::new(last).ok()).len();
+            let around = BEFORE_URL.len() + BEFORE_DATE.len() + DATE_BYTES + AFTER_DATE.len() + "\n".len();
+            let url_bytes = u64::try_from(site_bytes + path + around).unwrap_or(u64::MAX);
             let mut next = 1;
             while next <= last {
                 let room = urls_left.min(bytes_left / url_bytes);
@@ -62,7 +84,7 @@ impl PartitionSitemap {
                 bytes_left -= taken * url_bytes;
             }
         }
-        Self { products, parts }
+        Self { products, page_numbers, parts }
     }
 
     /// Number of parts.
@@ -77,7 +99,7 @@ impl PartitionSitemap {
     }
 
     /// The products of a part, counted from 0, each with its pages in that part.
-    pub(super) fn part(&self, number: usize) -> Option<Vec<(&ProductId, RangeInclusive<u64>)>> {
+    fn part(&self, number: usize) -> Option<Vec<(&ProductTotal, RangeInclusive<u64>)>> {
         let (from, first_page) = *self.parts.get(number)?;
         let (to, end_page) = self.parts.get(number + 1).copied().unwrap_or((self.products.len(), 1));
         // This part also contains the next part's first product, unless that product's first page is in the next part.
@@ -85,21 +107,43 @@ impl PartitionSitemap {
         let products = self.products.get(from..end)?.iter().zip(from..);
         let pages = products.map(|(product, at)| {
             let first = if at == from { first_page } else { 1 };
-            let last = if at == to { end_page - 1 } else { pages(product) };
-            (&product.product, first..=last)
+            let last = if at == to { end_page - 1 } else { pages(product, self.page_numbers) };
+            (product, first..=last)
         });
         Some(pages.collect())
+    }
+
+    /// The pages of a part, counted from 0.
+    pub(super) fn pages(&self, number: usize) -> Option<Vec<ListedPage<'_>>> {
+        let parts = self.part(number)?.into_iter();
+        Some(parts.flat_map(|(product, pages)| pages.map(|page| self.page(product, page))).collect())
+    }
+
+    /// The `page`-th page of a product, counted from 1. In stable numbering the front page is the last one.
+    fn page<'product>(&self, product: &'product ProductTotal, page: u64) -> ListedPage<'product> {
+        let size = u64::from(PageSize::default().get());
+        let (number, order, rank) = match self.page_numbers {
+            PageNumbers::NewestFirst => (Some(page).filter(|page| *page > 1), Order::Newest, (page - 1) * size),
+            PageNumbers::Stable if page == pages(product, self.page_numbers) => (None, Order::Newest, 0),
+            PageNumbers::Stable => (Some(page), Order::Oldest, page * size - 1),
+        };
+        let number = number.and_then(|number| PageNumber::new(number).ok());
+        ListedPage { number, newest: ProductRank { product: &product.product, order, rank } }
     }
 }
 
 /// Number of a product's pages for people.
-fn pages(product: &ProductTotal) -> u64 {
-    PageSize::default().total_pages(product.total)
+fn pages(product: &ProductTotal, page_numbers: PageNumbers) -> u64 {
+    match page_numbers {
+        PageNumbers::Stable => StablePages::new(product.total, PageSize::default()).count(),
+        PageNumbers::NewestFirst => PageSize::default().total_pages(product.total),
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use model::ProductId;
     use proptest::prelude::*;
 
     const SITE: &str = "https://example.com";
@@ -113,9 +157,13 @@ mod tests {
     #[test]
     fn a_part_is_full_before_the_next_begins() {
         let totals = [("a".to_owned(), 20), ("b".to_owned(), 20 * 120_000), ("c".to_owned(), 1)];
-        let sitemap = PartitionSitemap::within(products(&totals), SITE.len(), URLS_MAX, 10_000_000);
+        let sitemap =
+            PartitionSitemap::within(products(&totals), PageNumbers::Stable, SITE.len(), URLS_MAX, 20_000_000);
         let pages: Vec<Vec<(&str, RangeInclusive<u64>)>> = (0..sitemap.parts())
-            .map(|part| sitemap.part(part).unwrap().into_iter().map(|(id, pages)| (id.as_str(), pages)).collect())
+            .map(|part| {
+                let of_part = sitemap.part(part).unwrap().into_iter();
+                of_part.map(|(product, pages)| (product.product.as_str(), pages)).collect()
+            })
             .collect();
         let expected = [
             vec![("a", 1..=1), ("b", 1..=49_999)],
@@ -124,7 +172,23 @@ mod tests {
         ];
         assert_eq!(pages, expected);
         assert!(sitemap.part(3).is_none());
-        assert_eq!(PartitionSitemap::new(Vec::new(), SITE.len()).parts(), 0);
+        assert_eq!(PartitionSitemap::new(Vec::new(), PageNumbers::Stable, SITE.len()).parts(), 0);
+    }
+
+    /// The numbers of a product's pages, each with the rank of its newest comment.
+    fn listed(total: u64, page_numbers: PageNumbers) -> Vec<(Option<u64>, Order, u64)> {
+        let sitemap = PartitionSitemap::new(products(&[("p".to_owned(), total)]), page_numbers, SITE.len());
+        let pages = sitemap.pages(0).unwrap().into_iter();
+        pages.map(|page| (page.number.map(PageNumber::get), page.newest.order, page.newest.rank)).collect()
+    }
+
+    #[test]
+    fn a_page_is_listed_with_the_rank_of_its_newest_comment() {
+        use Order::{Newest, Oldest};
+        assert_eq!(listed(39, PageNumbers::Stable), [(None, Newest, 0)]);
+        assert_eq!(listed(60, PageNumbers::Stable), [(Some(1), Oldest, 19), (Some(2), Oldest, 39), (None, Newest, 0)]);
+        let newest_first = [(None, Newest, 0), (Some(2), Newest, 20), (Some(3), Newest, 40)];
+        assert_eq!(listed(45, PageNumbers::NewestFirst), newest_first);
     }
 
     proptest! {
@@ -133,21 +197,23 @@ mod tests {
             totals in prop::collection::vec(("[a-z☕ ]{1,12}", 1..4_000_u64), 0..30),
             urls_max in 1..60_u64,
             bytes_max in 400..6_000_u64,
+            is_stable: bool,
         ) {
+            let page_numbers = if is_stable { PageNumbers::Stable } else { PageNumbers::NewestFirst };
             let products = products(&totals);
             let expected: Vec<(ProductId, u64)> = products
                 .iter()
-                .flat_map(|product| (1..=pages(product)).map(|page| (product.product.clone(), page)))
+                .flat_map(|product| (1..=pages(product, page_numbers)).map(|page| (product.product.clone(), page)))
                 .collect();
-            let sitemap = PartitionSitemap::within(products, SITE.len(), urls_max, bytes_max);
+            let sitemap = PartitionSitemap::within(products, page_numbers, SITE.len(), urls_max, bytes_max);
             let mut listed = Vec::new();
             for part in 0..sitemap.parts() {
                 let of_part: Vec<(ProductId, u64)> = sitemap.part(part).unwrap().into_iter()
-                    .flat_map(|(product, pages)| pages.map(|page| (product.clone(), page)))
+                    .flat_map(|(product, pages)| pages.map(|page| (product.product.clone(), page)))
                     .collect();
                 let bytes: usize = of_part.iter().map(|(product, page)| {
-                    let path = links::page(product, &Filter::ANY, PageNumber::new(*page).unwrap());
-                    BEFORE_URL.len() + SITE.len() + path.len() + AFTER_URL.len() + 1
+                    let path = links::page(product, &Filter::ANY, PageNumber::new(*page).ok());
+                    BEFORE_URL.len() + SITE.len() + path.len() + BEFORE_DATE.len() + DATE_BYTES + AFTER_DATE.len() + 1
                 }).sum();
                 prop_assert!(!of_part.is_empty());
                 prop_assert!(of_part.len() as u64 <= urls_max);

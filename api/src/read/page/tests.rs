@@ -1,24 +1,24 @@
 //! Pages cut from the table's answers, over comments made at the milliseconds 1 to `last`.
 
 use super::*;
-use model::{CommentText, Filter, Language, Malformed, ProductId, Rating, Revision};
+use model::{CommentText, Filter, Language, Malformed, PageSize, ProductId, Rating, Revision};
 use table::MalformedItem;
 
 fn whole(comments: Vec<Comment>) -> Page {
     Page { comments, ..Page::default() }
 }
 
-fn query(order: Order, size: u64) -> ListingQuery {
+pub(super) fn query(order: Order, size: u64) -> ListingQuery {
     let product = ProductId::parse("p").unwrap();
     ListingQuery { product, filter: Filter::ANY, order, page_size: PageSize::new(size).unwrap() }
 }
 
-fn at(ms: i64) -> Timestamp {
+pub(super) fn at(ms: i64) -> Timestamp {
     Timestamp::from_epoch_ms(ms).unwrap()
 }
 
 /// A comment made at this millisecond, which is also its name.
-fn comment(ms: i64) -> Comment {
+pub(super) fn comment(ms: i64) -> Comment {
     Comment {
         id: CommentId::parse(&format!("c{ms}")).unwrap(),
         product: ProductId::parse("p").unwrap(),
@@ -46,10 +46,10 @@ fn answer(plan: &PageQuery, last: i64) -> Vec<Comment> {
 
 /// The rows of an answer that a page of the query shows.
 fn found(query: &ListingQuery, page: Page) -> Found {
-    Found::new(page, query.page_size, None)
+    Found::new(page, query.rows(), None)
 }
 
-fn times(listing: &ListingPage) -> Vec<i64> {
+pub(super) fn times(listing: &ListingPage) -> Vec<i64> {
     listing.comments.iter().map(|comment| comment.created_at.epoch_ms()).collect()
 }
 
@@ -57,7 +57,7 @@ fn numbered(query: &ListingQuery, number: u64, as_of: Option<i64>) -> NumberedPa
     NumberedPage { query, number: PageNumber::new(number).unwrap(), as_of: as_of.map(at) }
 }
 
-fn page(
+pub(super) fn page(
     query: &ListingQuery,
     number: u64,
     as_of: Option<i64>,
@@ -66,10 +66,10 @@ fn page(
 ) -> Result<ListingPage, ApiError> {
     let page = numbered(query, number, as_of);
     let plan = page.plan(start.as_ref())?;
-    page.cut(start.map(|start| start.total), Found::new(whole(answer(&plan, last)), query.page_size, page.as_of))
+    page.cut(start.map(|start| start.total), Found::new(whole(answer(&plan, last)), query.rows(), page.as_of))
 }
 
-fn follow(query: &ListingQuery, cursor: &Cursor, last: i64) -> ListingPage {
+pub(super) fn follow(query: &ListingQuery, cursor: &Cursor, last: i64) -> ListingPage {
     let page = CursorPage { query, cursor: cursor.clone() };
     page.cut(None, found(query, whole(answer(&page.plan(), last)))).unwrap()
 }
@@ -84,7 +84,7 @@ fn malformed(place: usize, ms: Option<i64>) -> MalformedItem {
     MalformedItem { place, pk: String::new(), cd, problem: Malformed::new("item", "broken") }
 }
 
-fn start(total: u64, before: Option<i64>) -> Option<PageStart> {
+pub(super) fn start(total: u64, before: Option<i64>) -> Option<PageStart> {
     Some(PageStart { total, before: before.map(|ms| comment(ms).cd()), reached: at(0) })
 }
 

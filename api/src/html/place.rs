@@ -1,0 +1,123 @@
+//! The place of a page in its listing: its neighbours, the page bar, and how it is written.
+
+use model::{PageNumber, StablePages};
+
+use super::{
+    address::Address,
+    head::Neighbours,
+    page_bar::{BarItem, page_bar},
+    words::grouped,
+};
+use crate::read::page::ListingPage;
+
+/// The place of a page.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Place {
+    /// Pages are counted in the order of the listing.
+    Counted {
+        number: u64,
+        /// How many pages are linked: those that the total reaches, and the next one when a full page is not the last.
+        /// That next page may not have its comments yet. `None` without the page index.
+        total_pages: Option<u64>,
+    },
+    /// The front page of stable numbering.
+    Front {
+        /// Number of archive pages; `None` without the page index.
+        archived: Option<u64>,
+    },
+    /// A page with a stable number.
+    Archive { number: u64, archived: u64 },
+}
+
+impl Place {
+    pub(super) fn of(address: &Address, listing: &ListingPage) -> Self {
+        let (size, number) = (address.query.page_size, address.number.map(PageNumber::get));
+        if address.is_stable() {
+            let archived = listing.total.map(|total| StablePages::new(total, size).archived());
+            return number.map_or(Self::Front { archived }, |number| Self::Archive {
+                number,
+                archived: archived.unwrap_or(number),
+            });
+        }
+        let number = number.unwrap_or(1);
+        let leads_on = listing.comments.len() >= usize::from(size.get()) && listing.next.is_some();
+        let total_pages = listing.total.map(|total| {
+            let total_pages = size.total_pages(total);
+            if leads_on { total_pages.max(number + 1) } else { total_pages }
+        });
+        Self::Counted { number, total_pages }
+    }
+
+    /// The neighbours of the page. Those of an archive page never change: it links to its newer neighbour by number, even
+    /// while that number still leads to the front page.
+    pub(super) fn neighbours(self, address: &Address) -> Neighbours {
+        let (current, last) = match self {
+            Self::Counted { number, total_pages: Some(total_pages) } => (number, total_pages),
+            Self::Counted { total_pages: None, .. } | Self::Front { archived: None } => return Neighbours::default(),
+            Self::Front { archived: Some(archived) } => {
+                let next = address.numbered(archived);
+                let last = address.numbered(archived.min(1)).or_else(|| Some(address.page(None)));
+                return Neighbours { first: Some(address.page(None)), prev: None, next, last };
+            }
+            Self::Archive { number, .. } => {
+                return Neighbours {
+                    first: Some(address.page(None)),
+                    prev: address.numbered(number + 1),
+                    next: address.numbered(number - 1),
+                    last: address.numbered(1),
+                };
+            }
+        };
+        Neighbours {
+            first: address.numbered(1),
+            prev: current.checked_sub(1).and_then(|prev| address.numbered(prev)),
+            next: (current < last).then(|| current + 1).and_then(|next| address.numbered(next)),
+            last: address.numbered(last),
+        }
+    }
+
+    /// The page bar, in the order in which a reader turns the pages.
+    pub(super) fn bar(self, address: &Address) -> Vec<BarItem> {
+        let (archived, current) = match self {
+            Self::Counted { number, total_pages } => {
+                let numbered = |number| BarItem::numbered(number, address.numbered(number));
+                return total_pages.map(|pages| page_bar(number, pages, numbered)).unwrap_or_default();
+            }
+            Self::Front { archived } => (archived.unwrap_or(0), 1),
+            Self::Archive { number, archived } => (archived, (archived + 2).saturating_sub(number)),
+        };
+        page_bar(current, archived + 1, |place| match place {
+            1 => BarItem::named("Newest", address.page(None)),
+            place => BarItem::numbered(archived + 2 - place, address.numbered(archived + 2 - place)),
+        })
+    }
+
+    /// "page 7", if the page is not the first.
+    pub(super) fn number(self) -> Option<String> {
+        let number = match self {
+            Self::Counted { number, .. } => Some(number).filter(|number| *number > 1),
+            Self::Front { .. } => None,
+            Self::Archive { number, .. } => Some(number),
+        };
+        number.map(|number| format!("page {}", grouped(number)))
+    }
+
+    /// "page 7 of 614", if there are several pages and this one has a number.
+    pub(super) fn of_all(self) -> Option<String> {
+        let (number, pages) = match self {
+            Self::Counted { number, total_pages } => (number, total_pages?),
+            Self::Front { .. } => return None,
+            Self::Archive { number, archived } => (number, archived + 1),
+        };
+        (pages > 1).then(|| format!("page {} of {}", grouped(number), grouped(pages)))
+    }
+
+    /// How many comments are on the pages that are counted before this one.
+    pub(super) fn before(self, address: &Address) -> u64 {
+        let size = u64::from(address.query.page_size.get());
+        match self {
+            Self::Counted { number, .. } | Self::Archive { number, .. } => (number - 1) * size,
+            Self::Front { .. } => 0,
+        }
+    }
+}

@@ -1,0 +1,166 @@
+//! Stable numbering: pages are counted from the oldest comment, so later posts never change a numbered page.
+//!
+//! `total` comments make `q = total / size` full pages (rounded down):
+//!
+//! | page | ranks, counted from the oldest comment | how many comments |
+//! | --- | --- | --- |
+//! | archive page `k`, for `1 <= k < q` | `(k - 1) * size` to `k * size - 1` | `size` |
+//! | front page, without a number | all others | `size` to `2 * size - 1`; all while `total < 2 * size` |
+//!
+//! **Invariant:** every comment is on exactly one page (`every_comment_is_on_exactly_one_page`).
+//!
+//! **Invariant:** appending comments changes no archive page; one new page appears for `size` comments
+//! (`appending_comments_changes_the_front_page_only`).
+//!
+//! An archive page exists only when at least `size` comments are newer than all on it. So an entry that arrives a
+//! little late, and is older than the newest comments, usually still lands on the front page.
+
+use crate::page::{PageNumber, PageSize};
+
+/// The pages of a listing in stable numbering.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct StablePages {
+    total: u64,
+    size: PageSize,
+}
+
+/// A page in stable numbering.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum StablePage {
+    /// The page with the newest comments.
+    Front,
+    /// A full page. Later comments do not change it.
+    Archive(PageNumber),
+}
+
+impl StablePages {
+    /// The pages of this many comments.
+    pub fn new(total: u64, size: PageSize) -> Self {
+        Self { total, size }
+    }
+
+    /// Number of archive pages, which have the numbers from 1 on.
+    pub fn archived(self) -> u64 {
+        self.full().saturating_sub(1)
+    }
+
+    /// Number of pages: the archive pages and the front page.
+    pub fn count(self) -> u64 {
+        self.full().max(1)
+    }
+
+    /// Number of comments on the front page.
+    pub fn on_front(self) -> u64 {
+        self.total - self.archived() * u64::from(self.size.get())
+    }
+
+    /// The page that a number leads to; `None` past the end. The number after the last archive page leads to the front
+    /// page, because that archive page comes next.
+    pub fn numbered(self, number: PageNumber) -> Option<StablePage> {
+        if number.get() <= self.archived() {
+            Some(StablePage::Archive(number))
+        } else {
+            (number.get() <= self.count()).then_some(StablePage::Front)
+        }
+    }
+
+    /// The page of the comment with this rank, counted from 0 for the oldest comment.
+    pub fn of_rank(self, rank: u64) -> StablePage {
+        let number = PageNumber::of_rank(rank, self.size);
+        if number.get() <= self.archived() { StablePage::Archive(number) } else { StablePage::Front }
+    }
+
+    fn full(self) -> u64 {
+        self.total / u64::from(self.size.get())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// The ranks on each page that answers at an address: those of the archive pages in order, then those of the front
+    /// page.
+    fn contents(total: u64, size: u64) -> Vec<Vec<u64>> {
+        let pages = StablePages::new(total, PageSize::new(size).unwrap());
+        let mut contents = vec![Vec::new(); usize::try_from(pages.count()).unwrap()];
+        for rank in 0..total {
+            let page = match pages.of_rank(rank) {
+                StablePage::Archive(number) => number.get() - 1,
+                StablePage::Front => pages.archived(),
+            };
+            contents[usize::try_from(page).unwrap()].push(rank);
+        }
+        contents
+    }
+
+    fn numbered(total: u64, size: u64, number: u64) -> Option<StablePage> {
+        StablePages::new(total, PageSize::new(size).unwrap()).numbered(PageNumber::new(number).unwrap())
+    }
+
+    #[test]
+    fn a_number_leads_to_its_page_to_the_front_page_or_past_the_end() {
+        let archive = |number| Some(StablePage::Archive(PageNumber::new(number).unwrap()));
+        for (total, expected) in [
+            (0, [Some(StablePage::Front), None, None]),
+            (39, [Some(StablePage::Front), None, None]),
+            (40, [archive(1), Some(StablePage::Front), None]),
+            (59, [archive(1), Some(StablePage::Front), None]),
+            (60, [archive(1), archive(2), Some(StablePage::Front)]),
+        ] {
+            assert_eq!([1, 2, 3].map(|number| numbered(total, 20, number)), expected, "{total}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn every_comment_is_on_exactly_one_page(total in 0..1_500_u64, size in 1..=100_u64) {
+            let contents = contents(total, size);
+            prop_assert_eq!(contents.concat(), (0..total).collect::<Vec<_>>());
+            let (front, archive) = contents.split_last().unwrap();
+            for (page, ranks) in (0..).zip(archive) {
+                prop_assert_eq!(ranks, &(page * size..(page + 1) * size).collect::<Vec<_>>());
+            }
+            let on_front = front.len() as u64;
+            let expected = if total < 2 * size { total..total + 1 } else { size..2 * size };
+            prop_assert!(expected.contains(&on_front));
+            prop_assert_eq!(on_front, StablePages::new(total, PageSize::new(size).unwrap()).on_front());
+        }
+
+        #[test]
+        fn appending_comments_changes_the_front_page_only(
+            total in 0..1_500_u64,
+            posts in 1..300_u64,
+            size in 1..=100_u64,
+        ) {
+            let (before, after) = (contents(total, size), contents(total + posts, size));
+            let archived = before.len() - 1;
+            prop_assert_eq!(&before[..archived], &after[..archived]);
+            prop_assert_ne!(before.last(), after.last(), "the front page changes");
+            // A page that is numbered now was on the front page, or is new.
+            let new = (after.len() - before.len()) as u64;
+            prop_assert!(new <= posts.div_ceil(size));
+            if total >= size {
+                prop_assert_eq!(contents(total + size, size).len(), before.len() + 1);
+            }
+        }
+
+        #[test]
+        fn a_number_once_in_use_never_leads_past_the_end_again(
+            total in 0..1_500_u64,
+            posts in 0..300_u64,
+            size in 1..=100_u64,
+        ) {
+            for number in 1..=contents(total, size).len() as u64 + 1 {
+                match numbered(total, size, number) {
+                    Some(StablePage::Archive(page)) => {
+                        prop_assert_eq!(numbered(total + posts, size, number), Some(StablePage::Archive(page)));
+                    }
+                    Some(StablePage::Front) => prop_assert!(numbered(total + posts, size, number).is_some()),
+                    None => prop_assert_eq!(number, contents(total, size).len() as u64 + 1),
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,54 @@
+//! The creation times of comments by their ranks, for the dates in the sitemap.
+
+use model::{BaseSet, Order, Timestamp};
+use page_index::{IndexAnswer, IndexPartition, ProductRank};
+use process::StoreError;
+
+use crate::{RedisIndex, connection::Routed, markers::marker_of_fields, reads::timestamp_of};
+
+/// Number of ranks that one call looks up: some milliseconds of the server's time.
+const STEP: usize = 1_000;
+
+impl RedisIndex {
+    /// See [`page_index::Reads::creation_times`].
+    pub(crate) async fn times_at(
+        &self,
+        partition: IndexPartition,
+        ranks: &[ProductRank<'_>],
+        table_id: &str,
+        now: Timestamp,
+    ) -> Result<IndexAnswer<Vec<Option<Timestamp>>>, StoreError> {
+        let mut times = Vec::with_capacity(ranks.len());
+        for some in ranks.chunks(STEP) {
+            type Answer = (Option<String>, Option<i64>, Option<i64>, Vec<Option<f64>>);
+            let (table, watermark, vouched, scores): Answer = self.ask(self.times_call(partition, some)).await?;
+            if let Err(not_ready) = self.judge(marker_of_fields((table, watermark, vouched)), table_id, now) {
+                return Ok(Err(not_ready));
+            }
+            for score in scores {
+                times.push(score.map(timestamp_of).transpose()?);
+            }
+        }
+        Ok(Ok(times))
+    }
+
+    /// Names each product's set once, although many ranks may be of one product.
+    fn times_call(&self, partition: IndexPartition, ranks: &[ProductRank<'_>]) -> Routed<'_> {
+        let (mut keys, mut pairs) = (vec![self.keys.marker(partition)], Vec::with_capacity(ranks.len()));
+        let mut last = None;
+        for at in ranks {
+            if last != Some(at.product) {
+                last = Some(at.product);
+                let whole = BaseSet { product: at.product.clone(), language: None, rating: None };
+                keys.push(self.keys.base_set(&whole));
+            }
+            let rank = match at.order {
+                Order::Newest => at.rank.to_string(),
+                Order::Oldest => format!("-{}", at.rank.saturating_add(1)),
+            };
+            pairs.push((keys.len() - 1, rank));
+        }
+        let call = Routed::call(&self.scripts.creation_times, &keys);
+        pairs.into_iter().fold(call, |call, (set, rank)| call.arg(set).arg(rank))
+    }
+}

@@ -1,0 +1,303 @@
+//! Stable numbering: pages are counted from the oldest comment, and the newest comments are on the page without a number.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+use hyper::Method;
+use local_stack::stack::StackSettings;
+use model::{Filter, Language, RatingSet};
+use serde_json::{Value, json};
+use table::NewComment;
+
+use super::{
+    SITE,
+    addresses::{assert_leads_to, assert_moved},
+    comment,
+    html::Page,
+    in_turn, newest_first, site_settings, start,
+    structured_data::shown_reviews,
+    three_pages,
+};
+use crate::fixture::http::{Http, good_comment, ids};
+
+const PAGES: &str = "/product/p/comments";
+
+/// The ids of the comments on a page for people, from top to bottom.
+pub(super) fn shown(page: &Page) -> Vec<String> {
+    let id = |article: &scraper::ElementRef<'_>| article.attr("id").unwrap().trim_start_matches("comment-").to_owned();
+    page.all("article").iter().map(id).collect()
+}
+
+/// The ids of some comments, newest first.
+fn newest_ids(comments: &[NewComment]) -> Vec<String> {
+    comments.iter().rev().map(|comment| comment.id.to_string()).collect()
+}
+
+#[tokio::test]
+async fn a_number_leads_to_its_page_to_the_front_page_or_past_the_end() {
+    let comments = three_pages("p");
+    let running = start(site_settings(), &comments).await;
+    let http = &running.http;
+    let front = Page::get(http, PAGES, 200).await;
+    assert_eq!(shown(&front), newest_ids(&comments[20..]));
+    let first = Page::get(http, &format!("{PAGES}?page=1"), 200).await;
+    assert_eq!(shown(&first), newest_ids(&comments[..20]));
+    // 30 comments are all on the front page, as is a product without comments.
+    assert_eq!(shown(&Page::get(http, &format!("{PAGES}/en"), 200).await).len(), 30);
+    for (target, to) in [("p/comments?page=2", "p/comments"), ("p/comments/en?page=1", "p/comments/en")] {
+        assert_leads_to(&http.get(&format!("/product/{target}")).await, &format!("/product/{to}"));
+    }
+    assert_leads_to(&http.get("/product/q/comments?page=1").await, "/product/q/comments");
+    assert_moved(http, &format!("{PAGES}?page=01&order=newest"), &format!("{PAGES}?page=1")).await;
+    for target in ["p/comments?page=3", "p/comments/en?page=2", "q/comments?page=2", "p/comments?page=1000000000000"] {
+        let page = Page::get(http, &format!("/product/{target}"), 404).await;
+        assert_eq!((page.robots().as_str(), page.canonical()), ("noindex,follow", None));
+        for link in page.links("main a") {
+            assert_eq!(http.get(link).await.status, 200, "{target}: {link}");
+        }
+    }
+    let past_the_end = Page::get(http, &format!("{PAGES}/en?page=9"), 404).await;
+    assert_eq!(past_the_end.links("main a"), ["/product/p/comments/en", PAGES, "/"]);
+    running.finish().await;
+
+    let mut settings = site_settings();
+    settings.site.past_the_end = api::PastTheEnd::Redirect;
+    let running = start(settings, &comments).await;
+    assert_leads_to(&running.http.get(&format!("{PAGES}?page=9")).await, PAGES);
+    running.finish().await;
+}
+
+#[tokio::test]
+async fn an_archive_page_names_its_neighbours_by_numbers_and_no_total_in_its_head() {
+    let comments: Vec<NewComment> = (0..65).map(|number| comment("a/b", "en", 3, number)).collect();
+    let running = start(site_settings(), &comments).await;
+    let path = |page: u64| match page {
+        0 => "/product/a%2Fb/comments".to_owned(),
+        page => format!("/product/a%2Fb/comments?page={page}"),
+    };
+    // Each page with its title, its heading, and the pages before and after it in the order of the listing.
+    for (number, title, heading, prev, next) in [
+        (0, "Comments on a/b", "65 comments: the newest 25, newest first", None, Some(2)),
+        (
+            2,
+            "Comments on a/b, page 2",
+            "65 comments, page 2 of 3: 21 to 40 from the oldest, newest first",
+            Some(3),
+            Some(1),
+        ),
+        (
+            1,
+            "Comments on a/b, page 1",
+            "65 comments, page 1 of 3: 1 to 20 from the oldest, newest first",
+            Some(2),
+            None,
+        ),
+    ] {
+        let page = Page::get(&running.http, &path(number), 200).await;
+        assert_eq!((page.text("title").as_str(), page.text("main h2").as_str()), (title, heading));
+        let (prev, next) = (prev.map(path), next.map(path));
+        for selector in ["link", "a"] {
+            assert_eq!(page.attribute(&format!("{selector}[rel=prev]"), "href"), prev);
+            assert_eq!(page.attribute(&format!("{selector}[rel=next]"), "href"), next);
+        }
+        let links = [("canonical", Some(path(number))), ("first", Some(path(0))), ("prev", prev), ("next", next)];
+        let links = links.into_iter().chain([("last", Some(path(1)))]);
+        let links = links.filter_map(|(rel, path)| Some((rel.to_owned(), format!("{SITE}{}", path?))));
+        assert_eq!(page.link_header(), links.collect::<Vec<_>>());
+        let newest = page.all("nav.pages li a, nav.pages li strong").remove(0);
+        assert_eq!(newest.text().collect::<String>(), "Newest");
+        assert_eq!(newest.attr("href").unwrap_or(&path(0)), path(0));
+        // The average of the product changes with each comment, so only the front page says it to search engines.
+        let description = page.attribute("meta[name=description]", "content").unwrap();
+        assert_eq!(description.contains("Rated 3.00 out of 5 by 65 comments"), number == 0, "{description}");
+        assert_eq!(description.contains("65"), number == 0, "{description}");
+        let data = page.structured_data().unwrap();
+        assert_eq!(data.get("aggregateRating").is_some(), number == 0, "{data}");
+        assert_eq!(data["review"], json!(shown_reviews(&page)));
+        assert_eq!(page.text(".average"), "★ 3.00 out of 5, from 65 comments");
+    }
+    running.finish().await;
+}
+
+#[tokio::test]
+async fn a_permalink_leads_to_the_stable_page_that_shows_the_comment() {
+    let comments = three_pages("p");
+    let running = start(site_settings(), &comments).await;
+    for (number, page) in [(44, ""), (20, ""), (19, "?page=1"), (0, "?page=1")] {
+        let id = comments[number].id.as_str();
+        let answer = running.http.get(&format!("/comments/{id}")).await;
+        assert_leads_to(&answer, &format!("{PAGES}{page}#comment-{id}"));
+        assert!(
+            shown(&Page::get(&running.http, &format!("{PAGES}{page}"), 200).await)
+                .contains(&comments[number].id.to_string())
+        );
+    }
+    running.finish().await;
+}
+
+/// The status of an address, and where it leads in one step.
+async fn lead(http: &Http, target: &str) -> (u16, Option<String>) {
+    let answer = http.get(target).await;
+    (answer.status, answer.header("location").map(str::to_owned))
+}
+
+/// Whether a comment belongs to the listing at a path.
+fn belongs(comment: &NewComment, path: &str) -> bool {
+    let filter = path.trim_start_matches(PAGES).trim_start_matches('/');
+    let (language, ratings) = filter.split_once('/').unwrap_or((filter, "~"));
+    let filter = Filter::new(Language::parse(language).ok(), RatingSet::parse(ratings).ok());
+    filter.language().is_none_or(|language| *language == comment.language)
+        && filter.ratings().is_none_or(|ratings| ratings.contains(comment.rating))
+}
+
+/// Follows all links of a product's pages, from the first one on. Each must lead to a page, with at most one redirect. The
+/// pages of each listing must show all of its comments, each once.
+async fn walk(settings: StackSettings) {
+    let comments = in_turn(&["de", "en", "en"], &[1, 2, 2, 5], 130);
+    let running = start(settings, &comments).await;
+    let (mut found, mut open) = (BTreeSet::from([PAGES.to_owned()]), VecDeque::from([PAGES.to_owned()]));
+    let mut listings: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    while let Some(target) = open.pop_front() {
+        let (status, location) = lead(&running.http, &target).await;
+        if status == 302 {
+            let to = location.unwrap();
+            assert_eq!(running.http.get(to.split('#').next().unwrap()).await.status, 200, "{target} leads to {to}");
+            continue;
+        }
+        let page = Page::get(&running.http, &target, 200).await;
+        if target.starts_with(PAGES) && !target.contains("order=oldest") {
+            let listing = target.split('?').next().unwrap().to_owned();
+            listings.entry(listing).or_default().extend(shown(&page));
+        }
+        for link in page.links("body a[href^='/']") {
+            // Each page oldest first links to every filter oldest first.
+            let is_followed = !link.contains("order=oldest") || target == PAGES;
+            if is_followed && !link.starts_with("/local") && found.insert(link.to_owned()) {
+                open.push_back(link.to_owned());
+            }
+        }
+    }
+    for (listing, mut ids) in listings {
+        let belonging = comments.iter().filter(|comment| belongs(comment, &listing));
+        let mut expected: Vec<String> = belonging.map(|comment| comment.id.to_string()).collect();
+        ids.sort_unstable();
+        expected.sort_unstable();
+        assert_eq!(ids, expected, "{listing}");
+    }
+    println!("{} addresses", found.len());
+    assert!(found.len() > 300, "{}", found.len());
+    running.finish().await;
+}
+
+#[tokio::test]
+async fn every_link_leads_to_a_page_and_pages_show_every_comment_once() {
+    walk(site_settings()).await;
+}
+
+#[tokio::test]
+async fn newest_first_every_link_leads_to_a_page_too() {
+    walk(newest_first()).await;
+}
+
+/// Asks for a page that the client already has.
+async fn revalidate(http: &Http, target: &str, tag: &str) -> u16 {
+    http.send(Method::GET, target, &[("if-none-match", tag)], b"").await.status
+}
+
+#[tokio::test]
+async fn only_a_change_of_its_own_comments_makes_a_full_page_another() {
+    let comments = three_pages("p");
+    let mut running = start(site_settings(), &comments).await;
+    let http = running.http.clone();
+    let page = format!("{PAGES}?page=1");
+    let before = http.get(&page).await;
+    let tag = before.header("etag").unwrap().to_owned();
+    assert_eq!(before.header("cache-control"), Some("public, max-age=30, must-revalidate"));
+    let front = http.get(PAGES).await.header("etag").unwrap().to_owned();
+
+    // New comments in new languages, and a deletion on the front page: counts and filters change.
+    for language in ["fr", "it"] {
+        http.post("p", &good_comment(language, 1, "Later")).await.expect(201);
+    }
+    http.delete(comments[44].id.as_str()).await.expect(204);
+    running.settle().await;
+    assert_eq!(revalidate(&http, &page, &tag).await, 304);
+    assert_eq!(revalidate(&http, PAGES, &front).await, 200);
+    let after = http.get(&page).await;
+    assert_eq!(after.header("etag"), Some(tag.as_str()));
+    assert!(after.body != before.body && after.body.contains("46 comments"), "{after:?}");
+
+    // A date never says that a page is unchanged.
+    for target in [&page, PAGES] {
+        let since = [("if-modified-since", "Fri, 01 Jan 2100 00:00:00 GMT")];
+        let answer = http.send(Method::GET, target, &since, b"").await;
+        assert_eq!((answer.status, answer.header("last-modified")), (200, None), "{answer:?}");
+    }
+
+    // An edit of a comment on the page, and a deletion of another one.
+    http.patch(comments[3].id.as_str(), &json!({ "body": "Edited" })).await.expect(200);
+    running.settle().await;
+    let edited = http.send(Method::GET, &page, &[("if-none-match", &tag)], b"").await;
+    assert!(edited.status == 200 && edited.body.contains("Edited"), "{edited:?}");
+    let tag = edited.header("etag").unwrap().to_owned();
+    http.delete(comments[4].id.as_str()).await.expect(204);
+    running.settle().await;
+    assert_eq!(revalidate(&http, &page, &tag).await, 200);
+    // Everything newer has moved up by a place.
+    let page = Page::get(&http, &page, 200).await;
+    assert_eq!((shown(&page).len(), shown(&page)[0].as_str()), (20, comments[20].id.as_str()));
+    running.finish().await;
+}
+
+#[tokio::test]
+async fn json_listings_take_stable_numbers_too() {
+    let comments = in_turn(&["en"], &[1, 2, 3, 4, 5], 330);
+    let running = start(site_settings(), &comments).await;
+    let http = &running.http;
+    let api = "/api/v1/products/p/comments";
+    let get = async |query: &str| http.get(&format!("{api}?{query}numbering=stable")).await.expect(200);
+    for (size, on_front, archived) in [(100, 130, 2), (20, 30, 15), (7, 8, 46)] {
+        let query = format!("page_size={size}&");
+        let front = get(&query).await;
+        assert_eq!([&front["page"], &front["as_of"], &front["links"]["prev"]], [&Value::Null; 3], "{front}");
+        assert_eq!((&front["total"], &front["total_pages"]), (&json!(330), &json!(archived + 1)));
+        let mut walked = ids(&front);
+        assert_eq!(walked.len(), on_front);
+        let mut page = front.clone();
+        while let Some(next) = page["links"]["next"].as_str().map(str::to_owned) {
+            let prev = page["links"]["self"].clone();
+            page = http.get(&next).await.expect(200);
+            assert_eq!(ids(&page).len(), size);
+            let back = http.get(page["links"]["prev"].as_str().unwrap()).await;
+            // The newer neighbour of the last archive page leads to the front page.
+            let leads_to = back.header("location").map_or(page["links"]["prev"].clone(), Value::from);
+            assert_eq!(leads_to, prev);
+            walked.extend(ids(&page));
+        }
+        assert_eq!((page["page"].clone(), walked), (json!(1), newest_ids(&comments)));
+        // Cursors lead from the front page into the archive, and from an archive page in both directions.
+        let follow = async |page: &Value, direction: &str| {
+            let cursor = page["cursor"][direction].as_str().unwrap();
+            ids(&http.get(&format!("{api}?page_size={size}&cursor={cursor}")).await.expect(200))
+        };
+        let second = get(&format!("{query}page={}&", archived - 1)).await;
+        let last = get(&format!("{query}page={archived}&")).await;
+        assert_eq!(follow(&front, "next").await, ids(&last));
+        assert_eq!((follow(&last, "next").await, follow(&second, "prev").await), (ids(&second), ids(&last)));
+        let moved = http.get(&format!("{api}?{query}page={}&numbering=stable", archived + 1)).await;
+        assert_leads_to(&moved, front["links"]["self"].as_str().unwrap());
+        let beyond = http.get(&format!("{api}?{query}page={}&numbering=stable", archived + 2)).await;
+        assert_eq!((beyond.status, &beyond.problem()["type"]), (404, &json!("urn:pagemark:problem:past-the-end")));
+        for number in [0, archived * size - 1, archived * size, 329] {
+            let id = &comments[number].id;
+            let position =
+                http.get(&format!("/api/v1/comments/{id}/position?{query}numbering=stable")).await.expect(200);
+            let page = if number < archived * size { json!(number / size + 1) } else { Value::Null };
+            assert_eq!(position, json!({ "page": page, "position": 330 - number, "total": 330 }));
+        }
+    }
+    for excluded in ["order=newest&", "order=oldest&page=2&", "as_of=2024-01-01T00:00:00Z&"] {
+        let refused = http.get(&format!("{api}?{excluded}numbering=stable")).await;
+        assert_eq!((refused.status, &refused.problem()["field"]), (400, &json!(excluded.split('=').next())));
+    }
+    running.finish().await;
+}
