@@ -5,33 +5,65 @@
 #
 # FROM_TABLE and FROM_URL name the old table and its engine; the URL `aws` is the endpoint of AWS. TO_TABLE and TO_URL
 # name the new table. TO_API is the new API, such as https://comments.example.com/api/v1. TO_TOKEN is its write token.
-# PAGEMARK is the program, if it is not on the PATH.
+# PAGEMARK is the program, if it is not on the PATH. MAX_DELETED is how many comments the round may delete; the default
+# is 100, or 1 % of the comments in the new table if that is more.
 set -eu
 : "${FROM_TABLE:?}" "${FROM_URL:?}" "${TO_TABLE:?}" "${TO_URL:?}" "${TO_API:?}" "${TO_TOKEN:?}"
 PAGEMARK=${PAGEMARK:-pagemark}
-mkdir -p "$1"
-cd "$1"
 # By bytes, so that sort and comm agree.
 LC_ALL=C
 export LC_ALL
 
+fail() {
+    echo "$1" >&2
+    exit 1
+}
+[ "$FROM_TABLE $FROM_URL" != "$TO_TABLE $TO_URL" ] || fail "FROM and TO are the same table: nothing was changed"
+
+mkdir -p "$1"
+cd "$1"
+mkdir lock || fail "another round runs in $1; if it was killed and none of its commands runs, remove the folder $1/lock"
+round=
+trap 'rm -rf "$round"; rmdir lock' EXIT
+trap 'exit 130' INT
+trap 'exit 143' HUP TERM
+round=$(mktemp -d lock/round.XXXXXX)
+
 "$PAGEMARK" export --table "$FROM_TABLE" --dynamodb-url "$FROM_URL" --output from.jsonl
 "$PAGEMARK" export --table "$TO_TABLE" --dynamodb-url "$TO_URL" --output to.jsonl
+[ -s from.jsonl ] || fail "$FROM_TABLE at $FROM_URL has no comments: nothing was changed"
 
-# What never changes of each comment: its id, creation time and product.
+# What never changes of each comment: its id, creation time and product. No pipes: set -e sees only their last command.
 identities() {
-    sed -E 's/^\{"id":"([^"]+)","product":(".+"),"language":"[^"]+","rating":[1-5],"created_at":"([^"]+)",.*$/\1 \3 \2/' "$1" | sort
+    sed -nE 's/^\{"id":"([^"]+)","product":(".+"),"language":"[^"]+","rating":[1-5],"created_at":"([^"]+)",.*$/\1 \3 \2/p' \
+        "$1.jsonl" > "$round/unsorted"
+    sort "$round/unsorted" > "$round/$1.identities"
+    [ "$(wc -l < "$round/$1.identities")" -eq "$(wc -l < "$1.jsonl")" ] ||
+        fail "$1.jsonl has lines that this script cannot read: nothing was changed"
+    sort "$1.jsonl" > "$round/$1.sorted"
 }
-identities from.jsonl > from.identities
-identities to.jsonl > to.identities
-comm -13 from.identities to.identities | cut -d ' ' -f 1 > deleted.ids
-sort from.jsonl > from.sorted
-sort to.jsonl | comm -23 from.sorted - > changed.jsonl
+identities from
+identities to
+comm -13 "$round/from.identities" "$round/to.identities" > "$round/deleted"
+comm -23 "$round/from.sorted" "$round/to.sorted" > "$round/changed.jsonl"
 
-while read -r id; do
-    curl --silent --show-error --fail -X DELETE -H "Authorization: Bearer $TO_TOKEN" "$TO_API/comments/$id"
-done < deleted.ids
-if [ -s changed.jsonl ]; then
-    "$PAGEMARK" import --update --table "$TO_TABLE" --dynamodb-url "$TO_URL" changed.jsonl
+deleted=$(wc -l < "$round/deleted")
+comments=$(wc -l < to.jsonl)
+most=$((comments / 100 > 100 ? comments / 100 : 100))
+[ "$deleted" -le "${MAX_DELETED:-$most}" ] ||
+    fail "$deleted of $comments comments would be deleted: nothing was changed; if that is right, set MAX_DELETED=$deleted"
+
+while read -r id _; do
+    # The token comes from a pipe, because everyone on the machine can read the arguments of a command.
+    status=$(printf 'Authorization: Bearer %s\n' "$TO_TOKEN" |
+        curl --silent --show-error --header @- --output /dev/null --write-out '%{http_code}' \
+            --request DELETE "$TO_API/comments/$id")
+    case $status in
+    204 | 404) ;; # 404: it has gone already
+    *) fail "$TO_API answers the deletion of $id by $status; it must be 204" ;;
+    esac
+done < "$round/deleted"
+if [ -s "$round/changed.jsonl" ]; then
+    "$PAGEMARK" import --update --table "$TO_TABLE" --dynamodb-url "$TO_URL" "$round/changed.jsonl"
 fi
-echo "$(wc -l < deleted.ids) deleted, $(wc -l < changed.jsonl) new or changed"
+echo "$deleted deleted, $(wc -l < "$round/changed.jsonl") new or changed"

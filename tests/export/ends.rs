@@ -1,6 +1,7 @@
 //! Every way in which an export ends early: killed, interrupted, without engine, disk or reader.
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 use rand::{RngExt, SeedableRng, rngs::StdRng};
@@ -91,6 +92,23 @@ async fn an_interrupted_export_ends_with_130_and_leaves_the_file() {
         assert_eq!(fs::read_to_string(exporter.file()).unwrap(), BEFORE);
     }
     assert_eq!(exporter.exported().await, exporter.expected().await);
+    exporter.end().await;
+}
+
+#[tokio::test]
+async fn what_was_read_is_private_and_the_file_keeps_its_permissions() {
+    let exporter = Exporter::with_comments(30).await;
+    let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+    fs::write(exporter.file(), BEFORE).unwrap();
+    fs::set_permissions(exporter.file(), fs::Permissions::from_mode(0o640)).unwrap();
+    let gate = Gate::holding(&exporter.stores.engine_url(), gate::JOURNAL, 0).await;
+    let program = exporter.start_export(&gate.url, &exporter.file(), &[]).await;
+    gate.wait_until_holding("the reading of the journal").await;
+    assert_eq!(mode(&exporter.partial()), 0o700);
+    gate.open();
+    program.end().await.expect(0);
+    assert_eq!(mode(&exporter.file()), 0o640);
+    assert_eq!(fs::read_to_string(exporter.file()).unwrap(), exporter.expected().await);
     exporter.end().await;
 }
 

@@ -14,9 +14,11 @@ use local_stack::import::{
 };
 use model::{Comment, CommentId};
 use serde_json::{Value, json};
-use table::NewComment;
+use table::{NewComment, Table, TableConfig};
 
 use crate::fixture::{
+    data::{body, product},
+    gate::{self, Gate},
     invariants::{self, Contents},
     reviews,
     stores::Stores,
@@ -214,6 +216,35 @@ async fn an_update_changes_what_differs_and_refuses_what_never_changes() {
     // Again, there is nothing left to change.
     let report = update().await;
     assert_eq!((report.unchanged, report.updated, report.bad), (4, 0, 2), "{report:?}");
+    stores.finish().await;
+}
+
+#[tokio::test]
+async fn an_update_does_not_change_a_comment_that_took_the_id_meanwhile() {
+    let stores = Stores::start().await;
+    let mut comment = some_reviews(1).remove(0);
+    import_bytes(&stores, lines(std::slice::from_ref(&comment)).as_bytes()).await.unwrap();
+    comment.text = body("Something else");
+    let gate = Gate::holding(&stores.engine_url(), gate::COMMENTS, 1).await;
+    let table = Table::connect(&TableConfig::new(stores.table.name(), Some(gate.url.clone()))).await;
+    // The import has read the comment; the gate holds what it does then.
+    let source = Source::of_comments(vec![comment.clone()]);
+    let done = Arc::new(AtomicU64::new(0));
+    let update = import_with(&table, source, Existing::Update, &done);
+    let elsewhere = NewComment { product: product("another/product"), ..some_reviews(1).remove(0) };
+    let meanwhile = async {
+        gate.wait_until_holding("the change of the comment").await;
+        stores.table.delete_comment(&comment.id, None).await.unwrap();
+        stores.table.create_comment(elsewhere.clone(), None).await.unwrap();
+        gate.open();
+    };
+    let (report, ()) = tokio::join!(update, meanwhile);
+    let report = report.unwrap();
+    assert_eq!((report.updated, report.bad), (0, 1), "{report:?}");
+    assert!(report.bad_lines[0].reason.contains("another/product"), "{report:?}");
+    let kept = stores.table.comment(&comment.id).await.unwrap().unwrap();
+    assert_eq!((kept.product, kept.text), (elsewhere.product, elsewhere.text));
+    stores.deliver_all().await;
     stores.finish().await;
 }
 

@@ -6,7 +6,8 @@ use futures_util::{StreamExt, TryStreamExt, stream};
 use model::{CommentId, ProductId, Timestamp, item::Image, plan::reconcile::Places};
 use process::{StoreError, now};
 use repair_job::{
-    Changes, JobSettings, PASS_MS_SHORT, PASSES_MAX, journal_again_from, journal_to, unresolved_comments,
+    Changes, JobSettings, PASS_MS_SHORT, PASSES_MAX, journal_again_from, journal_to, reaches_back_to,
+    unresolved_comments,
 };
 
 use super::{Export, ExportError, staging::ReadAgain};
@@ -42,6 +43,10 @@ pub(super) async fn catch_up(export: &Export<'_>, journal_from: Timestamp) -> Re
             for what in changed.unreadable {
                 export.staging.borrow_mut().add_problem("CHANGE", &what, &what)?;
             }
+        }
+        // Entries expire while the export reads.
+        if !reaches_back_to(from) {
+            return Err(ExportError::TooOld);
         }
         from = journal_again_from(began, &settings);
         export.staging.borrow_mut().set_journal_from(from)?;

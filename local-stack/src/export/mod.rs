@@ -58,7 +58,12 @@ pub enum ExportError {
     /// The SQLite file cannot be read or written.
     #[error("what was read cannot be kept, or not be read back: {0}")]
     Staging(#[from] rusqlite::Error),
-    /// The folder beside the target cannot be made or removed.
+    /// The journal lost entries that this export still needed.
+    #[error(
+        "the export took so long that the journal no longer holds every change since; the same command begins anew"
+    )]
+    TooOld,
+    /// The folder beside the target cannot be made.
     #[error("the folder {} cannot be used: {source}", .folder.display())]
     Folder {
         /// The folder.
@@ -167,18 +172,23 @@ pub async fn export(
     let changed = staging.changed()?;
     let unknown = staging.unknown(&subject.products)?;
     let (problems, problem_count) = staging.problems(PROBLEMS_KEPT)?;
-    let comments = write(staging, target).await?;
+    let (comments, staging) = write(staging, target.clone()).await?;
+    // Until the folder has gone, the open database keeps other exports out of it.
+    if let Err(error) = target.remove_partial() {
+        note(format!("{} cannot be removed, and is needed no more: {error}", partial.display()));
+    }
+    drop(staging);
     Ok(Exported { comments, changed, bounds, problems, problem_count, unknown })
 }
 
 /// Writes the lines in a thread of their own. The process does not wait for it when it ends: the reader of a pipe may
 /// have stopped reading.
-async fn write(staging: Staging, target: Target) -> Result<u64, ExportError> {
+async fn write(staging: Staging, target: Target) -> Result<(u64, Staging), ExportError> {
     let (sender, written) = oneshot::channel();
     let failed = |error| ExportError::Target("the target".to_owned(), error);
     let writer = move || {
         // Fails when the export was interrupted.
-        sender.send(target.write(staging)).ok();
+        sender.send(target.write(&staging).map(|count| (count, staging))).ok();
     };
     thread::Builder::new().name("writer".to_owned()).spawn(writer).map_err(failed)?;
     written.await.map_err(|_| failed(io::Error::other("the thread that writes ended by a mistake of this program")))?

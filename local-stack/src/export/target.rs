@@ -1,8 +1,9 @@
 //! Where an export goes, and the folder beside it.
 
 use std::{
-    fs::{self, File},
+    fs::{self, DirBuilder, File},
     io::{self, BufWriter, Write},
+    os::unix::fs::DirBuilderExt,
     path::{Path, PathBuf},
 };
 
@@ -21,9 +22,9 @@ const STAGING_FILE: &str = "comments.sqlite";
 /// In that folder: the lines, until all are written.
 const LINES_FILE: &str = "lines";
 
-/// Creates a folder, unless it exists.
+/// Creates a folder that only this user can read, unless it exists.
 fn create_dir(folder: &Path) -> io::Result<()> {
-    match fs::create_dir(folder) {
+    match DirBuilder::new().mode(0o700).create(folder) {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
         created => created,
     }
@@ -91,28 +92,33 @@ impl Target {
         })
     }
 
-    /// Writes the lines. A file gets them all at once. Returns how many there were.
-    pub(super) fn write(&self, staging: Staging) -> Result<u64, ExportError> {
+    /// Writes the lines. A file gets them all at once, and keeps its permissions. Returns how many there were.
+    pub(super) fn write(&self, staging: &Staging) -> Result<u64, ExportError> {
         let failed = |error| ExportError::Target(self.name(), error);
         match &self.place {
-            Place::Stdout => self.write_to(io::stdout().lock(), &staging).map_err(failed),
+            Place::Stdout => self.write_to(io::stdout().lock(), staging).map_err(failed),
             Place::Stream(path) => {
                 let stream = File::options().write(true).open(path).map_err(failed)?;
-                self.write_to(stream, &staging).map_err(failed)
+                self.write_to(stream, staging).map_err(failed)
             }
-            Place::File(path) => {
-                let folder = self.partial();
-                let count = self.write_file(path, &folder.join(LINES_FILE), &staging).map_err(failed)?;
-                drop(staging);
-                fs::remove_dir_all(&folder).map_err(|source| ExportError::Folder { folder, source })?;
-                Ok(count)
-            }
+            Place::File(path) => self.write_file(path, &self.partial().join(LINES_FILE), staging).map_err(failed),
+        }
+    }
+
+    /// Removes the folder beside a file.
+    pub(super) fn remove_partial(&self) -> io::Result<()> {
+        match self.place {
+            Place::File(_) => fs::remove_dir_all(self.partial()),
+            Place::Stream(_) | Place::Stdout => Ok(()),
         }
     }
 
     fn write_file(&self, path: &Path, lines: &Path, staging: &Staging) -> io::Result<u64> {
         let file = File::create(lines)?;
         let count = self.write_to(&file, staging)?;
+        if let Ok(replaced) = fs::metadata(path) {
+            file.set_permissions(replaced.permissions())?;
+        }
         file.sync_all()?;
         fs::rename(lines, path)?;
         let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());

@@ -260,8 +260,9 @@ async fn import_comment(
                 let present = present.created_at;
                 return refused(format!("created_at: {} is of {present}, which never changes", comment.id));
             }
-            Ok(Some(_)) => {
-                let patched = table.patch_comment(&comment.id, None, &whole_patch(comment)).await;
+            Ok(Some(present)) => {
+                // Only this comment is changed, and none that took its id since.
+                let patched = table.patch_comment(&comment.id, Some(present.revision), &whole_patch(comment)).await;
                 patched.map(|_| ImportReport { updated: 1, ..ImportReport::default() })
             }
             Ok(None) => {
@@ -276,7 +277,12 @@ async fn import_comment(
         match written {
             Ok(outcome) => return Ok(outcome),
             // Another writer was faster, or a deleted comment's duplicates hide this one: look again.
-            Err(WriteError::AlreadyExists | WriteError::NotFound | WriteError::Contended) => {}
+            Err(
+                WriteError::AlreadyExists
+                | WriteError::NotFound
+                | WriteError::RevisionMismatch { .. }
+                | WriteError::Contended,
+            ) => {}
             Err(WriteError::Store(error)) => return Err(error),
             Err(other) => return refused(other.to_string()),
         }
