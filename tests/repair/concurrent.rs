@@ -76,7 +76,7 @@ fn seeds() -> u64 {
         Ok(text) => text.parse().unwrap_or_else(|_| panic!("{VARIABLE}: {text:?}")),
         Err(_) => match size() {
             Size::Small => 60,
-            Size::Usual => 250,
+            Size::Usual => 160,
             Size::Full => 1_000,
         },
     }
