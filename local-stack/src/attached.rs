@@ -86,7 +86,7 @@ fn entrance_of(folder: &Path, holder: Option<Holder>) -> anyhow::Result<Entrance
 
 /// The settings of a stack for one command: without an API, schedules and a fixed port.
 fn settings() -> anyhow::Result<StackSettings> {
-    // There is no API to use it with.
+    // Such a stack has no API, so the token is of no use.
     let write_token = process::new_ulid().parse().map_err(anyhow::Error::msg)?;
     Ok(StackSettings { listen: None, ..StackSettings::ephemeral(write_token) })
 }

@@ -23,7 +23,7 @@ pub(crate) const DATA_FILE: &str = "dynamodb.sqlite";
 const LOCK_FILE: &str = "pagemark.lock";
 /// The version of this program.
 pub(crate) const VERSION: &str = env!("CARGO_PKG_VERSION");
-/// The command that runs a stack for everybody.
+/// The command whose stack other commands use.
 const UP: &str = "up";
 /// A stack that is just starting locks its folder within this time.
 const ABANDONED_AFTER: Duration = Duration::from_secs(60);
@@ -172,7 +172,7 @@ impl DataDir {
 
 impl Drop for DataDir {
     fn drop(&mut self) {
-        // If that fails, this process counts as killed, which harms nobody.
+        // If that fails, this process counts as killed, which is harmless.
         self.lock.write(&[]).ok();
     }
 }
@@ -186,7 +186,7 @@ pub(crate) struct Unused {
     _lock: Option<FileLock>,
 }
 
-/// Keeps stacks away from a folder, and changes nothing in it. Several processes may look at the same time.
+/// Keeps stacks away from a folder, and changes nothing in it. Several processes may look together.
 ///
 /// # Errors
 /// The path leads to no data folder, or this user may not read it: one line that says what to do.
@@ -203,7 +203,7 @@ pub(crate) fn lock_to_look(folder: &Path) -> anyhow::Result<Found<Unused>> {
     }
 }
 
-/// Refuses a path that is no data folder. That of a stack on another engine has only a lock file.
+/// Refuses a path that is not a data folder. That of a stack on another engine has only a lock file.
 fn check_is_data_folder(path: &Path) -> anyhow::Result<()> {
     let folder = path.display();
     let found = match fs::metadata(path) {

@@ -24,7 +24,7 @@ impl FileLock {
     /// Shares the lock of a file that is there with others who only look. Changes nothing.
     ///
     /// # Errors
-    /// [`TryLockError::WouldBlock`] if somebody has taken the lock.
+    /// [`TryLockError::WouldBlock`] if the lock is taken.
     pub(crate) fn share(path: &Path) -> Result<Self, TryLockError> {
         let file = File::open(path).map_err(TryLockError::Error)?;
         file.try_lock_shared()?;

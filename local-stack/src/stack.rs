@@ -42,7 +42,7 @@ use crate::{
 pub const TABLE: &str = "pagemark";
 /// The folder of the quarantine in the folder of the data.
 pub(crate) const QUARANTINE: &str = "quarantine";
-/// Where a stack's engine is unless it was told otherwise.
+/// Where a stack's engine is by default.
 pub(crate) const LOCAL_ENGINE: &str = "http://127.0.0.1:8000";
 /// Maximum number of concurrent calls for one fan-out batch; the engine has one connection.
 const WRITE_CONCURRENCY: usize = 4;
@@ -403,7 +403,7 @@ fn event_source_mappings(
     ])
 }
 
-/// Starts the API, if the settings ask for it. It has clients of its own: their connections live on the API's threads and
+/// Starts the API, if the settings ask for it. It has separate clients: their connections live on the API's threads and
 /// end with them.
 async fn start_api(
     settings: &StackSettings,

@@ -1,4 +1,4 @@
-//! What changed while the whole table is read: for a rebuild, and for an export of another crate.
+//! What changed while the whole table is read: for a rebuild, and for an export (`local-stack`).
 //!
 //! The indexes of a table lag behind it, and a long read sees each comment at another moment. So its reader then looks
 //! again at every comment that the journal names since [`journal_from`].

@@ -220,7 +220,7 @@ async fn a_stack_with_its_page_index_in_redis_is_reached_by_its_folder() {
     let doctor = run(folder.path(), &["doctor"]).await.expect(0);
     assert!(doctor.stdout.contains("in Redis: `pagemark repair status --data-dir"), "{doctor:?}");
     up.stop().await;
-    // A command needs no Redis: it has a page index of its own.
+    // A command needs no Redis: it has a separate page index.
     run(folder.path(), &["repair", "audit"]).await.expect(0);
 }
 

@@ -233,7 +233,7 @@ async fn only_a_change_of_its_own_comments_makes_a_full_page_another() {
         assert_eq!((answer.status, answer.header("last-modified")), (200, None), "{answer:?}");
     }
 
-    // An edit of a comment on the page, and a deletion of another one.
+    // An edit of a comment on the page, and a deletion of a second one.
     http.patch(comments[3].id.as_str(), &json!({ "body": "Edited" })).await.expect(200);
     running.settle().await;
     let edited = http.send(Method::GET, &page, &[("if-none-match", &tag)], b"").await;

@@ -31,7 +31,7 @@ Exit code:
     2  the command line is wrong
   130  interrupted by Ctrl-C or SIGTERM; the same command goes on where it stopped";
 
-/// A call may take long on a busy table, and nobody waits for a page.
+/// A call may take long on a busy table. No reader waits for an export.
 const CALL_TIMEOUT: Duration = Duration::from_secs(60);
 /// Time limit of one attempt of a call.
 const ATTEMPT_TIMEOUT: Duration = Duration::from_secs(10);

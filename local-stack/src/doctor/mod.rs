@@ -19,7 +19,7 @@ use crate::data_dir::{Found, lock_to_look};
 /// Examines a data folder.
 ///
 /// # Errors
-/// The folder is no data folder, or may not be read: one line that says what to do.
+/// The folder is not a data folder, or may not be read: one line that says what to do.
 pub(crate) async fn examine(folder: &Path) -> anyhow::Result<Vec<Check>> {
     let found = lock_to_look(folder)?;
     let (mut checks, is_stopped) = match &found {

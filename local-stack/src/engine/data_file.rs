@@ -36,7 +36,7 @@ impl DataFile {
     /// Opens the file of an engine that is stopped. The caller keeps engines away while this value lives.
     ///
     /// # Errors
-    /// The file cannot be opened, or it is no SQLite file.
+    /// The file cannot be opened, or it is not a SQLite file.
     pub(crate) fn of_stopped(data_file: &Path) -> rusqlite::Result<Self> {
         let log = std::fs::metadata(beside(data_file, "-wal"));
         if log.is_ok_and(|found| found.len() > 0) { Self::with_log(data_file) } else { Self::without_log(data_file) }
@@ -94,7 +94,7 @@ impl DataFile {
         Ok(recorded.optional()?.and_then(|version| version.trim().parse().ok()))
     }
 
-    /// The id of a table; `None` if there is no such table.
+    /// The id of a table; `None` without such a table.
     ///
     /// # Errors
     /// The file cannot be read, or is not the engine's.

@@ -1,6 +1,6 @@
 //! When a write is on the disk.
 //!
-//! The engine commits each item by itself, and SQLite would wait for the disk at each commit: 35 times for a comment with
+//! The engine commits each item separately, and SQLite would wait for the disk at each commit: 35 times for a comment with
 //! its duplicates (ADR 58). Instead, SQLite does not wait at commits, and the engine's proxy waits once before it answers a request,
 //! together with all other requests that wait then. So an answered write survives a power failure, as it would with a wait
 //! at each commit. SQLite's log is written in the order of the commits, so what survives is a state that the table had.

@@ -74,9 +74,9 @@ impl Subject {
 pub(super) enum Resumes {
     /// The file is new.
     Nothing,
-    /// The file is of another export.
+    /// The file belongs to a different export.
     Foreign,
-    /// The export goes on, and reads the journal from this instant.
+    /// The export resumes, and reads the journal from this instant.
     At(Timestamp),
 }
 
