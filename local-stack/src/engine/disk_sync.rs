@@ -32,7 +32,7 @@ struct Shared {
     path: PathBuf,
     /// Number of calls so far.
     calls: AtomicU64,
-    state: Mutex<State>,
+    state: Arc<Mutex<State>>,
 }
 
 #[derive(Debug, Default)]
@@ -41,10 +41,20 @@ struct State {
     done: u64,
     /// The log, once it was needed. It stays the same file until the engine has closed the database. Linux reports a failed
     /// write to the files that were open then, so a file that is opened later would not know of it.
-    log: Option<Arc<File>>,
+    log: Option<File>,
     /// Why the disk did not confirm an earlier write. What the log lacks since then is not known, so no later write is
     /// confirmed either.
     failure: Option<String>,
+}
+
+impl State {
+    fn sync(&mut self, path: &Path) -> io::Result<()> {
+        let log = match self.log.take() {
+            Some(log) => log,
+            None => File::open(path)?,
+        };
+        self.log.insert(log).sync_data()
+    }
 }
 
 impl DiskSync {
@@ -54,7 +64,7 @@ impl DiskSync {
         database.disable_bulk_loading()?;
         let mut path = data_file.as_os_str().to_owned();
         path.push("-wal");
-        Ok(Self(Arc::new(Shared { path: path.into(), calls: AtomicU64::new(0), state: Mutex::default() })))
+        Ok(Self(Arc::new(Shared { path: path.into(), calls: AtomicU64::new(0), state: Arc::default() })))
     }
 
     /// Waits until everything committed before this call is on the disk. One wait serves all calls made before it begins.
@@ -64,7 +74,7 @@ impl DiskSync {
     pub(super) async fn wait(&self) -> io::Result<()> {
         let shared = &self.0;
         let this = shared.calls.fetch_add(1, Ordering::SeqCst) + 1;
-        let mut state = shared.state.lock().await;
+        let mut state = shared.state.clone().lock_owned().await;
         if let Some(failure) = &state.failure {
             return Err(io::Error::other(failure.clone()));
         }
@@ -72,22 +82,20 @@ impl DiskSync {
             return Ok(());
         }
         let served = shared.calls.load(Ordering::SeqCst);
-        let (path, open) = (shared.path.clone(), state.log.clone());
-        let synced = blocking(move || {
-            let log = match open {
-                Some(log) => log,
-                None => Arc::new(File::open(path)?),
-            };
-            log.sync_data().map(|()| log)
-        });
-        match synced.await {
-            Ok(log) => (state.done, state.log) = (served, Some(log)),
-            Err(error) => {
-                state.failure = Some(format!("the disk did not confirm a write, restart the engine: {error}"));
-                return Err(error);
+        let path = shared.path.clone();
+        // The thread records the outcome, because its caller may be dropped: Linux reports a failure once.
+        blocking(move || {
+            let synced = state.sync(&path);
+            match &synced {
+                Ok(()) => state.done = served,
+                Err(error) => {
+                    let failure = format!("the disk did not confirm a write; start the stack again: {error}");
+                    state.failure = Some(failure);
+                }
             }
-        }
-        Ok(())
+            synced
+        })
+        .await
     }
 
     /// How many calls are over.
@@ -132,6 +140,19 @@ mod tests {
         assert_eq!(counts(&disk).await, (3, 3));
         disk.wait().await.unwrap();
         assert_eq!(counts(&disk).await, (4, 4));
+    }
+
+    #[tokio::test]
+    async fn a_failure_is_remembered_although_its_caller_has_gone() {
+        let folder = tempfile::tempdir().unwrap();
+        let (_database, disk) = disk_sync(&folder, "other.db");
+        let mut wait = Box::pin(disk.wait());
+        let mut context = std::task::Context::from_waker(std::task::Waker::noop());
+        // It has asked a thread to open the missing log.
+        assert!(wait.as_mut().poll(&mut context).is_pending());
+        drop(wait);
+        disk.wait().await.unwrap_err();
+        assert!(disk.0.state.lock().await.failure.is_some());
     }
 
     #[tokio::test]
