@@ -64,6 +64,13 @@ pub(crate) enum ApiError {
     FilterDoesNotMatch { language: String, rating: u8 },
     #[error("Page {page} lies past the end: the last is page {total_pages}.")]
     PastTheEnd { page: u64, total_pages: u64 },
+    /// The same in stable numbering, where the newest comments are on a page without a number.
+    #[error("{}", end_of_numbers(*page, *archived))]
+    PastTheArchive {
+        page: u64,
+        /// How many pages have a number.
+        archived: u64,
+    },
     #[error("A comment with this id exists.")]
     AlreadyExists,
     #[error("The comment that this Idempotency-Key created has been deleted since.")]
@@ -122,7 +129,7 @@ impl ApiError {
             Self::MethodNotAllowed { .. } => (StatusCode::METHOD_NOT_ALLOWED, "method-not-allowed"),
             Self::NoSuchComment => (StatusCode::NOT_FOUND, "no-such-comment"),
             Self::FilterDoesNotMatch { .. } => (StatusCode::NOT_FOUND, "filter-does-not-match"),
-            Self::PastTheEnd { .. } => (StatusCode::NOT_FOUND, "past-the-end"),
+            Self::PastTheEnd { .. } | Self::PastTheArchive { .. } => (StatusCode::NOT_FOUND, "past-the-end"),
             Self::AlreadyExists => (StatusCode::CONFLICT, "already-exists"),
             Self::DeletedSince => (StatusCode::CONFLICT, "deleted-since"),
             Self::IdempotencyMismatch => (StatusCode::UNPROCESSABLE_ENTITY, "idempotency-mismatch"),
@@ -163,6 +170,7 @@ impl ApiError {
             | Self::NoSuchComment
             | Self::FilterDoesNotMatch { .. }
             | Self::PastTheEnd { .. }
+            | Self::PastTheArchive { .. }
             | Self::AlreadyExists
             | Self::DeletedSince
             | Self::IdempotencyMismatch
@@ -197,6 +205,19 @@ impl ApiError {
         answer.insert_header((header::X_CONTENT_TYPE_OPTIONS, "nosniff"));
         answer
     }
+}
+
+/// Says of a page past the end which pages have a number.
+fn end_of_numbers(page: u64, archived: u64) -> String {
+    if archived == 0 {
+        return format!(
+            "Page {page} lies past the end: no page has a number; all comments are on the page without one."
+        );
+    }
+    format!(
+        "Page {page} lies past the end: the newest numbered page is {archived}; \
+         newer comments are on the page without a number."
+    )
 }
 
 /// The name of a field in a form that a message may repeat.

@@ -29,15 +29,23 @@ pub(super) async fn page(
         // The canonical address depends only on the address, so caches may keep the redirect.
         return Ok(HttpResponse::MovedPermanently().insert_header((header::LOCATION, address.canonical())).finish());
     }
+    let Address { query, number, .. } = &address;
+    let stable = address.is_stable().then_some(StablyNumberedPage { query, number: *number });
+    let comments_max = stable.map_or(u16::from(query.page_size.get()), |page| page.comments_max());
+    // Before all reads, so that a refused request costs no store a call.
+    memory.make_room(&request, comments_max).await?;
     // The counts of the filters also come from the page index; without it, the page omits them.
-    let stats = stores.stats(&address.query.product, &address.query.filter);
-    let (listing, stats) = tokio::join!(read(&request, &address, &memory, &stores), stats);
+    let stats = stores.stats(&query.product, &query.filter);
+    let (listing, stats) = tokio::join!(read(stable, &address, &stores), stats);
     let listing = match listing {
         Ok(Some(listing)) => listing,
         Ok(None) => return Ok(caching::lead_to(&address.page(None))),
         Err(ApiError::PastTheEnd { total_pages, .. }) if site.past_the_end == PastTheEnd::Redirect => {
-            let last = if address.is_stable() { None } else { address.numbered(total_pages) };
+            let last = address.numbered(total_pages);
             return Ok(caching::lead_to(&last.unwrap_or_else(|| address.page(None))));
+        }
+        Err(ApiError::PastTheArchive { .. }) if site.past_the_end == PastTheEnd::Redirect => {
+            return Ok(caching::lead_to(&address.page(None)));
         }
         Err(error) => return Err(PageError { help: help(&address, &error), error }),
     };
@@ -55,22 +63,17 @@ pub(super) async fn page(
     Ok(answer)
 }
 
-/// Reads the page at an address. `None` when its number leads to the front page.
+/// Reads the page at an address, which is `stable` in stable numbering. `None` when its number leads to the front page.
 async fn read(
-    request: &HttpRequest,
+    stable: Option<StablyNumberedPage<'_>>,
     address: &Address,
-    memory: &AnswerMemory,
     stores: &StoreClients,
 ) -> Result<Option<ListingPage>, ApiError> {
-    let Address { query, number, .. } = address;
-    if address.is_stable() {
-        let page = StablyNumberedPage { query, number: *number };
-        memory.make_room(request, page.comments_max()).await?;
+    if let Some(page) = stable {
         return page.read(stores).await;
     }
-    memory.make_room(request, query.page_size.get().into()).await?;
-    let page = NumberedPage { query, number: number.unwrap_or(PageNumber::FIRST), as_of: None };
-    page.read(stores).await.map(Some)
+    let number = address.number.unwrap_or(PageNumber::FIRST);
+    NumberedPage { query: &address.query, number, as_of: None }.read(stores).await.map(Some)
 }
 
 /// The links that lead on from a page of comments that cannot be shown.
@@ -80,11 +83,12 @@ fn help(address: &Address, error: &ApiError) -> Help {
     let (first, newest) = (address.page(None), "The newest comments");
     let is_later_page = address.number.is_some();
     if let ApiError::PastTheEnd { total_pages, .. } = error {
-        let last = address.numbered(*total_pages).filter(|_| !address.is_stable() && *total_pages > 1);
-        if let Some(last) = last {
+        if let Some(last) = address.numbered(*total_pages).filter(|_| *total_pages > 1) {
             lead(&format!("The last page, page {total_pages}"), last);
         }
-        lead(if address.is_stable() { newest } else { "Page 1" }, first);
+        lead("Page 1", first);
+    } else if let ApiError::PastTheArchive { .. } = error {
+        lead(newest, first);
     } else {
         lead("Try again", address.canonical());
         if is_later_page && address.is_stable() {

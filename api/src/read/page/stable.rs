@@ -3,15 +3,19 @@
 //! **An archive page** has the comments of the page with its number in the oldest-first listing. So it is read like that
 //! one, with the same rules for its end and for differences between ranks and table, and then turned around.
 //!
-//! **The front page** shows what the archive pages leave: as many of the newest comments as the ranks say. Comments newer
-//! than all ranked ones are shown too. While there is no archive page, every comment of the table belongs to the front
-//! page. It never shows more than [`front_max`]. If more belong to it, the oldest of them are on no page until the newest
-//! have their ranks. Cursors skip none.
+//! **The front page** shows what the archive pages leave: the table's comments that are newer than the newest archived
+//! one. The ranks say only which comment that is. So a comment without a rank shifts nothing, and neither does a rank
+//! whose comment is missing. While there is no archive page, every comment of the table belongs to the front page. It
+//! never shows more than [`front_max`]. If more belong to it, the oldest of them are on no page until the newest have
+//! their ranks. Cursors skip none.
+//!
+//! **Invariant:** the front page is empty only when the table has no comment. Where it has only archived ones, it shows
+//! the newest of those.
 
-use model::{Comment, Order, PageNumber, PageSize, StablePage, StablePages, Timestamp};
-use page_index::PageStart;
+use model::{Cd, Order, PageNumber, PageSize, StablePage, StablePages};
+use table::Page;
 
-use super::{Found, ListingPage, NumberedPage, drift_sign, last, listing_page};
+use super::{Found, ListingPage, NumberedPage, Row, drift_sign, last, listing_page};
 use crate::{
     error::ApiError,
     ops::metrics::DriftSign,
@@ -56,10 +60,10 @@ impl StablyNumberedPage<'_> {
             None => {
                 let total_pages = pages(start.total).count();
                 let past_the_end = ApiError::PastTheEnd { page: number.get(), total_pages };
-                return Err(page.unless_behind(stores, start.total, past_the_end).await);
+                return Err(in_stable_numbering(page.unless_behind(stores, start.total, past_the_end).await));
             }
         }
-        let listing = page.read_at(stores, Some(&start)).await?;
+        let listing = page.read_at(stores, Some(&start)).await.map_err(in_stable_numbering)?;
         // The ranks may have promised comments that do not exist.
         let is_archived = |total| matches!(pages(total).numbered(number), Some(StablePage::Archive(_)));
         Ok(listing.total.is_some_and(is_archived).then(|| turned(listing)))
@@ -67,26 +71,61 @@ impl StablyNumberedPage<'_> {
 
     async fn read_front(&self, stores: &StoreClients) -> Result<ListingPage, ApiError> {
         let Self { query, .. } = self;
-        let newest = NumberedPage { query, number: PageNumber::FIRST, as_of: None };
-        let start = stores.page_start(&newest.page_start()).await;
-        let page = stores.page(&query.page_query(Order::Newest, front_max(query.page_size) + 1, None)).await?;
-        let shown = shown_on_front(start.as_ref(), query.page_size, &page.comments, process::now());
-        let found = Found::new(page, shown, None);
-        let mut pages = start.map(|start| (start.total, StablePages::new(start.total, query.page_size)));
+        let size = query.page_size;
+        let ranks = self.front_ranks(stores).await?;
+        let page = stores.page(&query.page_query(Order::Newest, front_max(size) + 1, None)).await?;
+        let found = shown_on_front(page, size, ranks.as_ref());
+        let mut pages = ranks.map(|ranks| (ranks.total, StablePages::new(ranks.total, size)));
         if let Some((total, of_ranks)) = pages {
             let promised = of_ranks.on_front();
-            if found.is_cut && found.len() < promised {
+            let shown = found.comments().count() as u64;
+            if found.is_cut && shown < promised {
                 return Err(ApiError::NotYetListed);
             }
             if let Some(sign) = drift_sign(promised, &found) {
                 stores.count_drift_sign(sign);
                 if sign == DriftSign::EmptyPage {
+                    let newest = NumberedPage { query, number: PageNumber::FIRST, as_of: None };
                     let total = newest.existing_total(stores, total).await?;
-                    pages = Some((total, StablePages::new(total, query.page_size)));
+                    pages = Some((total, StablePages::new(total, size)));
                 }
             }
         }
-        cut_front(pages, query.page_size, found)
+        cut_front(pages, size, found)
+    }
+
+    /// What the ranks say about the front page; `None` when the page index is unavailable.
+    async fn front_ranks(&self, stores: &StoreClients) -> Result<Option<FrontRanks>, ApiError> {
+        let Self { query, .. } = self;
+        let Some(start) = stores.page_start(&query.page_start(0, None)).await else { return Ok(None) };
+        let total = start.total;
+        let archived = StablePages::new(total, query.page_size).archived() * u64::from(query.page_size.get());
+        if archived == 0 {
+            return Ok(Some(FrontRanks { total, newest_archived: None }));
+        }
+        let oldest_first = ListingQuery { order: Order::Oldest, ..self.query.clone() };
+        let Some(front) = stores.page_start(&oldest_first.page_start(archived, None)).await else { return Ok(None) };
+        // Without it, a page of ranks has disappeared since the first call.
+        let newest_archived = front.before.ok_or(ApiError::NotYetListed)?;
+        Ok(Some(FrontRanks { total, newest_archived: Some(newest_archived) }))
+    }
+}
+
+/// What the ranks say about a front page.
+#[derive(Debug)]
+struct FrontRanks {
+    /// Number of ranked comments, on all pages.
+    total: u64,
+    /// The newest comment of the archive pages; `None` when there is no such page.
+    newest_archived: Option<Cd>,
+}
+
+/// This error, in the words of stable numbering.
+fn in_stable_numbering(error: ApiError) -> ApiError {
+    if let ApiError::PastTheEnd { page, total_pages } = error {
+        ApiError::PastTheArchive { page, archived: total_pages.saturating_sub(1) }
+    } else {
+        error
     }
 }
 
@@ -95,18 +134,21 @@ fn front_max(size: PageSize) -> u16 {
     2 * u16::from(size.get()) - 1
 }
 
-/// How many of the newest comments the front page shows.
-fn shown_on_front(start: Option<&PageStart>, size: PageSize, newest: &[Comment], now: Timestamp) -> usize {
-    let most = usize::from(front_max(size));
-    // Without the index, the number of comments is unknown. Every front page shows as many as an archive page, or all.
-    let Some(start) = start else { return size.get().into() };
-    let pages = StablePages::new(start.total, size);
-    if pages.archived() == 0 {
-        return most;
-    }
-    let is_unranked = |comment: &&Comment| start.reached < comment.created_at && comment.created_at <= now;
-    let unranked = newest.iter().filter(is_unranked).count();
-    usize::try_from(pages.on_front()).unwrap_or(most).saturating_add(unranked).min(most)
+/// The rows of the table's answer that the front page shows.
+fn shown_on_front(page: Page, size: PageSize, ranks: Option<&FrontRanks>) -> Found {
+    // Without the index, the end of the archive is unknown. Every front page shows as many as an archive page, or all.
+    let Some(ranks) = ranks else { return Found::new(page, size.get().into(), None) };
+    let mut found = Found::new(page, front_max(size).into(), None);
+    let Some(newest_archived) = &ranks.newest_archived else { return found };
+    let is_archived = |row: &Row| row.cd().is_some_and(|cd| cd <= *newest_archived);
+    let end = match found.rows.iter().position(is_archived) {
+        None => return found,
+        // The table has only archived comments.
+        Some(0) => usize::from(size.get()),
+        Some(end) => end,
+    };
+    found.rows.truncate(end);
+    Found { more: false, is_cut: false, ..found }
 }
 
 /// Makes the front page from the table's answer. `pages` are the number of ranked comments and their pages, if known.
@@ -133,7 +175,7 @@ fn turned(mut listing: ListingPage) -> ListingPage {
 #[cfg(test)]
 mod tests {
     use super::{
-        super::tests::{at, comment, follow, page, query, start, times},
+        super::tests::{comment, follow, page, query, start, times},
         *,
     };
 
@@ -141,24 +183,55 @@ mod tests {
         PageSize::new(size).unwrap()
     }
 
-    /// How many of the comments made at the milliseconds 1 to `last` the front page shows, of which `total` are ranked.
-    fn shown(total: u64, reached: i64, last: i64) -> usize {
-        let newest: Vec<Comment> = (1..=last).rev().take(8).map(comment).collect();
-        let start = PageStart { reached: at(reached), ..start(total, None).unwrap() };
-        shown_on_front(Some(&start), size(4), &newest, at(1_000))
+    /// The table's answer to the query for a front page, where it has the comments made at these milliseconds.
+    fn newest_of(times: impl DoubleEndedIterator<Item = i64>) -> Page {
+        Page { comments: times.rev().take(8).map(comment).collect(), ..Page::default() }
+    }
+
+    /// The milliseconds of the comments on a front page of size 4. `archived` is that of the newest archived one.
+    fn shown(archived: Option<i64>, page: Page) -> Vec<i64> {
+        let ranks = FrontRanks { total: 0, newest_archived: archived.map(|ms| comment(ms).cd()) };
+        let found = shown_on_front(page, size(4), Some(&ranks));
+        found.comments().map(|comment| comment.created_at.epoch_ms()).collect()
     }
 
     #[test]
-    fn the_front_page_shows_comments_that_have_no_rank_yet() {
-        assert_eq!(
-            [(8, 8, 8), (9, 9, 9), (11, 11, 11)].map(|(total, reached, last)| shown(total, reached, last)),
-            [4, 5, 7]
+    fn the_front_page_begins_where_the_archive_pages_end() {
+        assert_eq!(shown(Some(4), newest_of(1..=8)), [8, 7, 6, 5]);
+        assert_eq!(shown(Some(4), newest_of(1..=11)), [11, 10, 9, 8, 7, 6, 5]);
+        // Where ranks and table disagree, the boundary stays.
+        assert_eq!(shown(Some(4), newest_of((1..=10).filter(|ms| *ms != 9))), [10, 8, 7, 6, 5], "9 is not written yet");
+        assert_eq!(shown(Some(4), newest_of((1..=8).chain([1_000]))), [1_000, 8, 7, 6, 5], "one in the future");
+        assert_eq!(shown(Some(4), newest_of(1..=5)), [5]);
+        assert_eq!(shown(Some(4), newest_of(2..=3)), [3, 2], "all newer ones are missing");
+        assert_eq!(shown(Some(9), newest_of(1..=9)), [9, 8, 7, 6], "as many as on an archive page");
+        assert_eq!(shown(Some(4), newest_of(1..=12)).len(), 7, "as many as there may be");
+        assert_eq!(shown(None, newest_of(1..=9)).len(), 7, "without archive pages, whatever the table has");
+        let without_index = shown_on_front(newest_of(1..=9), size(4), None);
+        assert_eq!((without_index.len(), without_index.more), (4, true));
+    }
+
+    #[test]
+    fn a_front_page_that_misses_promised_comments_is_a_sign_of_drift() {
+        let ranks = FrontRanks { total: 9, newest_archived: Some(comment(4).cd()) };
+        let sign = |page| drift_sign(5, &shown_on_front(page, size(4), Some(&ranks)));
+        assert_eq!(sign(newest_of(1..=9)), None);
+        assert_eq!(sign(newest_of(1..=8)), Some(DriftSign::ShortPage));
+        assert_eq!(sign(newest_of(1..=10)), Some(DriftSign::Unranked));
+        // The answer reached the archive, so its limit cut off nothing of the front page.
+        let cut_short = Page { cut_short: true, ..newest_of(3..=6) };
+        assert!(!shown_on_front(cut_short, size(4), Some(&ranks)).is_cut);
+    }
+
+    #[test]
+    fn past_the_end_the_answer_says_which_pages_have_numbers() {
+        let text = |total_pages| in_stable_numbering(ApiError::PastTheEnd { page: 9, total_pages }).to_string();
+        assert!(
+            text(2).contains("the newest numbered page is 1; newer comments are on the page without"),
+            "{}",
+            text(2)
         );
-        assert_eq!(shown(9, 9, 10), 6, "one is unranked");
-        assert_eq!(shown(11, 11, 12), 7, "as many as there may be");
-        assert_eq!(shown(9, 2_000, 9), 5, "ranked comments dated later than the present do not count twice");
-        assert_eq!([shown(3, 3, 3), shown(0, 0, 9)], [7, 7], "without archive pages, whatever the table has");
-        assert_eq!(shown_on_front(None, size(4), &[], at(0)), 4);
+        assert!(text(1).contains("no page has a number"), "{}", text(1));
     }
 
     #[test]

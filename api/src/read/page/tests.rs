@@ -13,7 +13,7 @@ pub(super) fn query(order: Order, size: u64) -> ListingQuery {
     ListingQuery { product, filter: Filter::ANY, order, page_size: PageSize::new(size).unwrap() }
 }
 
-pub(super) fn at(ms: i64) -> Timestamp {
+fn at(ms: i64) -> Timestamp {
     Timestamp::from_epoch_ms(ms).unwrap()
 }
 
