@@ -151,6 +151,13 @@ impl Site {
         let public_url = public_url.unwrap_or_else(|| PublicUrl(format!("http://{address}")));
         Self { public_url, indexable, page_numbers, past_the_end, comment_form, sample_products }
     }
+
+    /// The settings that pages of comments depend on. None of them is secret.
+    pub(crate) fn settings_of_pages(&self) -> impl fmt::Debug {
+        // A new field must be named here, so that nobody forgets to decide about it.
+        let Self { public_url, indexable, page_numbers, comment_form, past_the_end: _, sample_products: _ } = self;
+        (public_url, indexable, page_numbers, comment_form)
+    }
 }
 
 #[cfg(test)]

@@ -15,6 +15,7 @@ use crate::fixture::{
     http::{Http, page_path},
     redis_server::{self, OwnRedis, TABLE_ID},
     stack::settings_at,
+    wait_for,
 };
 
 /// An entry of a sitemap or sitemap index: the path on the site, and the date.
@@ -104,6 +105,37 @@ async fn without_a_ready_index_there_is_no_sitemap() {
     assert_eq!(http.get("/robots.txt").await.status, 200);
     redis.server.restart().await.unwrap();
     assert_eq!(http.wait_for_200(&part).await.body.matches("<loc>").count(), 3);
+    running.finish().await;
+}
+
+#[tokio::test]
+async fn a_sitemap_that_was_read_outlives_the_page_index() {
+    let redis = OwnRedis::start().await;
+    let settings = StackSettings { page_index: settings_at(&redis).page_index, ..site_settings() };
+    // The products are in several partitions.
+    let comments: Vec<_> = (1..=10).flat_map(|length| three_pages(&"p".repeat(length))).collect();
+    let running = start(settings, &comments).await;
+    let http = &running.http;
+    let index = http.wait_for_200("/sitemap.xml").await.body;
+    let parts = listed(http, "/sitemap.xml", "sitemapindex", "sitemap").await;
+    let [(part, _), .., (unread, _)] = parts.as_slice() else { panic!("{parts:?}") };
+    let read = http.wait_for_200(part).await.body;
+    let entries = listed(http, part, "urlset", "url").await;
+    assert!(!entries.is_empty() && entries.iter().all(|(_, date)| date.is_some()), "{entries:?}");
+    redis.kill().await;
+    for (path, before) in [("/sitemap.xml", &index), (part.as_str(), &read)] {
+        let after = http.get(path).await;
+        assert_eq!((after.status, &after.body), (200, before), "{path}");
+    }
+    let undated = listed(http, unread, "urlset", "url").await;
+    assert!(!undated.is_empty() && undated.iter().all(|(_, date)| date.is_none()), "{undated:?}");
+    redis.server.restart().await.unwrap();
+    http.wait_for_200(&format!("{}?page=1", page_path("p"))).await;
+    wait_for("the dates of the other part", async || {
+        let dated = listed(http, unread, "urlset", "url").await;
+        if dated.iter().all(|(_, date)| date.is_some()) { Ok(()) } else { Err(dated) }
+    })
+    .await;
     running.finish().await;
 }
 

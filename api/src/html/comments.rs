@@ -11,7 +11,7 @@ use super::{
 };
 use crate::{
     error::ApiError,
-    http::{answer_memory::AnswerMemory, caching, entity_tag::weak_tag},
+    http::{answer_memory::AnswerMemory, caching},
     read::page::{ListingPage, NumberedPage, stable::StablyNumberedPage},
     site::{PastTheEnd, Site},
     store::StoreClients,
@@ -52,8 +52,8 @@ pub(super) async fn page(
     let stats = stats.filter(|_| listing.total.is_some());
     let page = CommentsPage::new(&site, &address, &listing, stats.as_ref());
     let mut answer = render(&site, &page.head, &page)?;
-    if let Some(validator) = page.validator().map_err(ApiError::internal)? {
-        answer.headers_mut().insert(header::ETAG, caching::value(&weak_tag(validator.as_bytes())));
+    if let Some(validator) = page.validator(&site).map_err(ApiError::internal)? {
+        answer.headers_mut().insert(header::ETAG, caching::value(&validator));
     }
     if stats.is_none() {
         // Not cached, because a cache would keep it longer than the page index is unavailable.

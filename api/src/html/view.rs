@@ -1,5 +1,7 @@
 //! The texts that the template of a page of comments shows.
 
+use std::fmt::Write;
+
 use askama::Template;
 use model::{Comment, Filter, Order, Rating};
 use page_index::Stats;
@@ -15,7 +17,15 @@ use super::{
     structured_data,
     words::{self, Average, counted, day, displayed, grouped, in_words, joined, minute},
 };
-use crate::{links, read::page::ListingPage, site::Site};
+use crate::{http::entity_tag::WeakTagWriter, links, read::page::ListingPage, site::Site};
+
+/// What shapes a page, besides its content and the settings: the version of the service, and the page's templates.
+const SHAPE: &str = concat!(
+    env!("CARGO_PKG_VERSION"),
+    include_str!("../../templates/base.html"),
+    include_str!("../../templates/comments.html"),
+    include_str!("../../templates/language.html"),
+);
 
 /// A page of comments.
 #[derive(Template)]
@@ -105,18 +115,23 @@ impl<'page> CommentsPage<'page> {
         }
     }
 
-    /// The text that the entity tag of an archive page is made of; `None` for any other page. It is the page without what
-    /// changes with comments on other pages. So it covers the comments, title and links, and also the template, the
-    /// settings and the language of the page.
+    /// The entity tag of an archive page; `None` for any other page. It covers the page without what changes with
+    /// comments on other pages. It also covers what shapes that part: the version of the service, the templates and the
+    /// settings.
+    ///
+    /// The page is rendered into the tag, so its text is not in memory a second time.
     ///
     /// # Errors
     /// The template's.
-    pub(super) fn validator(mut self) -> Result<Option<String>, askama::Error> {
+    pub(super) fn validator(mut self, site: &Site) -> Result<Option<String>, askama::Error> {
         if !(self.address.is_stable() && self.address.number.is_some()) {
             return Ok(None);
         }
         self.volatile = None;
-        self.render().map(Some)
+        let mut tag = WeakTagWriter::new();
+        write!(tag, "{SHAPE}{:?}", site.settings_of_pages())?;
+        self.render_into(&mut tag)?;
+        Ok(Some(tag.finish()))
     }
 
     /// The words for the pages before and after this one in the order of the listing.
@@ -228,4 +243,51 @@ fn shown(address: &Address, place: Place, listing: &ListingPage) -> Option<(u64,
 fn stars(rating: Rating) -> String {
     let filled = usize::from(rating.get());
     "★".repeat(filled) + &"☆".repeat(Rating::ALL.len() - filled)
+}
+
+#[cfg(test)]
+mod tests {
+    use actix_web::test::TestRequest;
+
+    use super::*;
+    use crate::{
+        html::address,
+        site::{Indexable, PageNumbers, SiteSettings},
+    };
+
+    /// The page at an address of a site with this setting, of a listing with this many comments. Gives its whole text,
+    /// its text without the volatile part, and its entity tag.
+    fn rendered(path: &str, indexable: Indexable, total: u64) -> (String, String, Option<String>) {
+        let settings = SiteSettings { indexable, ..SiteSettings::default() };
+        let site = Site::new(settings, Vec::new(), ([127, 0, 0, 1], 80).into());
+        let request = TestRequest::with_uri(path).to_http_request();
+        let (address, _) = address::read(&request, PageNumbers::Stable).unwrap();
+        let listing = ListingPage { comments: Vec::new(), total: Some(total), next: None, prev: None, as_of: None };
+        let page = || CommentsPage::new(&site, &address, &listing, None);
+        let stable = CommentsPage { volatile: None, ..page() };
+        (page().render().unwrap(), stable.render().unwrap(), page().validator(&site).unwrap())
+    }
+
+    #[test]
+    fn an_archive_page_with_other_settings_has_another_tag() {
+        let of = |indexable| rendered("/product/p/comments/en?page=1", indexable, 60);
+        let (single, all) = (of(Indexable::Single), of(Indexable::All));
+        assert_ne!(single.0, all.0, "the links to ratings differ");
+        assert_eq!(single.1, all.1, "nothing else differs");
+        assert!(single.2.is_some() && all.2.is_some());
+        assert_ne!(single.2, all.2);
+        assert_eq!(single.2, of(Indexable::Single).2);
+    }
+
+    #[test]
+    fn only_an_archive_page_keeps_its_tag_when_the_total_grows() {
+        let of = |total| rendered("/product/p/comments?page=1", Indexable::Single, total);
+        let (before, after) = (of(60), of(61));
+        assert_ne!(before.0, after.0);
+        assert!(before.2.is_some());
+        assert_eq!(before.2, after.2);
+        for other in ["/product/p/comments", "/product/p/comments?order=oldest&page=2"] {
+            assert_eq!(rendered(other, Indexable::Single, 60).2, None, "its tag covers the whole answer");
+        }
+    }
 }

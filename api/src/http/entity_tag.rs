@@ -1,5 +1,7 @@
 //! Entity tags (RFC 9110 section 8.8.3).
 
+use std::fmt;
+
 use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
 use model::Revision;
 use sha2::{Digest, Sha256};
@@ -14,17 +16,52 @@ pub(crate) fn strong_tag(revision: Revision) -> String {
 
 /// The weak tag of a content. Weak, because compression changes the bytes but not their meaning.
 pub(crate) fn weak_tag(content: &[u8]) -> String {
-    let hash = Sha256::digest(content);
-    format!("W/\"{}\"", BASE64_URL_SAFE_NO_PAD.encode(hash.get(..TAG_BYTES).unwrap_or(&hash)))
+    weak_tag_of(&Sha256::digest(content))
+}
+
+fn weak_tag_of(hash: &[u8]) -> String {
+    format!("W/\"{}\"", BASE64_URL_SAFE_NO_PAD.encode(hash.get(..TAG_BYTES).unwrap_or(hash)))
+}
+
+/// The weak tag of a content that is written piece by piece, and so is never whole in memory.
+pub(crate) struct WeakTagWriter(Sha256);
+
+impl WeakTagWriter {
+    pub(crate) fn new() -> Self {
+        Self(Sha256::new())
+    }
+
+    /// The tag of everything that was written.
+    pub(crate) fn finish(self) -> String {
+        weak_tag_of(&self.0.finalize())
+    }
+}
+
+impl fmt::Write for WeakTagWriter {
+    fn write_str(&mut self, piece: &str) -> fmt::Result {
+        self.0.update(piece.as_bytes());
+        Ok(())
+    }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::fmt::Write;
+
     use super::*;
 
     #[test]
     fn another_content_has_another_tag() {
         assert_eq!(weak_tag(b"a").len(), "W/\"\"".len() + TAG_BYTES * 4 / 3);
         assert_ne!(weak_tag(b"a"), weak_tag(b"b"));
+    }
+
+    #[test]
+    fn a_content_in_pieces_has_the_tag_of_the_whole() {
+        let mut writer = WeakTagWriter::new();
+        for piece in ["a", "", "bc"] {
+            writer.write_str(piece).unwrap();
+        }
+        assert_eq!(writer.finish(), weak_tag(b"abc"));
     }
 }

@@ -1,7 +1,8 @@
 //! Caches content of the page index, so that crawlers do not cause a new read for every file.
 //!
 //! - The number of parts of each partition, for the sitemap index: a few bytes per partition.
-//! - The products of the partitions requested last: at most [`PRODUCTS_BYTES_MAX`].
+//! - The products of the partitions requested last, and the dates of the parts requested: at most
+//!   [`PRODUCTS_BYTES_MAX`]. A partition is dropped together with the dates of its parts.
 //!
 //! **Invariant:** only one task at a time reads the page index, one partition after the other, however many requests
 //! wait. So memory holds only one partition's products besides the cached ones. The task continues after its requester
@@ -14,10 +15,10 @@ use std::{
 };
 
 use actix_web::web;
-use page_index::IndexPartition;
+use page_index::{IndexPartition, ProductRank};
 use tokio::sync::Mutex;
 
-use super::parts::PartitionSitemap;
+use super::parts::{Dates, PartitionSitemap};
 use crate::{
     error::ApiError,
     site::{PageNumbers, Site},
@@ -31,7 +32,7 @@ const MAX_AGE: Duration = Duration::from_secs(600);
 /// another.
 const RETRY_AFTER: Duration = Duration::from_secs(1);
 
-/// Maximum size of cached products in bytes: about 300,000 products.
+/// Maximum size of cached products and dates in bytes: about 250,000 products of one page.
 const PRODUCTS_BYTES_MAX: usize = 32 << 20;
 
 /// The number of parts of each partition that has any.
@@ -52,6 +53,21 @@ struct Contents {
     parts: Option<(Instant, Arc<Parts>)>,
     partitions: BTreeMap<IndexPartition, (Instant, Arc<PartitionSitemap>)>,
     failed: Option<Instant>,
+}
+
+impl Contents {
+    /// Drops the oldest partitions while the cache is too large. Only the task that reads adds anything, so no size
+    /// changes meanwhile.
+    fn drop_oldest(&mut self) {
+        let partitions = &mut self.partitions;
+        let mut bytes: usize = partitions.values().map(|(_, sitemap)| sitemap.bytes()).sum();
+        while bytes > PRODUCTS_BYTES_MAX
+            && let Some(oldest) = partitions.iter().min_by_key(|(_, (read, _))| *read).map(|(partition, _)| *partition)
+            && let Some((_, dropped)) = partitions.remove(&oldest)
+        {
+            bytes = bytes.saturating_sub(dropped.bytes());
+        }
+    }
 }
 
 impl Cache {
@@ -99,6 +115,29 @@ impl Cache {
         self.cached_or_read(cached, async move |cache: &Self| cache.read(partition).await).await
     }
 
+    /// The dates of a part of a partition's sitemap, counted from 0. They are kept for as long as that sitemap.
+    ///
+    /// # Errors
+    /// [`ApiError::IndexUnavailable`].
+    pub(super) async fn dates(
+        self: Arc<Self>,
+        partition: IndexPartition,
+        sitemap: Arc<PartitionSitemap>,
+        part: usize,
+    ) -> Result<Arc<Dates>, ApiError> {
+        let known = Arc::clone(&sitemap);
+        let cached = move |_: &Contents| known.dates(part);
+        self.cached_or_read(cached, async move |cache: &Self| {
+            let pages = sitemap.pages(part)?;
+            let newest: Vec<ProductRank<'_>> = pages.iter().map(|page| page.newest).collect();
+            let dates = cache.stores.creation_times(partition, &newest).await?;
+            let kept = sitemap.keep_dates(part, dates);
+            cache.contents().drop_oldest();
+            kept
+        })
+        .await
+    }
+
     async fn cached_or_read<T: 'static>(
         self: Arc<Self>,
         cached: impl Fn(&Contents) -> Option<Arc<T>>,
@@ -124,19 +163,13 @@ impl Cache {
         reading.await.map_err(ApiError::internal)?.ok_or(ApiError::IndexUnavailable)
     }
 
-    /// Reads the products of a partition and caches them. Drops the oldest ones when the cache is full.
+    /// Reads the products of a partition and caches them.
     async fn read(&self, partition: IndexPartition) -> Option<Arc<PartitionSitemap>> {
         let products = self.stores.product_totals(partition).await?;
         let sitemap = Arc::new(PartitionSitemap::new(products, self.page_numbers, self.site_bytes));
-        let partitions = &mut self.contents().partitions;
-        partitions.insert(partition, (Instant::now(), Arc::clone(&sitemap)));
-        let mut bytes: usize = partitions.values().map(|(_, sitemap)| sitemap.bytes()).sum();
-        while bytes > PRODUCTS_BYTES_MAX
-            && let Some(oldest) = partitions.iter().min_by_key(|(_, (read, _))| *read).map(|(partition, _)| *partition)
-            && let Some((_, dropped)) = partitions.remove(&oldest)
-        {
-            bytes -= dropped.bytes();
-        }
+        let mut contents = self.contents();
+        contents.partitions.insert(partition, (Instant::now(), Arc::clone(&sitemap)));
+        contents.drop_oldest();
         Some(sitemap)
     }
 

@@ -3,23 +3,25 @@
 //! - `parts`: distributes the pages of an index partition over files.
 //! - `cache`: caches content of the page index.
 //!
-//! **Invariant:** a sitemap uses only a ready page index. Otherwise the answer is 503, never an empty or shorter list
-//! (`without_a_ready_index_there_is_no_sitemap`).
+//! **Invariant:** the pages of a sitemap come from a ready page index. Otherwise the answer is 503, never an empty or
+//! shorter list (`without_a_ready_index_there_is_no_sitemap`).
 //!
-//! The `lastmod` of an entry is the creation time of the newest comment on that page, when the part is read. It says when
-//! comments were added. An edit or a deletion does not move it.
+//! The `lastmod` of an entry is the creation time of the newest comment on that page, when the part was read. It says
+//! when comments were added. An edit or a deletion does not move it. While the times cannot be read, entries have none
+//! (`a_sitemap_that_was_read_outlives_the_page_index`).
 
 mod cache;
 mod parts;
 
+use std::sync::Arc;
+
 use actix_web::{HttpRequest, HttpResponse, http::header, web};
 use model::Filter;
-use page_index::ProductRank;
 
 pub(crate) use cache::Cache;
 
 use super::error_page::PageError;
-use crate::{error::ApiError, links, site::Site, store::StoreClients};
+use crate::{error::ApiError, links, site::Site};
 
 /// Maximum number of children of a sitemap index (sitemaps.org). At some 8,000 URLs a part, that is 400,000,000
 /// pages.
@@ -70,7 +72,6 @@ pub(super) async fn part(
     request: HttpRequest,
     site: web::Data<Site>,
     cache: web::Data<Cache>,
-    stores: web::Data<StoreClients>,
 ) -> Result<HttpResponse, PageError> {
     let named = request.uri().path().split('/').nth(2).and_then(links::parse_sitemap_part);
     let partition = named.and_then(|(number, part)| {
@@ -80,21 +81,26 @@ pub(super) async fn part(
     let Some((partition, number)) = partition.filter(|_| is_offered(&site)) else {
         return Err(ApiError::NoRoute.into());
     };
-    let sitemap = cache.into_inner().of_partition(partition).await?;
-    let pages = number.checked_sub(1).and_then(|at| sitemap.pages(at)).ok_or(ApiError::NoRoute)?;
-    let newest: Vec<ProductRank<'_>> = pages.iter().map(|page| page.newest).collect();
-    let dates = stores.creation_times(partition, &newest).await.ok_or(ApiError::IndexUnavailable)?;
+    let cache = cache.into_inner();
+    let sitemap = Arc::clone(&cache).of_partition(partition).await?;
+    let at = number.checked_sub(1).ok_or(ApiError::NoRoute)?;
+    let pages = sitemap.pages(at).ok_or(ApiError::NoRoute)?;
+    let dates = match cache.dates(partition, Arc::clone(&sitemap), at).await {
+        Ok(dates) => Some(dates),
+        Err(ApiError::IndexUnavailable) => None,
+        Err(error) => return Err(error.into()),
+    };
     let mut xml = format!("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<urlset xmlns=\"{NAMESPACE}\">\n");
-    for (page, date) in pages.iter().zip(dates) {
+    for (place, page) in pages.iter().enumerate() {
         // Everything that XML would not take literally is percent-encoded in a URL.
         let url = site.public_url.join(&links::page(page.newest.product, &Filter::ANY, page.number));
-        match date {
+        match dates.as_ref().and_then(|dates| *dates.get(place)?) {
             Some(date) => {
                 xml.push_str(
                     &[parts::BEFORE_URL, &url, parts::BEFORE_DATE, &date.to_string(), parts::AFTER_DATE].concat(),
                 );
             }
-            // The page has lost its comments since the products were read.
+            // The times cannot be read, or the page has lost its comments since the products were read.
             None => xml.push_str(&[parts::BEFORE_URL, &url, parts::AFTER_URL].concat()),
         }
         xml.push('\n');

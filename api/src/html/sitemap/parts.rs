@@ -3,9 +3,12 @@
 //! **Invariant:** every page of every product is in exactly one part, and each part respects the limits
 //! (`every_page_is_in_one_part_within_the_limits`).
 
-use std::ops::RangeInclusive;
+use std::{
+    ops::RangeInclusive,
+    sync::{Arc, OnceLock},
+};
 
-use model::{Filter, Order, PageNumber, PageSize, StablePages};
+use model::{Filter, Order, PageNumber, PageSize, StablePages, Timestamp};
 use page_index::{ProductRank, ProductTotal};
 
 use crate::{links, site::PageNumbers};
@@ -39,6 +42,10 @@ pub(super) struct ListedPage<'sitemap> {
     pub(super) newest: ProductRank<'sitemap>,
 }
 
+/// The creation times of the newest comments on the pages of a part, in the order of the pages. `None` where a page had
+/// no comment.
+pub(super) type Dates = Vec<Option<Timestamp>>;
+
 /// The products of a partition, and the start of each part.
 #[derive(Debug)]
 pub(crate) struct PartitionSitemap {
@@ -46,6 +53,8 @@ pub(crate) struct PartitionSitemap {
     page_numbers: PageNumbers,
     /// The index of the first product of each part, and its first page.
     parts: Vec<(usize, u64)>,
+    /// The dates of each part, once they are known.
+    dates: Vec<OnceLock<Arc<Dates>>>,
 }
 
 impl PartitionSitemap {
@@ -84,7 +93,8 @@ impl PartitionSitemap {
                 bytes_left -= taken * url_bytes;
             }
         }
-        Self { products, page_numbers, parts }
+        let dates = parts.iter().map(|_| OnceLock::new()).collect();
+        Self { products, page_numbers, parts, dates }
     }
 
     /// Number of parts.
@@ -95,7 +105,19 @@ impl PartitionSitemap {
     /// Approximate size in memory, in bytes.
     pub(super) fn bytes(&self) -> usize {
         let texts: usize = self.products.iter().map(|product| product.product.as_str().len()).sum();
-        texts + size_of_val(self.products.as_slice()) + size_of_val(self.parts.as_slice())
+        let dates: usize = self.dates.iter().filter_map(OnceLock::get).map(|dates| size_of_val(dates.as_slice())).sum();
+        let parts = size_of_val(self.parts.as_slice()) + size_of_val(self.dates.as_slice());
+        texts + size_of_val(self.products.as_slice()) + parts + dates
+    }
+
+    /// The dates of a part, counted from 0, if they are known.
+    pub(super) fn dates(&self, number: usize) -> Option<Arc<Dates>> {
+        self.dates.get(number)?.get().cloned()
+    }
+
+    /// Keeps the dates of a part, counted from 0. Dates that are known already stay.
+    pub(super) fn keep_dates(&self, number: usize, dates: Dates) -> Option<Arc<Dates>> {
+        Some(Arc::clone(self.dates.get(number)?.get_or_init(|| Arc::new(dates))))
     }
 
     /// The products of a part, counted from 0, each with its pages in that part.
@@ -189,6 +211,18 @@ mod tests {
         assert_eq!(listed(60, PageNumbers::Stable), [(Some(1), Oldest, 19), (Some(2), Oldest, 39), (None, Newest, 0)]);
         let newest_first = [(None, Newest, 0), (Some(2), Newest, 20), (Some(3), Newest, 40)];
         assert_eq!(listed(45, PageNumbers::NewestFirst), newest_first);
+    }
+
+    #[test]
+    fn the_dates_of_a_part_are_kept_and_their_size_counts() {
+        let sitemap = PartitionSitemap::new(products(&[("p".to_owned(), 60)]), PageNumbers::Stable, SITE.len());
+        let bytes = sitemap.bytes();
+        assert_eq!(sitemap.dates(0), None);
+        let dates = vec![Some(Timestamp::MIN), None, Some(Timestamp::MAX)];
+        sitemap.keep_dates(0, dates.clone()).unwrap();
+        assert_eq!(sitemap.dates(0).as_deref(), Some(&dates));
+        assert_eq!(sitemap.bytes(), bytes + size_of_val(dates.as_slice()));
+        assert_eq!(sitemap.keep_dates(1, dates), None);
     }
 
     proptest! {
