@@ -1,10 +1,9 @@
 #!/bin/sh
 # Builds what runs elsewhere in target/package or the folder OUT, and prints the sizes:
 #
-#   package.sh            the deployment: a zip for each Lambda function, and the binaries of the API and the repair job
-#                         with the other files for their image (infra/Containerfile)
-#   package.sh pagemark   the single-machine edition: its binary with the other files for its image
-#                         (infra/pagemark.Containerfile)
+# - `package.sh` makes the deployment: a zip for each Lambda function, and the files of the image of API and repair job
+#   (infra/Containerfile).
+# - `package.sh pagemark` makes the files of the image of the single-machine edition (infra/pagemark.Containerfile).
 #
 # ARCH is arm64 (as in the template), x86_64, or host. `host` builds for this machine with plain cargo in the profile
 # PROFILE. A host build may need this machine's C library. Such a program cannot run in the image, which is then left

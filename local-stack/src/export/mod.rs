@@ -5,8 +5,8 @@
 //! - `staging`: keeps what was read in a SQLite file, and puts it into order.
 //! - `target`: where the lines go.
 //!
-//! Writes may continue. The last pass over the journal bounds what an export holds: every change that was acknowledged
-//! before the pass began, and none that was made after it ended (ADR 56).
+//! Writes may continue. The last pass over the journal bounds what an export holds (ADR 56). Every change acknowledged
+//! before the pass began is in it. No change made after the pass ended is.
 
 mod catch_up;
 mod scan;
