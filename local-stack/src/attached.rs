@@ -90,8 +90,8 @@ fn entrance_of(folder: &Path, holder: Option<Holder>) -> anyhow::Result<Entrance
     }
 }
 
-/// Refuses an engine that does not hold the table of the folder's stack. That stack may be just starting, while the lock
-/// file still names a killed one, at whose address another stack listens now.
+/// Refuses an engine that does not hold the table of the folder's stack. While that stack takes the lock, the lock file
+/// may still name a killed one. Another stack may listen at that one's address by now.
 async fn check_table(folder: &Path, entrance: &Entrance) -> anyhow::Result<()> {
     let Entrance { dynamodb_url, table_id, .. } = entrance;
     let folder = folder.display();

@@ -62,8 +62,8 @@ pub(crate) async fn catch_up(table: &Table, index: &PageIndex, table_id: &str) -
         return Err(format!("the watermark {watermark} is later than the present: the clock was set back"));
     }
     // The vouch of this run makes the index ready. It requires that the journal is reconciled up to the present and the
-    // settle delay beyond, for a clock that was ahead. What was reconciled before the watermarks is reconciled again by
-    // later runs: readers need not wait for that.
+    // settle delay beyond, for a clock that was ahead. Readers need not wait for the time before the watermarks: later
+    // runs reconcile that again.
     let settings = JobSettings { apply: true, overlap: Duration::ZERO, ..JobSettings::default() };
     let report = Job::new(table.clone(), index.clone(), settings, Stop::default()).recent().await;
     let partitions = index.readiness(table_id, now()).await.map_err(unavailable)?;
