@@ -12,7 +12,7 @@
 //! - `catch_up`: what a start does before readers may believe the page index.
 //! - `doctor`: looks at a data folder.
 //! - `data_dir`: the folder of the data. `file_lock`: locks of files. `running`: how other commands find the stack.
-//!   [`memory`]: memory use.
+//!   [`memory`]: memory use. `cursor_key`: what keeps cursors valid over a restart.
 //! - `attached`: commands on a data folder, whether its stack runs or not.
 //! - [`control`]: the socket through which other processes run the repair job inside the stack.
 //! - `blocking`: work that blocks, beside the async threads.
@@ -24,6 +24,7 @@ mod catch_up;
 pub mod cli;
 pub mod compression;
 pub mod control;
+mod cursor_key;
 mod data_dir;
 pub mod demo;
 mod doctor;

@@ -10,17 +10,18 @@ use anyhow::Context;
 use indicatif::HumanCount;
 use model::{ProductId, primaries::PRIMARIES_SHARDS};
 use repair_job::Display;
-use table::{Table, TableConfig};
+use table::TableConfig;
 
 use super::{
     interrupt::{INTERRUPTED, Signals},
     progress::{per_second, share},
+    table_place::{TablePlace, connect},
 };
 use crate::{
     attached::Attached,
     compression::Compression,
     export::{ExportProgress, Exported, Target, export},
-    stack::{LOCAL_ENGINE, TABLE},
+    stack::TABLE,
 };
 
 /// Printed below the help.
@@ -49,15 +50,8 @@ pub(super) struct Args {
     /// How the file is compressed [default: by its name, .gz or .zst]
     #[arg(long, value_name = "HOW")]
     compress: Option<Compression>,
-    /// Export from the stack of this data folder. If none runs there, one runs for the export.
-    #[arg(long, value_name = "DIR", conflicts_with_all = ["table", "dynamodb_url"])]
-    data_dir: Option<PathBuf>,
-    /// Name of the DynamoDB table [default: pagemark]
-    #[arg(long, env = "PAGEMARK_TABLE", value_name = "NAME")]
-    table: Option<String>,
-    /// Endpoint of the engine; `aws` for AWS's by region and credentials [default: http://127.0.0.1:8000]
-    #[arg(long, env = "PAGEMARK_DYNAMODB_URL", value_name = "URL")]
-    dynamodb_url: Option<String>,
+    #[command(flatten)]
+    place: TablePlace,
 }
 
 pub(super) async fn run(args: Args) -> anyhow::Result<ExitCode> {
@@ -67,9 +61,8 @@ pub(super) async fn run(args: Args) -> anyhow::Result<ExitCode> {
         path if path == Path::new("-") => Target::stdout(compression),
         path => Target::at(path, compression).with_context(|| format!("{} cannot be written", path.display()))?,
     };
-    let Some(folder) = &args.data_dir else {
-        let (table, url) = (args.table.as_deref().unwrap_or(TABLE), args.dynamodb_url.as_deref());
-        let url = Some(url.unwrap_or(LOCAL_ENGINE)).filter(|url| *url != "aws");
+    let Some(folder) = &args.place.data_dir else {
+        let (table, url) = args.place.table_and_url();
         return export_table(table, url, &args.product, target, &mut signals).await;
     };
     let attached = tokio::select! {
@@ -89,7 +82,13 @@ async fn export_table(
     target: Target,
     signals: &mut Signals,
 ) -> anyhow::Result<ExitCode> {
-    let table = connect(table, url).await?;
+    let config = TableConfig {
+        attempt_timeout: ATTEMPT_TIMEOUT,
+        call_timeout: CALL_TIMEOUT,
+        max_attempts: ATTEMPTS_MAX,
+        ..TableConfig::new(table, url.map(str::to_owned))
+    };
+    let table = connect(&config).await?;
     let (name, is_resumable) = (target.name(), target.is_resumable());
     let progress = ExportProgress::default();
     let began = Instant::now();
@@ -116,21 +115,6 @@ async fn export_table(
     eprint!("{}", report(&name, &exported, began.elapsed()));
     let is_whole = exported.problem_count == 0 && exported.unknown.is_empty();
     Ok(if is_whole { ExitCode::SUCCESS } else { ExitCode::FAILURE })
-}
-
-async fn connect(table: &str, url: Option<&str>) -> anyhow::Result<Table> {
-    let config = TableConfig {
-        attempt_timeout: ATTEMPT_TIMEOUT,
-        call_timeout: CALL_TIMEOUT,
-        max_attempts: ATTEMPTS_MAX,
-        ..TableConfig::new(table, url.map(str::to_owned))
-    };
-    let table = Table::connect(&config).await;
-    table.describe().await.with_context(|| match url {
-        Some(url) => format!("no table {:?} at {url}; is `pagemark up` running?", table.name()),
-        None => format!("no table {:?}", table.name()),
-    })?;
-    Ok(table)
 }
 
 /// The outcome, for the standard error: the standard output may be the export.

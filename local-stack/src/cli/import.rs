@@ -16,13 +16,14 @@ use table::{CommentBlobArgs, Table, TableConfig};
 use super::{
     interrupt::{INTERRUPTED, interrupt},
     progress::{report_text, say, settle, share},
+    table_place::{TablePlace, connect},
 };
 use crate::{
     attached::Attached,
     import::{
         Existing, ImportError, ImportReport, LineReader, Source, SourceError, Unfinished, import_with, read_lines,
     },
-    stack::{LOCAL_ENGINE, TABLE},
+    stack::TABLE,
 };
 
 /// Printed below the help.
@@ -38,15 +39,8 @@ pub(super) struct Args {
     /// Files of JSON Lines, plain or compressed by gzip or zstd: on each line one comment, as a JSON object.
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
-    /// Import into the stack of this data folder. If none runs there, one runs for the import.
-    #[arg(long, value_name = "DIR", conflicts_with_all = ["table", "dynamodb_url"])]
-    data_dir: Option<PathBuf>,
-    /// Name of the DynamoDB table [default: pagemark]
-    #[arg(long, env = "PAGEMARK_TABLE", value_name = "NAME")]
-    table: Option<String>,
-    /// Endpoint of the engine; `aws` for AWS's by region and credentials [default: http://127.0.0.1:8000]
-    #[arg(long, env = "PAGEMARK_DYNAMODB_URL", value_name = "URL")]
-    dynamodb_url: Option<String>,
+    #[command(flatten)]
+    place: TablePlace,
     #[command(flatten)]
     comment_blob: CommentBlobArgs,
     /// Change existing comments that differ, instead of leaving them as they are.
@@ -58,20 +52,19 @@ pub(super) async fn run(args: Args) -> anyhow::Result<ExitCode> {
     let files = open_all(&args.files)?;
     let interrupt = interrupt()?;
     let existing = if args.update { Existing::Update } else { Existing::Keep };
-    let config = |table: &str, endpoint: Option<String>| TableConfig {
+    let config = |table: &str, url: Option<&str>| TableConfig {
         comment_blob: args.comment_blob.comment_blob,
-        ..TableConfig::new(table, endpoint)
+        ..TableConfig::new(table, url.map(str::to_owned))
     };
-    let Some(folder) = &args.data_dir else {
-        let (table, url) = (args.table.as_deref().unwrap_or(TABLE), args.dynamodb_url.as_deref());
-        let url = Some(url.unwrap_or(LOCAL_ENGINE)).filter(|url| *url != "aws");
-        return Ok(exit_code(import_all(files, config(table, url.map(str::to_owned)), existing, interrupt).await?));
+    let Some(folder) = &args.place.data_dir else {
+        let (table, url) = args.place.table_and_url();
+        return Ok(exit_code(import_all(files, config(table, url), existing, interrupt).await?));
     };
     let mut attached = tokio::select! {
         attached = Attached::to(folder, "import") => attached?,
         () = interrupt.clone() => return Ok(ExitCode::from(INTERRUPTED)),
     };
-    let config = config(TABLE, Some(attached.dynamodb_url().to_owned()));
+    let config = config(TABLE, Some(attached.dynamodb_url()));
     let imported = import_all(files, config, existing, interrupt.clone()).await;
     if let (Ok(Ok(_)), Some(stack)) = (&imported, attached.own()) {
         tokio::select! {
@@ -91,11 +84,7 @@ async fn import_all(
     existing: Existing,
     interrupt: impl Future<Output = ()> + Clone + Send + 'static,
 ) -> anyhow::Result<Result<u64, ExitCode>> {
-    let table = Table::connect(&config).await;
-    table.describe().await.with_context(|| match &config.endpoint_url {
-        Some(url) => format!("no table {:?} at {url}; is `pagemark up` running?", table.name()),
-        None => format!("no table {:?}", table.name()),
-    })?;
+    let table = connect(&config).await?;
     let mut bad = 0;
     for (path, reader) in files {
         match import_file(&table, &path, reader, existing, interrupt.clone()).await {

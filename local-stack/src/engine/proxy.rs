@@ -109,15 +109,11 @@ async fn serve_connection(stream: TcpStream, served: Served, stopped: impl Futur
         let (engine, served) = (Arc::clone(&engine), served.clone());
         async move {
             let may_write = may_write(request.headers());
-            let mut response = answer(request, &engine).await;
+            let response = answer(request, &engine).await;
             if may_write {
                 served.writes.send_replace(());
                 // A refused write waits, too: it may be refused because an earlier one, which has no answer yet, was made.
-                if let Err(error) = served.disk.wait().await {
-                    tracing::error!(%error, "a write may be lost in a power failure: the disk does not confirm it");
-                    let message = "The disk did not confirm the write.";
-                    response = error_response(StatusCode::INTERNAL_SERVER_ERROR, "InternalServerError", message);
-                }
+                served.disk.wait().await;
             }
             Ok::<_, Infallible>(response)
         }
