@@ -21,7 +21,8 @@ use super::{
 use crate::{
     attached::Attached,
     import::{
-        Existing, ImportError, ImportReport, LineReader, Source, SourceError, Unfinished, import_with, read_lines,
+        Checkpoint, Existing, Format, ImportError, ImportOptions, ImportReport, InputFile, MappingArgs, Reading,
+        Rejects, Source, SourceError, Unfinished, WORKERS_DEFAULT, import_with,
     },
     stack::TABLE,
 };
@@ -36,7 +37,7 @@ Exit code:
 
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
-    /// Files of JSON Lines, plain or compressed by gzip or zstd: on each line one comment, as a JSON object.
+    /// Files of comments, plain or compressed by gzip or zstd.
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
     #[command(flatten)]
@@ -46,26 +47,67 @@ pub(super) struct Args {
     /// Change existing comments that differ, instead of leaving them as they are.
     #[arg(long)]
     update: bool,
+    /// Write nothing, and say what an import would do.
+    #[arg(long)]
+    dry_run: bool,
+    /// How many comments are written concurrently.
+    #[arg(long, value_name = "COUNT", default_value_t = WORKERS_DEFAULT, value_parser = clap::value_parser!(u16).range(1..=1_000))]
+    concurrency: u16,
+    /// Where lines go that are not imported, with the reason; `jq -c .row` gives lines to correct and import.
+    #[arg(long, value_name = "FILE")]
+    rejects: Option<PathBuf>,
+    /// A file that keeps how far the import has come. The same import with it skips what is done, without look-ups.
+    #[arg(long, value_name = "FILE", conflicts_with = "dry_run")]
+    checkpoint: Option<PathBuf>,
+    /// The format of the files [default: csv or tsv for names that say so, otherwise json-lines]
+    #[arg(long, value_name = "FORMAT")]
+    format: Option<Format>,
+    #[command(flatten)]
+    mapping: MappingArgs,
+}
+
+impl Args {
+    fn options(&self) -> anyhow::Result<ImportOptions> {
+        let create =
+            |path: &PathBuf| Rejects::create(path).with_context(|| format!("{} cannot be written", path.display()));
+        Ok(ImportOptions {
+            existing: if self.update { Existing::Update } else { Existing::Keep },
+            dry_run: self.dry_run,
+            workers: self.concurrency,
+            rejects: self.rejects.as_ref().map(create).transpose()?,
+            checkpoint: None,
+        })
+    }
+}
+
+/// Files to import, and how.
+struct Work {
+    files: Vec<(PathBuf, InputFile)>,
+    reading: Reading,
+    options: ImportOptions,
+    /// Where it is kept how far the import has come.
+    checkpoint: Option<PathBuf>,
 }
 
 pub(super) async fn run(args: Args) -> anyhow::Result<ExitCode> {
     let files = open_all(&args.files)?;
+    let (reading, options) = (Reading::new(args.format, args.mapping.clone()), args.options()?);
+    let work = Work { files, reading, options, checkpoint: args.checkpoint.clone() };
     let interrupt = interrupt()?;
-    let existing = if args.update { Existing::Update } else { Existing::Keep };
     let config = |table: &str, url: Option<&str>| TableConfig {
         comment_blob: args.comment_blob.comment_blob,
         ..TableConfig::new(table, url.map(str::to_owned))
     };
     let Some(folder) = &args.place.data_dir else {
         let (table, url) = args.place.table_and_url();
-        return Ok(exit_code(import_all(files, config(table, url), existing, interrupt).await?));
+        return Ok(exit_code(import_all(work, config(table, url), interrupt).await?));
     };
     let mut attached = tokio::select! {
         attached = Attached::to(folder, "import") => attached?,
         () = interrupt.clone() => return Ok(ExitCode::from(INTERRUPTED)),
     };
     let config = config(TABLE, Some(attached.dynamodb_url()));
-    let imported = import_all(files, config, existing, interrupt.clone()).await;
+    let imported = import_all(work, config, interrupt.clone()).await;
     if let (Ok(Ok(_)), Some(stack)) = (&imported, attached.own()) {
         tokio::select! {
             () = settle(stack) => {}
@@ -79,15 +121,23 @@ pub(super) async fn run(args: Args) -> anyhow::Result<ExitCode> {
 
 /// Imports files, one after another. Returns the number of bad lines; an exit code if a file was not imported to its end.
 async fn import_all(
-    files: Vec<(PathBuf, LineReader)>,
+    Work { files, reading, mut options, checkpoint }: Work,
     config: TableConfig,
-    existing: Existing,
     interrupt: impl Future<Output = ()> + Clone + Send + 'static,
 ) -> anyhow::Result<Result<u64, ExitCode>> {
     let table = connect(&config).await?;
+    if let Some(path) = checkpoint {
+        let id = table.describe().await?.id;
+        let opened = Checkpoint::open(&path, &id);
+        let opened = opened.with_context(|| format!("{} cannot be used as a checkpoint", path.display()))?;
+        options.checkpoint = Some(Arc::new(opened));
+    }
     let mut bad = 0;
-    for (path, reader) in files {
-        match import_file(&table, &path, reader, existing, interrupt.clone()).await {
+    for (path, file) in files {
+        if let Some(checkpoint) = &options.checkpoint {
+            checkpoint.begin_file(&path).with_context(|| format!("{} cannot be read", path.display()))?;
+        }
+        match import_file(&table, &path, file, &reading, &options, interrupt.clone()).await {
             Ok(report) => bad += report.bad,
             Err(ended) => {
                 eprintln!("pagemark: {} was not imported to its end: {ended}", path.display());
@@ -95,6 +145,10 @@ async fn import_all(
                 return Ok(Err(if interrupted { ExitCode::from(INTERRUPTED) } else { ExitCode::FAILURE }));
             }
         }
+    }
+    let left_out = reading.left_out();
+    if !left_out.is_empty() {
+        eprintln!("pagemark: left out, because no field takes them: {}", left_out.join(", "));
     }
     Ok(Ok(bad))
 }
@@ -108,10 +162,10 @@ fn exit_code(imported: Result<u64, ExitCode>) -> ExitCode {
 }
 
 /// Opens every file, so that a missing one is reported before anything is written.
-pub(super) fn open_all(files: &[PathBuf]) -> anyhow::Result<Vec<(PathBuf, LineReader)>> {
+pub(super) fn open_all(files: &[PathBuf]) -> anyhow::Result<Vec<(PathBuf, InputFile)>> {
     let open = |path: &PathBuf| {
-        let reader = LineReader::open(path).with_context(|| format!("{} cannot be read", path.display()))?;
-        Ok((path.clone(), reader))
+        let file = InputFile::open(path).with_context(|| format!("{} cannot be read", path.display()))?;
+        Ok((path.clone(), file))
     };
     files.iter().map(open).collect()
 }
@@ -120,13 +174,14 @@ pub(super) fn open_all(files: &[PathBuf]) -> anyhow::Result<Vec<(PathBuf, LineRe
 pub(super) async fn import_file(
     table: &Table,
     path: &Path,
-    reader: LineReader,
-    existing: Existing,
+    file: InputFile,
+    reading: &Reading,
+    options: &ImportOptions,
     interrupted: impl Future<Output = ()> + Send + 'static,
 ) -> Result<ImportReport, Unfinished> {
     let name = path.file_name().map_or_else(|| path.display().to_string(), |name| name.to_string_lossy().into_owned());
-    let progress = reader.progress.clone();
-    import_shown(table, &name, read_lines(reader).until(interrupted), existing, move |_| {
+    let progress = file.progress.clone();
+    import_shown(table, &name, reading.source(path, file).until(interrupted), options, move |_| {
         share(progress.position(), progress.length().unwrap_or(0))
     })
     .await
@@ -138,7 +193,7 @@ pub(super) async fn import_shown(
     table: &Table,
     name: &str,
     source: Source,
-    existing: Existing,
+    options: &ImportOptions,
     share: impl Fn(u64) -> f64 + Send + 'static,
 ) -> Result<ImportReport, Unfinished> {
     let done: Arc<AtomicU64> = Arc::default();
@@ -147,9 +202,9 @@ pub(super) async fn import_shown(
         let done = shown.load(Ordering::Relaxed);
         (done, share(done))
     });
-    let imported = import_with(table, source, existing, &done).await;
+    let imported = import_with(table, source, options, &done).await;
     drop(display);
     let report = imported.as_ref().unwrap_or_else(|ended| &ended.report);
-    say(&report_text(name, report));
+    say(&report_text(name, report, options.dry_run));
     imported
 }

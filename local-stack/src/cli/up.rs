@@ -21,7 +21,7 @@ use super::{
 };
 use crate::{
     demo::{demo_comments, sample_products, top_product},
-    import::{Existing, ImportError, LineReader, Source},
+    import::{ImportError, ImportOptions, InputFile, MappingArgs, Reading, Source},
     index_place::{IndexPlace, SNAPSHOT_EVERY},
     memory::resident_memory,
     repair::{AuditSchedule, RepairSchedule},
@@ -142,7 +142,7 @@ pub(super) async fn run(args: Args) -> anyhow::Result<ExitCode> {
 /// Fills the stack, says that it is ready, and serves until it is ended.
 async fn serve(
     stack: &mut Stack,
-    files: Vec<(PathBuf, LineReader)>,
+    files: Vec<(PathBuf, InputFile)>,
     demo: Option<u64>,
     shown_token: &str,
 ) -> anyhow::Result<ExitCode> {
@@ -157,8 +157,9 @@ async fn serve(
         None => 0,
     };
     let mut product = (demo > 0).then(top_product).flatten();
-    for (path, reader) in files {
-        let imported = import_file(stack.table(), &path, reader, Existing::Keep, std::future::pending()).await;
+    let (reading, options) = (Reading::new(None, MappingArgs::default()), ImportOptions::default());
+    for (path, file) in files {
+        let imported = import_file(stack.table(), &path, file, &reading, &options, std::future::pending()).await;
         let report = imported.with_context(|| format!("{} was not imported to its end", path.display()))?;
         product = product.or(report.first_product);
         created += report.created;
@@ -199,13 +200,16 @@ async fn is_empty(stack: &Stack) -> anyhow::Result<bool> {
 /// the disk is full; then the stack says so and serves what it has.
 async fn generate(stack: &Stack, count: u64) -> Option<u64> {
     let source = Source::of_comments(demo_comments(count));
-    match import_shown(stack.table(), "demo", source, Existing::Keep, move |done| share(done, count)).await {
+    match import_shown(stack.table(), "demo", source, &ImportOptions::default(), move |done| share(done, count)).await {
         Ok(report) => Some(report.created),
         Err(ended) => {
             let reason = match ended.reason {
                 // Its advice is about files.
                 ImportError::Store(error) => error.to_string(),
-                reason @ (ImportError::Source(_) | ImportError::Worker(_)) => reason.to_string(),
+                reason @ (ImportError::Source(_)
+                | ImportError::Rejects(_)
+                | ImportError::Checkpoint(_)
+                | ImportError::Worker(_)) => reason.to_string(),
             };
             eprintln!("pagemark: not all demo comments were written: {reason}; the stack serves those that are there");
             None

@@ -11,8 +11,30 @@ use super::line::NOT_LINES;
 /// How many lines are read ahead.
 const READ_AHEAD: usize = 512;
 
-/// One comment to import, with the number of its line, or the reason why the line is not a comment.
-pub type Numbered = (u64, Result<NewComment, String>);
+/// A comment to import, or what stands in its place.
+#[derive(Debug)]
+pub struct Numbered {
+    /// The number of its line, from 1.
+    pub number: u64,
+    /// The comment, or the reason why the line is not a comment.
+    pub comment: Result<NewComment, String>,
+    /// The line as it was read, for a file of rejected lines.
+    pub text: String,
+}
+
+impl Numbered {
+    /// A line, or the reason why it cannot be read, of which `parse` makes a comment.
+    pub(super) fn parsed(
+        number: u64,
+        line: Result<Vec<u8>, String>,
+        parse: impl Fn(&[u8]) -> Result<NewComment, String>,
+    ) -> Self {
+        match line {
+            Ok(line) => Self { number, comment: parse(&line), text: String::from_utf8_lossy(&line).into_owned() },
+            Err(reason) => Self { number, comment: Err(reason), text: String::new() },
+        }
+    }
+}
 
 /// The reason why the comments of a source were not read to their end, with advice for the user.
 #[derive(Debug, Error)]
@@ -39,6 +61,15 @@ pub enum SourceError {
     /// The file begins, in this line, with a JSON array that continues behind the line.
     #[error("line {0} {NOT_LINES}; nothing of it was imported")]
     Array(u64),
+    /// A required field has no column.
+    #[error("{0}; nothing of it was imported")]
+    Columns(String),
+    /// A row of a table without an end.
+    #[error(
+        "the row that begins in line {0} is longer than any comment: a quote in it is not closed; correct it and \
+         import the file again, which leaves what was imported as it is"
+    )]
+    EndlessRow(u64),
     /// The thread that reads panicked.
     #[error(
         "the thread that reads it ended by a mistake of this program: {0}; please report this; what was imported stays"
@@ -84,7 +115,10 @@ impl Source {
 
     /// Comments that are known to be valid.
     pub fn of_comments(comments: impl IntoIterator<Item = NewComment, IntoIter: Send> + 'static) -> Self {
-        Self::of_lines((1..).zip(comments.into_iter().map(Ok)).map(Ok))
+        let numbered = (1..).zip(comments);
+        Self::of_lines(
+            numbered.map(|(number, comment)| Ok(Numbered { number, comment: Ok(comment), text: String::new() })),
+        )
     }
 
     /// Like the source itself, but it ends when `interrupted` completes.
