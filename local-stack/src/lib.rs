@@ -8,6 +8,7 @@
 //! - [`import`], [`demo`]: comments from files, and generated ones.
 //! - [`repair`], `index_keeper`, `trim`: what runs in the background: the repair job, rebuilds, the removal of stream
 //!   records.
+//! - `quiet`: whether comments have changed lately.
 //! - `catch_up`: what a start does before readers may believe the page index.
 //! - `data_dir`: the folder of the data. `running`: how other commands find the stack. [`memory`]: memory use.
 //! - [`control`]: the socket through which other processes run the repair job inside the stack.
@@ -26,6 +27,7 @@ pub mod import;
 mod index_keeper;
 pub mod index_place;
 pub mod memory;
+mod quiet;
 pub mod redis_server;
 pub mod repair;
 mod running;

@@ -4,22 +4,33 @@
 //! `recent` and the index keeper use the page index independently. `recent` looks only at partitions that have a
 //! marker. It advances a watermark only if the marker is unchanged since it was read. A rebuild removes the markers
 //! when it begins.
+//!
+//! **While no comment changes**, most runs of `recent` are left out: they would look at nothing. The next run begins at the
+//! watermark of the last one, so it looks at everything in between. With an index in Redis, no run is left out: `recent`
+//! also notices that a server was restored or replaced.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use page_index::PageIndex;
 use process::{StoreError, now};
 use repair_job::{AuditOptions, Job, JobSettings, Report, Stop, exit};
 use table::Table;
+use tokio::time::Instant;
+
+use crate::quiet::LastChanges;
 
 /// The table is read as one segment, because the engine has one connection, and sorts the whole table for each answer
 /// of a parallel scan.
 const AUDIT_SEGMENTS: u32 = 1;
 
+/// The longest time between two runs of `recent` while nothing changes. The start of the next stack reads the journal
+/// since the watermark, and the journal keeps entries for days only.
+const QUIET_EVERY: Duration = Duration::from_secs(600);
+
 /// The schedule of `recent`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RepairSchedule {
-    /// The interval between two runs.
+    /// The interval between two runs, unless nothing changes.
     pub every: Duration,
     /// The minimum age of a journal entry that is looked at.
     pub settle: Duration,
@@ -56,10 +67,12 @@ pub(crate) async fn begin_watermark(table: &Table) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// Runs `recent` and audits, if they have schedules, until it is dropped. Begins when the stack has `started`.
+/// Runs `recent` and audits, if they have schedules, until it is dropped. Begins when the stack has `started`. With
+/// `changes`, runs of `recent` are left out while there are none.
 pub(crate) async fn on_schedule(
     table: Table,
     index: PageIndex,
+    changes: Option<LastChanges>,
     started: impl Future<Output = ()>,
     of_repair: Option<RepairSchedule>,
     of_audit: Option<AuditSchedule>,
@@ -67,7 +80,7 @@ pub(crate) async fn on_schedule(
     started.await;
     let repairs = async {
         if let Some(schedule) = of_repair {
-            repair(&table, &index, schedule).await;
+            repair(&table, &index, schedule, changes).await;
         }
     };
     let audits = async {
@@ -79,10 +92,19 @@ pub(crate) async fn on_schedule(
 }
 
 /// Runs `recent` until it is dropped.
-async fn repair(table: &Table, index: &PageIndex, schedule: RepairSchedule) {
+async fn repair(table: &Table, index: &PageIndex, schedule: RepairSchedule, mut changes: Option<LastChanges>) {
+    // As long as a run looks at a change again.
+    let lately = schedule.every + schedule.settle + JobSettings::default().overlap;
+    let mut clean_at: Option<Instant> = None;
     loop {
         tokio::time::sleep(schedule.every).await;
-        log(&job(table, index, schedule.settle).recent().await);
+        let is_quiet = changes.as_mut().is_some_and(|changes| changes.quiet_for(Instant::now()) > lately);
+        if is_quiet && clean_at.is_some_and(|at| at.elapsed() < QUIET_EVERY) {
+            continue;
+        }
+        let report = job(table, index, schedule.settle).recent().await;
+        clean_at = (report.exit_code() == 0).then(Instant::now);
+        log(&report);
     }
 }
 

@@ -102,12 +102,8 @@ async fn serve_connection(
     let service = service_fn(|request| {
         let (engine, writes) = (Arc::clone(&engine), writes.clone());
         async move {
-            let may_write = may_write(request.headers());
-            let response = answer(request, &engine).await;
-            if may_write {
-                writes.send_replace(());
-            }
-            Ok::<_, Infallible>(response)
+            let _announced = may_write(request.headers()).then_some(AnnouncedWrite(writes));
+            Ok::<_, Infallible>(answer(request, &engine).await)
         }
     });
     let connection = hyper::server::conn::http1::Builder::new().serve_connection(TokioIo::new(stream), service);
@@ -121,6 +117,15 @@ async fn serve_connection(
     };
     if let Err(error) = ended {
         tracing::debug!(%error, "a connection to the engine broke off");
+    }
+}
+
+/// Announces a write when it is dropped: after the engine's answer, or when the client goes away before that.
+struct AnnouncedWrite(watch::Sender<()>);
+
+impl Drop for AnnouncedWrite {
+    fn drop(&mut self) {
+        self.0.send_replace(());
     }
 }
 
@@ -246,6 +251,8 @@ fn listen_at(address: Ipv4Addr) -> io::Result<TcpListener> {
 
 #[cfg(test)]
 mod tests {
+    use tokio::io::AsyncWriteExt;
+
     use super::*;
 
     #[tokio::test]
@@ -264,6 +271,21 @@ mod tests {
             assert_eq!(answer.status(), StatusCode::OK);
             answer.into_body().collect().await.unwrap();
         }
+    }
+
+    #[tokio::test]
+    async fn a_write_whose_client_goes_away_is_announced() {
+        let folder = tempfile::tempdir().unwrap();
+        let database = Database::new(folder.path().join("data.db").to_str().unwrap()).unwrap();
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
+        let mut client = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
+        let writes = watch::Sender::default();
+        let mut announced = writes.subscribe();
+        tokio::spawn(serve(listener, database, writes, std::future::pending()));
+        let head = "POST / HTTP/1.1\r\nhost: localhost\r\nx-amz-target: DynamoDB_20120810.PutItem\r\ncontent-length: 9";
+        client.write_all(format!("{head}\r\n\r\n").as_bytes()).await.unwrap();
+        drop(client);
+        tokio::time::timeout(Duration::from_secs(30), announced.changed()).await.unwrap().unwrap();
     }
 
     #[test]
