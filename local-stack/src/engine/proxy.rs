@@ -102,7 +102,8 @@ async fn serve_connection(
     let service = service_fn(|request| {
         let (engine, writes) = (Arc::clone(&engine), writes.clone());
         async move {
-            let _announced = may_write(request.headers()).then_some(AnnouncedWrite(writes));
+            // Lazily: a read announces nothing.
+            let _announced = may_write(request.headers()).then(|| AnnouncedWrite(writes));
             Ok::<_, Infallible>(answer(request, &engine).await)
         }
     });
