@@ -202,9 +202,9 @@ async fn ranks_lost_at_either_end_make_pages_503_and_hide_nothing_from_cursors()
 
 #[tokio::test]
 async fn a_page_whose_ranks_arrive_during_the_request_is_503_and_not_404() {
-    let stores = Stores::start().await;
+    let stores = Stores::start_with_redis().await;
     stores.fill(RANKED).await;
-    let gate = Gate::start(&stores.redis_url, gate::SCRIPTS).await;
+    let gate = Gate::start(&stores.redis().url, gate::SCRIPTS).await;
     let index = stores.index_at(&gate.url);
     let api = Served::start(stores.table.clone(), index, ApiSettings::default());
     assert_past_the_end(&api.http.get(&listing("page=2")).await);

@@ -158,7 +158,7 @@ async fn check_fail_over(lose: impl AsyncFn(&RedisCluster, usize)) {
         cluster.ask::<u64>(master, "WAIT 1 10000").await;
     }
 
-    let victim = cluster.master_of(&stores.index_config.key_name(&data::all_of(&product(0)))).await;
+    let victim = cluster.master_of(&stores.redis().key_name(&data::all_of(&product(0)))).await;
     let go_on = AtomicBool::new(true);
     let reads = keep_asking(&stores.index, &table_id, &totals, &go_on);
     let writes = async {

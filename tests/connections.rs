@@ -28,7 +28,7 @@ const MIB: u64 = 1024 * 1024;
 
 /// Starts stores, and the API on them with additional settings.
 async fn api_with(settings: &[(&'static str, &str)]) -> (Stores, ApiProcess) {
-    let stores = Stores::start().await;
+    let stores = Stores::start_with_redis().await;
     let api = ApiProcess::start(with(api_variables(&stores), settings)).await;
     (stores, api)
 }

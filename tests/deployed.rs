@@ -83,7 +83,7 @@ async fn create_with_a_broken_record(stores: &Stores) -> (Vec<Value>, Value) {
 
 #[tokio::test]
 async fn inserts_changes_and_deletions_reach_both_stores_through_the_deployed_binaries() {
-    let stores = Stores::start().await;
+    let stores = Stores::start_with_redis().await;
     let functions = start_both(&stores, &[]).await;
     for function in &functions {
         function.print_cold_start().await;
@@ -114,7 +114,7 @@ async fn inserts_changes_and_deletions_reach_both_stores_through_the_deployed_bi
 
 #[tokio::test]
 async fn a_broken_record_is_reported_to_the_mapping_and_its_neighbours_are_applied() {
-    let stores = Stores::start().await;
+    let stores = Stores::start_with_redis().await;
     let (records, broken) = create_with_a_broken_record(&stores).await;
     for function in start_both(&stores, &[]).await {
         assert_eq!(function.deliver(&records).await, [sequence_number(&broken)]);
@@ -147,7 +147,7 @@ async fn deliver_with_a_broken_record(stores: &Stores, place: &[(&'static str, &
 
 #[tokio::test]
 async fn a_broken_record_goes_to_the_quarantine_folder_and_its_neighbours_are_applied() {
-    let stores = Stores::start().await;
+    let stores = Stores::start_with_redis().await;
     let folder = tempfile::tempdir().unwrap();
     let place = format!("folder:{}", folder.path().display());
     let broken = deliver_with_a_broken_record(&stores, &[("PAGEMARK_QUARANTINE", &place)]).await;
@@ -160,7 +160,7 @@ async fn a_broken_record_goes_to_the_quarantine_folder_and_its_neighbours_are_ap
 
 #[tokio::test]
 async fn a_broken_record_goes_to_the_quarantine_bucket_and_its_neighbours_are_applied() {
-    let stores = Stores::start().await;
+    let stores = Stores::start_with_redis().await;
     let s3 = S3::start().await;
     let place = format!("s3://{BUCKET}/deployed");
     let settings = [("PAGEMARK_QUARANTINE", place.as_str()), ("PAGEMARK_S3_URL", s3.url.as_str())];
@@ -178,7 +178,7 @@ async fn a_broken_record_goes_to_the_quarantine_bucket_and_its_neighbours_are_ap
 
 #[tokio::test]
 async fn a_broken_record_is_reported_when_the_quarantine_bucket_refuses_it() {
-    let stores = Stores::start().await;
+    let stores = Stores::start_with_redis().await;
     let s3 = S3::start().await;
     let settings = [("PAGEMARK_QUARANTINE", "s3://no-such-bucket"), ("PAGEMARK_S3_URL", s3.url.as_str())];
     let mut records = create(&stores, 0..3).await;
@@ -192,7 +192,7 @@ async fn a_broken_record_is_reported_when_the_quarantine_bucket_refuses_it() {
 
 #[tokio::test]
 async fn an_invalid_event_is_answered_as_an_error_and_the_process_continues() {
-    let stores = Stores::start().await;
+    let stores = Stores::start_with_redis().await;
     let records = create(&stores, 0..3).await;
     // A text in place of a map. Neither the answer nor the log may repeat it.
     let mut misshapen = records[0].clone();
@@ -247,14 +247,14 @@ async fn while_redis_is_away_a_batch_fails_before_the_deadline_and_later_succeed
     deliver_whole(&indexer, &third).await;
     deliver_whole(&indexer, &stores.lambda_records().await).await;
     let contents = Contents::read(&stores.table).await;
-    assert_eq!(differences_of_page_index(&contents, &stores.index_config).await, Vec::<String>::new());
+    assert_eq!(differences_of_page_index(&contents, stores.redis()).await, Vec::<String>::new());
     indexer.finish().await;
     stores.finish().await;
 }
 
 #[tokio::test]
 async fn while_the_table_hangs_a_batch_fails_before_the_deadline_and_later_succeeds() {
-    let stores = Stores::start().await;
+    let stores = Stores::start_with_redis().await;
     let gate = Gate::start(&stores.engine_url(), gate::BATCH_WRITES).await;
     let variables = with(stream_writer_variables(&stores), &[("PAGEMARK_DYNAMODB_URL", gate.url.as_str())]);
     let writer = Function::start("stream-writer", variables).await;
@@ -272,11 +272,11 @@ async fn while_the_table_hangs_a_batch_fails_before_the_deadline_and_later_succe
 #[tokio::test]
 async fn the_next_invocation_completes_what_a_killed_process_left() {
     const BATCH: u64 = 60;
-    let stores = Stores::start().await;
+    let stores = Stores::start_with_redis().await;
     let before = create(&stores, 0..3).await;
     let (table_gate, redis_gate) = (
         Gate::start(&stores.engine_url(), gate::BATCH_WRITES).await,
-        Gate::start(&stores.redis_url, gate::EDITS).await,
+        Gate::start(&stores.redis().url, gate::EDITS).await,
     );
     let gated = [("PAGEMARK_DYNAMODB_URL", table_gate.url.as_str()), ("PAGEMARK_REDIS_URL", redis_gate.url.as_str())];
     let [writer, indexer] = start_both(&stores, &gated).await;
@@ -294,7 +294,7 @@ async fn the_next_invocation_completes_what_a_killed_process_left() {
     wait_for("a batch in the middle", async || {
         let contents = Contents::read(&stores.table).await;
         let missing = differences_of_duplicates(&contents).len();
-        let not_indexed = differences_of_page_index(&contents, &stores.index_config).await.len();
+        let not_indexed = differences_of_page_index(&contents, stores.redis()).await.len();
         // 31 duplicates and at least four memberships per comment.
         let whole = usize::try_from(BATCH).unwrap();
         let in_the_middle = missing < whole * 31 && not_indexed < whole * 4;
@@ -310,7 +310,7 @@ async fn the_next_invocation_completes_what_a_killed_process_left() {
     }
     let contents = Contents::read(&stores.table).await;
     assert_ne!(differences_of_duplicates(&contents), Vec::<String>::new());
-    assert_ne!(differences_of_page_index(&contents, &stores.index_config).await, Vec::<String>::new());
+    assert_ne!(differences_of_page_index(&contents, stores.redis()).await, Vec::<String>::new());
 
     for function in start_both(&stores, &[]).await {
         deliver_whole(&function, &records).await;
@@ -322,7 +322,7 @@ async fn the_next_invocation_completes_what_a_killed_process_left() {
 
 #[tokio::test]
 async fn a_missing_or_empty_setting_ends_the_process_at_once_and_is_named() {
-    let stores = Stores::start().await;
+    let stores = Stores::start_with_redis().await;
     let places = ["PAGEMARK_TABLE", "PAGEMARK_REDIS_URL"];
     for ((name, variables), place) in both(&stores, &[]).into_iter().zip(places) {
         for missing in [place, "PAGEMARK_QUARANTINE"] {

@@ -91,14 +91,14 @@ struct Run {
 
 async fn run(seed: u64) -> Run {
     let mut random = StdRng::seed_from_u64(seed);
-    let stores = Stores::start().await;
+    let stores = Stores::start_with_redis().await;
     let table_faults = Schedule::new(seed, FAULTY_CALLS, random.random_range(10..=60), &TableFault::ALL);
     let index_faults = Schedule::new(seed, FAULTY_CALLS, random.random_range(10..=60), &PageIndexFault::ALL);
     let poisoned = if seed.is_multiple_of(2) { poison(&stores).await } else { BTreeSet::new() };
     write_history(&stores, &mut random, CHANGES / 3).await;
 
     let table = faulty_table(&stores.table, &stores.engine_url(), Arc::clone(&table_faults)).await;
-    let redis_url = faulty_redis(&stores.redis_url, Arc::clone(&index_faults)).await;
+    let redis_url = faulty_redis(&stores.redis().url, Arc::clone(&index_faults)).await;
     let index = stores.index_at(&redis_url);
     let fan_out = if seed % 4 < 2 { FanOut::Batch } else { FanOut::Transaction };
     let writer = StreamWriter::new(table, stores.quarantine(), fan_out, 4);
@@ -224,20 +224,20 @@ async fn poison(stores: &Stores) -> BTreeSet<String> {
     let malformed = data::with_attribute(&item, "pk", Some(pk));
     stores.put_raw(data::with_attribute(&malformed, "padding", None)).await;
     delete(stores, MALFORMED).await;
-    redis_server::ask::<()>(&stores.redis_url, &format!("SET {} text", misplaced_key(stores))).await;
+    redis_server::ask::<()>(&stores.redis().url, &format!("SET {} text", misplaced_key(stores))).await;
     [GIANT, MALFORMED, MISPLACED].map(str::to_owned).into()
 }
 
 fn misplaced_key(stores: &Stores) -> String {
     let set = BaseSet { language: Some(data::language(LANGUAGE)), ..data::all_of(&data::product("c")) };
-    stores.index_config.key_name(&set)
+    stores.redis().key_name(&set)
 }
 
 async fn remove_poison(stores: &Stores) {
     for id in [GIANT, MISPLACED] {
         delete(stores, id).await;
     }
-    redis_server::ask::<()>(&stores.redis_url, &format!("DEL {}", misplaced_key(stores))).await;
+    redis_server::ask::<()>(&stores.redis().url, &format!("DEL {}", misplaced_key(stores))).await;
 }
 
 async fn delete(stores: &Stores, id: &str) {

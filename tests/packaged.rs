@@ -106,7 +106,7 @@ async fn each_zip_holds_a_program_that_asks_for_work() {
         assert_eq!(made.path().join(program).exists(), is_static, "{program}: {output}");
     }
 
-    let stores = Stores::start().await;
+    let stores = Stores::start_with_redis().await;
     for (name, variables) in [
         ("stream-writer", stream_writer_variables(&stores)),
         ("page-indexer", page_indexer_variables(&stores)),

@@ -6,7 +6,7 @@ use api::ApiSettings;
 use futures_util::future::join_all;
 use hyper::Method;
 use itertools::Itertools;
-use model::{Placement, Timestamp};
+use model::{Placement, Timestamp, plan::index_edits};
 use redis_index::RedisIndexConfig;
 use serde_json::{Value, json};
 
@@ -20,14 +20,14 @@ use crate::fixture::{
     function::{SECRET, with},
     gate::{self, Gate},
     http::{Answer, Http, good_comment, ids, listing, product_path, without_index_within},
-    redis_server::{self, OwnRedis},
+    redis_server::OwnRedis,
     stores::Stores,
     wait_for,
 };
 
-/// Stores with 45 comments on one product.
+/// Stores with 45 comments on one product, and their index in Redis: the process of the API reaches no other.
 async fn filled() -> Stores {
-    let stores = Stores::start().await;
+    let stores = Stores::start_with_redis().await;
     stores.fill(45).await;
     stores
 }
@@ -94,7 +94,8 @@ async fn a_table_that_does_not_answer_is_503_for_all_and_costs_no_memory() {
 
 #[tokio::test]
 async fn a_table_that_throttles_or_fails_is_503_and_never_404() {
-    let stores = filled().await;
+    let stores = Stores::start().await;
+    stores.fill(45).await;
     let faults =
         [TableFault::Drop, TableFault::Stall, TableFault::Throttle, TableFault::ServerError, TableFault::Truncate];
     for fault in faults {
@@ -293,15 +294,9 @@ async fn an_unchanged_page_is_304_and_a_deleted_text_is_never_served_again() {
     api.finish_with(stores).await;
 }
 
-/// Changes the ranks of the product with a command that Pagemark never sends.
-async fn spoil_ranks(stores: &Stores, command: &str, arguments: &str) {
-    let key = stores.index_config.key_name(&data::all_of(&data::product(PRODUCT)));
-    redis_server::ask::<()>(&stores.redis_url, &format!("{command} {key} {arguments}")).await;
-}
-
 #[tokio::test]
 async fn where_ranks_and_table_differ_the_reader_gets_what_the_table_has() {
-    let (stores, api, _) = Served::filled(45).await;
+    let (stores, api, comments) = Served::filled(45).await;
     let signs = async || {
         let sign =
             async |sign: &str| metric(&api.http, &format!("pagemark_drift_signs_total{{sign=\"{sign}\"}}")).await;
@@ -312,15 +307,22 @@ async fn where_ranks_and_table_differ_the_reader_gets_what_the_table_has() {
     assert_eq!(signs().await, [0.0, 0.0, 0.0]);
 
     // Ranks of comments that do not exist and would be older than all others. They promise a fourth page.
-    spoil_ranks(&stores, "ZADD", &(0..18).map(|number| format!("5 ghost-{number}")).join(" ")).await;
+    let placement = comments[0].placement();
+    let ghosts = (0..18).map(|number| data::comment_id(&format!("ghost-{number}"))).collect_vec();
+    let of_ghosts =
+        ghosts.iter().flat_map(|ghost| data::index_comment(ghost, &placement, data::at_ms(5))).collect_vec();
+    stores.index.apply(&of_ghosts).await.unwrap();
     assert_eq!(ids(&api.http.get(&listing("page=3")).await.expect(200)), ids(&third));
     assert_eq!(signs().await, [1.0, 0.0, 0.0]);
     assert_eq!(api.http.get(&listing("page=4")).await.problem()["type"], "urn:pagemark:problem:past-the-end");
     assert_eq!(signs().await, [1.0, 0.0, 1.0]);
 
     // A comment without a rank.
-    spoil_ranks(&stores, "ZREMRANGEBYSCORE", "-inf 5").await;
-    spoil_ranks(&stores, "ZREM", &ids(&third)[4]).await;
+    let last = comments.last().unwrap();
+    assert_eq!(ids(&third)[4], last.id.as_str());
+    let no_ghosts = ghosts.iter().flat_map(|ghost| index_edits(ghost, None, std::slice::from_ref(&placement)));
+    let unranked = no_ghosts.chain(index_edits(&last.id, None, &[last.placement()])).collect_vec();
+    stores.index.apply(&unranked).await.unwrap();
     assert_eq!(ids(&api.http.get(&listing("page=3")).await.expect(200)), ids(&third));
     assert_eq!(signs().await, [1.0, 1.0, 1.0]);
     api.finish().await;

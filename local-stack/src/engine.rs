@@ -69,8 +69,8 @@ const WORKER_THREADS: usize = 4;
 const SWEEP_INTERVAL: Duration = Duration::from_secs(60);
 
 /// A sweep reads every item of every table with a TTL. So the pause after a long sweep is this many times as long as
-/// the sweep, and sweeping takes at most 0.2 % of the engine's time. (DynamoDB itself may take days.)
-const SWEEP_REST_FACTOR: u32 = 500;
+/// the sweep, and sweeping takes at most 0.05 % of the engine's time. (DynamoDB itself may take days.)
+const SWEEP_REST_FACTOR: u32 = 2_000;
 
 /// How long requests under way may take to finish after a stop. Otherwise a client that has sent half a request would
 /// block the stop for ever.
@@ -163,7 +163,8 @@ impl Engine {
     }
 
     /// A value that changes after each request that may have written something, before its answer is sent, and after
-    /// each sweep. So readers of a stream need not poll. A write whose client ends before the answer may not be announced.
+    /// each sweep. So readers of a stream need not poll. When a client goes away before the answer, the value may change
+    /// before the write is done.
     pub fn writes(&self) -> watch::Receiver<()> {
         self.writes.subscribe()
     }

@@ -9,6 +9,7 @@
 //!   file is compressed.
 //! - [`repair`], `index_keeper`, `trim`: what runs in the background: the repair job, rebuilds, the removal of stream
 //!   records.
+//! - `quiet`: which runs of the repair job are left out, because comments have not changed lately.
 //! - `catch_up`: what a start does before readers may believe the page index.
 //! - `doctor`: looks at a data folder.
 //! - `data_dir`: the folder of the data. `file_lock`: locks of files. `running`: how other commands find the stack.
@@ -36,6 +37,7 @@ pub mod import;
 mod index_keeper;
 pub mod index_place;
 pub mod memory;
+mod quiet;
 pub mod redis_server;
 pub mod repair;
 mod running;

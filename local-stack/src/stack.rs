@@ -35,6 +35,7 @@ use crate::{
     event_source_mapping::{EventSourceMapping, Handler, MappingState, streams_client},
     index_keeper::{IndexState, keep_index, looked_at},
     index_place::{IndexPlace, PlacedIndex, SNAPSHOT_EVERY},
+    quiet::LastChanges,
     redis_server::RedisServer,
     repair::{AuditSchedule, RepairSchedule, begin_watermark, on_schedule},
     running::RunningStack,
@@ -213,7 +214,8 @@ impl Stack {
             tasks.spawn(trim(engine.clone(), table.name().to_owned(), mappings.clone()));
         }
         let started = looked_at(index_state.clone());
-        tasks.spawn(on_schedule(table.clone(), index.clone(), started, settings.repair, settings.audit));
+        let changes = matches!(placed, PlacedIndex::Embedded(_)).then(|| LastChanges::of(mappings.clone()));
+        tasks.spawn(on_schedule(table.clone(), index.clone(), changes, started, settings.repair, settings.audit));
         if let Some(redis) = placed.server() {
             tasks.spawn(redis.clone().supervise());
         }

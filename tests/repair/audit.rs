@@ -12,7 +12,7 @@ use rand::{
 use repair_job::{AuditOptions, Stop, Which, exit};
 use serde_json::{Value, json};
 
-use super::{assert_clean, job, job_with, product, settings, start_with, whole};
+use super::{assert_clean, job, job_with, product, settings, start_with, start_with_redis, whole};
 use crate::fixture::{
     damage::{Damage, Expected, add, inflict, inflict_all},
     data, redis_server,
@@ -58,7 +58,8 @@ async fn an_audit_of_2_000_damaged_comments_repairs_and_counts_exactly_the_damag
     let filled = job(&stores, true).recent().await;
     assert_eq!(filled.drifted[&DriftKind::MissingDuplicate], COMMENTS * 31, "{filled}");
     stores.assert_invariants().await;
-    let expected = damage(&stores, &mut random, &comments, comments.len() / DAMAGED_ONE_IN, Damage::ALL).await;
+    let expected =
+        damage(&stores, &mut random, &comments, comments.len() / DAMAGED_ONE_IN, &Damage::all(&stores)).await;
     let report = job(&stores, true).audit(AuditOptions { at_once: 2, ..whole() }).await;
     println!("{report}");
     assert_eq!(report.drifted, expected, "{report}");
@@ -73,7 +74,8 @@ async fn an_audit_of_2_000_damaged_comments_repairs_and_counts_exactly_the_damag
 
     // The journal names all of these comments. So `recent` repairs the same damage to the remaining comments.
     let left: Vec<Comment> = contents.comments();
-    let expected = damage(&stores, &mut random, &left, left.len() / DAMAGED_ONE_IN, &Damage::OF_A_COMMENT).await;
+    let expected =
+        damage(&stores, &mut random, &left, left.len() / DAMAGED_ONE_IN, &Damage::of_a_comment(&stores)).await;
     let report = job(&stores, true).recent().await;
     println!("{report}");
     assert_eq!((report.drifted.clone(), report.exit_code()), (expected, exit::DRIFT_FOUND), "{report}");
@@ -83,12 +85,32 @@ async fn an_audit_of_2_000_damaged_comments_repairs_and_counts_exactly_the_damag
 }
 
 #[tokio::test]
+async fn one_audit_repairs_comments_that_were_damaged_in_several_ways() {
+    let (stores, comments) = start_with(0..200, shared_or_lonely).await;
+    let mut kinds = Damage::all(&stores);
+    // Nobody can damage the other items of a comment that has gone.
+    kinds.retain(|damage| *damage != Damage::DropPrimary);
+    for seed in 0..5 {
+        let mut random = StdRng::seed_from_u64(seed);
+        for _ in 0..60 {
+            let (comment, damage) = (comments.choose(&mut random).unwrap(), *kinds.choose(&mut random).unwrap());
+            inflict(&stores, &mut random, comment, damage).await;
+        }
+        let report = job(&stores, true).audit(whole()).await;
+        assert_eq!((report.exit_code(), report.left), (exit::DRIFT_FOUND, 0), "{report}");
+        stores.assert_invariants().await;
+        assert_clean(&job(&stores, true).audit(whole()).await);
+    }
+    stores.finish().await;
+}
+
+#[tokio::test]
 async fn segments_together_cover_the_whole_table() {
     const SEGMENTS: u32 = 5;
     let mut random = StdRng::seed_from_u64(52);
     let (stores, comments) = start_with(0..60, shared_or_lonely).await;
     assert_eq!(job(&stores, false).status(SEGMENTS, None).await.unwrap().audited_share, 0.0);
-    let expected = damage(&stores, &mut random, &comments, 30, Damage::ALL).await;
+    let expected = damage(&stores, &mut random, &comments, 30, &Damage::all(&stores)).await;
     let (mut drifted, mut items) = (Expected::new(), 0);
     for segment in 0..SEGMENTS {
         let options = AuditOptions { segments: SEGMENTS, which: Which::One(segment), index_scan: false, ..whole() };
@@ -127,7 +149,7 @@ async fn segments_together_cover_the_whole_table() {
 async fn an_audit_that_is_stopped_repeatedly_resumes_and_completes() {
     let mut random = StdRng::seed_from_u64(53);
     let (stores, comments) = start_with(0..120, shared_or_lonely).await;
-    let expected = damage(&stores, &mut random, &comments, 60, Damage::ALL).await;
+    let expected = damage(&stores, &mut random, &comments, 60, &Damage::all(&stores)).await;
     let options = AuditOptions { segments: 4, at_once: 1, ..AuditOptions::default() };
     let (mut drifted, mut runs) = (Expected::new(), 0);
     loop {
@@ -150,9 +172,9 @@ async fn an_audit_that_is_stopped_repeatedly_resumes_and_completes() {
 
 #[tokio::test]
 async fn foreign_keys_and_members_in_redis_are_reported_as_unresolved() {
-    let (stores, _) = start_with(0..4, shared_or_lonely).await;
-    let mut raw = redis_server::connection(&stores.redis_url).await;
-    let prefix = &stores.index_config.prefix;
+    let (stores, _) = start_with_redis(0..4, shared_or_lonely).await;
+    let mut raw = redis_server::connection(&stores.redis().url).await;
+    let prefix = &stores.redis().prefix;
     let some_set = stores.key_names().await.into_iter().find(|key| key.ends_with(":~/~")).unwrap();
     // Unknown keys, a set in another product's partition, and a member that is not an id.
     let keys = [format!("{prefix}:{{0}}:nonsense"), format!("{prefix}:{{9999}}:products")];

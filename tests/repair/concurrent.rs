@@ -87,14 +87,16 @@ type Acknowledged = BTreeMap<CommentId, Option<Comment>>;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn recent_restores_what_the_journal_names_after_any_concurrent_events() {
+    let stores = Stores::start_ready().await;
     // `recent` need not find what only a full check finds.
-    let world = World { has_audits: false, ..World::with(&Damage::OF_A_COMMENT) };
-    everything_at_once(&Stores::start_ready().await, 0..seeds() / 2, &world, async |job| job.recent().await).await;
+    let world = World { has_audits: false, ..World::with(&Damage::of_a_comment(&stores)) };
+    everything_at_once(&stores, 0..seeds() / 2, &world, async |job| job.recent().await).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_audit_restores_everything_after_any_concurrent_events() {
-    let (stores, world) = (Stores::start_ready().await, World::with(Damage::ALL));
+    let stores = Stores::start_ready().await;
+    let world = World::with(&Damage::all(&stores));
     everything_at_once(&stores, seeds() / 2..seeds(), &world, async |job| job.audit(anew()).await).await;
 }
 
@@ -255,10 +257,14 @@ async fn broken_stores(stores: &Stores, random: &mut StdRng) -> (Table, PageInde
     let calls = 20_000;
     let (of_table, of_index) = (random.random(), random.random());
     let table = Schedule::new(of_table, calls, FAULTS_PERCENT, &TableFault::ALL);
-    let index = Schedule::new(of_index, calls, FAULTS_PERCENT, &PageIndexFault::ALL);
     let table = faulty_table(&stores.table, &stores.engine_url(), table).await;
-    let url = faulty_redis(&stores.redis_url, index).await;
-    (table, stores.index_at(&url))
+    let index = Schedule::new(of_index, calls, FAULTS_PERCENT, &PageIndexFault::ALL);
+    let index = match stores.redis_config() {
+        Some(config) => stores.index_at(&faulty_redis(&config.url, index).await),
+        // No network leads there.
+        None => stores.index.clone(),
+    };
+    (table, index)
 }
 
 /// Runs one seed: its comments and everything that happens to them. Returns the state that must remain.

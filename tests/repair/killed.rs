@@ -1,5 +1,5 @@
 //! Runs of `recent` and `quarantine` are killed between any two of their writes: duplicates, rank entries, watermarks,
-//! the quarantine. The next run repairs what they left.
+//! the quarantine. The next run repairs what they left. Server: the killed process needs an index outside of it.
 
 use functions::Quarantine;
 use process::now;
@@ -28,12 +28,12 @@ async fn create(stores: &Stores, run: u64) {
 
 #[tokio::test]
 async fn the_next_run_completes_a_killed_run_of_recent() {
-    let stores = Stores::start_ready().await;
+    let stores = Stores::start_ready_with_redis().await;
     stores.table.advance_watermark(now()).await.unwrap();
     let arguments = ["recent", "--apply", "--settle", "0s"];
     let duplicates = Gate::start(&stores.engine_url(), gate::TRANSACTIONS).await;
     let watermark = Gate::start(&duplicates.url, gate::WATERMARKS).await;
-    let ranks = Gate::start(&stores.redis_url, gate::EDITS).await;
+    let ranks = Gate::start(&stores.redis().url, gate::EDITS).await;
     let scripts = Gate::start(&ranks.url, gate::SCRIPTS).await;
     let variables = [("PAGEMARK_DYNAMODB_URL", &*watermark.url), ("PAGEMARK_REDIS_URL", &*scripts.url)];
     let gates = [(&duplicates, 0..3), (&ranks, 0..3), (&watermark, 1..3), (&scripts, 0..9)];
@@ -46,13 +46,13 @@ async fn the_next_run_completes_a_killed_run_of_recent() {
 
 #[tokio::test]
 async fn the_next_run_completes_a_killed_run_of_quarantine() {
-    let stores = Stores::start_ready().await;
+    let stores = Stores::start_ready_with_redis().await;
     let s3 = S3::start().await;
     let place = format!("s3://{BUCKET}/given-up");
     let quarantine = Quarantine::connect(&place.parse().unwrap(), Some(&s3.url)).await;
     let arguments = ["quarantine", "--apply"];
     let duplicates = Gate::start(&stores.engine_url(), gate::TRANSACTIONS).await;
-    let ranks = Gate::start(&stores.redis_url, gate::EDITS).await;
+    let ranks = Gate::start(&stores.redis().url, gate::EDITS).await;
     let removals = Gate::start(&s3.url, gate::REMOVALS).await;
     let variables = [
         ("PAGEMARK_DYNAMODB_URL", &*duplicates.url),

@@ -32,9 +32,10 @@ async fn create_for(stores: &Stores, damages: &[Damage]) -> Vec<Comment> {
 async fn an_audit_finds_and_repairs_every_kind_of_damage() {
     let stores = Stores::start_ready().await;
     let mut random = StdRng::seed_from_u64(1);
-    let comments = create_for(&stores, Damage::ALL).await;
+    let damages = Damage::all(&stores);
+    let comments = create_for(&stores, &damages).await;
     assert_clean(&job(&stores, false).audit(whole()).await);
-    for (comment, damage) in comments.into_iter().zip(Damage::ALL.iter().copied()) {
+    for (comment, damage) in comments.into_iter().zip(damages) {
         let expected = inflict(&stores, &mut random, &comment, damage).await;
         let found: u64 = expected.values().sum();
         for _ in 0..2 {
@@ -61,8 +62,9 @@ async fn an_audit_finds_and_repairs_every_kind_of_damage() {
 async fn check_finds_and_repairs_damage_to_a_comment() {
     let stores = Stores::start_ready().await;
     let mut random = StdRng::seed_from_u64(2);
-    let comments = create_for(&stores, &Damage::OF_A_COMMENT).await;
-    for (comment, damage) in comments.into_iter().zip(Damage::OF_A_COMMENT) {
+    let damages = Damage::of_a_comment(&stores);
+    let comments = create_for(&stores, &damages).await;
+    for (comment, damage) in comments.into_iter().zip(damages) {
         let check = async |apply| job(&stores, apply).check(&comment.id, Some(&comment.product)).await;
         let before = check(false).await;
         assert_clean(&before.report);

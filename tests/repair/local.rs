@@ -95,17 +95,27 @@ async fn pagemark_repair_says_when_no_stack_is_running() {
 
 #[tokio::test]
 async fn the_local_stack_repairs_what_its_handlers_missed() {
-    let repair = RepairSchedule { every: Duration::from_millis(100), settle: Duration::ZERO };
-    let mut running = Running::start_with(StackSettings { repair: Some(repair), ..settings_with_redis() }).await;
+    assert_schedule_repairs(settings(), &[false]).await;
+}
+
+#[tokio::test]
+async fn the_local_stack_repairs_what_its_handlers_missed_and_redis_lost() {
+    assert_schedule_repairs(settings_with_redis(), &[false, true]).await;
+}
+
+async fn assert_schedule_repairs(settings: StackSettings, losses_of_redis: &[bool]) {
+    // A mapping has caught up when a poll finds nothing, so not while a run writes.
+    let repair = RepairSchedule { every: Duration::from_millis(500), settle: Duration::ZERO };
+    let mut running = Running::start_with(StackSettings { repair: Some(repair), ..settings }).await;
     let comments = reviews(30);
     running.import(&comments).await;
-    for lost_redis in [false, true] {
+    for is_redis_lost in losses_of_redis {
         for comment in &comments {
             for key in data::stored(comment).placement().duplicate_keys().take(3) {
                 damage::delete(running.stack.table(), &comment.id, &key).await;
             }
         }
-        if lost_redis {
+        if *is_redis_lost {
             // The keeper rebuilds the index, while `recent` continues with duplicates.
             running.stack.redis().unwrap().restart().await.unwrap();
         }
@@ -118,7 +128,7 @@ async fn the_local_stack_repairs_what_its_handlers_missed() {
             if missing == 0 { Ok(()) } else { Err(missing) }
         })
         .await;
-        // Ask Redis itself, because the keeper's last state may be older than the loss.
+        // Ask the index itself, because the keeper's last state may be older than the loss.
         let table_id = running.stack.table().describe().await.unwrap().id;
         wait_for("a page index that is ready", async || {
             let readiness = running.stack.index().readiness(&table_id, process::now()).await;

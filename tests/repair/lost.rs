@@ -1,6 +1,8 @@
 //! The page index is lost, emptied or refused while a run reads it. The run concludes nothing from missing entries, and
 //! still checks duplicates.
 
+use std::ops::Range;
+
 use model::{Comment, plan::reconcile::DriftKind};
 use rand::{SeedableRng, rngs::StdRng};
 use repair_job::{Report, exit};
@@ -17,64 +19,85 @@ use crate::fixture::{
 const COMMENTS: u64 = 300;
 
 /// How the page index is lost.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Loss {
+#[derive(Debug, Clone, Copy)]
+enum Loss<'redis> {
     /// The index is emptied.
-    Flushed,
+    Emptied,
     /// A rebuild begins.
     Rebuilt,
+    /// The server loses everything.
+    Flushed(&'redis OwnRedis),
     /// The server restarts from a snapshot that lacks half of the comments.
-    Restored,
+    Restored(&'redis OwnRedis),
 }
 
-async fn start() -> (OwnRedis, Stores, Vec<Comment>) {
+/// Creates comments with all their derived data.
+async fn create(stores: &Stores, numbers: Range<u64>) -> Vec<Comment> {
+    let comments = stores.create_all(numbers, product).await;
+    job(stores, true).recent().await;
+    comments
+}
+
+async fn start_with_snapshot() -> (OwnRedis, Stores, Vec<Comment>) {
     let (redis, stores) = Stores::start_ready_on_own_redis().await;
-    let mut comments = stores.create_all(0..COMMENTS / 2, product).await;
-    job(&stores, true).recent().await;
+    let mut comments = create(&stores, 0..COMMENTS / 2).await;
     redis.ask::<()>("SAVE").await;
-    comments.extend(stores.create_all(COMMENTS / 2..COMMENTS, product).await);
-    job(&stores, true).recent().await;
+    comments.extend(create(&stores, COMMENTS / 2..COMMENTS).await);
     stores.assert_invariants().await;
     (redis, stores, comments)
 }
 
 /// Runs an audit, and loses the page index while the audit waits at a gate.
-async fn lose_during_audit(stores: &Stores, redis: &OwnRedis, loss: Loss, is_index_scan: bool) -> Report {
+async fn lose_during_audit(stores: &Stores, loss: Loss<'_>, is_index_scan: bool) -> Report {
     let kind = if is_index_scan { gate::INDEX_SCANS } else { gate::TABLE_SCANS };
     let run = HeldRun::start(stores, (kind, 1), patient(), |job| async move { job.audit(whole()).await }).await;
     match loss {
-        Loss::Flushed => redis.ask("FLUSHALL").await,
+        Loss::Emptied => stores.index.clear().await.unwrap(),
         Loss::Rebuilt => drop(stores.index.begin_rebuild().await.unwrap()),
-        Loss::Restored => redis.restore(&stores.index).await,
+        Loss::Flushed(redis) => redis.ask("FLUSHALL").await,
+        Loss::Restored(redis) => redis.restore(&stores.index).await,
     }
     run.finish().await
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_audit_reports_no_differences_in_a_page_index_that_is_lost_meanwhile() {
-    let (redis, stores, comments) = start().await;
+/// Asserts that an audit repairs and reports duplicates. About the page index, which is lost meanwhile, it reports nothing.
+async fn assert_only_duplicates_reported(stores: &Stores, comments: &[Comment], losses: &[Loss<'_>]) {
     let mut random = StdRng::seed_from_u64(81);
-    // A restored server has an earlier snapshot, so this loss comes first.
-    for loss in [Loss::Restored, Loss::Flushed, Loss::Rebuilt] {
+    for loss in losses.iter().copied() {
         for is_index_scan in [false, true] {
             let damages = comments.iter().map(|comment| (comment, Damage::AlterDuplicate));
-            let expected = inflict_all(&stores, &mut random, damages).await;
-            let report = lose_during_audit(&stores, &redis, loss, is_index_scan).await;
+            let expected = inflict_all(stores, &mut random, damages).await;
+            let report = lose_during_audit(stores, loss, is_index_scan).await;
             assert_eq!(report.drifted, expected, "{loss:?} {is_index_scan} {report}");
             assert_eq!(report.exit_code(), exit::DRIFT_FOUND | exit::SKIPPED, "{loss:?} {is_index_scan} {report}");
-            let share = job(&stores, false).status(1, None).await.unwrap().audited_share;
+            let share = job(stores, false).status(1, None).await.unwrap().audited_share;
             assert!(is_index_scan || share == 0.0, "{loss:?}: {share}");
             stores.rebuild().await;
             stores.assert_invariants().await;
             stores.table.delete_state("audit", "1/000000").await.unwrap();
         }
     }
-    assert_clean(&job(&stores, false).audit(whole()).await);
+    assert_clean(&job(stores, false).audit(whole()).await);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_audit_reports_no_differences_in_a_page_index_that_is_lost_meanwhile() {
+    let stores = Stores::start_ready().await;
+    let comments = create(&stores, 0..COMMENTS).await;
+    assert_only_duplicates_reported(&stores, &comments, &[Loss::Emptied, Loss::Rebuilt]).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_audit_reports_no_differences_in_a_redis_that_is_lost_meanwhile() {
+    let (redis, stores, comments) = start_with_snapshot().await;
+    // A restored server has an earlier snapshot, so this loss comes first.
+    let losses = [Loss::Restored(&redis), Loss::Flushed(&redis)];
+    assert_only_duplicates_reported(&stores, &comments, &losses).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_command_that_redis_refuses_does_not_prevent_the_repair_of_duplicates() {
-    let (redis, stores, comments) = start().await;
+    let (redis, stores, comments) = start_with_snapshot().await;
     let mut random = StdRng::seed_from_u64(82);
     let mut raw = redis.connection().await;
     // Each user lacks one permission: to write, to read the scores that an audit reads first, to list keys, or to ask

@@ -5,7 +5,6 @@
 //! - `cluster`: every kind of damage in a Redis Cluster.
 //! - `recent`: windows and watermarks.
 //! - `primaries`: the table's index of primary items, and rebuilds from it.
-//! - `embedded`: a page index inside the process, damaged in every way that it can be.
 //! - `foreign`: primary items that another tool wrote or broke.
 //! - `quarantine`: batches in quarantine are repaired and removed.
 //! - `concurrent`: damage while comments change and the handlers run, from many seeds.
@@ -19,12 +18,14 @@
 //! - `stopped`: runs that cannot complete: a store is down, time is up, a lease is lost.
 //! - `rebuild`: a rebuild during writes, and a Redis restored from a snapshot.
 //! - `write_timeouts`: no watermark passes an entry of the journal that arrives late.
+//!
+//! The page index is where `PAGEMARK_TEST_PAGE_INDEX` says. Some guarantees need a server. A module that has only such
+//! guarantees says "Server" in its first lines; in other modules, these tests start their stores with Redis.
 
 mod audit;
 mod cluster;
 mod concurrent;
 mod control;
-mod embedded;
 mod foreign;
 mod killed;
 mod kinds;
@@ -43,8 +44,8 @@ mod write_timeouts;
 use std::{ops::Range, time::Duration};
 
 use functions::{Quarantine, quarantine::Reason};
-use model::{Comment, ProductId, Timestamp};
-use page_index::PageIndex;
+use model::{Comment, ProductId, Timestamp, plan::reconcile::base_sets_in};
+use page_index::{IndexPart, PageIndex};
 use redis_index::RedisIndexConfig;
 use repair_job::{AuditOptions, Job, JobSettings, Report, Stop};
 use serde_json::{Value, json};
@@ -137,7 +138,19 @@ impl<T: Send + 'static> HeldRun<T> {
 
 /// Starts stores with comments that both functions have processed.
 async fn start_with(numbers: Range<u64>, product: impl Fn(u64) -> ProductId) -> (Stores, Vec<Comment>) {
-    let stores = Stores::start_ready().await;
+    with_comments(Stores::start_ready().await, numbers, product).await
+}
+
+/// Like [`start_with`], with the page index in Redis: for what only a server can show.
+async fn start_with_redis(numbers: Range<u64>, product: impl Fn(u64) -> ProductId) -> (Stores, Vec<Comment>) {
+    with_comments(Stores::start_ready_with_redis().await, numbers, product).await
+}
+
+async fn with_comments(
+    stores: Stores,
+    numbers: Range<u64>,
+    product: impl Fn(u64) -> ProductId,
+) -> (Stores, Vec<Comment>) {
     let comments = stores.create_all(numbers, product).await;
     stores.deliver_all().await;
     (stores, comments)
@@ -151,23 +164,37 @@ async fn is_ready(stores: &Stores, at: Timestamp) -> bool {
     ready > 0
 }
 
+/// What a scan of a page index inside the process shows, with the languages and ratings of every product, as text.
+async fn scanned(index: &PageIndex) -> String {
+    let (mut position, mut shown) = (index.begin_index_scan().await.unwrap(), Vec::new());
+    while let Some(part) = index.next_index_part(&mut position).await.unwrap() {
+        let IndexPart::Members(set, members) = &part else { continue };
+        let sets =
+            base_sets_in(&set.product, &index.names(&[&set.product].into()).await.unwrap()[&set.product].languages);
+        let ids: Vec<&str> = members.iter().map(|(id, _)| id.as_str()).collect();
+        let asked: Vec<_> = sets.iter().map(|set| (set, ids.clone())).collect();
+        shown.push(format!("{part:?} {asked:?} {:?}", index.scores(&asked).await.unwrap()));
+    }
+    shown.join("\n")
+}
+
 /// Asserts that the page index lacks writes, because otherwise the test of their loss tests nothing.
 async fn assert_writes_lost(stores: &Stores) {
-    let differences = differences_of_page_index(&Contents::read(&stores.table).await, &stores.index_config).await;
+    let differences = differences_of_page_index(&Contents::read(&stores.table).await, stores.redis()).await;
     assert!(!differences.is_empty(), "nothing is lost, so this tests nothing");
 }
 
 /// Ends the stores' Redis. Their new client soon gives up a call.
 async fn end_redis(redis: &OwnRedis, stores: &mut Stores) {
     redis.kill().await;
-    let impatient = RedisIndexConfig { timeout: Duration::from_millis(200), ..stores.index_config.clone() };
+    let impatient = RedisIndexConfig { timeout: Duration::from_millis(200), ..stores.redis().clone() };
     stores.index = redis_index::connect(&impatient).unwrap();
 }
 
 /// Starts a Redis that was ended by [`end_redis`].
 async fn restart_redis(redis: &OwnRedis, stores: &mut Stores) {
     redis.server.restart().await.unwrap();
-    stores.index = redis_index::connect(&stores.index_config).unwrap();
+    stores.index = redis_index::connect(stores.redis()).unwrap();
 }
 
 /// Puts a batch of records into quarantine that a function has not processed.

@@ -1,4 +1,5 @@
-//! The binary: its exit codes and reports, killed at any point, run twice in parallel, and as a Lambda function.
+//! The binary: its exit codes and reports, killed at any point, run twice in parallel, and as a Lambda function. Server:
+//! the binary has no other page index.
 
 use std::{ops::Range, time::Duration};
 
@@ -8,7 +9,7 @@ use rand::{RngExt, SeedableRng, rngs::StdRng, seq::IndexedRandom};
 use repair_job::exit;
 use serde_json::json;
 
-use super::{assert_clean, expect, job, product, start_with, whole};
+use super::{assert_clean, expect, job, product, start_with_redis, whole};
 use crate::fixture::{
     damage::{Damage, inflict_all},
     function::{self, Function, repair_job_variables, with},
@@ -104,9 +105,10 @@ fn through<'gate>(table: &'gate Gate, index: &'gate Gate) -> [(&'static str, &'g
 
 /// Starts stores with damage of every kind. Returns the ids of the comments.
 async fn start_damaged(seed: u64) -> (Stores, Vec<CommentId>) {
-    let (stores, comments) = start_with(0..COMMENTS, product).await;
-    let kinds = Damage::ALL.iter().copied().filter(|damage| *damage != Damage::DropName).cycle();
-    inflict_all(&stores, &mut StdRng::seed_from_u64(seed), comments.iter().zip(kinds)).await;
+    let (stores, comments) = start_with_redis(0..COMMENTS, product).await;
+    let mut kinds = Damage::all(&stores);
+    kinds.retain(|damage| *damage != Damage::DropName);
+    inflict_all(&stores, &mut StdRng::seed_from_u64(seed), comments.iter().zip(kinds.into_iter().cycle())).await;
     (stores, comments.into_iter().map(|comment| comment.id).collect())
 }
 
@@ -164,11 +166,11 @@ async fn each_commands_exit_code_and_report_say_what_it_found() {
 
 #[tokio::test]
 async fn the_next_run_completes_an_audit_killed_at_any_write() {
-    let (stores, comments) = start_with(0..COMMENTS, product).await;
+    let (stores, comments) = start_with_redis(0..COMMENTS, product).await;
     let mut random = StdRng::seed_from_u64(72);
     let arguments = ["audit", "--segments", "2", "--apply", "--restart"];
     let table = Gate::start(&stores.engine_url(), gate::TRANSACTIONS).await;
-    let index = Gate::start(&stores.redis_url, gate::EDITS).await;
+    let index = Gate::start(&stores.redis().url, gate::EDITS).await;
     // Kill it before one of its writes: duplicates or rank entries. The held write arrives after its process is gone,
     // like a write delayed by the network.
     let (variables, gates) = (through(&table, &index), [(&table, 0..4), (&index, 0..4)]);
@@ -188,7 +190,7 @@ async fn the_next_run_completes_an_audit_killed_at_a_checkpoint() {
     let (stores, _) = start_damaged(76).await;
     let arguments = ["audit", "--segments", "3", "--apply"];
     let table = Gate::start(&stores.engine_url(), gate::CHECKPOINTS).await;
-    let index = Gate::start(&stores.redis_url, gate::EDITS).await;
+    let index = Gate::start(&stores.redis().url, gate::EDITS).await;
     // The audit first reads the checkpoints. Then it writes its position, and that a segment is done.
     let mut kills = 0;
     for count in 1..6 {
@@ -202,10 +204,10 @@ async fn the_next_run_completes_an_audit_killed_at_a_checkpoint() {
 
 #[tokio::test]
 async fn a_killed_rebuild_leaves_no_partition_ready_and_the_next_completes() {
-    let (stores, _) = start_with(0..COMMENTS, product).await;
+    let (stores, _) = start_with_redis(0..COMMENTS, product).await;
     let arguments = ["rebuild", "--segments", "2", "--apply"];
-    let scans = Gate::start(&stores.redis_url, gate::SCANS).await;
-    let edits = Gate::start(&stores.redis_url, gate::EDITS).await;
+    let scans = Gate::start(&stores.redis().url, gate::SCANS).await;
+    let edits = Gate::start(&stores.redis().url, gate::EDITS).await;
     let engine = Gate::start(&stores.engine_url(), gate::CALLS).await;
     let unmarked = async || job(&stores, false).status(1, None).await.unwrap().index.unwrap().unmarked;
     let mut kills = 0;
@@ -224,8 +226,8 @@ async fn a_killed_rebuild_leaves_no_partition_ready_and_the_next_completes() {
 
 #[tokio::test]
 async fn the_next_rebuild_completes_one_that_is_killed_while_it_reads() {
-    let (stores, _) = start_with(0..COMMENTS, product).await;
-    let index = Gate::start(&stores.redis_url, gate::EDITS).await;
+    let (stores, _) = start_with_redis(0..COMMENTS, product).await;
+    let index = Gate::start(&stores.redis().url, gate::EDITS).await;
     let rebuild = ["rebuild", "--segments", "2", "--apply"];
     let queries = Gate::start(&stores.engine_url(), gate::PRIMARIES).await;
     assert_clean(&job(&stores, true).recent().await);
@@ -290,7 +292,7 @@ async fn a_signal_ends_a_run_cleanly() {
 
 #[tokio::test]
 async fn the_function_rebuilds_the_page_index_on_request() {
-    let stores = Stores::start().await;
+    let stores = Stores::start_with_redis().await;
     stores.create_all(0..20, product).await;
     let function = Function::start("repair-job", repair_job_variables(&stores)).await;
     let rebuild = json!({ "command": "rebuild" }).to_string();

@@ -13,7 +13,7 @@ use redis_index::RedisIndexConfig;
 use repair_job::{Job, JobSettings, Stop, exit};
 use table::NewComment;
 
-use super::{assert_clean, assert_writes_lost, expect, is_ready, job, job_of, job_with, settings, whole};
+use super::{HeldRun, assert_clean, assert_writes_lost, expect, is_ready, job, job_of, job_with, settings, whole};
 use crate::{
     fixture::{
         api::Served,
@@ -173,14 +173,12 @@ async fn an_index_of_20_000_comments_is_rebuilt_under_writes_without_a_wrong_ans
 async fn a_rebuild_marks_the_index_up_to_what_it_has_reconciled_however_long_it_took() {
     let stores = Stores::start().await;
     write_history(&stores, &mut StdRng::seed_from_u64(82), 60).await;
-    let gate = Gate::holding(&stores.redis_url, gate::SCANS, 0).await;
-    let slow = job_of(stores.table.clone(), stores.index_at(&gate.url), settings(true));
-    let run = tokio::spawn(async move { slow.rebuild(1).await });
-    gate.wait_until_holding("the rebuild").await;
+    // The first query only checks that the table has the index. Then the page index is emptied.
+    let run =
+        HeldRun::start(&stores, (gate::PRIMARIES, 1), settings(true), async |job: Job| job.rebuild(1).await).await;
     write_history(&stores, &mut StdRng::seed_from_u64(83), 60).await;
     let meanwhile = now();
-    gate.open();
-    assert_clean(&run.await.unwrap());
+    assert_clean(&run.finish().await);
     let table_id = stores.table_id().await;
     let marks = stores.index.marks(&table_id).await.unwrap();
     assert_eq!(marks.len(), stores.index.partitions().count());
@@ -195,7 +193,7 @@ async fn a_rebuild_does_not_mark_a_redis_that_was_restored_meanwhile() {
     let stores = Stores::start_on(redis.server.url()).await;
     // Without the journal, so that only the rebuild's fill puts these comments into the index.
     stores.put_primary_items((0..100).map(comment).collect()).await;
-    let edits = Gate::holding(&stores.redis_url, gate::EDITS, 0).await;
+    let edits = Gate::holding(&stores.redis().url, gate::EDITS, 0).await;
     let journal = Gate::holding(&stores.engine_url(), gate::JOURNAL, 0).await;
     let rebuild = job_of(stores.table_at(&journal.url).await, stores.index_at(&edits.url), settings(true));
     let run = tokio::spawn(async move { rebuild.rebuild(1).await });
@@ -231,7 +229,7 @@ async fn a_redis_restored_from_an_old_snapshot_is_ready_once_recent_has_caught_u
     redis.server.restart().await.unwrap();
 
     let max_age = Duration::from_millis(u64::try_from(now().epoch_ms() - saved_at.epoch_ms()).unwrap() / 2);
-    let config = RedisIndexConfig { max_age, ..stores.index_config.clone() };
+    let config = RedisIndexConfig { max_age, ..stores.redis().clone() };
     stores.index = redis_index::connect(&config).unwrap();
     wait_for_answer(&stores.index).await;
     assert!(!is_ready(&stores, now()).await, "an old snapshot is believed");

@@ -5,21 +5,25 @@ use rand::{SeedableRng, rngs::StdRng, seq::IndexedRandom};
 use repair_job::{AuditOptions, Job, Report, Stop, Which, exit};
 use serde_json::Value;
 
-use super::{HeldRun, assert_clean, end_redis, expect, job, patient, product, restart_redis, whole};
+use super::{HeldRun, assert_clean, end_redis, expect, job, patient, restart_redis, whole};
 use crate::fixture::{
     damage::{Damage, inflict_all},
+    data,
     gate::{self, Gate, Kind},
     stores::Stores,
     wait_for,
 };
 
-/// With this many comments, a scan of the table takes several answers, and of the page index several batches.
-const COMMENTS: u64 = 300;
+/// With this many comments, a scan of the table takes several answers. Spread over many products, a scan of the page index
+/// takes several batches, also inside the process, where it returns each comment once.
+const COMMENTS: u64 = 600;
+const PRODUCTS: u64 = 12;
 
 /// Number of damaged comments: enough that some come before any position and some after it.
 const DAMAGED: usize = 40;
 
 async fn create(stores: &Stores, count: u64) -> Vec<Comment> {
+    let product = |number| data::product(&format!("product/{}", number % PRODUCTS));
     let comments = stores.create_all(0..count, product).await;
     job(stores, true).recent().await;
     comments
@@ -68,7 +72,7 @@ async fn a_full_audit_ignores_the_positions_of_a_rolling_run() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_stopped_full_audit_resumes_and_reports_when_it_began() {
     let stores = Stores::start_ready().await;
-    create(&stores, COMMENTS / 2).await;
+    create(&stores, COMMENTS / 4).await;
     let report = expect(exit::SKIPPED, stop_in_the_middle(&stores, whole()).await);
     let read = report.items;
     let pass: Value = stores.table.state("audit", "1/pass").await.unwrap().unwrap();
@@ -87,7 +91,7 @@ async fn a_stopped_full_audit_resumes_and_reports_when_it_began() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_audit_stopped_while_redis_was_away_does_not_resume_there() {
     let (redis, mut stores) = Stores::start_ready_on_own_redis().await;
-    let comments = create(&stores, COMMENTS / 2).await;
+    let comments = create(&stores, COMMENTS / 4).await;
     let damages = comments.iter().step_by(3).map(|comment| (comment, Damage::DropRanks));
     inflict_all(&stores, &mut StdRng::seed_from_u64(92), damages).await;
     redis.ask::<()>("SAVE").await;

@@ -1,5 +1,5 @@
 //! Readers believe a correct page index while repair is hours behind, and repair notices an index that has lost writes.
-//! Redis servers, snapshots and replicas are real. Watermarks that were set back stand for the hours.
+//! Servers, snapshots and replicas are real. Watermarks that were set back stand for the hours.
 
 use std::time::Duration;
 
@@ -10,11 +10,13 @@ use repair_job::{JobSettings, Report, Stop, exit};
 
 use super::{
     HeldRun, assert_clean, assert_writes_lost, expect, is_ready, job, job_of, job_with, patient, product, recent,
+    start_with,
 };
 use crate::fixture::{
+    damage::{set_vouches, set_watermarks},
     data,
     gate::{self, Gate},
-    redis_server::{OwnRedis, ask},
+    redis_server::OwnRedis,
     stores::Stores,
     wait_for,
 };
@@ -33,8 +35,13 @@ const JOURNAL_QUERIES_OF_A_CHECK_AND_SOME: usize = 130;
 /// Likewise for a run that vouches before each hour of its backlog. By then it has vouched at least three times.
 const JOURNAL_QUERIES_OF_SOME_VOUCHES: usize = 120;
 
-/// Stores with a separate Redis, a page index that is ready, and comments that both functions have processed.
-async fn stores_on_own_redis() -> (OwnRedis, Stores) {
+/// Stores with a page index that is ready, and comments that both functions have processed.
+async fn start() -> Stores {
+    start_with(0..COMMENTS, product).await.0
+}
+
+/// Like [`start`], with a separate Redis.
+async fn start_on_own_redis() -> (OwnRedis, Stores) {
     let (redis, stores) = Stores::start_ready_on_own_redis().await;
     stores.create_all(0..COMMENTS, product).await;
     stores.deliver_all().await;
@@ -47,23 +54,16 @@ async fn marks(stores: &Stores) -> Vec<Mark> {
     marks.into_iter().map(|(_, mark)| mark).collect()
 }
 
-/// Sets a field of all markers.
-async fn set_markers(stores: &Stores, field: &str, at: Timestamp) {
-    for key in stores.key_names().await.iter().filter(|key| key.ends_with("}:marker")) {
-        ask::<()>(&stores.redis_url, &format!("HSET {key} {field} {}", at.epoch_ms())).await;
-    }
-}
-
 /// Sets the watermarks back, as if repair had made no progress for twelve hours.
 async fn set_watermarks_back(stores: &Stores) {
-    set_markers(stores, "watermark", now().plus_ms(-12 * HOUR_MS)).await;
+    set_watermarks(stores, now().plus_ms(-12 * HOUR_MS)).await;
 }
 
 /// Like [`set_watermarks_back`]. Also sets the last vouch back by two hours, and returns its new time.
 async fn set_marks_back(stores: &Stores) -> Timestamp {
     set_watermarks_back(stores).await;
     let vouched = now().plus_ms(-2 * HOUR_MS);
-    set_markers(stores, "vouched", vouched).await;
+    set_vouches(stores, vouched).await;
     vouched
 }
 
@@ -81,7 +81,7 @@ async fn hold_in_backlog(stores: &Stores, settings: JobSettings, queries: usize)
 
 /// Starts stores whose watermarks are twelve hours old, on a Redis with a replica that has everything.
 async fn start_with_replica() -> (OwnRedis, OwnRedis, Stores) {
-    let (redis, stores) = stores_on_own_redis().await;
+    let (redis, stores) = start_on_own_redis().await;
     expect(0, job(&stores, true).recent().await);
     set_watermarks_back(&stores).await;
     let replica = OwnRedis::start().await;
@@ -109,9 +109,7 @@ async fn cut_off(replica: &OwnRedis) {
 /// Ends the master, and directs the stores to the replica.
 async fn fail_over(redis: &OwnRedis, replica: &OwnRedis, stores: &mut Stores) {
     redis.kill().await;
-    stores.redis_url = replica.server.url();
-    stores.index_config.url = stores.redis_url.clone();
-    stores.index = redis_index::connect(&stores.index_config).unwrap();
+    stores.move_to_redis(replica.server.url());
 }
 
 /// Starts a run of `recent` and holds it before it reads anything of the journal.
@@ -121,7 +119,7 @@ async fn hold_at_journal(stores: &Stores) -> HeldRun<Report> {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_right_page_index_is_believed_while_repair_is_twelve_hours_behind() {
-    let (_redis, stores) = stores_on_own_redis().await;
+    let stores = start().await;
     set_marks_back(&stores).await;
     assert!(is_ready(&stores, now()).await, "the watermark decides");
     let before = now();
@@ -135,7 +133,7 @@ async fn a_right_page_index_is_believed_while_repair_is_twelve_hours_behind() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_index_whose_indexer_has_stopped_is_not_vouched_for() {
-    let (_redis, stores) = stores_on_own_redis().await;
+    let stores = start().await;
     // The indexer receives none of these comments.
     stores.create_all(COMMENTS..3 * COMMENTS, product).await;
     let last = set_marks_back(&stores).await;
@@ -153,7 +151,7 @@ async fn an_index_whose_indexer_has_stopped_is_not_vouched_for() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_comment_that_changes_again_does_not_count_against_the_indexer() {
     const LAG: Duration = Duration::from_secs(5);
-    let (_redis, stores) = stores_on_own_redis().await;
+    let stores = start().await;
     let settled = now().plus_ms(i64::try_from(LAG.as_millis()).unwrap());
     wait_for("changes older than the lag", async || if now() > settled { Ok(()) } else { Err(now()) }).await;
     // The indexer gets these changes later. Every third comment is in the sample.
@@ -173,7 +171,7 @@ async fn a_comment_that_changes_again_does_not_count_against_the_indexer() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_restored_snapshot_is_noticed_and_not_believed_until_it_is_reconciled() {
-    let (redis, stores) = stores_on_own_redis().await;
+    let (redis, stores) = start_on_own_redis().await;
     expect(0, job(&stores, true).recent().await);
     set_watermarks_back(&stores).await;
     redis.ask::<()>("SAVE").await;
@@ -205,7 +203,7 @@ async fn a_restored_snapshot_is_noticed_and_not_believed_until_it_is_reconciled(
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_snapshot_restored_under_a_run_is_noticed_and_left_to_the_next_run() {
-    let (redis, stores) = stores_on_own_redis().await;
+    let (redis, stores) = start_on_own_redis().await;
     set_watermarks_back(&stores).await;
     redis.ask::<()>("SAVE").await;
     stores.create_all(COMMENTS..2 * COMMENTS, product).await;
@@ -258,11 +256,11 @@ async fn a_planned_failover_costs_readers_nothing() {
 
 #[tokio::test]
 async fn a_vouch_that_a_killed_run_has_cut_short_costs_readers_nothing() {
-    let (_redis, stores) = stores_on_own_redis().await;
+    let (_redis, stores) = start_on_own_redis().await;
     assert_clean(&job(&stores, true).recent().await);
     let before = now();
     // Kill the run between its write to the table and its write to the markers.
-    let gate = Gate::holding(&stores.redis_url, gate::SCRIPTS, 3).await;
+    let gate = Gate::holding(&stores.redis().url, gate::SCRIPTS, 3).await;
     let run = tokio::spawn(recent(job_of(stores.table.clone(), stores.index_at(&gate.url), patient())));
     gate.wait_until_holding("the vouch").await;
     run.abort();

@@ -108,10 +108,12 @@ async fn serve_connection(stream: TcpStream, served: Served, stopped: impl Futur
     let service = service_fn(|request| {
         let (engine, served) = (Arc::clone(&engine), served.clone());
         async move {
-            let may_write = may_write(request.headers());
+            // Lazily: a read announces nothing.
+            let announced = may_write(request.headers()).then(|| AnnouncedWrite(served.writes.clone()));
             let response = answer(request, &engine).await;
-            if may_write {
-                served.writes.send_replace(());
+            if let Some(announced) = announced {
+                // The mappings need not wait for the disk.
+                drop(announced);
                 // A refused write waits, too: it may be refused because an earlier one, which has no answer yet, was made.
                 served.disk.wait().await;
             }
@@ -129,6 +131,16 @@ async fn serve_connection(stream: TcpStream, served: Served, stopped: impl Futur
     };
     if let Err(error) = ended {
         tracing::debug!(%error, "a connection to the engine broke off");
+    }
+}
+
+/// Announces a write when it is dropped: after the engine's answer, or when the client goes away before that.
+#[derive(Debug)]
+struct AnnouncedWrite(watch::Sender<()>);
+
+impl Drop for AnnouncedWrite {
+    fn drop(&mut self) {
+        self.0.send_replace(());
     }
 }
 
@@ -254,6 +266,8 @@ fn listen_at(address: Ipv4Addr) -> io::Result<TcpListener> {
 
 #[cfg(test)]
 mod tests {
+    use tokio::io::AsyncWriteExt;
+
     use super::*;
 
     #[tokio::test]
@@ -272,6 +286,22 @@ mod tests {
             assert_eq!(answer.status(), StatusCode::OK);
             answer.into_body().collect().await.unwrap();
         }
+    }
+
+    #[tokio::test]
+    async fn a_write_whose_client_goes_away_is_announced() {
+        let folder = tempfile::tempdir().unwrap();
+        let database = Database::new(folder.path().join("data.db").to_str().unwrap()).unwrap();
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
+        let mut client = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
+        let writes = watch::Sender::default();
+        let mut announced = writes.subscribe();
+        let disk = DiskSync::instead_of_each_commit(&database, &folder.path().join("data.db")).unwrap();
+        tokio::spawn(serve(listener, Served { database, writes, disk }, std::future::pending()));
+        let head = "POST / HTTP/1.1\r\nhost: localhost\r\nx-amz-target: DynamoDB_20120810.PutItem\r\ncontent-length: 9";
+        client.write_all(format!("{head}\r\n\r\n").as_bytes()).await.unwrap();
+        drop(client);
+        tokio::time::timeout(Duration::from_secs(30), announced.changed()).await.unwrap().unwrap();
     }
 
     #[test]

@@ -135,7 +135,7 @@ impl EventSourceMapping {
     }
 
     /// The mapping, but while there is nothing new, it polls only after a write, which changes `writes`. Without one it
-    /// polls once a second, in case a write was not announced.
+    /// polls every five seconds, in case a write was not announced.
     pub fn woken_by(self, writes: watch::Receiver<()>) -> Self {
         Self { pace: Pace::Woken(writes), ..self }
     }

@@ -10,8 +10,8 @@ use tokio::{
 /// The shortest pause after a poll that found nothing, on the embedded engine. The service polls four times a second,
 /// which is a needless wait on one's own machine.
 const IDLE_PAUSE: Duration = Duration::from_millis(25);
-/// The longest pause on the embedded engine while no write is announced.
-const UNANNOUNCED_PAUSE: Duration = Duration::from_secs(1);
+/// The longest pause on the embedded engine while no write is announced. Polls are most of what an idle stack does.
+const UNANNOUNCED_PAUSE: Duration = Duration::from_secs(5);
 /// Pause between two polls at the service's pace.
 const SERVICE_PAUSE: Duration = Duration::from_millis(250);
 
@@ -21,7 +21,7 @@ pub(super) enum Pace {
     /// After [`IDLE_PAUSE`], or at once when the poll found records.
     Eager,
     /// Like [`Pace::Eager`], but after a poll that found nothing, it also waits for the next write, which changes the
-    /// value. A write can go unnoticed, for example when its client ends before the answer. So the wait ends after
+    /// value. A write can go unnoticed when its client goes away before the answer. So the wait ends after
     /// [`UNANNOUNCED_PAUSE`] at the latest.
     Woken(watch::Receiver<()>),
     /// After [`SERVICE_PAUSE`], or at once when the poll was full.

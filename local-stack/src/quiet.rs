@@ -1,0 +1,213 @@
+//! Which runs of `recent` a stack leaves out because no comment has changed lately.
+//!
+//! A run looks at the changes since the watermark and the overlap before it, except those younger than the settle delay. It
+//! is left out only if there are none. The next run begins at the watermark of the last one, so it looks at everything in
+//! between. Even a change that nobody noticed waits for [`RUN_AT_LEAST_EVERY`] at most.
+
+use std::time::Duration;
+
+use tokio::{sync::watch, time::Instant};
+
+use crate::event_source_mapping::MappingState;
+
+/// The longest time between two runs, because the start of the next stack reads the journal since the watermark.
+const RUN_AT_LEAST_EVERY: Duration = Duration::from_secs(600);
+
+/// Decides whether the next run is left out.
+#[derive(Debug)]
+pub(crate) struct QuietRuns {
+    changes: LastChanges,
+    /// How long runs look at a change, after which it counts as old.
+    lately: Duration,
+    /// The end of the last run, if it found nothing to repair and nothing that needs another run.
+    clean_at: Option<Instant>,
+}
+
+impl QuietRuns {
+    /// For runs at an interval. `window` is the settle delay and the overlap together.
+    pub(crate) fn new(changes: LastChanges, interval: Duration, window: Duration) -> Self {
+        Self { changes, lately: interval + window, clean_at: None }
+    }
+
+    /// Whether the run that is due may be left out. Asked before each run.
+    pub(crate) fn leaves_out(&mut self, now: Instant) -> bool {
+        let is_quiet = self.changes.quiet_for(now) > self.lately;
+        is_quiet && self.clean_at.is_some_and(|at| now - at < RUN_AT_LEAST_EVERY)
+    }
+
+    /// Notes the end of a run.
+    pub(crate) fn has_run(&mut self, now: Instant, is_clean: bool) {
+        self.clean_at = is_clean.then_some(now);
+    }
+}
+
+/// The last changes of comments that both mappings have processed.
+///
+/// A mapping counts the records of primary items alone. So what the stack itself writes, such as duplicates and the
+/// state of the repair job, is no change.
+#[derive(Debug)]
+pub(crate) struct LastChanges {
+    mappings: [watch::Receiver<MappingState>; 2],
+    /// How many records the mappings had processed at the last look.
+    records: u64,
+    looked_at: Instant,
+    /// The first look after the last change, or the last look at which a mapping was behind.
+    changed_at: Instant,
+}
+
+impl LastChanges {
+    /// Begins to look at the mappings. What came before counts as a change of this moment.
+    pub(crate) fn of(mappings: [watch::Receiver<MappingState>; 2]) -> Self {
+        Self::since(mappings, Instant::now())
+    }
+
+    fn since(mappings: [watch::Receiver<MappingState>; 2], begun: Instant) -> Self {
+        Self { mappings, records: 0, looked_at: begun, changed_at: begun }
+    }
+
+    /// Looks again, and returns how long no comment has changed for certain. A change since the last look may be missed,
+    /// but not by the next look.
+    fn quiet_for(&mut self, now: Instant) -> Duration {
+        let states = self.mappings.each_ref().map(|mapping| mapping.borrow().clone());
+        let records = states.iter().map(|state| state.records).sum();
+        let is_read = |state: &MappingState| state.caught_up_at.is_some_and(|at| at > self.looked_at);
+        if records != self.records || !states.iter().all(is_read) {
+            (self.records, self.changed_at) = (records, now);
+        }
+        self.looked_at = now;
+        now - self.changed_at
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rand::{RngExt, SeedableRng, rngs::StdRng};
+    use repair_job::JobSettings;
+
+    use super::*;
+
+    const SECOND: Duration = Duration::from_secs(1);
+    const MINUTE: Duration = Duration::from_secs(60);
+
+    /// Two mappings, and when each has processed how many records.
+    struct Mappings([watch::Sender<MappingState>; 2]);
+
+    impl Mappings {
+        fn new() -> Self {
+            Self([watch::Sender::default(), watch::Sender::default()])
+        }
+
+        fn changes(&self, begun: Instant) -> LastChanges {
+            LastChanges::since(self.0.each_ref().map(watch::Sender::subscribe), begun)
+        }
+
+        /// Both have processed so many records, and everything before these instants.
+        fn show(&self, records: u64, read: [Instant; 2]) {
+            for (mapping, read) in self.0.iter().zip(read) {
+                mapping.send_replace(MappingState { caught_up_at: Some(read), records, ..MappingState::default() });
+            }
+        }
+    }
+
+    #[test]
+    fn it_is_quiet_while_both_mappings_have_read_all_and_found_no_change() {
+        let (mappings, begun) = (Mappings::new(), Instant::now());
+        let mut changes = mappings.changes(begun);
+        let mut minute = 0;
+        // Looks a minute later. `read` says how many seconds ago each mapping had read everything.
+        let mut look = |records: u64, read: [u32; 2]| {
+            minute += 1;
+            let now = begun + minute * MINUTE;
+            mappings.show(records, read.map(|seconds| now - seconds * SECOND));
+            changes.quiet_for(now)
+        };
+        assert_eq!(look(5, [1, 1]), Duration::ZERO, "what was before the first look counts as a change");
+        assert_eq!(look(5, [1, 1]), MINUTE);
+        assert_eq!(look(5, [59, 1]), 2 * MINUTE);
+        assert_eq!(look(6, [1, 1]), Duration::ZERO, "a comment has changed");
+        assert_eq!(look(6, [1, 1]), MINUTE);
+        assert_eq!(look(6, [1, 61]), Duration::ZERO, "one mapping is behind, so there may be changes");
+        assert_eq!(look(6, [61, 1]), Duration::ZERO);
+        assert_eq!(look(6, [1, 1]), MINUTE);
+    }
+
+    /// A day of a stack with the default schedule.
+    struct Day {
+        begun: Instant,
+        /// When each run was due, and whether it was left out.
+        due: Vec<(Instant, bool)>,
+        /// When comments changed.
+        changes: Vec<Instant>,
+    }
+
+    /// Plays a day whose comments change at times drawn from a seed: several within some minutes, then none for hours.
+    fn play_a_day(seed: u64, are_clean: bool) -> Day {
+        let (mut random, begun) = (StdRng::seed_from_u64(seed), Instant::now());
+        let mut at = begun;
+        let mut changes = Vec::new();
+        while at < begun + 24 * 60 * MINUTE {
+            let pause_s = if random.random_ratio(1, 4) { 4 * 3600 } else { 300 };
+            at += Duration::from_millis(random.random_range(0..1_000 * pause_s));
+            changes.push(at);
+        }
+        let mappings = Mappings::new();
+        let settings = JobSettings::default();
+        let mut runs = QuietRuns::new(mappings.changes(begun), MINUTE, settings.settle + settings.overlap);
+        let mut due = Vec::new();
+        let mut now = begun;
+        while now < begun + 24 * 60 * MINUTE {
+            now += MINUTE;
+            // Each mapping looks at least every five seconds, and an invocation takes at most half of a minute.
+            let read = [0, 1].map(|_| now - Duration::from_millis(random.random_range(0..35_000)));
+            let processed = changes.iter().filter(|at| **at < read[0].min(read[1])).count();
+            mappings.show(u64::try_from(processed).unwrap(), read);
+            let is_left_out = runs.leaves_out(now);
+            due.push((now, is_left_out));
+            if !is_left_out {
+                now += Duration::from_millis(random.random_range(1..2_000));
+                runs.has_run(now, are_clean);
+            }
+        }
+        Day { begun, due, changes }
+    }
+
+    #[test]
+    fn a_run_is_left_out_only_if_it_would_look_at_no_change() {
+        let JobSettings { settle, overlap, .. } = JobSettings::default();
+        for seed in 0..200 {
+            let Day { begun, due, changes } = play_a_day(seed, true);
+            for ((before, _), (now, _)) in
+                due.iter().zip(due.iter().skip(1)).filter(|(_, (_, is_left_out))| *is_left_out)
+            {
+                // Where a run before it would have left the watermark.
+                let watermark = *before - settle;
+                let looked_at = changes.iter().find(|at| **at >= watermark - overlap && **at <= *now - settle);
+                assert_eq!(looked_at.map(|at| *at - begun), None, "seed {seed}, left out at {:?}", *now - begun);
+            }
+            let left_out = due.iter().filter(|(_, is_left_out)| *is_left_out).count();
+            assert!(left_out > due.len() / 10, "seed {seed}: {left_out} of {} runs are left out", due.len());
+        }
+    }
+
+    #[test]
+    fn a_change_after_a_quiet_time_is_looked_at_as_early_as_without_one() {
+        let settle = JobSettings::default().settle;
+        for seed in 0..200 {
+            let Day { due, changes, .. } = play_a_day(seed, true);
+            for change in changes {
+                let first = due.iter().find(|(now, _)| *now >= change + settle);
+                assert!(first.is_none_or(|(_, is_left_out)| !is_left_out), "seed {seed}");
+            }
+        }
+    }
+
+    #[test]
+    fn none_is_left_out_after_an_unclean_one_or_for_more_than_eleven_minutes() {
+        let day = play_a_day(1, true);
+        let runs: Vec<Instant> = day.due.iter().filter(|(_, is_left_out)| !is_left_out).map(|(now, _)| *now).collect();
+        let longest = runs.iter().zip(runs.iter().skip(1)).map(|(run, next)| *next - *run).max();
+        assert!(longest > Some(RUN_AT_LEAST_EVERY / 2) && longest <= Some(RUN_AT_LEAST_EVERY + MINUTE), "{longest:?}");
+        let day = play_a_day(1, false);
+        assert!(day.due.iter().all(|(_, is_left_out)| !is_left_out));
+    }
+}
