@@ -62,6 +62,11 @@ impl Address {
         Some(self.page((self.is_stable() || number != PageNumber::FIRST).then_some(number)))
     }
 
+    /// The path and query of the page with the same number without a filter.
+    pub(super) fn original(&self) -> String {
+        links::ordered_page(&self.query.product, &Filter::ANY, self.query.order, self.number)
+    }
+
     /// The path and query of the first page with a different filter, in the order of this page.
     pub(super) fn filtered(&self, filter: &Filter) -> String {
         links::ordered_page(&self.query.product, filter, self.query.order, None)

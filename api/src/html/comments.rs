@@ -1,10 +1,16 @@
 //! `/product/{product}/comments/{language or ~}/{ratings or ~}?page=N`
 
-use actix_web::{HttpRequest, HttpResponse, http::header, web};
+use actix_web::{
+    HttpRequest, HttpResponse,
+    http::{StatusCode, header},
+    web,
+};
 use model::{Filter, PageNumber};
+use page_index::Stats;
 
 use super::{
     address::{self, Address},
+    counts::Counts,
     error_page::{Help, PageError},
     render,
     view::CommentsPage,
@@ -47,16 +53,21 @@ pub(super) async fn page(
         Err(ApiError::PastTheArchive { .. }) if site.past_the_end == PastTheEnd::Redirect => {
             return Ok(caching::lead_to(&address.page(None)));
         }
-        Err(error) => return Err(PageError { help: help(&address, &error), error }),
+        Err(error) => return Err(PageError { help: help(&address, &error, stats.as_ref()), error }),
     };
     let stats = stats.filter(|_| listing.total.is_some());
+    let exists = !listing.comments.is_empty() || {
+        let exists = query.exists_without_comments(&stores).await;
+        exists.map_err(|error| PageError { help: help(&address, &error, stats.as_ref()), error })?
+    };
+    let status = if exists { StatusCode::OK } else { StatusCode::NOT_FOUND };
     let page = CommentsPage::new(&site, &address, &listing, stats.as_ref());
-    let mut answer = render(&site, &page.head, &page)?;
+    let mut answer = render(&site, status, &page.head, &page)?;
     if let Some(validator) = page.validator(&site).map_err(ApiError::internal)? {
         answer.headers_mut().insert(header::ETAG, caching::value(&validator));
     }
-    if stats.is_none() {
-        // Not cached, because a cache would keep it longer than the page index is unavailable.
+    if stats.is_none() || !exists {
+        // Not cached, because a cache would keep it longer than the page index is unavailable, or the listing empty.
         let (name, value) = caching::NO_STORE;
         answer.headers_mut().insert(name, header::HeaderValue::from_static(value));
     }
@@ -76,13 +87,19 @@ async fn read(
     NumberedPage { query: &address.query, number, as_of: None }.read(stores).await.map(Some)
 }
 
-/// The links that lead on from a page of comments that cannot be shown.
-fn help(address: &Address, error: &ApiError) -> Help {
+/// The links that lead on from a page of comments that cannot be shown. None leads to a listing that is known to have no
+/// comment.
+fn help(address: &Address, error: &ApiError, stats: Option<&Stats>) -> Help {
     let mut help = Help::default();
     let mut lead = |label: &str, href: String| help.links.push((label.to_owned(), href));
     let (first, newest) = (address.page(None), "The newest comments");
+    let counts = Counts::new(address, stats);
     let is_later_page = address.number.is_some();
-    if let ApiError::PastTheEnd { total_pages, .. } = error {
+    if matches!(error, ApiError::PastTheEnd { .. } | ApiError::PastTheArchive { .. })
+        && counts.of(&address.query.filter) == Some(0)
+    {
+        // Its first page is 404 too.
+    } else if let ApiError::PastTheEnd { total_pages, .. } = error {
         if let Some(last) = address.numbered(*total_pages).filter(|_| *total_pages > 1) {
             lead(&format!("The last page, page {total_pages}"), last);
         }
@@ -99,7 +116,7 @@ fn help(address: &Address, error: &ApiError) -> Help {
             lead(&format!("Page 1, with the {} comments", address.query.order), first);
         }
     }
-    if address.query.filter != Filter::ANY {
+    if address.query.filter != Filter::ANY && counts.of_product() != Some(0) {
         lead("All comments on this product", address.all_comments());
     }
     if let ApiError::IndexUnavailable = error {

@@ -8,6 +8,7 @@ use page_index::Stats;
 
 use super::{
     address::Address,
+    counts::Counts,
     filters::{Chips, FilterLink, Filters},
     fold::fold,
     head::Head,
@@ -17,7 +18,12 @@ use super::{
     structured_data,
     words::{self, Average, counted, day, displayed, grouped, in_words, joined, minute},
 };
-use crate::{http::entity_tag::WeakTagWriter, links, read::page::ListingPage, site::Site};
+use crate::{
+    http::entity_tag::WeakTagWriter,
+    links,
+    read::page::ListingPage,
+    site::{Indexing, Site},
+};
 
 /// What shapes a page, besides its content and the settings: the version of the service, and the page's templates.
 const SHAPE: &str = concat!(
@@ -43,6 +49,8 @@ pub(super) struct CommentsPage<'page> {
     /// Whether the page index was unavailable.
     is_degraded: bool,
     is_filtered: bool,
+    /// Whether the product has comments, as far as is known.
+    has_comments: bool,
     comment_form: Option<String>,
     /// What changes with comments on other pages. It is taken away only for [`CommentsPage::validator`].
     volatile: Option<Volatile>,
@@ -81,37 +89,49 @@ impl<'page> CommentsPage<'page> {
         stats: Option<&Stats>,
     ) -> Self {
         let query = &address.query;
+        let counts = Counts::new(address, stats);
         let place = Place::of(address, listing);
         let filter = in_words(&query.filter);
         let average = stats.and_then(|stats| Average::of(&stats.by_rating_in_any_language));
         // Search engines keep an archive page as it is, so it repeats nothing that changes with later comments.
         let average_of_head = average.as_ref().filter(|_| !is_archive(place));
-        let subject = joined([Some(format!("Comments on {}", query.product)), filter.clone()]);
+        let is_empty = listing.comments.is_empty();
+        let comments_on = if is_empty { "No comments on" } else { "Comments on" };
+        let subject = joined([Some(format!("{comments_on} {}", query.product)), filter.clone()]);
         let other_order = (query.order != Order::default()).then(|| format!("{} first", query.order));
-        let place_in_title = if address.is_stable() { place.number() } else { place.of_all() };
-        let title = joined([Some(subject.clone()), place_in_title, other_order]);
-        // Pages without comments are not searched for, and any address at all is a page of some product without
-        // comments.
-        let may_index = site.indexable.admits_in(&query.filter, query.order) && !listing.comments.is_empty();
-        let mut head = Head::new(site, &address.canonical(), title, may_index);
-        head.description = Some(describe(address, place, listing, average_of_head, &subject));
-        head.neighbours = place.neighbours(address);
-        head.structured_data = structured_data::of_page(site, &query.product, average_of_head, &listing.comments);
+        // Without the number of pages, which would change the titles of all pages at once.
+        let title = joined([Some(subject.clone()), place.number(), other_order]);
+        let head = if is_empty {
+            // Any address at all is a page of some product without comments.
+            Head { title, ..Head::default() }
+        } else {
+            let mut head = match counts.indexing(site, &query.filter, query.order) {
+                Indexing::Own => Head::new(site, &address.canonical(), title, true),
+                // A copy says nothing against indexing: search engines would apply that to the original too.
+                Indexing::Copy => Head::new(site, &address.original(), title, true),
+                Indexing::No => Head::new(site, &address.canonical(), title, false),
+            };
+            head.description = Some(describe(address, place, listing, average_of_head, &subject));
+            head.neighbours = place.neighbours(address);
+            head.structured_data = structured_data::of_page(site, &query.product, average_of_head, &listing.comments);
+            head
+        };
         let reversed = || FilterLink {
             href: address.reversed(),
-            nofollow: !site.indexable.admits_in(&query.filter, query.order.reversed()),
+            nofollow: counts.indexing(site, &query.filter, query.order.reversed()) != Indexing::Own,
         };
         Self {
             head,
             address,
             which: joined([filter, place.number()]),
-            chips: Chips::new(site, address),
-            reversed: listing.total.is_none_or(|total| total > 1).then(reversed),
+            chips: Chips::new(site, counts),
+            reversed: (!is_empty && listing.total.is_none_or(|total| total > 1)).then(reversed),
             comments: listing.comments.iter().map(CommentView::new).collect(),
             is_degraded: listing.total.is_none(),
             is_filtered: query.filter != Filter::ANY,
+            has_comments: !is_empty || counts.of_product() != Some(0),
             comment_form: site.comment_form.then(|| links::comment_form(&query.product)),
-            volatile: Some(Volatile::new(site, address, place, listing, average, stats)),
+            volatile: Some(Volatile::new(site, counts, place, listing, average)),
         }
     }
 
@@ -141,21 +161,15 @@ impl<'page> CommentsPage<'page> {
 }
 
 impl Volatile {
-    fn new(
-        site: &Site,
-        address: &Address,
-        place: Place,
-        listing: &ListingPage,
-        average: Option<Average>,
-        stats: Option<&Stats>,
-    ) -> Self {
+    fn new(site: &Site, counts: Counts<'_>, place: Place, listing: &ListingPage, average: Option<Average>) -> Self {
+        let Counts { address, stats } = counts;
         let language = address.query.filter.language();
         let average_of_language =
             language.and_then(|language| Some((english_name(language), Average::of(&stats?.by_rating)?)));
         Self {
             average,
             average_of_language,
-            filters: Filters::new(site, address, stats),
+            filters: Filters::new(site, counts),
             heading: heading(address, place, listing),
             page_bar: place.bar(address),
         }

@@ -33,6 +33,7 @@
 //! (`a_malformed_item_keeps_its_place_and_hides_nothing`). An invalid primary item has no rank, so it takes no place
 //! (`Table::page`).
 
+mod empty;
 pub(crate) mod stable;
 
 use futures_util::{
