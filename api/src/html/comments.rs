@@ -1,4 +1,4 @@
-//! `/product/{product}/comments/{language or ~}/{ratings or ~}?page=N`
+//! `/product/{product}/comments/{language or ~}/{ratings or ~}?page=N`, or `?cursor=…` where no number leads
 
 use actix_web::{
     HttpRequest, HttpResponse,
@@ -12,13 +12,17 @@ use super::{
     address::{self, Address},
     counts::Counts,
     error_page::{Help, PageError},
+    head::Neighbours,
     render,
     view::CommentsPage,
 };
 use crate::{
     error::ApiError,
     http::{answer_memory::AnswerMemory, caching},
-    read::page::{ListingPage, NumberedPage, stable::StablyNumberedPage},
+    read::{
+        cursor::{Cursor, CursorSealer},
+        page::{CursorPage, ListingPage, NumberedPage, stable::StablyNumberedPage},
+    },
     site::{PastTheEnd, Site},
     store::StoreClients,
 };
@@ -29,6 +33,7 @@ pub(super) async fn page(
     stores: web::Data<StoreClients>,
     memory: web::Data<AnswerMemory>,
     site: web::Data<Site>,
+    cursors: web::Data<CursorSealer>,
 ) -> Result<HttpResponse, PageError> {
     let (address, is_canonical) = address::read(&request, site.page_numbers)?;
     if !is_canonical {
@@ -36,14 +41,20 @@ pub(super) async fn page(
         return Ok(HttpResponse::MovedPermanently().insert_header((header::LOCATION, address.canonical())).finish());
     }
     let Address { query, number, .. } = &address;
-    let stable = address.is_stable().then_some(StablyNumberedPage { query, number: *number });
+    let cursor = address.cursor.as_deref().map(|text| cursors.open(query, text)).transpose();
+    let cursor = cursor.map_err(|error| PageError { help: help(&address, &error, None), error })?;
+    let stable = (address.is_stable() && cursor.is_none()).then_some(StablyNumberedPage { query, number: *number });
     let comments_max = stable.map_or(u16::from(query.page_size.get()), |page| page.comments_max());
     // Before all reads, so that a refused request costs no store a call.
     memory.make_room(&request, comments_max).await?;
     // The counts of the filters also come from the page index; without it, the page omits them.
     let stats = stores.stats(&query.product, &query.filter);
-    let (listing, stats) = tokio::join!(read(stable, &address, &stores), stats);
+    let (listing, stats) = tokio::join!(read(stable, cursor, &address, &stores), stats);
     let listing = match listing {
+        // The comments there have been deleted. Whether the listing has others is seen on its first page.
+        Ok(Some(listing)) if address.cursor.is_some() && listing.comments.is_empty() => {
+            return Ok(caching::lead_to(&address.page(None)));
+        }
         Ok(Some(listing)) => listing,
         Ok(None) => return Ok(caching::lead_to(&address.page(None))),
         Err(ApiError::PastTheEnd { total_pages, .. }) if site.past_the_end == PastTheEnd::Redirect => {
@@ -61,7 +72,7 @@ pub(super) async fn page(
         exists.map_err(|error| PageError { help: help(&address, &error, stats.as_ref()), error })?
     };
     let status = if exists { StatusCode::OK } else { StatusCode::NOT_FOUND };
-    let page = CommentsPage::new(&site, &address, &listing, stats.as_ref());
+    let page = CommentsPage::new(&site, &address, &listing, stats.as_ref(), by_cursor(&address, &listing, &cursors)?);
     let mut answer = render(&site, status, &page.head, &page)?;
     if let Some(validator) = page.validator(&site).map_err(ApiError::internal)? {
         answer.headers_mut().insert(header::ETAG, caching::value(&validator));
@@ -74,12 +85,28 @@ pub(super) async fn page(
     Ok(answer)
 }
 
+/// The neighbours of a page that no number leads to.
+fn by_cursor(address: &Address, listing: &ListingPage, cursors: &CursorSealer) -> Result<Option<Neighbours>, ApiError> {
+    if !listing.continues_by_cursor {
+        return Ok(None);
+    }
+    let page = |cursor: &Option<Cursor>| {
+        let sealed = cursor.as_ref().map(|cursor| cursors.seal(&address.query, cursor)).transpose();
+        sealed.map(|sealed| sealed.map(|sealed| address.at_cursor(&sealed)))
+    };
+    Ok(Some(Neighbours { prev: page(&listing.prev)?, next: page(&listing.next)?, ..Neighbours::default() }))
+}
+
 /// Reads the page at an address, which is `stable` in stable numbering. `None` when its number leads to the front page.
 async fn read(
     stable: Option<StablyNumberedPage<'_>>,
+    cursor: Option<Cursor>,
     address: &Address,
     stores: &StoreClients,
 ) -> Result<Option<ListingPage>, ApiError> {
+    if let Some(cursor) = cursor {
+        return CursorPage { query: &address.query, cursor }.read(stores).await.map(Some);
+    }
     if let Some(page) = stable {
         return page.read(stores).await;
     }
@@ -106,6 +133,9 @@ fn help(address: &Address, error: &ApiError, stats: Option<&Stats>) -> Help {
         lead("Page 1", first);
     } else if let ApiError::PastTheArchive { .. } = error {
         lead(newest, first);
+    } else if let ApiError::Invalid { .. } = error {
+        // The cursor is not of this listing, or its key is gone.
+        lead("The first page", first);
     } else {
         lead("Try again", address.canonical());
         if is_later_page && address.is_stable() {
