@@ -11,7 +11,7 @@
 //!   records.
 //! - `catch_up`: what a start does before readers may believe the page index.
 //! - `doctor`: looks at a data folder.
-//! - `data_dir`: the folder of the data. `file_lock`: locks of files. `running`: how other commands find the stack.
+//! - `data_dir`: the folder of the data. `page_numbers`: how its pages are numbered. `file_lock`: locks of files. `running`: how other commands find the stack.
 //!   [`memory`]: memory use.
 //! - `attached`: commands on a data folder, whether its stack runs or not.
 //! - [`control`]: the socket through which other processes run the repair job inside the stack.
@@ -35,6 +35,7 @@ pub mod import;
 mod index_keeper;
 pub mod index_place;
 pub mod memory;
+mod page_numbers;
 pub mod redis_server;
 pub mod repair;
 mod running;
