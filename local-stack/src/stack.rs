@@ -36,6 +36,7 @@ use crate::{
     index_keeper::{IndexState, keep_index, looked_at},
     index_place::{IndexPlace, PlacedIndex, SNAPSHOT_EVERY},
     quiet::LastChanges,
+    page_numbers,
     redis_server::RedisServer,
     repair::{AuditSchedule, RepairSchedule, begin_watermark, on_schedule},
     running::RunningStack,
@@ -157,6 +158,7 @@ impl Stack {
     /// The part that could not be started, and why: one line that says what to do.
     pub async fn start(settings: StackSettings) -> anyhow::Result<Self> {
         let data_dir = DataDir::open(settings.data_dir.as_deref())?;
+        page_numbers::keep(&data_dir, settings.site.page_numbers)?;
         Self::start_in(data_dir, settings).await
     }
 
