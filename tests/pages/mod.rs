@@ -4,6 +4,7 @@
 //! - `addresses`: where each address leads.
 //! - `stable`: pages with stable numbers: where they lead, and that they stay. `recrawl`: how many stay.
 //! - `head`: how pages describe themselves.
+//! - `names`: what the record of a product says.
 //! - `structured_data`: their description in the terms of schema.org.
 //! - `texts`: people's texts on a page.
 //! - `sitemap`: the list of all pages.
@@ -15,6 +16,7 @@ mod browser;
 mod form;
 mod head;
 mod html;
+mod names;
 mod recrawl;
 mod sitemap;
 mod stable;

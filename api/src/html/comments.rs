@@ -12,9 +12,12 @@ use super::{
 use crate::{
     error::ApiError,
     http::{answer_memory::AnswerMemory, caching},
-    read::page::{ListingPage, NumberedPage, stable::StablyNumberedPage},
+    read::{
+        known::check_known,
+        page::{ListingPage, NumberedPage, stable::StablyNumberedPage},
+    },
     site::{PastTheEnd, Site},
-    store::StoreClients,
+    store::{KnownRecord, StoreClients},
 };
 
 /// Answers a page of comments, or redirects to its canonical address.
@@ -36,7 +39,8 @@ pub(super) async fn page(
     memory.make_room(&request, comments_max).await?;
     // The counts of the filters also come from the page index; without it, the page omits them.
     let stats = stores.stats(&query.product, &query.filter);
-    let (listing, stats) = tokio::join!(read(stable, &address, &stores), stats);
+    let record = stores.known_record(&query.product);
+    let (listing, stats, record) = tokio::join!(read(stable, &address, &stores), stats, record);
     let listing = match listing {
         Ok(Some(listing)) => listing,
         Ok(None) => return Ok(caching::lead_to(&address.page(None))),
@@ -49,14 +53,18 @@ pub(super) async fn page(
         }
         Err(error) => return Err(PageError { help: help(&address, &error), error }),
     };
+    if listing.comments.is_empty() {
+        let known = check_known(&stores, &site, &query.product).await;
+        known.map_err(|error| PageError { help: help(&address, &error), error })?;
+    }
     let stats = stats.filter(|_| listing.total.is_some());
-    let page = CommentsPage::new(&site, &address, &listing, stats.as_ref());
+    let page = CommentsPage::new(&site, &address, record.record(), &listing, stats.as_ref());
     let mut answer = render(&site, &page.head, &page)?;
     if let Some(validator) = page.validator(&site).map_err(ApiError::internal)? {
         answer.headers_mut().insert(header::ETAG, caching::value(&validator));
     }
-    if stats.is_none() {
-        // Not cached, because a cache would keep it longer than the page index is unavailable.
+    if stats.is_none() || record == KnownRecord::Unreadable {
+        // Not cached, because a cache would keep it longer than a store is unavailable.
         let (name, value) = caching::NO_STORE;
         answer.headers_mut().insert(name, header::HeaderValue::from_static(value));
     }
@@ -89,6 +97,8 @@ fn help(address: &Address, error: &ApiError) -> Help {
         lead("Page 1", first);
     } else if let ApiError::PastTheArchive { .. } = error {
         lead(newest, first);
+    } else if let ApiError::NoSuchProduct = error {
+        return help;
     } else {
         lead("Try again", address.canonical());
         if is_later_page && address.is_stable() {

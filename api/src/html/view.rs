@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use askama::Template;
-use model::{Comment, Filter, Order, Rating};
+use model::{Comment, Filter, Language, Order, ProductRecord, Rating, WebUrl};
 use page_index::Stats;
 
 use super::{
@@ -33,6 +33,12 @@ const SHAPE: &str = concat!(
 pub(super) struct CommentsPage<'page> {
     pub(super) head: Head,
     address: &'page Address,
+    /// The name of the product; its id where no name is known.
+    name: &'page str,
+    /// The language of the name, if it is known.
+    language_of_name: Option<&'page Language>,
+    /// The product's page in the shop.
+    shop: Option<&'page WebUrl>,
     /// The filter and the page number in words, such as "in English, rated 5, page 3"; empty for the first page of
     /// everything.
     which: String,
@@ -73,20 +79,23 @@ struct CommentView<'page> {
 }
 
 impl<'page> CommentsPage<'page> {
-    /// The page at an address. Without the page index it has neither totals nor stats.
+    /// The page at an address, of a product with this record. Without the page index it has neither totals nor stats.
     pub(super) fn new(
         site: &Site,
         address: &'page Address,
+        record: Option<&'page ProductRecord>,
         listing: &'page ListingPage,
         stats: Option<&Stats>,
     ) -> Self {
         let query = &address.query;
+        let details = record.map(|record| &record.details);
+        let name = details.map_or(query.product.as_str(), |details| &details.name);
         let place = Place::of(address, listing);
         let filter = in_words(&query.filter);
         let average = stats.and_then(|stats| Average::of(&stats.by_rating_in_any_language));
         // Search engines keep an archive page as it is, so it repeats nothing that changes with later comments.
         let average_of_head = average.as_ref().filter(|_| !is_archive(place));
-        let subject = joined([Some(format!("Comments on {}", query.product)), filter.clone()]);
+        let subject = joined([Some(format!("Comments on {name}")), filter.clone()]);
         let other_order = (query.order != Order::default()).then(|| format!("{} first", query.order));
         let place_in_title = if address.is_stable() { place.number() } else { place.of_all() };
         let title = joined([Some(subject.clone()), place_in_title, other_order]);
@@ -96,7 +105,8 @@ impl<'page> CommentsPage<'page> {
         let mut head = Head::new(site, &address.canonical(), title, may_index);
         head.description = Some(describe(address, place, listing, average_of_head, &subject));
         head.neighbours = place.neighbours(address);
-        head.structured_data = structured_data::of_page(site, &query.product, average_of_head, &listing.comments);
+        head.structured_data =
+            structured_data::of_page(site, &query.product, record, average_of_head, &listing.comments);
         let reversed = || FilterLink {
             href: address.reversed(),
             nofollow: !site.indexable.admits_in(&query.filter, query.order.reversed()),
@@ -104,6 +114,9 @@ impl<'page> CommentsPage<'page> {
         Self {
             head,
             address,
+            name,
+            language_of_name: details.and_then(|details| details.language.as_ref()),
+            shop: details.and_then(|details| details.url.as_ref()),
             which: joined([filter, place.number()]),
             chips: Chips::new(site, address),
             reversed: listing.total.is_none_or(|total| total > 1).then(reversed),
@@ -248,6 +261,7 @@ fn stars(rating: Rating) -> String {
 #[cfg(test)]
 mod tests {
     use actix_web::test::TestRequest;
+    use model::{ProductDetails, ProductId, Revision, Timestamp};
 
     use super::*;
     use crate::{
@@ -258,12 +272,22 @@ mod tests {
     /// The page at an address of a site with this setting, of a listing with this many comments. Gives its whole text,
     /// its text without the volatile part, and its entity tag.
     fn rendered(path: &str, indexable: Indexable, total: u64) -> (String, String, Option<String>) {
+        rendered_with(None, path, indexable, total)
+    }
+
+    /// The same of a product with a record.
+    fn rendered_with(
+        record: Option<&ProductRecord>,
+        path: &str,
+        indexable: Indexable,
+        total: u64,
+    ) -> (String, String, Option<String>) {
         let settings = SiteSettings { indexable, ..SiteSettings::default() };
         let site = Site::new(settings, Vec::new(), ([127, 0, 0, 1], 80).into());
         let request = TestRequest::with_uri(path).to_http_request();
         let (address, _) = address::read(&request, PageNumbers::Stable).unwrap();
         let listing = ListingPage { comments: Vec::new(), total: Some(total), next: None, prev: None, as_of: None };
-        let page = || CommentsPage::new(&site, &address, &listing, None);
+        let page = || CommentsPage::new(&site, &address, record, &listing, None);
         let stable = CommentsPage { volatile: None, ..page() };
         (page().render().unwrap(), stable.render().unwrap(), page().validator(&site).unwrap())
     }
@@ -277,6 +301,37 @@ mod tests {
         assert!(single.2.is_some() && all.2.is_some());
         assert_ne!(single.2, all.2);
         assert_eq!(single.2, of(Indexable::Single).2);
+    }
+
+    #[test]
+    fn an_archive_page_has_another_tag_with_another_name_or_link_of_its_product() {
+        let details = |name: &str, url: &str| ProductDetails {
+            name: name.to_owned(),
+            url: Some(WebUrl::parse("url", url).unwrap()),
+            image: None,
+            brand: None,
+            gtin: None,
+            sku: None,
+            language: None,
+        };
+        let tag = |details: Option<ProductDetails>| {
+            let (product, revision) = (ProductId::parse("p").unwrap(), Revision::after(None, Timestamp::MIN, 7));
+            let record = details.map(|details| ProductRecord { product, revision, details });
+            rendered_with(record.as_ref(), "/product/p/comments?page=1", Indexable::Single, 60).2.unwrap()
+        };
+        let french = ProductDetails { language: Language::parse("fr").ok(), ..details("A", "https://a") };
+        let all = [
+            None,
+            Some(details("A", "https://a")),
+            Some(details("B", "https://a")),
+            Some(details("A", "https://b")),
+            Some(french),
+        ];
+        let tags = all.map(|details| {
+            assert_eq!(tag(details.clone()), tag(details.clone()));
+            tag(details)
+        });
+        assert_eq!(std::collections::BTreeSet::from(tags).len(), 5);
     }
 
     #[test]

@@ -20,7 +20,8 @@ use super::{
 use crate::{
     attached::Attached,
     import::{
-        Existing, ImportError, ImportReport, LineReader, Source, SourceError, Unfinished, import_with, read_lines,
+        Existing, ImportError, ImportReport, Importable, LineReader, Source, SourceError, Unfinished, import_with,
+        parse_line, parse_product_line, read_lines_with,
     },
     stack::{LOCAL_ENGINE, TABLE},
 };
@@ -36,8 +37,11 @@ Exit code:
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
     /// Files of JSON Lines, plain or compressed by gzip or zstd: on each line one comment, as a JSON object.
-    #[arg(required = true, value_name = "FILE")]
+    #[arg(required_unless_present = "products", value_name = "FILE")]
     files: Vec<PathBuf>,
+    /// A file of products' records, one on each line; repeatable. Records are imported before comments.
+    #[arg(long, value_name = "FILE")]
+    products: Vec<PathBuf>,
     /// Import into the stack of this data folder. If none runs there, one runs for the import.
     #[arg(long, value_name = "DIR", conflicts_with_all = ["table", "dynamodb_url"])]
     data_dir: Option<PathBuf>,
@@ -49,13 +53,13 @@ pub(super) struct Args {
     dynamodb_url: Option<String>,
     #[command(flatten)]
     comment_blob: CommentBlobArgs,
-    /// Change existing comments that differ, instead of leaving them as they are.
+    /// Change existing comments and records that differ, instead of leaving them as they are.
     #[arg(long)]
     update: bool,
 }
 
 pub(super) async fn run(args: Args) -> anyhow::Result<ExitCode> {
-    let files = open_all(&args.files)?;
+    let files = Files { products: open_all(&args.products)?, comments: open_all(&args.files)? };
     let interrupt = interrupt()?;
     let existing = if args.update { Existing::Update } else { Existing::Keep };
     let config = |table: &str, endpoint: Option<String>| TableConfig {
@@ -84,9 +88,15 @@ pub(super) async fn run(args: Args) -> anyhow::Result<ExitCode> {
     imported.map(exit_code)
 }
 
+/// The files to import.
+struct Files {
+    products: Vec<(PathBuf, LineReader)>,
+    comments: Vec<(PathBuf, LineReader)>,
+}
+
 /// Imports files, one after another. Returns the number of bad lines; an exit code if a file was not imported to its end.
 async fn import_all(
-    files: Vec<(PathBuf, LineReader)>,
+    files: Files,
     config: TableConfig,
     existing: Existing,
     interrupt: impl Future<Output = ()> + Clone + Send + 'static,
@@ -96,18 +106,27 @@ async fn import_all(
         Some(url) => format!("no table {:?} at {url}; is `pagemark up` running?", table.name()),
         None => format!("no table {:?}", table.name()),
     })?;
+    let Files { products, comments } = files;
     let mut bad = 0;
-    for (path, reader) in files {
-        match import_file(&table, &path, reader, existing, interrupt.clone()).await {
+    for (path, reader) in products {
+        match import_file(&table, &path, reader, parse_product_line, existing, interrupt.clone()).await {
             Ok(report) => bad += report.bad,
-            Err(ended) => {
-                eprintln!("pagemark: {} was not imported to its end: {ended}", path.display());
-                let interrupted = matches!(ended.reason, ImportError::Source(SourceError::Interrupted));
-                return Ok(Err(if interrupted { ExitCode::from(INTERRUPTED) } else { ExitCode::FAILURE }));
-            }
+            Err(ended) => return Ok(Err(ended_early(&path, &ended))),
+        }
+    }
+    for (path, reader) in comments {
+        match import_file(&table, &path, reader, parse_line, existing, interrupt.clone()).await {
+            Ok(report) => bad += report.bad,
+            Err(ended) => return Ok(Err(ended_early(&path, &ended))),
         }
     }
     Ok(Ok(bad))
+}
+
+fn ended_early(path: &Path, ended: &Unfinished) -> ExitCode {
+    eprintln!("pagemark: {} was not imported to its end: {ended}", path.display());
+    let interrupted = matches!(ended.reason, ImportError::Source(SourceError::Interrupted));
+    if interrupted { ExitCode::from(INTERRUPTED) } else { ExitCode::FAILURE }
 }
 
 fn exit_code(imported: Result<u64, ExitCode>) -> ExitCode {
@@ -127,28 +146,29 @@ pub(super) fn open_all(files: &[PathBuf]) -> anyhow::Result<Vec<(PathBuf, LineRe
     files.iter().map(open).collect()
 }
 
-/// Imports a file, and shows its progress and its outcome, even when it ends early.
-pub(super) async fn import_file(
+/// Imports a file whose lines `parse` reads, and shows its progress and its outcome, even when it ends early.
+pub(super) async fn import_file<T: Importable>(
     table: &Table,
     path: &Path,
     reader: LineReader,
+    parse: fn(&[u8]) -> Result<T, String>,
     existing: Existing,
     interrupted: impl Future<Output = ()> + Send + 'static,
 ) -> Result<ImportReport, Unfinished> {
     let name = path.file_name().map_or_else(|| path.display().to_string(), |name| name.to_string_lossy().into_owned());
     let progress = reader.progress.clone();
-    import_shown(table, &name, read_lines(reader).until(interrupted), existing, move |_| {
+    import_shown(table, &name, read_lines_with(reader, parse).until(interrupted), existing, move |_| {
         share(progress.position(), progress.length().unwrap_or(0))
     })
     .await
 }
 
-/// Imports comments, and shows their progress and their outcome under a name, even when the import ends early. `share`
+/// Imports comments or records, and shows their progress and their outcome under a name, even when the import ends early. `share`
 /// is the share that is done, from 0 to 1, after so many comments.
-pub(super) async fn import_shown(
+pub(super) async fn import_shown<T: Importable>(
     table: &Table,
     name: &str,
-    source: Source,
+    source: Source<T>,
     existing: Existing,
     share: impl Fn(u64) -> f64 + Send + 'static,
 ) -> Result<ImportReport, Unfinished> {

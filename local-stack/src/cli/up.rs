@@ -21,7 +21,7 @@ use super::{
 };
 use crate::{
     demo::{demo_comments, sample_products, top_product},
-    import::{Existing, ImportError, LineReader, Source},
+    import::{Existing, ImportError, LineReader, Source, parse_line},
     index_place::{IndexPlace, SNAPSHOT_EVERY},
     memory::resident_memory,
     repair::{AuditSchedule, RepairSchedule},
@@ -144,7 +144,8 @@ async fn serve(
     };
     let mut product = (demo > 0).then(top_product).flatten();
     for (path, reader) in files {
-        let imported = import_file(stack.table(), &path, reader, Existing::Keep, std::future::pending()).await;
+        let imported =
+            import_file(stack.table(), &path, reader, parse_line, Existing::Keep, std::future::pending()).await;
         let report = imported.with_context(|| format!("{} was not imported to its end", path.display()))?;
         product = product.or(report.first_product);
         created += report.created;

@@ -5,8 +5,8 @@ use serde::{Deserialize, Serialize, de::IgnoredAny};
 use table::NewComment;
 
 /// The message for a JSON array. A file that is one array gets it only once.
-pub(super) const NOT_LINES: &str = "is a JSON array or begins one, but a file must be JSON Lines: each line one comment, \
-                                    as a JSON object; `jq -c '.[]' FILE` writes an array so";
+pub(super) const NOT_LINES: &str = "is a JSON array or begins one, but a file must be JSON Lines: each line one \
+                                    JSON object; `jq -c '.[]' FILE` writes an array so";
 
 /// The fields of a line. Unknown ones are refused: a misspelt field would otherwise be lost without notice.
 #[derive(Serialize, Deserialize)]
@@ -64,7 +64,7 @@ const PROBLEM_MAX_CHARS: usize = 400;
 
 /// An error of the JSON parser, which takes the line for line 1 of a document. The message stays one line, and has no
 /// characters that control a terminal.
-fn described(error: &serde_json::Error) -> String {
+pub(super) fn described(error: &serde_json::Error) -> String {
     let text = error.to_string();
     let place = format!(" at line {} column {}", error.line(), error.column());
     let problem = text.strip_suffix(&place).unwrap_or(&text).chars().take(PROBLEM_MAX_CHARS);

@@ -1,15 +1,17 @@
-//! The importer: comments from a file, with their ids and times, through the same transactions as the API's.
+//! The importer: comments from a file, with their ids and times, and records of products, through the same transactions
+//! as the API's.
 //!
 //! An import is idempotent. So an interrupted import is simply run again. It leaves an existing comment as it is, unless it
 //! is told to update.
 //!
-//! - `line`: a line of a file, parsed.
+//! - `line`: a line of a file, parsed. `product`: the same for a file of products' records.
 //! - `reader`: the lines of a file, compressed or not.
 //! - `source`: where comments come from, and the reasons why they may end early.
 //!
 //! **Invariant:** an import whose lines were not all read is an error, for any reason (`source`).
 
 mod line;
+mod product;
 mod reader;
 mod source;
 
@@ -32,7 +34,8 @@ use tokio::{
 };
 
 pub use line::{parse_line, to_line};
-pub use reader::{LineReader, read_lines};
+pub use product::{NewProduct, parse_product_line, to_product_line};
+pub use reader::{LineReader, read_lines, read_lines_with};
 pub use source::{Numbered, Source, SourceError};
 
 /// How many workers write comments concurrently. Lines with one id go to one worker, so they stay in order.
@@ -66,6 +69,37 @@ pub struct BadLine {
     pub reason: String,
 }
 
+/// What a file may hold.
+pub trait Importable: Clone + Send + Sync + 'static {
+    /// The product that it is about.
+    fn product(&self) -> &ProductId;
+
+    /// What two lines about the same have in common: they are imported in the order of the file.
+    fn key(&self) -> &str;
+
+    /// Imports it, as line `number` of the file. Returns the outcome of this line.
+    fn import(
+        &self,
+        table: &Table,
+        existing: Existing,
+        number: u64,
+    ) -> impl Future<Output = Result<ImportReport, StoreError>> + Send;
+}
+
+impl Importable for NewComment {
+    fn product(&self) -> &ProductId {
+        &self.product
+    }
+
+    fn key(&self) -> &str {
+        self.id.as_str()
+    }
+
+    async fn import(&self, table: &Table, existing: Existing, number: u64) -> Result<ImportReport, StoreError> {
+        import_comment(table, existing, number, self).await
+    }
+}
+
 /// The outcome of an import.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ImportReport {
@@ -91,6 +125,22 @@ impl ImportReport {
     /// The number of lines that were looked at.
     pub fn lines(&self) -> u64 {
         self.created + self.unchanged + self.differing + self.updated + self.bad
+    }
+
+    fn created() -> Self {
+        Self { created: 1, ..Self::default() }
+    }
+
+    fn unchanged() -> Self {
+        Self { unchanged: 1, ..Self::default() }
+    }
+
+    fn differing() -> Self {
+        Self { differing: 1, ..Self::default() }
+    }
+
+    fn updated() -> Self {
+        Self { updated: 1, ..Self::default() }
     }
 
     fn bad(number: u64, reason: String) -> Self {
@@ -144,14 +194,14 @@ pub async fn import(table: &Table, source: Source, done: &Arc<AtomicU64>) -> Res
     import_with(table, source, Existing::Keep, done).await
 }
 
-/// Imports comments; `done` counts those that have been looked at. The comments before an error of the source are
+/// Imports comments or records; `done` counts those that have been looked at. The comments before an error of the source are
 /// imported, too.
 ///
 /// # Errors
 /// The source's or the table's, with the outcome until then.
-pub async fn import_with(
+pub async fn import_with<T: Importable>(
     table: &Table,
-    mut source: Source,
+    mut source: Source<T>,
     existing: Existing,
     done: &Arc<AtomicU64>,
 ) -> Result<ImportReport, Unfinished> {
@@ -182,10 +232,10 @@ pub async fn import_with(
     }
 }
 
-/// Sends each comment to the worker for its id.
-async fn distribute(
-    source: &mut Source,
-    queues: &[mpsc::Sender<(u64, NewComment)>],
+/// Sends each line to the worker for its key.
+async fn distribute<T: Importable>(
+    source: &mut Source<T>,
+    queues: &[mpsc::Sender<(u64, T)>],
     report: &mut ImportReport,
     done: &AtomicU64,
 ) -> Result<(), SourceError> {
@@ -195,13 +245,13 @@ async fn distribute(
                 report.add(ImportReport::bad(number, reason));
                 done.fetch_add(1, Ordering::Relaxed);
             }
-            (number, Ok(comment)) => {
-                report.first_product.get_or_insert_with(|| comment.product.clone());
-                let hash = BuildHasherDefault::<DefaultHasher>::new().hash_one(&comment.id);
+            (number, Ok(line)) => {
+                report.first_product.get_or_insert_with(|| line.product().clone());
+                let hash = BuildHasherDefault::<DefaultHasher>::new().hash_one(line.key());
                 let worker = usize::try_from(hash % WORKERS as u64).unwrap_or(0);
                 let Some(queue) = queues.get(worker) else { continue };
                 // A worker that accepts no more comments has failed; the join returns its error.
-                if queue.send((number, comment)).await.is_err() {
+                if queue.send((number, line)).await.is_err() {
                     return Ok(());
                 }
             }
@@ -210,22 +260,22 @@ async fn distribute(
     Ok(())
 }
 
-/// Imports the comments of a queue. Returns the outcome, and the error that ended it early.
-async fn work(
+/// Imports the lines of a queue. Returns the outcome, and the error that ended it early.
+async fn work<T: Importable>(
     table: Table,
     existing: Existing,
-    mut queue: mpsc::Receiver<(u64, NewComment)>,
+    mut queue: mpsc::Receiver<(u64, T)>,
     done: Arc<AtomicU64>,
 ) -> (ImportReport, Option<StoreError>) {
     let mut report = ImportReport::default();
-    while let Some((number, comment)) = queue.recv().await {
+    while let Some((number, line)) = queue.recv().await {
         let mut retries = 0;
         loop {
-            match import_comment(&table, existing, number, &comment).await {
+            match line.import(&table, existing, number).await {
                 Ok(outcome) => break report.add(outcome),
                 Err(error) if error.is_unavailable() && retries < RETRIES_MAX => {
                     retries += 1;
-                    tracing::warn!(%error, id = %comment.id, "trying again");
+                    tracing::warn!(%error, key = line.key(), "trying again");
                     tokio::time::sleep(RETRY_PAUSE).await;
                 }
                 Err(error) => return (report, Some(error)),
@@ -251,10 +301,10 @@ async fn import_comment(
                 return refused(format!("id: {} is in use by a comment of product {product:?}", comment.id));
             }
             Ok(Some(present)) if is_same(comment, &present) => {
-                return Ok(ImportReport { unchanged: 1, ..ImportReport::default() });
+                return Ok(ImportReport::unchanged());
             }
             Ok(Some(_)) if existing == Existing::Keep => {
-                return Ok(ImportReport { differing: 1, ..ImportReport::default() });
+                return Ok(ImportReport::differing());
             }
             Ok(Some(present)) if present.created_at != comment.created_at => {
                 let present = present.created_at;
@@ -263,11 +313,11 @@ async fn import_comment(
             Ok(Some(present)) => {
                 // Only this comment is changed, and none that took its id since.
                 let patched = table.patch_comment(&comment.id, Some(present.revision), &whole_patch(comment)).await;
-                patched.map(|_| ImportReport { updated: 1, ..ImportReport::default() })
+                patched.map(|_| ImportReport::updated())
             }
             Ok(None) => {
                 let created = table.create_comment(comment.clone(), None).await;
-                created.map(|_| ImportReport { created: 1, ..ImportReport::default() })
+                created.map(|_| ImportReport::created())
             }
             Err(StoreError::Malformed(malformed)) => {
                 return refused(format!("id: {} is in use: {malformed}", comment.id));

@@ -97,8 +97,13 @@ impl LineReader {
     }
 }
 
-/// Reads a file of JSON lines.
-pub fn read_lines(mut reader: LineReader) -> Source {
+/// Reads a file of comments.
+pub fn read_lines(reader: LineReader) -> Source {
+    read_lines_with(reader, parse_line)
+}
+
+/// Reads a file of JSON lines, each by `parse`.
+pub fn read_lines_with<T: Send + 'static>(mut reader: LineReader, parse: fn(&[u8]) -> Result<T, String>) -> Source<T> {
     let mut is_first = true;
     Source::of_lines(std::iter::from_fn(move || {
         let line = reader.next_line().transpose()?;
@@ -107,7 +112,7 @@ pub fn read_lines(mut reader: LineReader) -> Source {
             if std::mem::take(&mut is_first) && bytes.as_ref().is_ok_and(goes_on) {
                 return Err(SourceError::Array(number));
             }
-            Ok((number, bytes.and_then(|bytes| parse_line(&bytes))))
+            Ok((number, bytes.and_then(|bytes| parse(&bytes))))
         }))
     }))
 }

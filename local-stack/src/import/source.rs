@@ -1,4 +1,4 @@
-//! The source of comments to import, and the reasons why it may end early.
+//! The source of what is imported, and the reasons why it may end early.
 
 use std::{any::Any, io, pin::Pin, thread};
 
@@ -11,10 +11,10 @@ use super::line::NOT_LINES;
 /// How many lines are read ahead.
 const READ_AHEAD: usize = 512;
 
-/// One comment to import, with the number of its line, or the reason why the line is not a comment.
-pub type Numbered = (u64, Result<NewComment, String>);
+/// One comment or record to import, with the number of its line, or the reason why the line is none.
+pub type Numbered<T = NewComment> = (u64, Result<T, String>);
 
-/// The reason why the comments of a source were not read to their end, with advice for the user.
+/// The reason why the lines of a source were not read to their end, with advice for the user.
 #[derive(Debug, Error)]
 pub enum SourceError {
     /// A broken or truncated compressed stream.
@@ -55,19 +55,19 @@ pub enum SourceError {
     Interrupted,
 }
 
-type Line = Result<Numbered, SourceError>;
+type Line<T> = Result<Numbered<T>, SourceError>;
 
-/// Comments to import. An error ends the import.
-pub struct Source {
-    lines: mpsc::Receiver<Line>,
+/// Comments, or records of products, to import. An error ends the import.
+pub struct Source<T = NewComment> {
+    lines: mpsc::Receiver<Line<T>>,
     reader: Option<io::Result<thread::JoinHandle<()>>>,
     interrupted: Pin<Box<dyn Future<Output = ()> + Send>>,
 }
 
-impl Source {
+impl<T: Send + 'static> Source<T> {
     /// Reads lines in a separate thread, because decompressing and parsing block. The process does not wait for that
     /// thread when it ends.
-    pub fn of_lines(lines: impl Iterator<Item = Line> + Send + 'static) -> Self {
+    pub fn of_lines(lines: impl Iterator<Item = Line<T>> + Send + 'static) -> Self {
         let (sender, receiver) = mpsc::channel(READ_AHEAD);
         let read = move || {
             for line in lines {
@@ -82,11 +82,6 @@ impl Source {
         Self { lines: receiver, reader: Some(reader), interrupted: Box::pin(std::future::pending()) }
     }
 
-    /// Comments that are known to be valid.
-    pub fn of_comments(comments: impl IntoIterator<Item = NewComment, IntoIter: Send> + 'static) -> Self {
-        Self::of_lines((1..).zip(comments.into_iter().map(Ok)).map(Ok))
-    }
-
     /// Like the source itself, but it ends when `interrupted` completes.
     #[must_use]
     pub fn until(self, interrupted: impl Future<Output = ()> + Send + 'static) -> Self {
@@ -94,7 +89,7 @@ impl Source {
     }
 
     /// The next line; `None` when all have been read.
-    pub(super) async fn next(&mut self) -> Option<Line> {
+    pub(super) async fn next(&mut self) -> Option<Line<T>> {
         let line = tokio::select! {
             biased;
             () = &mut self.interrupted => return Some(Err(SourceError::Interrupted)),
@@ -105,6 +100,13 @@ impl Source {
             Ok(reader) => reader.join().err().map(|panic| Err(SourceError::Reader(message(&*panic)))),
             Err(error) => Some(Err(SourceError::Thread(error))),
         })
+    }
+}
+
+impl Source {
+    /// Comments that are known to be valid.
+    pub fn of_comments(comments: impl IntoIterator<Item = NewComment, IntoIter: Send> + 'static) -> Self {
+        Self::of_lines((1..).zip(comments.into_iter().map(Ok)).map(Ok))
     }
 }
 
