@@ -61,8 +61,8 @@ fn errors(path: &str, operation: &Operation) -> Vec<(&'static str, ResponseBuild
             "503",
             later(
                 "Later: a store is away, or too many requests are under way, and the write may have happened or not. \
-                 Or, with the type `urn:pagemark:problem:contended`, too many requests changed the same at \
-                 one time, and nothing was written",
+                 Or, with the type `urn:pagemark:problem:contended`, too many requests changed the comment or record \
+                 at the same time, and nothing was written",
             ),
         ),
     ]);
