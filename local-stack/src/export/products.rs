@@ -3,11 +3,11 @@
 //! Each shard is read strongly consistent, after all comments. The lines are put into order in memory: a few hundred bytes
 //! a product.
 
-use std::{collections::BTreeMap, fs, io, path::Path};
+use std::{collections::BTreeMap, fs, io, os::unix::fs::PermissionsExt, path::Path};
 
 use model::{ProductId, product::RECORD_SHARDS};
 use table::{InvalidEntry, Table};
-use tempfile::NamedTempFile;
+use tempfile::Builder;
 
 use super::ExportError;
 use crate::{compression::Compression, import::to_product_line};
@@ -60,7 +60,9 @@ pub async fn export_products(
 
 fn write<'line>(path: &Path, compression: Compression, lines: impl Iterator<Item = &'line String>) -> io::Result<()> {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let file = NamedTempFile::new_in(folder)?;
+    // As of a new file: the process's mask takes away from these.
+    let permissions = fs::Permissions::from_mode(0o666);
+    let file = Builder::new().permissions(permissions).tempfile_in(folder)?;
     let to = io::BufWriter::new(file);
     let (to, ()) = compression.write(to, |to| {
         for line in lines {
