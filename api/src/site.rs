@@ -122,6 +122,17 @@ pub enum PastTheEnd {
     Redirect,
 }
 
+/// The answer for a product that nobody knows. Such a product has neither a comment nor a record.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
+pub enum UnknownProducts {
+    /// A product without comments: any text may be the id of a product.
+    #[default]
+    Serve,
+    /// A 404.
+    #[value(name = "404")]
+    NotFound,
+}
+
 /// How the pages for people are numbered, newest first. The oldest-first listings count from the oldest comment anyway.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
 pub enum PageNumbers {
@@ -151,6 +162,9 @@ pub struct SiteSettings {
     /// What a page past the end of its listing is.
     #[arg(long, env = "PAGEMARK_PAST_THE_END", value_name = "WHAT", default_value = "not-found")]
     pub past_the_end: PastTheEnd,
+    /// What the JSON API answers for a product with neither a comment nor a record: an empty list (`serve`), or 404.
+    #[arg(long, env = "PAGEMARK_UNKNOWN_PRODUCTS", value_name = "WHAT", default_value = "serve")]
+    pub unknown_products: UnknownProducts,
     /// Whether there is a form to post a comment, for people who try Pagemark out.
     #[arg(skip)]
     pub comment_form: bool,
@@ -162,6 +176,7 @@ impl Default for SiteSettings {
             public_url: None,
             indexable: Indexable::default(),
             indexable_comments_min: INDEXABLE_COMMENTS_MIN,
+            unknown_products: UnknownProducts::Serve,
             page_numbers: PageNumbers::default(),
             past_the_end: PastTheEnd::default(),
             comment_form: false,
@@ -177,6 +192,7 @@ pub(crate) struct Site {
     pub(crate) indexable_comments_min: u64,
     pub(crate) page_numbers: PageNumbers,
     pub(crate) past_the_end: PastTheEnd,
+    pub(crate) unknown_products: UnknownProducts,
     pub(crate) comment_form: bool,
     /// Products that the start page links to.
     pub(crate) sample_products: Vec<ProductId>,
@@ -185,8 +201,15 @@ pub(crate) struct Site {
 impl Site {
     /// `address` is where the service listens, without TLS.
     pub(crate) fn new(settings: SiteSettings, sample_products: Vec<ProductId>, address: SocketAddr) -> Self {
-        let SiteSettings { public_url, indexable, indexable_comments_min, page_numbers, past_the_end, comment_form } =
-            settings;
+        let SiteSettings {
+            public_url,
+            indexable,
+            indexable_comments_min,
+            page_numbers,
+            past_the_end,
+            unknown_products,
+            comment_form,
+        } = settings;
         let public_url = public_url.unwrap_or_else(|| PublicUrl(format!("http://{address}")));
         Self {
             public_url,
@@ -194,6 +217,7 @@ impl Site {
             indexable_comments_min,
             page_numbers,
             past_the_end,
+            unknown_products,
             comment_form,
             sample_products,
         }
@@ -227,6 +251,7 @@ impl Site {
             page_numbers,
             comment_form,
             past_the_end: _,
+            unknown_products: _,
             sample_products: _,
         } = self;
         (public_url, indexable, indexable_comments_min, page_numbers, comment_form)

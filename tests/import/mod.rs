@@ -272,7 +272,7 @@ async fn a_truncated_file_keeps_what_was_read_and_can_be_imported_again() {
 #[tokio::test]
 async fn a_failed_reader_is_an_error_and_not_the_end_of_the_file() {
     let stores = Stores::start().await;
-    let numbered = |(comment, number)| Ok(Numbered { number, comment: Ok(comment), text: String::new() });
+    let numbered = |(comment, number)| Ok(Numbered { number, content: Ok(comment), text: String::new() });
     let comments = some_reviews(3).into_iter().zip(1..).map(numbered);
     let source = Source::of_lines(comments.chain(std::iter::once_with(|| panic!("the reader is wrong"))));
     let error = import(&stores.table, source, &Arc::new(AtomicU64::new(0))).await.unwrap_err();

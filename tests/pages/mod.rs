@@ -5,6 +5,7 @@
 //! - `stable`: pages with stable numbers: where they lead, and that they stay. `recrawl`: how many stay.
 //! - `by_cursor`: pages that no number leads to.
 //! - `head`: how pages describe themselves.
+//! - `names`: what the record of a product says.
 //! - `structured_data`: their description in the terms of schema.org.
 //! - `texts`: people's texts on a page.
 //! - `sitemap`: the list of all pages.
@@ -17,6 +18,7 @@ mod by_cursor;
 mod form;
 mod head;
 mod html;
+mod names;
 mod recrawl;
 mod sitemap;
 mod stable;

@@ -24,7 +24,7 @@ use crate::{
         page::{CursorPage, ListingPage, NumberedPage, stable::StablyNumberedPage},
     },
     site::{PastTheEnd, Site},
-    store::StoreClients,
+    store::{KnownRecord, StoreClients},
 };
 
 /// Answers a page of comments, or redirects to its canonical address.
@@ -49,7 +49,8 @@ pub(super) async fn page(
     memory.make_room(&request, comments_max).await?;
     // The counts of the filters also come from the page index; without it, the page omits them.
     let stats = stores.stats(&query.product, &query.filter);
-    let (listing, stats) = tokio::join!(read(stable, cursor, &address, &stores), stats);
+    let record = stores.known_record(&query.product);
+    let (listing, stats, record) = tokio::join!(read(stable, cursor, &address, &stores), stats, record);
     let listing = match listing {
         // The comments there have been deleted. Whether the listing has others is seen on its first page.
         Ok(Some(listing)) if address.cursor.is_some() && listing.comments.is_empty() => {
@@ -68,17 +69,18 @@ pub(super) async fn page(
     };
     let stats = stats.filter(|_| listing.total.is_some());
     let exists = !listing.comments.is_empty() || {
-        let exists = query.exists_without_comments(&stores).await;
+        let exists = query.exists_without_comments(&stores, &record).await;
         exists.map_err(|error| PageError { help: help(&address, &error, stats.as_ref()), error })?
     };
     let status = if exists { StatusCode::OK } else { StatusCode::NOT_FOUND };
-    let page = CommentsPage::new(&site, &address, &listing, stats.as_ref(), by_cursor(&address, &listing, &cursors)?);
+    let by_cursor = by_cursor(&address, &listing, &cursors)?;
+    let page = CommentsPage::new(&site, &address, record.record(), &listing, stats.as_ref(), by_cursor);
     let mut answer = render(&site, status, &page.head, &page)?;
     if let Some(validator) = page.validator(&site).map_err(ApiError::internal)? {
         answer.headers_mut().insert(header::ETAG, caching::value(&validator));
     }
-    if stats.is_none() || !exists {
-        // Not cached, because a cache would keep it longer than the page index is unavailable, or the listing empty.
+    if stats.is_none() || !exists || record == KnownRecord::Unreadable {
+        // Not cached, because a cache would keep it longer than a store is unavailable, or the listing empty.
         let (name, value) = caching::NO_STORE;
         answer.headers_mut().insert(name, header::HeaderValue::from_static(value));
     }

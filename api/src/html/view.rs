@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use askama::Template;
-use model::{Comment, Filter, Order, Rating};
+use model::{Comment, Filter, Language, Order, ProductRecord, Rating, WebUrl};
 use page_index::Stats;
 
 use super::{
@@ -39,6 +39,12 @@ const SHAPE: &str = concat!(
 pub(super) struct CommentsPage<'page> {
     pub(super) head: Head,
     address: &'page Address,
+    /// The name of the product; its id where no name is known.
+    name: &'page str,
+    /// The language of the name, if it is known.
+    language_of_name: Option<&'page Language>,
+    /// The product's page in the shop.
+    shop: Option<&'page WebUrl>,
     /// The filter and the page number in words, such as "in English, rated 5, page 3"; empty for the first page of
     /// everything.
     which: String,
@@ -83,23 +89,26 @@ struct CommentView<'page> {
 }
 
 impl<'page> CommentsPage<'page> {
-    /// The page at an address. Without the page index it has neither totals nor stats. `by_cursor` are its neighbours where
-    /// no number leads to them.
+    /// The page at an address, of a product with this record. Without the page index it has neither totals nor stats.
+    /// `by_cursor` are its neighbours where no number leads to them.
     pub(super) fn new(
         site: &Site,
         address: &'page Address,
+        record: Option<&'page ProductRecord>,
         listing: &'page ListingPage,
         stats: Option<&Stats>,
         by_cursor: Option<Neighbours>,
     ) -> Self {
         let query = &address.query;
+        let details = record.map(|record| &record.details);
+        let name = details.map_or(query.product.as_str(), |details| &details.name);
         let counts = Counts::new(address, stats);
         let place = Place::of(address, listing);
         let filter = in_words(&query.filter);
         let average = stats.and_then(|stats| Average::of(&stats.by_rating_in_any_language));
         let is_empty = listing.comments.is_empty();
         let leads_by_cursor = by_cursor.is_some();
-        let mut head = head(site, counts, place, listing, average.as_ref());
+        let mut head = head(site, counts, record, place, listing, average.as_ref());
         if let Some(Neighbours { prev, next, .. }) = by_cursor {
             head.neighbours = Neighbours { prev, next, ..head.neighbours };
         }
@@ -110,6 +119,9 @@ impl<'page> CommentsPage<'page> {
         Self {
             head,
             address,
+            name,
+            language_of_name: details.and_then(|details| details.language.as_ref()),
+            shop: details.and_then(|details| details.url.as_ref()),
             which: joined([filter, place.number()]),
             chips: Chips::new(site, counts),
             reversed: (!is_empty && listing.total.is_none_or(|total| total > 1)).then(reversed),
@@ -174,12 +186,20 @@ fn is_archive(place: Place) -> bool {
 }
 
 /// The head of a page, with those neighbours that have numbers.
-fn head(site: &Site, counts: Counts<'_>, place: Place, listing: &ListingPage, average: Option<&Average>) -> Head {
+fn head(
+    site: &Site,
+    counts: Counts<'_>,
+    record: Option<&ProductRecord>,
+    place: Place,
+    listing: &ListingPage,
+    average: Option<&Average>,
+) -> Head {
     let address = counts.address;
     let query = &address.query;
+    let name = record.map_or(query.product.as_str(), |record| &record.details.name);
     let is_empty = listing.comments.is_empty();
     let comments_on = if is_empty { "No comments on" } else { "Comments on" };
-    let subject = joined([Some(format!("{comments_on} {}", query.product)), in_words(&query.filter)]);
+    let subject = joined([Some(format!("{comments_on} {name}")), in_words(&query.filter)]);
     let other_order = (query.order != Order::default()).then(|| format!("{} first", query.order));
     // Without the number of pages, which would change the titles of all pages at once.
     let title = joined([Some(subject.clone()), place.number(), other_order]);
@@ -196,7 +216,7 @@ fn head(site: &Site, counts: Counts<'_>, place: Place, listing: &ListingPage, av
     let average = average.filter(|_| !is_archive(place));
     head.description = Some(describe(address, place, listing, average, &subject));
     head.neighbours = place.neighbours(address);
-    head.structured_data = structured_data::of_page(site, &query.product, average, &listing.comments);
+    head.structured_data = structured_data::of_page(site, &query.product, record, average, &listing.comments);
     head
 }
 
@@ -286,6 +306,7 @@ fn stars(rating: Rating) -> String {
 #[cfg(test)]
 mod tests {
     use actix_web::test::TestRequest;
+    use model::{ProductDetails, ProductId, Revision, Timestamp};
 
     use super::*;
     use crate::{
@@ -296,6 +317,16 @@ mod tests {
     /// The page at an address of a site with this setting, of a listing with this many comments. Gives its whole text,
     /// its text without the volatile part, and its entity tag.
     fn rendered(path: &str, indexable: Indexable, total: u64) -> (String, String, Option<String>) {
+        rendered_with(None, path, indexable, total)
+    }
+
+    /// The same of a product with a record.
+    fn rendered_with(
+        record: Option<&ProductRecord>,
+        path: &str,
+        indexable: Indexable,
+        total: u64,
+    ) -> (String, String, Option<String>) {
         let settings = SiteSettings { indexable, ..SiteSettings::default() };
         let site = Site::new(settings, Vec::new(), ([127, 0, 0, 1], 80).into());
         let request = TestRequest::with_uri(path).to_http_request();
@@ -308,7 +339,7 @@ mod tests {
             as_of: None,
             continues_by_cursor: false,
         };
-        let page = || CommentsPage::new(&site, &address, &listing, None, None);
+        let page = || CommentsPage::new(&site, &address, record, &listing, None, None);
         let stable = CommentsPage { volatile: None, ..page() };
         (page().render().unwrap(), stable.render().unwrap(), page().validator(&site).unwrap())
     }
@@ -322,6 +353,37 @@ mod tests {
         assert!(single.2.is_some() && all.2.is_some());
         assert_ne!(single.2, all.2);
         assert_eq!(single.2, of(Indexable::Single).2);
+    }
+
+    #[test]
+    fn an_archive_page_has_another_tag_with_another_name_or_link_of_its_product() {
+        let details = |name: &str, url: &str| ProductDetails {
+            name: name.to_owned(),
+            url: Some(WebUrl::parse("url", url).unwrap()),
+            image: None,
+            brand: None,
+            gtin: None,
+            sku: None,
+            language: None,
+        };
+        let tag = |details: Option<ProductDetails>| {
+            let (product, revision) = (ProductId::parse("p").unwrap(), Revision::after(None, Timestamp::MIN, 7));
+            let record = details.map(|details| ProductRecord { product, revision, details });
+            rendered_with(record.as_ref(), "/product/p/comments?page=1", Indexable::Single, 60).2.unwrap()
+        };
+        let french = ProductDetails { language: Language::parse("fr").ok(), ..details("A", "https://a") };
+        let all = [
+            None,
+            Some(details("A", "https://a")),
+            Some(details("B", "https://a")),
+            Some(details("A", "https://b")),
+            Some(french),
+        ];
+        let tags = all.map(|details| {
+            assert_eq!(tag(details.clone()), tag(details.clone()));
+            tag(details)
+        });
+        assert_eq!(std::collections::BTreeSet::from(tags).len(), 5);
     }
 
     #[test]

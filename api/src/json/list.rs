@@ -18,8 +18,10 @@ use crate::{
     read::{
         ListingQuery,
         cursor::{Cursor, CursorSealer},
+        known::check_known,
         page::{CursorPage, ListingPage, NumberedPage, stable::StablyNumberedPage},
     },
+    site::Site,
     store::StoreClients,
 };
 
@@ -99,7 +101,13 @@ impl Request for ListRequest {
                 ("Location" = String, description = "The front page"),
             ),
         ),
-        (status = 404, description = "The page lies past the end", body = Problem<'static>, content_type = PROBLEM_JSON),
+        (
+            status = 404,
+            description = "The page lies past the end. Or nobody knows the product, and the site does not serve such \
+                           products",
+            body = Problem<'static>,
+            content_type = PROBLEM_JSON,
+        ),
     ),
 )]
 pub(crate) async fn list_comments(
@@ -108,6 +116,7 @@ pub(crate) async fn list_comments(
     stores: web::Data<StoreClients>,
     cursors: web::Data<CursorSealer>,
     memory: web::Data<AnswerMemory>,
+    site: web::Data<Site>,
 ) -> Result<HttpResponse, ApiError> {
     let listing = match &place {
         Place::Page { number, as_of } => {
@@ -131,6 +140,9 @@ pub(crate) async fn list_comments(
             CursorPage { query: &query, cursor }.read(&stores).await?
         }
     };
+    if listing.comments.is_empty() {
+        check_known(&stores, &site, &query.product).await?;
+    }
     let body = Body::new(&cursors, &query, &place, &listing)?;
     let mut answer = HttpResponse::Ok();
     answer.insert_header((header::LINK, body.links.header()));

@@ -20,7 +20,7 @@ use super::{
 use crate::{
     attached::Attached,
     compression::Compression,
-    export::{ExportProgress, Exported, Target, export},
+    export::{ExportProgress, Exported, Target, export, export_products},
     stack::TABLE,
 };
 
@@ -44,7 +44,10 @@ pub(super) struct Args {
     /// The file to write, replaced when everything is written; - for the standard output.
     #[arg(long, short, value_name = "FILE", default_value = "-")]
     output: PathBuf,
-    /// Only comments of this product; repeatable.
+    /// The file to write products' records to, one on each line, compressed by its name.
+    #[arg(long, value_name = "FILE")]
+    products: Option<PathBuf>,
+    /// Only comments of this product, and its record; repeatable.
     #[arg(long, value_name = "PRODUCT", value_parser = |text: &str| ProductId::parse(text).map_err(|error| error.to_string()))]
     product: Vec<ProductId>,
     /// How the file is compressed [default: by its name, .gz or .zst]
@@ -63,13 +66,13 @@ pub(super) async fn run(args: Args) -> anyhow::Result<ExitCode> {
     };
     let Some(folder) = &args.place.data_dir else {
         let (table, url) = args.place.table_and_url();
-        return export_table(table, url, &args.product, target, &mut signals).await;
+        return export_table(table, url, &args, target, &mut signals).await;
     };
     let attached = tokio::select! {
         attached = Attached::to(folder, "export") => attached?,
         () = signals.next() => return Ok(ExitCode::from(INTERRUPTED)),
     };
-    let exported = export_table(TABLE, Some(attached.dynamodb_url()), &args.product, target, &mut signals).await;
+    let exported = export_table(TABLE, Some(attached.dynamodb_url()), &args, target, &mut signals).await;
     attached.end().await;
     exported
 }
@@ -78,7 +81,7 @@ pub(super) async fn run(args: Args) -> anyhow::Result<ExitCode> {
 async fn export_table(
     table: &str,
     url: Option<&str>,
-    products: &[ProductId],
+    args: &Args,
     target: Target,
     signals: &mut Signals,
 ) -> anyhow::Result<ExitCode> {
@@ -100,7 +103,7 @@ async fn export_table(
             (comments, 0.99 * share(shards, PRIMARIES_SHARDS.into()))
         }
     });
-    let export = export(&table, products, target, &progress, |text| eprintln!("pagemark: {text}"));
+    let export = export(&table, &args.product, target, &progress, |text| eprintln!("pagemark: {text}"));
     let exported = tokio::select! {
         exported = export => exported,
         () = signals.next() => {
@@ -113,7 +116,20 @@ async fn export_table(
     drop(display);
     let exported = exported?;
     eprint!("{}", report(&name, &exported, began.elapsed()));
-    let is_whole = exported.problem_count == 0 && exported.unknown.is_empty();
+    let mut is_whole = exported.problem_count == 0 && exported.unknown.is_empty();
+    if let Some(path) = &args.products {
+        let written = tokio::select! {
+            written = export_products(&table, &args.product, path, Compression::of_name(path)) => written?,
+            () = signals.next() => {
+                eprintln!("pagemark: interrupted; {} is as it was", path.display());
+                return Ok(ExitCode::from(INTERRUPTED));
+            }
+        };
+        let name = path.display();
+        written.problems.iter().for_each(|problem| eprintln!("pagemark: {problem}"));
+        eprintln!("{name}: the records of {} products", HumanCount(u64::try_from(written.records).unwrap_or(u64::MAX)));
+        is_whole &= written.problems.is_empty();
+    }
     Ok(if is_whole { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 

@@ -10,6 +10,7 @@ use std::{
 };
 
 use anyhow::Context;
+use indicatif::ProgressBar;
 use repair_job::Display;
 use table::{CommentBlobArgs, Table, TableConfig};
 
@@ -21,8 +22,9 @@ use super::{
 use crate::{
     attached::Attached,
     import::{
-        Checkpoint, Existing, Format, ImportError, ImportOptions, ImportReport, InputFile, MappingArgs, Reading,
-        Rejects, Source, SourceError, Unfinished, WORKERS_DEFAULT, import_with,
+        Checkpoint, Existing, Format, ImportError, ImportOptions, ImportReport, Importable, InputFile, LineReader,
+        MappingArgs, Reading, Rejects, Source, SourceError, Unfinished, WORKERS_DEFAULT, import_with,
+        parse_product_line, read_lines_with,
     },
     stack::TABLE,
 };
@@ -38,19 +40,22 @@ Exit code:
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
     /// Files of comments, plain or compressed by gzip or zstd.
-    #[arg(required = true, value_name = "FILE")]
+    #[arg(required_unless_present = "products", value_name = "FILE")]
     files: Vec<PathBuf>,
+    /// A file of products' records, one on each line as JSON; repeatable. Records are imported before comments.
+    #[arg(long, value_name = "FILE")]
+    products: Vec<PathBuf>,
     #[command(flatten)]
     place: TablePlace,
     #[command(flatten)]
     comment_blob: CommentBlobArgs,
-    /// Change existing comments that differ, instead of leaving them as they are.
+    /// Change existing comments and records that differ, instead of leaving them as they are.
     #[arg(long)]
     update: bool,
     /// Write nothing, and say what an import would do.
     #[arg(long)]
     dry_run: bool,
-    /// How many comments are written concurrently.
+    /// How many lines are imported concurrently.
     #[arg(long, value_name = "COUNT", default_value_t = WORKERS_DEFAULT, value_parser = clap::value_parser!(u16).range(1..=1_000))]
     concurrency: u16,
     /// Where lines go that are not imported, with the reason; `jq -c .row` gives lines to correct and import.
@@ -82,7 +87,8 @@ impl Args {
 
 /// Files to import, and how.
 struct Work {
-    files: Vec<(PathBuf, InputFile)>,
+    products: Vec<(PathBuf, InputFile)>,
+    comments: Vec<(PathBuf, InputFile)>,
     reading: Reading,
     options: ImportOptions,
     /// Where it is kept how far the import has come.
@@ -90,9 +96,9 @@ struct Work {
 }
 
 pub(super) async fn run(args: Args) -> anyhow::Result<ExitCode> {
-    let files = open_all(&args.files)?;
+    let (products, comments) = (open_all(&args.products)?, open_all(&args.files)?);
     let (reading, options) = (Reading::new(args.format, args.mapping.clone()), args.options()?);
-    let work = Work { files, reading, options, checkpoint: args.checkpoint.clone() };
+    let work = Work { products, comments, reading, options, checkpoint: args.checkpoint.clone() };
     let interrupt = interrupt()?;
     let config = |table: &str, url: Option<&str>| TableConfig {
         comment_blob: args.comment_blob.comment_blob,
@@ -121,7 +127,7 @@ pub(super) async fn run(args: Args) -> anyhow::Result<ExitCode> {
 
 /// Imports files, one after another. Returns the number of bad lines; an exit code if a file was not imported to its end.
 async fn import_all(
-    Work { files, reading, mut options, checkpoint }: Work,
+    Work { products, comments, reading, mut options, checkpoint }: Work,
     config: TableConfig,
     interrupt: impl Future<Output = ()> + Clone + Send + 'static,
 ) -> anyhow::Result<Result<u64, ExitCode>> {
@@ -133,17 +139,26 @@ async fn import_all(
         options.checkpoint = Some(Arc::new(opened));
     }
     let mut bad = 0;
-    for (path, file) in files {
-        if let Some(checkpoint) = &options.checkpoint {
-            checkpoint.begin_file(&path).with_context(|| format!("{} cannot be read", path.display()))?;
-        }
-        match import_file(&table, &path, file, &reading, &options, interrupt.clone()).await {
+    let begin = |path: &Path| match &options.checkpoint {
+        Some(checkpoint) => checkpoint.begin_file(path).with_context(|| format!("{} cannot be read", path.display())),
+        None => Ok(()),
+    };
+    for (path, file) in products {
+        begin(&path)?;
+        let progress = file.progress.clone();
+        let source = read_lines_with(LineReader::new(file), parse_product_line);
+        match import_file(&table, &path, source.until(interrupt.clone()), progress, &options).await {
             Ok(report) => bad += report.bad,
-            Err(ended) => {
-                eprintln!("pagemark: {} was not imported to its end: {ended}", path.display());
-                let interrupted = matches!(ended.reason, ImportError::Source(SourceError::Interrupted));
-                return Ok(Err(if interrupted { ExitCode::from(INTERRUPTED) } else { ExitCode::FAILURE }));
-            }
+            Err(ended) => return Ok(Err(ended_early(&path, &ended))),
+        }
+    }
+    for (path, file) in comments {
+        begin(&path)?;
+        let progress = file.progress.clone();
+        let source = reading.source(&path, file);
+        match import_file(&table, &path, source.until(interrupt.clone()), progress, &options).await {
+            Ok(report) => bad += report.bad,
+            Err(ended) => return Ok(Err(ended_early(&path, &ended))),
         }
     }
     let left_out = reading.left_out();
@@ -170,29 +185,33 @@ pub(super) fn open_all(files: &[PathBuf]) -> anyhow::Result<Vec<(PathBuf, InputF
     files.iter().map(open).collect()
 }
 
-/// Imports a file, and shows its progress and its outcome, even when it ends early.
-pub(super) async fn import_file(
-    table: &Table,
-    path: &Path,
-    file: InputFile,
-    reading: &Reading,
-    options: &ImportOptions,
-    interrupted: impl Future<Output = ()> + Send + 'static,
-) -> Result<ImportReport, Unfinished> {
-    let name = path.file_name().map_or_else(|| path.display().to_string(), |name| name.to_string_lossy().into_owned());
-    let progress = file.progress.clone();
-    import_shown(table, &name, reading.source(path, file).until(interrupted), options, move |_| {
-        share(progress.position(), progress.length().unwrap_or(0))
-    })
-    .await
+/// Says why the import of a file ended early.
+fn ended_early(path: &Path, ended: &Unfinished) -> ExitCode {
+    eprintln!("pagemark: {} was not imported to its end: {ended}", path.display());
+    let interrupted = matches!(ended.reason, ImportError::Source(SourceError::Interrupted));
+    if interrupted { ExitCode::from(INTERRUPTED) } else { ExitCode::FAILURE }
 }
 
-/// Imports comments, and shows their progress and their outcome under a name, even when the import ends early. `share`
-/// is the share that is done, from 0 to 1, after so many comments.
-pub(super) async fn import_shown(
+/// Imports what a file says, and shows its progress and its outcome, even when it ends early. `progress` is that of
+/// reading the file.
+pub(super) async fn import_file<T: Importable>(
+    table: &Table,
+    path: &Path,
+    source: Source<T>,
+    progress: ProgressBar,
+    options: &ImportOptions,
+) -> Result<ImportReport, Unfinished> {
+    let name = path.file_name().map_or_else(|| path.display().to_string(), |name| name.to_string_lossy().into_owned());
+    import_shown(table, &name, source, options, move |_| share(progress.position(), progress.length().unwrap_or(0)))
+        .await
+}
+
+/// Imports comments or records, and shows their progress and their outcome under a name, even when the import ends early.
+/// `share` is the share that is done, from 0 to 1, after so many of them.
+pub(super) async fn import_shown<T: Importable>(
     table: &Table,
     name: &str,
-    source: Source,
+    source: Source<T>,
     options: &ImportOptions,
     share: impl Fn(u64) -> f64 + Send + 'static,
 ) -> Result<ImportReport, Unfinished> {

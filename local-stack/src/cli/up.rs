@@ -159,7 +159,8 @@ async fn serve(
     let mut product = (demo > 0).then(top_product).flatten();
     let (reading, options) = (Reading::new(None, MappingArgs::default()), ImportOptions::default());
     for (path, file) in files {
-        let imported = import_file(stack.table(), &path, file, &reading, &options, std::future::pending()).await;
+        let (progress, source) = (file.progress.clone(), reading.source(&path, file));
+        let imported = import_file(stack.table(), &path, source, progress, &options).await;
         let report = imported.with_context(|| format!("{} was not imported to its end", path.display()))?;
         product = product.or(report.first_product);
         created += report.created;

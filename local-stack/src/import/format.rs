@@ -9,9 +9,9 @@ use table::NewComment;
 
 use super::{
     input_file::InputFile,
-    line::{NOT_LINES, parse_line, printable},
+    line::{NOT_LINES, printable},
     mapping::{Mapping, MappingArgs},
-    reader::{LineReader, numbered_lines},
+    reader::{LineReader, read_lines, read_lines_with},
     separated,
     source::Source,
 };
@@ -65,16 +65,14 @@ impl Reading {
         let mapping = self.mapping.clone();
         match self.format.unwrap_or_else(|| Format::of_name(path)) {
             // A misspelt field is not lost: lines of an export have no other fields.
-            Format::JsonLines if !self.is_foreign => {
-                Source::of_lines(numbered_lines(LineReader::new(file), parse_line))
-            }
+            Format::JsonLines if !self.is_foreign => read_lines(LineReader::new(file)),
             Format::JsonLines => {
                 let parse = move |line: &[u8]| foreign_line(line, &mapping);
-                Source::of_lines(numbered_lines(LineReader::new(file), parse))
+                read_lines_with(LineReader::new(file), parse)
             }
             Format::DynamodbJson => {
                 let parse = move |line: &[u8]| item(line, &mapping);
-                Source::of_lines(numbered_lines(LineReader::new(file), parse))
+                read_lines_with(LineReader::new(file), parse)
             }
             Format::Csv => Source::of_lines(separated::rows(file, b',', mapping)),
             Format::Semicolons => Source::of_lines(separated::rows(file, b';', mapping)),

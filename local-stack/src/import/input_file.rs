@@ -1,4 +1,4 @@
-//! An open file of comments: its bytes, compressed or not, and how far it has been read.
+//! An open file of comments or records: its bytes, compressed or not, and how far it has been read.
 
 use std::{
     fs::File,
@@ -11,7 +11,7 @@ use indicatif::ProgressBar;
 use super::source::SourceError;
 use crate::compression::Compression;
 
-/// A file whose comments are to be read.
+/// A file to import.
 pub struct InputFile {
     pub(super) bytes: Box<dyn BufRead + Send>,
     compression: Compression,

@@ -81,7 +81,7 @@ pub(super) fn printable(message: &str) -> String {
 }
 
 /// An error of the JSON parser, which takes the line for line 1 of a document.
-fn described(error: &serde_json::Error) -> String {
+pub(super) fn described(error: &serde_json::Error) -> String {
     let text = error.to_string();
     let place = format!(" at line {} column {}", error.line(), error.column());
     let problem = printable(text.strip_suffix(&place).unwrap_or(&text));

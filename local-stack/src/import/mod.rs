@@ -5,6 +5,7 @@
 //!
 //! - `input_file`: an open file, compressed or not; `reader`: its lines.
 //! - `format`: which kind of file it is; `separated`: tables with commas or tabs; `line`: a line of an export.
+//! - `comment`, `product`: the import of a line that says a comment, or a product's record.
 //! - `mapping`: which columns of a foreign file are the fields of a comment; `scale`, `date_format`: its values.
 //! - `source`: where comments come from, and the reasons why they may end early.
 //! - `checkpoint`: how far an import has come.
@@ -13,11 +14,13 @@
 //! **Invariant:** an import whose lines were not all read is an error, for any reason (`source`).
 
 mod checkpoint;
+mod comment;
 mod date_format;
 mod format;
 mod input_file;
 mod line;
 mod mapping;
+mod product;
 mod reader;
 mod rejects;
 mod scale;
@@ -34,9 +37,9 @@ use std::{
     time::{Duration, Instant},
 };
 
-use model::{Comment, CommentText, ProductId};
+use model::ProductId;
 use process::StoreError;
-use table::{CommentPatch, NewComment, Table, WriteError};
+use table::Table;
 use thiserror::Error;
 use tokio::{
     sync::mpsc,
@@ -49,7 +52,8 @@ pub use format::{Format, Reading};
 pub use input_file::InputFile;
 pub use line::{parse_line, to_line};
 pub use mapping::{Assignment, Field, MappingArgs};
-pub use reader::{LineReader, read_lines};
+pub use product::{NewProduct, parse_product_line, to_product_line};
+pub use reader::{LineReader, read_lines, read_lines_with};
 pub use rejects::Rejects;
 pub use scale::Scale;
 pub use source::{Numbered, Source, SourceError};
@@ -124,6 +128,37 @@ impl ImportOptions {
         }
         Ok(ImportReport::bad(number, reason))
     }
+}
+
+/// What became of a line.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Outcome {
+    /// What it says is new.
+    Created,
+    /// It was there.
+    Unchanged,
+    /// What is there differs, and stays.
+    Differing,
+    /// What was there has been changed.
+    Updated,
+    /// It was not imported, for this reason.
+    Refused(String),
+}
+
+/// What a line of a file says: a comment, or a product's record.
+pub trait Importable: Sized + Send + Sync + 'static {
+    /// The product that it belongs to.
+    fn product(&self) -> &ProductId;
+
+    /// What it is stored under. Lines with one key are imported in order.
+    fn key(&self) -> &str;
+
+    /// Writes it unless it is there, or as the options say.
+    fn import(
+        &self,
+        table: &Table,
+        options: &ImportOptions,
+    ) -> impl Future<Output = Result<Outcome, StoreError>> + Send;
 }
 
 /// A line that was not imported.
@@ -222,14 +257,14 @@ pub async fn import(table: &Table, source: Source, done: &Arc<AtomicU64>) -> Res
     import_with(table, source, &ImportOptions::default(), done).await
 }
 
-/// Imports comments; `done` counts those that have been looked at. The comments before an error of the source are
+/// Imports comments or records; `done` counts those that have been looked at. Those before an error of the source are
 /// imported, too.
 ///
 /// # Errors
 /// The source's, the table's, or that of the file of rejected lines, with the outcome until then.
-pub async fn import_with(
+pub async fn import_with<T: Importable>(
     table: &Table,
-    mut source: Source,
+    mut source: Source<T>,
     options: &ImportOptions,
     done: &Arc<AtomicU64>,
 ) -> Result<ImportReport, Unfinished> {
@@ -263,40 +298,40 @@ pub async fn import_with(
     }
 }
 
-/// A comment for a worker.
-struct Task {
+/// A line for a worker.
+struct Task<T> {
     number: u64,
-    comment: NewComment,
+    content: T,
     text: String,
 }
 
-/// Sends each comment to the worker for its id.
-async fn distribute(
-    source: &mut Source,
-    queues: &[mpsc::Sender<Task>],
+/// Sends each line to the worker for its key.
+async fn distribute<T: Importable>(
+    source: &mut Source<T>,
+    queues: &[mpsc::Sender<Task<T>>],
     options: &ImportOptions,
     report: &mut ImportReport,
     done: &AtomicU64,
 ) -> Result<(), ImportError> {
-    while let Some(Numbered { number, comment, text }) = source.next().await.transpose()? {
+    while let Some(Numbered { number, content, text }) = source.next().await.transpose()? {
         if options.is_done(number) {
             report.skipped += 1;
             done.fetch_add(1, Ordering::Relaxed);
             continue;
         }
-        match comment {
+        match content {
             Err(reason) => {
                 report.add(options.refuse(number, reason, &text)?);
                 options.done(number)?;
                 done.fetch_add(1, Ordering::Relaxed);
             }
-            Ok(comment) => {
-                report.first_product.get_or_insert_with(|| comment.product.clone());
-                let hash = BuildHasherDefault::<DefaultHasher>::new().hash_one(&comment.id);
+            Ok(content) => {
+                report.first_product.get_or_insert_with(|| content.product().clone());
+                let hash = BuildHasherDefault::<DefaultHasher>::new().hash_one(content.key());
                 let worker = usize::try_from(hash % queues.len().max(1) as u64).unwrap_or(0);
                 let Some(queue) = queues.get(worker) else { continue };
-                // A worker that accepts no more comments has failed; the join returns its error.
-                if queue.send(Task { number, comment, text }).await.is_err() {
+                // A worker that accepts no more lines has failed; the join returns its error.
+                if queue.send(Task { number, content, text }).await.is_err() {
                     return Ok(());
                 }
             }
@@ -305,22 +340,22 @@ async fn distribute(
     Ok(())
 }
 
-/// Imports the comments of a queue. Returns the outcome, and the error that ended it early.
-async fn work(
+/// Imports the lines of a queue. Returns the outcome, and the error that ended it early.
+async fn work<T: Importable>(
     table: Table,
     options: ImportOptions,
-    mut queue: mpsc::Receiver<Task>,
+    mut queue: mpsc::Receiver<Task<T>>,
     done: Arc<AtomicU64>,
 ) -> (ImportReport, Option<ImportError>) {
     let mut report = ImportReport::default();
-    while let Some(Task { number, comment, text }) = queue.recv().await {
+    while let Some(Task { number, content, text }) = queue.recv().await {
         let mut retries = 0;
         let outcome = loop {
-            match import_comment(&table, &options, &comment).await {
+            match content.import(&table, &options).await {
                 Ok(outcome) => break outcome,
                 Err(error) if error.is_unavailable() && retries < RETRIES_MAX => {
                     retries += 1;
-                    tracing::warn!(%error, id = %comment.id, "trying again");
+                    tracing::warn!(%error, key = content.key(), "trying again");
                     tokio::time::sleep(RETRY_PAUSE).await;
                 }
                 Err(error) => return (report, Some(error.into())),
@@ -342,78 +377,4 @@ async fn work(
         done.fetch_add(1, Ordering::Relaxed);
     }
     (report, None)
-}
-
-/// What became of a comment.
-enum Outcome {
-    Created,
-    Unchanged,
-    Differing,
-    Updated,
-    /// It was not imported, for this reason.
-    Refused(String),
-}
-
-/// Creates a comment unless its id is in use. An id is used only once.
-async fn import_comment(table: &Table, options: &ImportOptions, comment: &NewComment) -> Result<Outcome, StoreError> {
-    let id = &comment.id;
-    for _ in 0..LOOKUPS_MAX {
-        let written = match table.comment(id).await {
-            Ok(Some(present)) if present.product != comment.product => {
-                let product = present.product.as_str();
-                return Ok(Outcome::Refused(format!("id: {id} is in use by a comment of product {product:?}")));
-            }
-            Ok(Some(present)) if is_same(comment, &present) => return Ok(Outcome::Unchanged),
-            Ok(Some(_)) if options.existing == Existing::Keep => return Ok(Outcome::Differing),
-            Ok(Some(present)) if present.created_at != comment.created_at => {
-                let present = present.created_at;
-                return Ok(Outcome::Refused(format!("created_at: {id} is of {present}, which never changes")));
-            }
-            Ok(Some(_)) if options.dry_run => return Ok(Outcome::Updated),
-            Ok(Some(present)) => {
-                // Only this comment is changed, and none that took its id since.
-                let patched = table.patch_comment(id, Some(present.revision), &whole_patch(comment)).await;
-                patched.map(|_| Outcome::Updated)
-            }
-            Ok(None) if options.dry_run => return Ok(Outcome::Created),
-            Ok(None) => table.create_comment(comment.clone(), None).await.map(|_| Outcome::Created),
-            Err(StoreError::Malformed(malformed)) => {
-                return Ok(Outcome::Refused(format!("id: {id} is in use: {malformed}")));
-            }
-            Err(error) => return Err(error),
-        };
-        match written {
-            Ok(outcome) => return Ok(outcome),
-            // Another writer was faster, or a deleted comment's duplicates hide this one: look again.
-            Err(
-                WriteError::AlreadyExists
-                | WriteError::NotFound
-                | WriteError::RevisionMismatch { .. }
-                | WriteError::Contended,
-            ) => {}
-            Err(WriteError::Store(error)) => return Err(error),
-            Err(other) => return Ok(Outcome::Refused(other.to_string())),
-        }
-    }
-    Ok(Outcome::Refused(format!("id: {id} is in use and being changed; import it again later")))
-}
-
-/// The change that gives a comment the content of the imported one.
-fn whole_patch(comment: &NewComment) -> CommentPatch {
-    let CommentText { title, body, author } = comment.text.clone();
-    CommentPatch {
-        language: Some(comment.language.clone()),
-        rating: Some(comment.rating),
-        title: Some(title),
-        body: Some(body),
-        author: Some(author),
-    }
-}
-
-/// Whether a comment of the same id and product has the same content.
-fn is_same(comment: &NewComment, present: &Comment) -> bool {
-    present.language == comment.language
-        && present.rating == comment.rating
-        && present.created_at == comment.created_at
-        && present.text == comment.text
 }

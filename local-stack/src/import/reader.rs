@@ -5,8 +5,6 @@ use std::{
     path::Path,
 };
 
-use table::NewComment;
-
 use super::{
     input_file::InputFile,
     line::{NOT_LINES, begins_an_array, parse_line},
@@ -74,18 +72,18 @@ impl LineReader {
     }
 }
 
-/// Reads a file of JSON Lines as an export writes it.
+/// Reads a file of comments as an export writes it.
 pub fn read_lines(reader: LineReader) -> Source {
-    Source::of_lines(numbered_lines(reader, parse_line))
+    read_lines_with(reader, parse_line)
 }
 
-/// The lines of a file, of which `parse` makes comments. A file that is one JSON array over several lines is an error.
-pub(super) fn numbered_lines(
+/// Reads a file of JSON Lines, each by `parse`. A file that is one array over several lines is an error.
+pub fn read_lines_with<T: Send + 'static>(
     mut reader: LineReader,
-    parse: impl Fn(&[u8]) -> Result<NewComment, String> + Send + 'static,
-) -> impl Iterator<Item = Result<Numbered, SourceError>> + Send + 'static {
+    parse: impl Fn(&[u8]) -> Result<T, String> + Send + 'static,
+) -> Source<T> {
     let mut is_first = true;
-    std::iter::from_fn(move || {
+    Source::of_lines(std::iter::from_fn(move || {
         let line = reader.next_line().transpose()?;
         Some(line.and_then(|(number, bytes)| {
             let goes_on = |bytes: &Vec<u8>| begins_an_array(bytes);
@@ -94,7 +92,7 @@ pub(super) fn numbered_lines(
             }
             Ok(Numbered::parsed(number, bytes, &parse))
         }))
-    })
+    }))
 }
 
 #[cfg(test)]

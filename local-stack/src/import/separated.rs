@@ -74,7 +74,7 @@ pub(super) fn rows(
                 };
                 let reason = format!("has {len} cells, but the first row names {expected_len} columns");
                 let number = error.position().map_or(line, csv::Position::line);
-                Some(Ok(Numbered { number, comment: Err(reason), text: String::new() }))
+                Some(Ok(Numbered { number, content: Err(reason), text: String::new() }))
             }
         }
     })
@@ -107,12 +107,12 @@ fn numbered(number: u64, record: &ByteRecord, columns: &[String], mapping: &Mapp
     for (column, cell) in columns.iter().zip(record) {
         row.insert(column.clone(), String::from_utf8_lossy(cell).into());
     }
-    let comment = if record.iter().all(|cell| std::str::from_utf8(cell).is_ok()) {
+    let content = if record.iter().all(|cell| std::str::from_utf8(cell).is_ok()) {
         mapping.comment(&row)
     } else {
         Err("is not UTF-8".to_owned())
     };
-    Numbered { number, comment, text: Value::Object(row).to_string() }
+    Numbered { number, content, text: Value::Object(row).to_string() }
 }
 
 #[cfg(test)]
@@ -138,7 +138,7 @@ mod tests {
     fn a_cell_may_hold_line_ends_and_quotes() {
         let content = format!("\u{feff}{HEADER}{}{}", row("1", "\"Fine,\r\nand \"\"cheap\"\".\""), row("2", "Bad."));
         let rows = read(content.as_bytes());
-        let rows: Vec<_> = rows.into_iter().map(Result::unwrap).map(|row| (row.number, row.comment.unwrap())).collect();
+        let rows: Vec<_> = rows.into_iter().map(Result::unwrap).map(|row| (row.number, row.content.unwrap())).collect();
         let texts: Vec<_> =
             rows.iter().map(|(number, row)| (*number, row.id.as_str(), row.text.body.as_str())).collect();
         assert_eq!(texts, [(2, "1", "Fine,\r\nand \"cheap\"."), (4, "2", "Bad.")]);
@@ -149,10 +149,10 @@ mod tests {
         let content = [HEADER.as_bytes(), b"1,p\n", row("2", "a").replace('a', "\u{1}").as_bytes(), b"\n"].concat();
         let content = [&content, row("3", "x").as_bytes(), b"4,p,en,4,2024-02-29T12:00:00Z,\xff\n"].concat();
         let rows: Vec<_> = read(&content).into_iter().map(Result::unwrap).collect();
-        let reason = |at: usize| rows[at].comment.as_ref().unwrap_err().as_str();
+        let reason = |at: usize| rows[at].content.as_ref().unwrap_err().as_str();
         assert_eq!(reason(0), "has 2 cells, but the first row names 6 columns");
         assert!(reason(1).contains("body"), "{}", reason(1));
-        assert!(rows[2].comment.is_ok());
+        assert!(rows[2].content.is_ok());
         assert_eq!(reason(3), "is not UTF-8");
         assert_eq!(rows.iter().map(|row| row.number).collect::<Vec<_>>(), [2, 3, 5, 6]);
         assert_eq!(serde_json::from_str::<Value>(&rows[1].text).unwrap()["id"], "2");
@@ -162,7 +162,7 @@ mod tests {
     fn a_quote_that_is_not_closed_ends_the_file_and_not_the_memory() {
         let endless = format!("{HEADER}{}2,\"{}", row("1", "a"), "x\n".repeat(ROW_MAX_BYTES));
         let rows = read(endless.as_bytes());
-        assert!(rows[0].as_ref().is_ok_and(|row| row.comment.is_ok()));
+        assert!(rows[0].as_ref().is_ok_and(|row| row.content.is_ok()));
         assert!(matches!(rows[1], Err(SourceError::EndlessRow(3))), "{:?}", rows[1]);
     }
 

@@ -3,19 +3,19 @@
 //! The page has been read before: the page index is ready and counts no comment, and the table has none under the
 //! filter's key.
 
-use model::{Filter, PageNumber, ProductId};
+use model::{Filter, PageNumber};
 
 use super::NumberedPage;
-use crate::{error::ApiError, ops::metrics::DriftSign, read::ListingQuery, store::StoreClients};
-
-/// Whether the site knows a product that has no comment. The one place that decides it: a product is known by its
-/// comments alone.
-fn is_known(_product: &ProductId) -> bool {
-    false
-}
+use crate::{
+    error::ApiError,
+    ops::metrics::DriftSign,
+    read::ListingQuery,
+    store::{KnownRecord, StoreClients},
+};
 
 impl ListingQuery {
-    /// Whether this listing exists although it has no comment. A filter without comments does not.
+    /// Whether this listing exists although it has no comment: that of a product with a record does, a filter's does not.
+    /// A record that cannot be read is not taken for a missing one.
     ///
     /// A comment is under the key of its product as soon as it is written, and under those of its filters a moment
     /// later. So a filter is empty only if no comment of its product still waits for its ranks. An edit that brings a
@@ -23,9 +23,13 @@ impl ListingQuery {
     ///
     /// # Errors
     /// [`ApiError::NotYetListed`] while a comment of the product waits; the page index is unavailable; the table's.
-    pub(crate) async fn exists_without_comments(&self, stores: &StoreClients) -> Result<bool, ApiError> {
+    pub(crate) async fn exists_without_comments(
+        &self,
+        stores: &StoreClients,
+        record: &KnownRecord,
+    ) -> Result<bool, ApiError> {
         if self.filter == Filter::ANY {
-            return Ok(is_known(&self.product));
+            return Ok(*record != KnownRecord::None);
         }
         let whole = Self { filter: Filter::ANY, ..self.clone() };
         let first = NumberedPage { query: &whole, number: PageNumber::FIRST, as_of: None };
