@@ -25,8 +25,8 @@ impl FileLock {
         let file =
             options.create(true).truncate(false).write(true).mode(PRIVATE).open(path).map_err(TryLockError::Error)?;
         file.try_lock()?;
-        // An earlier version may have made it.
-        file.set_permissions(Permissions::from_mode(PRIVATE)).map_err(TryLockError::Error)?;
+        // An earlier version may have made it. Some file systems have no modes.
+        file.set_permissions(Permissions::from_mode(PRIVATE)).ok();
         Ok(Self(file))
     }
 

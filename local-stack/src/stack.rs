@@ -319,7 +319,8 @@ impl Stack {
         self.mapping_states().iter().map(|state| state.quarantined).sum()
     }
 
-    /// Stops everything: requests under way are finished, no child stays behind, and temporary data is removed.
+    /// Stops everything: requests under way are finished, the page index is saved, no child stays behind, and temporary
+    /// data is removed.
     pub async fn stop(mut self) {
         if let Some(Api { mut task, stop, .. }) = self.api.take() {
             drop(stop);

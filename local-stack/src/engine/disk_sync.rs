@@ -1,12 +1,12 @@
 //! When a write is on the disk.
 //!
-//! The engine commits each item separately, and SQLite would wait for the disk at each commit: 35 times for a comment with
-//! its duplicates (ADR 58). Instead, SQLite does not wait at commits, and the engine's proxy waits once before it answers a request,
-//! together with all other requests that wait then. So an answered write survives a power failure, as it would with a wait
-//! at each commit. SQLite's log is written in the order of the commits, so what survives is a state that the table had.
+//! The engine commits each item separately, and SQLite would wait for the disk at each commit: 35 times for a comment
+//! with its duplicates (ADR 58). Here it does not wait at commits. Before it answers a request, the engine's proxy waits
+//! once, together with all other requests that wait then. So an answered write survives a power failure, as it would with
+//! a wait at each commit. SQLite's log has the order of the commits, so what survives is a state that the table had.
 //!
-//! If the disk does not confirm a write, the process ends. Linux reports such a failure once, and does not say what the log
-//! lacks. Only a start can bring everything that is left to the disk again (`stream_table::empty_log`).
+//! If the disk does not confirm a write, the process ends. Linux reports such a failure once, and does not say what the
+//! log lacks. The next start brings everything that is left to the disk (`stream_table::empty_log`).
 //!
 //! Sources: <https://sqlite.org/pragma.html#pragma_synchronous>, <https://sqlite.org/wal.html>.
 
@@ -92,8 +92,8 @@ impl DiskSync {
     }
 }
 
-/// Ends the process without closing the database: SQLite would move commits from the log into the data file that the
-/// log may lack on the disk.
+/// Ends the process. The database stays open: closing it would move commits into the data file that the log may lack on
+/// the disk.
 fn end_process(log: &Path, error: &io::Error) -> ! {
     let log = log.display();
     eprintln!(
