@@ -8,7 +8,7 @@ use std::{
 
 use actix_web::http::Uri;
 use clap::ValueEnum;
-use model::{Filter, Order, ProductId};
+use model::{Filter, Order};
 
 /// The scheme, host and port that readers and crawlers know the site by, such as `https://comments.example.com`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -140,22 +140,20 @@ pub(crate) struct Site {
     pub(crate) page_numbers: PageNumbers,
     pub(crate) past_the_end: PastTheEnd,
     pub(crate) comment_form: bool,
-    /// Products that the start page links to.
-    pub(crate) sample_products: Vec<ProductId>,
 }
 
 impl Site {
     /// `address` is where the service listens, without TLS.
-    pub(crate) fn new(settings: SiteSettings, sample_products: Vec<ProductId>, address: SocketAddr) -> Self {
+    pub(crate) fn new(settings: SiteSettings, address: SocketAddr) -> Self {
         let SiteSettings { public_url, indexable, page_numbers, past_the_end, comment_form } = settings;
         let public_url = public_url.unwrap_or_else(|| PublicUrl(format!("http://{address}")));
-        Self { public_url, indexable, page_numbers, past_the_end, comment_form, sample_products }
+        Self { public_url, indexable, page_numbers, past_the_end, comment_form }
     }
 
     /// The settings that pages of comments depend on. None of them is secret.
     pub(crate) fn settings_of_pages(&self) -> impl fmt::Debug {
         // A new field must be named here, so that nobody forgets to decide about it.
-        let Self { public_url, indexable, page_numbers, comment_form, past_the_end: _, sample_products: _ } = self;
+        let Self { public_url, indexable, page_numbers, comment_form, past_the_end: _ } = self;
         (public_url, indexable, page_numbers, comment_form)
     }
 }

@@ -12,7 +12,7 @@ use api::{ApiSettings, Application, SiteSettings, WriteToken};
 use functions::Quarantine;
 use futures_util::FutureExt;
 use infra::TemplateError;
-use model::{BlobFormat, ProductId};
+use model::BlobFormat;
 use page_index::PageIndex;
 use page_indexer::PageIndexer;
 use redis_index::RedisIndexConfig;
@@ -75,8 +75,6 @@ pub struct StackSettings {
     pub snapshot_every: Duration,
     /// The bearer token for writes.
     pub write_token: WriteToken,
-    /// Products to link from the start page.
-    pub sample_products: Vec<ProductId>,
     /// The settings of the pages.
     pub site: SiteSettings,
     /// How duplicates are written.
@@ -102,7 +100,6 @@ impl StackSettings {
             data_dir: None,
             snapshot_every: SNAPSHOT_EVERY,
             write_token,
-            sample_products: Vec::new(),
             site: SiteSettings { comment_form: true, ..SiteSettings::default() },
             fan_out: FanOut::Batch,
             comment_blob: BlobFormat::Map,
@@ -413,7 +410,6 @@ async fn start_api(
     let Some(listen) = settings.listen else { return Ok(None) };
     let api_settings = ApiSettings {
         write_tokens: vec![settings.write_token.hash()],
-        sample_products: settings.sample_products.clone(),
         site: settings.site.clone(),
         ..ApiSettings::default()
     };

@@ -6,6 +6,7 @@
 //! - `head`: how pages describe themselves.
 //! - `structured_data`: their description in the terms of schema.org.
 //! - `texts`: people's texts on a page.
+//! - `products`: the lists of products.
 //! - `sitemap`: the list of all pages.
 //! - `form`: posting a comment from a page, in the local stack.
 //! - `browser`: all of it in a real browser.
@@ -15,6 +16,7 @@ mod browser;
 mod form;
 mod head;
 mod html;
+mod products;
 mod recrawl;
 mod sitemap;
 mod stable;

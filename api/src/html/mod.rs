@@ -2,6 +2,7 @@
 //!
 //! - `address`: the addresses of pages, and which of them is canonical.
 //! - `comments`: a page of comments, made of `view`, `filters`, `place`, `page_bar`; its `head` and `structured_data`.
+//! - `products`: the lists of products, and the start page.
 //! - `assets`: the files that pages load.
 //! - `fold`: shows the beginning of a long text.
 //! - `form`: a comment to post, in the local stack only.
@@ -23,6 +24,7 @@ mod head;
 mod language_name;
 mod page_bar;
 mod place;
+mod products;
 mod script_json;
 pub(crate) mod sitemap;
 mod structured_data;
@@ -31,7 +33,7 @@ mod words;
 
 use actix_web::{HttpRequest, HttpResponse, Route, http::header, web};
 use askama::Template;
-use model::{Filter, Order, PageNumber, PageSize, ProductId, StablePage, StablePages};
+use model::{Filter, Order, PageNumber, PageSize, StablePage, StablePages};
 use page_index::Position;
 
 use crate::{
@@ -53,7 +55,8 @@ pub(crate) fn configure(config: &mut web::ServiceConfig, max_age_seconds: u32) {
     let mut page = |path: &str, route: Route| {
         config.service(cached(path, "GET, HEAD", max_age_seconds).route(route));
     };
-    page("/", get().to(start));
+    page("/", get().to(products::start));
+    page(links::PRODUCTS, get().to(products::list));
     page("/static/style.css", get().to(async || assets::STYLE_SHEET.answer()));
     page("/static/icon.svg", get().to(async || assets::ICON.answer()));
     page("/product/{product}/comments", get().to(comments::page));
@@ -61,6 +64,7 @@ pub(crate) fn configure(config: &mut web::ServiceConfig, max_age_seconds: u32) {
     page("/comments/{id}", get().to(comment));
     page("/robots.txt", get().to(sitemap::robots));
     page(links::SITEMAP, get().to(sitemap::index));
+    page(links::SITEMAP_OF_LISTS, get().to(sitemap::lists));
     page("/sitemap/{file}", get().to(sitemap::part));
     config.service(
         web::resource("/local/product/{product}/comments")
@@ -77,25 +81,6 @@ fn render(site: &Site, head: &Head, template: &impl Template) -> Result<HttpResp
         answer.insert_header((header::LINK, links));
     }
     Ok(html(&mut answer, "'none'", body))
-}
-
-#[derive(Template)]
-#[template(path = "start.html")]
-struct StartPage<'site> {
-    head: Head,
-    /// Whether pages have stable numbers.
-    is_stable: bool,
-    products: &'site [ProductId],
-}
-
-async fn start(site: web::Data<Site>) -> Result<HttpResponse, PageError> {
-    let may_index = site.indexable.admits(&Filter::ANY);
-    let mut head = Head::new(&site, "/", "Pagemark: comments of products".to_owned(), may_index);
-    head.description =
-        Some("Comments of products, with filters and with page numbers that are real addresses.".to_owned());
-    let is_stable = site.page_numbers == PageNumbers::Stable;
-    let page = StartPage { head, is_stable, products: &site.sample_products };
-    render(&site, &page.head, &page)
 }
 
 /// Redirects to the page that shows a comment.

@@ -16,7 +16,7 @@ use utoipa::{
     },
 };
 
-use super::{comment, create, list, responses::Errors, stats};
+use super::{comment, create, list, products, responses::Errors, stats};
 use crate::{
     error::{ApiError, Problem},
     ops::{health, scrape},
@@ -33,6 +33,7 @@ use crate::{
         license(name = "MIT", identifier = "MIT"),
     ),
     paths(
+        products::list_products,
         list::list_comments,
         create::create_comment,
         stats::product_stats,
@@ -47,6 +48,7 @@ use crate::{
     components(schemas(Problem<'static>)),
     modifiers(&WriteToken, &Errors),
     tags(
+        (name = "products", description = "The products that have comments"),
         (name = "comments", description = "The comments of products"),
         (name = "operations", description = "Health and metrics, for operators; perhaps at another address"),
     ),

@@ -5,10 +5,9 @@ mod table_id;
 
 use std::{fmt::Display, sync::Arc};
 
-use model::{Cd, Comment, CommentId, Filter, Malformed, Order, ProductId, Revision, Timestamp};
+use model::{Cd, Comment, CommentId, Filter, Malformed, Order, ProductId, ProductTotals, Revision, Timestamp};
 use page_index::{
-    Extent, IndexAnswer, IndexPartition, PageIndex, PageStart, PageStartQuery, Position, ProductRank, ProductTotal,
-    Stats,
+    Extent, IndexAnswer, IndexPartition, PageIndex, PageStart, PageStartQuery, Position, ProductRank, Stats,
 };
 use process::{StoreError, now};
 use table::{CommentPatch, Created, Idempotency, NewComment, Page, PageQuery, Table, WriteError};
@@ -154,8 +153,8 @@ impl StoreClients {
         self.index.partitions()
     }
 
-    /// The products of a partition, each with its number of comments; `None` when the page index is unavailable.
-    pub(crate) async fn product_totals(&self, partition: IndexPartition) -> Option<Vec<ProductTotal>> {
+    /// The products of a partition with their totals; `None` when the page index is unavailable.
+    pub(crate) async fn product_totals(&self, partition: IndexPartition) -> Option<Vec<ProductTotals>> {
         let ask = async |table_id: &str| self.index.product_totals(partition, table_id, now()).await;
         self.ask_index(partition, StoreCall::Catalog, ask).await
     }
