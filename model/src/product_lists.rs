@@ -193,7 +193,7 @@ mod tests {
 
     #[test]
     fn a_single_five_does_not_beat_many_fives_and_equals_follow_by_id() {
-        // The mean of the site is 4.
+        // The mean of the site is 3.83.
         let lists = ProductLists::new(vec![
             totals("one-five", [0, 0, 0, 0, 1], 50),
             totals("many", [0, 0, 0, 20, 80], 40),

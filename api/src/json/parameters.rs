@@ -74,6 +74,18 @@ pub(crate) static PAGE: Parameter = Parameter {
     example: || json!(1),
 };
 
+/// The number of a page in a list without cursors.
+pub(crate) static PAGE_OF_LIST: Parameter = Parameter {
+    name: PAGE.name,
+    place: ParameterIn::Query,
+    description: "The number of the page, from 1",
+    schema: || {
+        let number = schema::number(1, PageNumber::MAX.get());
+        number.default(Some(PageNumber::FIRST.get().into())).into()
+    },
+    example: || json!(1),
+};
+
 pub(crate) static PAGE_SIZE: Parameter = Parameter {
     name: "page_size",
     place: ParameterIn::Query,

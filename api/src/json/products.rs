@@ -6,7 +6,7 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::{
-    parameters::{PAGE, PAGE_SIZE, Parameter, Parsed, Query, Request, SORT},
+    parameters::{PAGE_OF_LIST, PAGE_SIZE, Parameter, Parsed, Query, Request, SORT},
     stats::{RatingTotal, average_hundredths},
 };
 use crate::{
@@ -23,12 +23,12 @@ pub(crate) struct ProductsRequest {
 }
 
 impl Request for ProductsRequest {
-    const PARAMETERS: &'static [&'static Parameter] = &[&SORT, &PAGE, &PAGE_SIZE];
+    const PARAMETERS: &'static [&'static Parameter] = &[&SORT, &PAGE_OF_LIST, &PAGE_SIZE];
 
     fn read(request: &HttpRequest) -> Result<Self, ApiError> {
         let query = Query::read(request, Self::PARAMETERS)?;
         let sort = query.parse(&SORT, ProductSort::parse)?.unwrap_or_default();
-        let number = query.parse(&PAGE, PageNumber::parse)?.unwrap_or(PageNumber::FIRST);
+        let number = query.parse(&PAGE_OF_LIST, PageNumber::parse)?.unwrap_or(PageNumber::FIRST);
         Ok(Self { sort, number, page_size: query.page_size()? })
     }
 }
