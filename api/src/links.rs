@@ -4,7 +4,7 @@
 //! **Invariant:** a product id in a path has everything percent-encoded but unreserved characters (RFC 3986 section
 //! 2.3), so that no client, proxy or crawler reads a separator into it.
 
-use model::{ANY, CommentId, Filter, Language, Order, PageNumber, PageSize, ProductId, Timestamp};
+use model::{ANY, CommentId, Filter, Language, Order, PageNumber, PageSize, ProductId, ProductSort, Timestamp};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, PercentEncode, utf8_percent_encode};
 
 use crate::read::ListingQuery;
@@ -78,6 +78,36 @@ impl ListingUrls<'_> {
     }
 }
 
+/// The common part of the URLs of one product list's pages in the JSON API. Defaults are left out.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct ProductListUrls {
+    pub(crate) sort: ProductSort,
+    pub(crate) page_size: PageSize,
+}
+
+impl ProductListUrls {
+    /// The page of this number.
+    pub(crate) fn page(self, number: u64) -> String {
+        let mut parameters = sort_parameter(self.sort);
+        parameters.push(("page", number.to_string()));
+        if self.page_size != PageSize::default() {
+            parameters.push(("page_size", self.page_size.to_string()));
+        }
+        with_query("/api/v1/products".to_owned(), &parameters)
+    }
+}
+
+/// A page of a list of products, for people. The first page has no number.
+pub(crate) fn product_list(sort: ProductSort, number: Option<PageNumber>) -> String {
+    let mut parameters = sort_parameter(sort);
+    parameters.extend(number.map(|number| ("page", number.to_string())));
+    with_query(PRODUCTS.to_owned(), &parameters)
+}
+
+fn sort_parameter(sort: ProductSort) -> Vec<(&'static str, String)> {
+    (sort != ProductSort::default()).then(|| ("sort", sort.to_string())).into_iter().collect()
+}
+
 fn with_query(mut url: String, parameters: &[(&'static str, String)]) -> String {
     let mut separator = '?';
     for (name, value) in parameters {
@@ -129,6 +159,12 @@ fn page_for_people(
 pub(crate) fn comment_form(product: &ProductId) -> String {
     format!("/local/product/{}/comments", encoded(product.as_str()))
 }
+
+/// The most commented products, for people.
+pub(crate) const PRODUCTS: &str = "/products";
+
+/// The part of the sitemap with the start page and the most commented products.
+pub(crate) const SITEMAP_OF_LISTS: &str = "/sitemap/lists.xml";
 
 pub(crate) const SITEMAP: &str = "/sitemap.xml";
 

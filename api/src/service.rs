@@ -22,7 +22,7 @@ use crate::{
     },
     json,
     ops::{self, access, is_operational, metrics::Metrics},
-    read::cursor::CursorSealer,
+    read::{cursor::CursorSealer, products::ListedProducts},
     secrets::{CursorKey, WriteTokens},
     settings::ApiSettings,
     site::Site,
@@ -47,6 +47,7 @@ pub(crate) struct Service {
     write_tokens: Data<WriteTokens>,
     site: Data<Site>,
     sitemap: Data<sitemap::Cache>,
+    products: Data<ListedProducts>,
     body_timeout: BodyTimeout,
     request_timeout: Duration,
     /// The number of proxies that every request passes.
@@ -60,7 +61,7 @@ impl Service {
         let metrics = Arc::new(Metrics::new());
         let product_max_age = Duration::from_secs(settings.product_max_age_seconds.into());
         let stores = Data::new(StoreClients::new(table, index, Arc::clone(&metrics), product_max_age));
-        let site = Site::new(settings.site, settings.sample_products, address);
+        let site = Site::new(settings.site, address);
         let memory_bytes = usize::from(settings.answer_memory_mib) * BYTES_A_MIB;
         let mut cursor_keys = settings.cursor_keys.into_iter();
         let sealing_key = cursor_keys.next().unwrap_or_else(CursorKey::random);
@@ -71,6 +72,7 @@ impl Service {
             metrics: Data::from(metrics),
             cursors: Data::new(CursorSealer::new(sealing_key, cursor_keys.collect())),
             write_tokens: Data::new(WriteTokens(settings.write_tokens)),
+            products: Data::new(ListedProducts::new(stores.clone())),
             sitemap: Data::new(sitemap::Cache::new(stores.clone(), &site)),
             site: Data::new(site),
             stores,
@@ -113,6 +115,7 @@ impl Service {
             .app_data(self.write_tokens.clone())
             .app_data(self.site.clone())
             .app_data(self.sitemap.clone())
+            .app_data(self.products.clone())
             .app_data(self.body_timeout)
             // 8. A panic of a handler is a 500.
             .wrap(from_fn(panics::catch))

@@ -3,7 +3,6 @@
 use std::{net::SocketAddr, time::Duration};
 
 use clap::{Args, Command, FromArgMatches, Parser, builder::Resettable};
-use model::ProductId;
 use redis_index::RedisIndexArgs;
 use table::{CommentBlobArgs, TableArgs};
 
@@ -109,9 +108,6 @@ pub struct ApiSettings {
     /// longer than a request may take, so that a slow network is not cut off before a slow store is.
     #[arg(skip = Duration::from_secs(30))]
     pub unread_timeout: Duration,
-    /// Products that the start page links to.
-    #[arg(skip)]
-    pub sample_products: Vec<ProductId>,
 }
 
 fn at_least_one(text: &str) -> Result<usize, &'static str> {

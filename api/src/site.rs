@@ -8,7 +8,7 @@ use std::{
 
 use actix_web::http::Uri;
 use clap::ValueEnum;
-use model::{Filter, Order, ProductId};
+use model::{Filter, Order};
 
 /// The scheme, host and port that readers and crawlers know the site by, such as `https://comments.example.com`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -194,13 +194,11 @@ pub(crate) struct Site {
     pub(crate) past_the_end: PastTheEnd,
     pub(crate) unknown_products: UnknownProducts,
     pub(crate) comment_form: bool,
-    /// Products that the start page links to.
-    pub(crate) sample_products: Vec<ProductId>,
 }
 
 impl Site {
     /// `address` is where the service listens, without TLS.
-    pub(crate) fn new(settings: SiteSettings, sample_products: Vec<ProductId>, address: SocketAddr) -> Self {
+    pub(crate) fn new(settings: SiteSettings, address: SocketAddr) -> Self {
         let SiteSettings {
             public_url,
             indexable,
@@ -219,7 +217,6 @@ impl Site {
             past_the_end,
             unknown_products,
             comment_form,
-            sample_products,
         }
     }
 
@@ -252,7 +249,6 @@ impl Site {
             comment_form,
             past_the_end: _,
             unknown_products: _,
-            sample_products: _,
         } = self;
         (public_url, indexable, indexable_comments_min, page_numbers, comment_form)
     }
@@ -315,7 +311,7 @@ mod tests {
     fn copies_and_thin_filters_are_not_indexed_under_their_own_address() {
         let site = |indexable| {
             let settings = SiteSettings { indexable, ..SiteSettings::default() };
-            Site::new(settings, Vec::new(), ([127, 0, 0, 1], 80).into())
+            Site::new(settings, ([127, 0, 0, 1], 80).into())
         };
         let filter =
             |language: &str, ratings: &str| Filter::new(Language::parse(language).ok(), RatingSet::parse(ratings).ok());

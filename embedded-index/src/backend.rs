@@ -11,13 +11,13 @@ use std::{
 
 use async_trait::async_trait;
 use model::{
-    BaseSet, Cd, CommentId, Filter, Language, Order, ProductId, Timestamp,
+    BaseSet, Cd, CommentId, Filter, Language, Order, ProductId, ProductTotals, Timestamp,
     plan::{IndexEdit, reconcile::Names},
 };
 use page_index::{
     Advance, Backend, Contents, Edits, Extent, IndexAnswer, IndexPart, IndexPartition, IndexScanPosition, Marker,
-    Markers, PageIndex, PageStart, PageStartQuery, Position, ProductRank, ProductTotal, Reads, Rebuild, Rebuilds,
-    ServerIdentity, Stats, VouchTime, owner,
+    Markers, PageIndex, PageStart, PageStartQuery, Position, ProductRank, Reads, Rebuild, Rebuilds, ServerIdentity,
+    Stats, VouchTime, owner,
 };
 use process::{Store, StoreError};
 
@@ -213,14 +213,15 @@ impl Reads for EmbeddedIndex {
         partition: IndexPartition,
         table_id: &str,
         now: Timestamp,
-    ) -> Result<IndexAnswer<Vec<ProductTotal>>, StoreError> {
+    ) -> Result<IndexAnswer<Vec<ProductTotals>>, StoreError> {
         let partition = self.read(partition)?;
         let judged = partition.marker.judge(&self.owner(table_id), now, self.0.max_age);
         Ok(judged.map(|_| {
-            let all = partition.languages.codes(None, None);
-            let total =
-                |(id, product): (&ProductId, &Product)| ProductTotal { product: id.clone(), total: product.count(all) };
-            partition.products.iter().map(total).collect()
+            let totals = |(id, product): (&ProductId, &Product)| {
+                let (by_rating, last_commented_at) = product.totals(&partition.languages)?;
+                Some(ProductTotals { product: id.clone(), by_rating, last_commented_at })
+            };
+            partition.products.iter().filter_map(totals).collect()
         }))
     }
 

@@ -5,7 +5,7 @@
 use std::{collections::BTreeMap, ops::ControlFlow};
 
 use counted_tree::{Code, CountedTree};
-use model::{Cd, CommentId, Filter, Language, Order, Rating, Timestamp, plan::IndexEdit};
+use model::{Cd, CommentId, Filter, Language, Order, Rating, RatingSet, Timestamp, plan::IndexEdit};
 use page_index::{Ends, Extent, PageStartQuery, Position, Stats};
 
 use crate::{
@@ -180,6 +180,13 @@ impl Product {
             languages,
             last_commented_at: self.newest(of_language),
         }
+    }
+
+    /// The number of comments with each rating, and the creation time of the newest. `None` without comments.
+    pub(crate) fn totals(&self, languages: &Languages) -> Option<([u64; Rating::ALL.len()], Timestamp)> {
+        let newest = self.newest(languages.codes(None, None))?;
+        let of_rating = |rating| self.count(languages.codes(None, RatingSet::of([rating])));
+        Some((Rating::ALL.map(of_rating), newest))
     }
 
     /// The languages of the comments. One comes once for each of its ratings.

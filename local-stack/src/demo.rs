@@ -107,11 +107,6 @@ pub fn top_product() -> Option<ProductId> {
     ProductId::parse(PRODUCTS[0]).ok()
 }
 
-/// Some products, awkward ids among them.
-pub fn sample_products() -> Vec<ProductId> {
-    PRODUCTS.iter().filter_map(|product| ProductId::parse(product).ok()).collect()
-}
-
 /// Makes `count` comments.
 pub fn demo_comments(count: u64) -> impl Iterator<Item = NewComment> {
     // Any constant will do: it makes the comments the same every time.

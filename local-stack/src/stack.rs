@@ -12,7 +12,7 @@ use api::{ApiSettings, Application, CursorKey, SiteSettings, WriteToken};
 use functions::Quarantine;
 use futures_util::FutureExt;
 use infra::TemplateError;
-use model::{BlobFormat, ProductId};
+use model::BlobFormat;
 use page_index::PageIndex;
 use page_indexer::PageIndexer;
 use process::now;
@@ -86,8 +86,6 @@ pub struct StackSettings {
     pub write_token: WriteToken,
     /// The keys of cursors: the first seals, all open. Without one, the data folder keeps a key.
     pub cursor_keys: Vec<CursorKey>,
-    /// Products to link from the start page.
-    pub sample_products: Vec<ProductId>,
     /// The settings of the pages.
     pub site: SiteSettings,
     /// How duplicates are written.
@@ -115,7 +113,6 @@ impl StackSettings {
             snapshot_every: SNAPSHOT_EVERY,
             write_token,
             cursor_keys: Vec::new(),
-            sample_products: Vec::new(),
             site: SiteSettings { comment_form: true, ..SiteSettings::default() },
             fan_out: FanOut::Batch,
             comment_blob: BlobFormat::Map,
@@ -477,7 +474,6 @@ async fn start_api(
         operations_listen: settings.operations_listen,
         cursor_keys,
         write_tokens: vec![settings.write_token.hash()],
-        sample_products: settings.sample_products.clone(),
         site: settings.site.clone(),
         ..ApiSettings::default()
     };

@@ -11,14 +11,14 @@ use std::{
 
 use async_trait::async_trait;
 use model::{
-    BaseSet, Cd, Filter, Language, Order, ProductId, Timestamp,
+    BaseSet, Cd, Filter, Language, Order, ProductId, ProductTotals, Timestamp,
     plan::{IndexEdit, reconcile::Names},
 };
 use process::StoreError;
 
 use crate::{
     Advance, Extent, IndexAnswer, IndexPart, IndexPartition, IndexScanPosition, Marker, PageIndex, PageStart,
-    PageStartQuery, Position, ProductRank, ProductTotal, Rebuild, ServerIdentity, Stats, VouchTime,
+    PageStartQuery, Position, ProductRank, Rebuild, ServerIdentity, Stats, VouchTime,
 };
 
 /// A page index.
@@ -97,8 +97,8 @@ pub trait Reads {
         now: Timestamp,
     ) -> Result<IndexAnswer<Stats>, StoreError>;
 
-    /// The products of a partition that have comments, in ascending byte order of their ids. A product that is added or
-    /// removed during the read may be included or not.
+    /// The products of a partition that have comments, in ascending byte order of their ids, with their totals. A product
+    /// that is added or removed during the read may be included or not. Some products may be looked up later than others.
     ///
     /// # Errors
     /// The store's. Also [`StoreError::Unavailable`] when the partition's marker keeps changing.
@@ -107,7 +107,7 @@ pub trait Reads {
         partition: IndexPartition,
         table_id: &str,
         now: Timestamp,
-    ) -> Result<IndexAnswer<Vec<ProductTotal>>, StoreError>;
+    ) -> Result<IndexAnswer<Vec<ProductTotals>>, StoreError>;
 
     /// The creation times of the comments with these ranks, in the order of the ranks; `None` where a product has no
     /// comment of that rank. All products are in this partition. Some may be looked up independently, so a concurrent

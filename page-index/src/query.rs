@@ -94,12 +94,3 @@ impl Stats {
     /// The number of well-formed tags is unlimited, and counting takes up to four sets per language.
     pub const LANGUAGES_MAX: usize = 200;
 }
-
-/// A product and its number of comments.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ProductTotal {
-    /// The product.
-    pub product: ProductId,
-    /// At least one.
-    pub total: u64,
-}

@@ -1,10 +1,9 @@
 //! What readers ask: where pages start, how far the ranks of a filter reach, and where a comment stands.
 
 use async_trait::async_trait;
-use model::{Cd, CommentId, Filter, Malformed, Order, ProductId, Timestamp};
+use model::{Cd, CommentId, Filter, Malformed, Order, ProductId, ProductTotals, Timestamp};
 use page_index::{
-    Ends, Extent, IndexAnswer, IndexPartition, PageStart, PageStartQuery, Position, ProductRank, ProductTotal, Reads,
-    Stats,
+    Ends, Extent, IndexAnswer, IndexPartition, PageStart, PageStartQuery, Position, ProductRank, Reads, Stats,
 };
 use process::StoreError;
 
@@ -100,7 +99,7 @@ impl Reads for RedisIndex {
         partition: IndexPartition,
         table_id: &str,
         now: Timestamp,
-    ) -> Result<IndexAnswer<Vec<ProductTotal>>, StoreError> {
+    ) -> Result<IndexAnswer<Vec<ProductTotals>>, StoreError> {
         self.totals_of_partition(partition, table_id, now).await
     }
 

@@ -30,6 +30,10 @@ fn comments() -> Vec<NewComment> {
         let language = languages[if at % 2 == 0 { 0 } else { (at / 2) % languages.len() }];
         comments.push(comment("espresso machine", language, at as u64 % 5 + 1, number));
     }
+    // Enough products for a list of three pages.
+    comments.extend(
+        (0..45).map(|number| comment(&format!("product {number}"), "en", number as u64 % 5 + 1, 1_000 + number)),
+    );
     for (number, (language, body)) in (0..).zip(RIGHT_TO_LEFT) {
         let title = body.lines().next().unwrap();
         comments.push(with_text(comment("right to left", language, 4, number), title, body, "דנה (Dana)"));
@@ -73,6 +77,8 @@ async fn every_kind_of_page_is_accessible_and_fits_its_screen() {
         page("past-the-end", format!("{many}/en?page=999"), 404, false),
         page("bad-address", format!("{many}/e"), 400, false),
         page("start", "/".to_owned(), 200, false),
+        page("products", "/products".to_owned(), 200, false),
+        page("top-rated", "/products?sort=top_rated&page=2".to_owned(), 200, false),
         page("form", format!("/local{}", page_path("a/b")), 200, false),
     ];
     look(&base, pages).await;

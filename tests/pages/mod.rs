@@ -8,6 +8,7 @@
 //! - `names`: what the record of a product says.
 //! - `structured_data`: their description in the terms of schema.org.
 //! - `texts`: people's texts on a page.
+//! - `products`: the lists of products.
 //! - `sitemap`: the list of all pages.
 //! - `form`: posting a comment from a page, in the local stack.
 //! - `browser`: all of it in a real browser.
@@ -19,6 +20,7 @@ mod form;
 mod head;
 mod html;
 mod names;
+mod products;
 mod recrawl;
 mod sitemap;
 mod stable;

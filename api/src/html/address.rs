@@ -168,7 +168,7 @@ fn parse_ratings(text: &str) -> Result<Option<RatingSet>, InvalidInput> {
 }
 
 /// A page number, perhaps with a plus sign or zeros in front.
-fn parse_number(text: &str) -> Result<PageNumber, InvalidInput> {
+pub(super) fn parse_number(text: &str) -> Result<PageNumber, InvalidInput> {
     let text = text.trim_matches(' ');
     PageNumber::parse(text.strip_prefix('+').unwrap_or(text))
 }

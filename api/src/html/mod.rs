@@ -3,6 +3,7 @@
 //! - `address`: the addresses of pages, and which of them is canonical.
 //! - `comments`: a page of comments, made of `view`, `filters`, `place`, `page_bar`; its `head` and `structured_data`.
 //!   `counts` tells how many comments its filters have.
+//! - `products`: the lists of products, and the start page.
 //! - `assets`: the files that pages load.
 //! - `fold`: shows the beginning of a long text.
 //! - `form`: a comment to post, in the local stack only.
@@ -25,6 +26,7 @@ mod head;
 mod language_name;
 mod page_bar;
 mod place;
+mod products;
 mod script_json;
 pub(crate) mod sitemap;
 mod structured_data;
@@ -37,7 +39,7 @@ use actix_web::{
     web,
 };
 use askama::Template;
-use model::{Filter, Order, PageNumber, PageSize, ProductId, StablePage, StablePages};
+use model::{Filter, Order, PageNumber, PageSize, StablePage, StablePages};
 use page_index::Position;
 
 use crate::{
@@ -59,7 +61,8 @@ pub(crate) fn configure(config: &mut web::ServiceConfig, max_age_seconds: u32) {
     let mut page = |path: &str, route: Route| {
         config.service(cached(path, "GET, HEAD", max_age_seconds).route(route));
     };
-    page("/", get().to(start));
+    page("/", get().to(products::start));
+    page(links::PRODUCTS, get().to(products::list));
     page(
         "/static/style.css",
         get().to(async |request: HttpRequest| assets::STYLE_SHEET.answer(request.query_string())),
@@ -70,6 +73,7 @@ pub(crate) fn configure(config: &mut web::ServiceConfig, max_age_seconds: u32) {
     page("/comments/{id}", get().to(comment));
     page("/robots.txt", get().to(sitemap::robots));
     page(links::SITEMAP, get().to(sitemap::index));
+    page(links::SITEMAP_OF_LISTS, get().to(sitemap::lists));
     page("/sitemap/{file}", get().to(sitemap::part));
     config.service(
         web::resource("/local/product/{product}/comments")
@@ -86,25 +90,6 @@ fn render(site: &Site, status: StatusCode, head: &Head, template: &impl Template
         answer.insert_header((header::LINK, links));
     }
     Ok(html(&mut answer, "'none'", body))
-}
-
-#[derive(Template)]
-#[template(path = "start.html")]
-struct StartPage<'site> {
-    head: Head,
-    /// Whether pages have stable numbers.
-    is_stable: bool,
-    products: &'site [ProductId],
-}
-
-async fn start(site: web::Data<Site>) -> Result<HttpResponse, PageError> {
-    // It lists no products of the site: those of the demo are samples.
-    let mut head = Head::new(&site, "/", "Pagemark: comments of products".to_owned(), false);
-    head.description =
-        Some("Comments of products, with filters and with page numbers that are real addresses.".to_owned());
-    let is_stable = site.page_numbers == PageNumbers::Stable;
-    let page = StartPage { head, is_stable, products: &site.sample_products };
-    render(&site, StatusCode::OK, &page.head, &page)
 }
 
 /// Redirects to the page that shows a comment.

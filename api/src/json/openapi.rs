@@ -16,7 +16,7 @@ use utoipa::{
     },
 };
 
-use super::{comment, create, list, product, responses::Errors, stats};
+use super::{comment, create, list, product, products, responses::Errors, stats};
 use crate::{
     error::{ApiError, Problem},
     ops::{health, scrape},
@@ -33,6 +33,7 @@ use crate::{
         license(name = "MIT", identifier = "MIT"),
     ),
     paths(
+        products::list_products,
         list::list_comments,
         create::create_comment,
         stats::product_stats,
@@ -51,7 +52,7 @@ use crate::{
     modifiers(&WriteToken, &Errors),
     tags(
         (name = "comments", description = "The comments of products"),
-        (name = "products", description = "What a site says about its products"),
+        (name = "products", description = "The lists of products, and what a site says about each"),
         (name = "operations", description = "Health and metrics, for operators; perhaps at another address"),
     ),
 )]

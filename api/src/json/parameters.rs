@@ -5,7 +5,7 @@
 use std::future::{Ready, ready};
 
 use actix_web::{FromRequest, HttpRequest, dev::Payload};
-use model::{CommentId, Filter, InvalidInput, Language, Order, PageNumber, PageSize, Rating, RatingSet};
+use model::{CommentId, Filter, InvalidInput, Language, Order, PageNumber, PageSize, ProductSort, Rating, RatingSet};
 use serde_json::{Value, json};
 use utoipa::{
     IntoParams,
@@ -74,10 +74,22 @@ pub(crate) static PAGE: Parameter = Parameter {
     example: || json!(1),
 };
 
+/// The number of a page in a list without cursors.
+pub(crate) static PAGE_OF_LIST: Parameter = Parameter {
+    name: PAGE.name,
+    place: ParameterIn::Query,
+    description: "The number of the page, from 1",
+    schema: || {
+        let number = schema::number(1, PageNumber::MAX.get());
+        number.default(Some(PageNumber::FIRST.get().into())).into()
+    },
+    example: || json!(1),
+};
+
 pub(crate) static PAGE_SIZE: Parameter = Parameter {
     name: "page_size",
     place: ParameterIn::Query,
-    description: "How many comments a page has",
+    description: "How many comments, or products, a page has",
     schema: || {
         let default = PageSize::default().get().into();
         schema::number(1, PageSize::MAX.get().into()).default(Some(default)).into()
@@ -94,6 +106,20 @@ pub(crate) static ORDER: Parameter = Parameter {
         order.default(Some("newest".into())).into()
     },
     example: || json!("newest"),
+};
+
+pub(crate) static SORT: Parameter = Parameter {
+    name: "sort",
+    place: ParameterIn::Query,
+    description: "The order of the products. `most_commented`: the most comments first; `recently_commented`: the newest \
+                  comment first; `top_rated`: the highest score first, which is the mean of the product's ratings and of \
+                  ten more that equal the mean rating of all comments. Equal products follow by their ids",
+    schema: || {
+        let names = ProductSort::ALL.map(|sort| sort.to_string());
+        let sort = ObjectBuilder::new().schema_type(Type::String).enum_values(Some(names));
+        sort.default(Some(ProductSort::default().to_string().into())).into()
+    },
+    example: || json!("top_rated"),
 };
 
 pub(crate) static NUMBERING: Parameter = Parameter {

@@ -63,10 +63,10 @@ pub(crate) struct Body<'stats> {
 }
 
 #[derive(Debug, Serialize, ToSchema)]
-struct RatingTotal {
+pub(super) struct RatingTotal {
     #[schema(value_type = u8, minimum = 1, maximum = 5)]
-    rating: Rating,
-    total: u64,
+    pub(super) rating: Rating,
+    pub(super) total: u64,
 }
 
 #[derive(Debug, Serialize, ToSchema)]

@@ -1,13 +1,15 @@
-//! Reading pages of comments.
+//! Reading pages of comments and of products.
 //!
 //! - `page`: a page by number or by cursor: filter → plan → page index → one query of the table. `page::stable` has the
 //!   pages of stable numbering.
 //! - `known`: whether a product is known.
+//! - `products`: a page of a list of products.
 //! - `cursor`: the sealed positions that lead from page to page.
 
 pub(crate) mod cursor;
 pub(crate) mod known;
 pub(crate) mod page;
+pub(crate) mod products;
 
 use model::{Filter, Order, PageSize, ProductId};
 

@@ -7,11 +7,11 @@ mod table_id;
 use std::{fmt::Display, sync::Arc, time::Duration};
 
 use model::{
-    Cd, Comment, CommentId, Filter, Malformed, Order, ProductDetails, ProductId, ProductRecord, Revision, Timestamp,
+    Cd, Comment, CommentId, Filter, Malformed, Order, ProductDetails, ProductId, ProductRecord, ProductTotals,
+    Revision, Timestamp,
 };
 use page_index::{
-    Extent, IndexAnswer, IndexPartition, PageIndex, PageStart, PageStartQuery, Position, ProductRank, ProductTotal,
-    Stats,
+    Extent, IndexAnswer, IndexPartition, PageIndex, PageStart, PageStartQuery, Position, ProductRank, Stats,
 };
 use process::{StoreError, now};
 use table::{CommentPatch, Created, Idempotency, NewComment, Page, PageQuery, ProductPut, Table, WriteError};
@@ -210,8 +210,8 @@ impl StoreClients {
         self.index.partitions()
     }
 
-    /// The products of a partition, each with its number of comments; `None` when the page index is unavailable.
-    pub(crate) async fn product_totals(&self, partition: IndexPartition) -> Option<Vec<ProductTotal>> {
+    /// The products of a partition with their totals; `None` when the page index is unavailable.
+    pub(crate) async fn product_totals(&self, partition: IndexPartition) -> Option<Vec<ProductTotals>> {
         let ask = async |table_id: &str| self.index.product_totals(partition, table_id, now()).await;
         self.ask_index(partition, StoreCall::Catalog, ask).await
     }

@@ -20,7 +20,7 @@ use super::{
     progress::{per_second, say, settle, share},
 };
 use crate::{
-    demo::{demo_comments, sample_products, top_product},
+    demo::{demo_comments, top_product},
     import::{ImportError, ImportOptions, InputFile, MappingArgs, Reading, Source},
     index_place::{IndexPlace, SNAPSHOT_EVERY},
     memory::resident_memory,
@@ -116,7 +116,6 @@ pub(super) async fn run(args: Args) -> anyhow::Result<ExitCode> {
         snapshot_every: SNAPSHOT_EVERY,
         write_token,
         cursor_keys: args.cursor_keys,
-        sample_products: if files.is_empty() { sample_products() } else { Vec::new() },
         site: SiteSettings { public_url: args.public_url, comment_form: !is_public, ..args.site },
         fan_out: args.fan_out,
         comment_blob: args.comment_blob.comment_blob,

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use clap::ValueEnum;
 use serde_dynamo::AttributeValue;
-use serde_json::{Map, Value};
+use serde_json::{Map, Number, Value};
 use table::NewComment;
 
 use super::{
@@ -109,13 +109,24 @@ fn item(line: &[u8], mapping: &Mapping) -> Result<NewComment, String> {
     })?;
     let mut row = Map::new();
     for (name, attribute) in exported.item {
-        let plain = serde_json::from_value::<AttributeValue>(attribute)
-            .map_err(|error| error.to_string())
-            .and_then(|attribute| serde_dynamo::from_attribute_value(attribute).map_err(|error| error.to_string()));
-        let plain = plain.map_err(|problem| printable(&format!("attribute {name:?}: {problem}")))?;
-        row.insert(name, plain);
+        let attribute = serde_json::from_value::<AttributeValue>(attribute);
+        let attribute = attribute.map_err(|error| printable(&format!("attribute {name:?}: {error}")))?;
+        row.insert(name, plain(attribute));
     }
     mapping.comment(&row)
+}
+
+/// The value of an attribute as JSON has it. No field is binary, so binary values become null.
+fn plain(attribute: AttributeValue) -> Value {
+    match attribute {
+        AttributeValue::S(text) => text.into(),
+        AttributeValue::N(digits) => digits.parse::<Number>().map_or_else(|_| digits.into(), Value::Number),
+        AttributeValue::Bool(flag) => flag.into(),
+        AttributeValue::M(map) => map.into_iter().map(|(name, value)| (name, plain(value))).collect(),
+        AttributeValue::L(list) => list.into_iter().map(plain).collect(),
+        AttributeValue::Ss(texts) | AttributeValue::Ns(texts) => texts.into(),
+        AttributeValue::Null(_) | AttributeValue::B(_) | AttributeValue::Bs(_) => Value::Null,
+    }
 }
 
 #[cfg(test)]

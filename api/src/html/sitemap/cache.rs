@@ -18,7 +18,7 @@ use actix_web::web;
 use page_index::{IndexPartition, ProductRank};
 use tokio::sync::Mutex;
 
-use super::parts::{Dates, PartitionSitemap};
+use super::parts::{Dates, PartitionSitemap, ProductTotal};
 use crate::{
     error::ApiError,
     site::{PageNumbers, Site},
@@ -165,7 +165,7 @@ impl Cache {
 
     /// Reads the products of a partition and caches them.
     async fn read(&self, partition: IndexPartition) -> Option<Arc<PartitionSitemap>> {
-        let products = self.stores.product_totals(partition).await?;
+        let products = self.stores.product_totals(partition).await?.into_iter().map(ProductTotal::from).collect();
         let sitemap = Arc::new(PartitionSitemap::new(products, self.page_numbers, self.site_bytes));
         let mut contents = self.contents();
         contents.partitions.insert(partition, (Instant::now(), Arc::clone(&sitemap)));

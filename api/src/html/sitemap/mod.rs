@@ -3,6 +3,9 @@
 //! - `parts`: distributes the pages of an index partition over files.
 //! - `cache`: caches content of the page index.
 //!
+//! The part `lists.xml` has the start page and the most commented products. Its entries have no date: every comment may
+//! change them.
+//!
 //! **Invariant:** the pages of a sitemap come from a ready page index. Otherwise the answer is 503, never an empty or
 //! shorter list (`without_a_ready_index_there_is_no_sitemap`).
 //!
@@ -20,12 +23,15 @@ use model::Filter;
 
 pub(crate) use cache::Cache;
 
-use super::error_page::PageError;
-use crate::{error::ApiError, links, site::Site};
+use super::{error_page::PageError, products};
+use crate::{error::ApiError, links, read::products::ListedProducts, site::Site};
 
 /// Maximum number of children of a sitemap index (sitemaps.org). At some 8,000 URLs a part, that is 400,000,000
 /// pages.
 const CHILDREN_MAX: usize = 50_000;
+
+/// Maximum number of pages of the product list in the sitemap: 200,000 products. Links lead to the other pages.
+const LIST_PAGES_MAX: u64 = 10_000;
 
 const NAMESPACE: &str = "http://www.sitemaps.org/schemas/sitemap/0.9";
 
@@ -51,11 +57,12 @@ pub(super) async fn index(site: web::Data<Site>, cache: web::Data<Cache>) -> Res
     let parts = cache.into_inner().parts().await?;
     let all =
         parts.iter().flat_map(|(partition, count)| (1..=*count).map(|part| links::sitemap_part(*partition, part)));
-    let children: Vec<String> = all.take(CHILDREN_MAX).collect();
+    let mut children: Vec<String> = all.take(CHILDREN_MAX - 1).collect();
     if children.is_empty() {
         // A sitemap must not be empty.
         return Err(ApiError::NoRoute.into());
     }
+    children.push(links::SITEMAP_OF_LISTS.to_owned());
     if children.len() == CHILDREN_MAX {
         tracing::warn!("the sitemap has as many parts as there may be; the pages of others are not in it");
     }
@@ -65,6 +72,19 @@ pub(super) async fn index(site: web::Data<Site>, cache: web::Data<Cache>) -> Res
     }
     xml.push_str("</sitemapindex>\n");
     Ok(xml_answer(xml))
+}
+
+/// Lists the start page and the most commented products.
+pub(super) async fn lists(site: web::Data<Site>, listed: web::Data<ListedProducts>) -> Result<HttpResponse, PageError> {
+    if !is_offered(&site) {
+        return Err(ApiError::NoRoute.into());
+    }
+    let pages = products::listed_addresses(listed.into_inner(), LIST_PAGES_MAX).await?.ok_or(ApiError::NoRoute)?;
+    let urls = ["/".to_owned()].into_iter().chain(pages).map(|path| {
+        let url = site.public_url.join(&path).replace('&', "&amp;");
+        [parts::BEFORE_URL, &url, parts::AFTER_URL, "\n"].concat()
+    });
+    Ok(xml_answer(urlset(&urls.collect::<String>())))
 }
 
 /// Lists the pages of a part.
@@ -90,7 +110,7 @@ pub(super) async fn part(
         Err(ApiError::IndexUnavailable) => None,
         Err(error) => return Err(error.into()),
     };
-    let mut xml = format!("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<urlset xmlns=\"{NAMESPACE}\">\n");
+    let mut xml = String::new();
     for (place, page) in pages.iter().enumerate() {
         // Everything that XML would not take literally is percent-encoded in a URL.
         let url = site.public_url.join(&links::page(page.newest.product, &Filter::ANY, page.number));
@@ -105,8 +125,11 @@ pub(super) async fn part(
         }
         xml.push('\n');
     }
-    xml.push_str("</urlset>\n");
-    Ok(xml_answer(xml))
+    Ok(xml_answer(urlset(&xml)))
+}
+
+fn urlset(entries: &str) -> String {
+    format!("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<urlset xmlns=\"{NAMESPACE}\">\n{entries}</urlset>\n")
 }
 
 fn xml_answer(body: String) -> HttpResponse {

@@ -8,8 +8,8 @@ use std::{
     sync::{Arc, OnceLock},
 };
 
-use model::{Filter, Order, PageNumber, PageSize, StablePages, Timestamp};
-use page_index::{ProductRank, ProductTotal};
+use model::{Filter, Order, PageNumber, PageSize, ProductId, ProductTotals, StablePages, Timestamp};
+use page_index::ProductRank;
 
 use crate::{links, site::PageNumbers};
 
@@ -32,6 +32,19 @@ const DATE_BYTES: usize = "2024-02-29T23:59:59.999Z".len();
 
 /// Maximum length of a file's head and foot together, in bytes.
 const AROUND_BYTES: u64 = 200;
+
+/// A product and its number of comments.
+#[derive(Debug)]
+pub(super) struct ProductTotal {
+    product: ProductId,
+    total: u64,
+}
+
+impl From<ProductTotals> for ProductTotal {
+    fn from(totals: ProductTotals) -> Self {
+        Self { total: totals.comments(), product: totals.product }
+    }
+}
 
 /// A page in the sitemap.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -165,7 +178,6 @@ fn pages(product: &ProductTotal, page_numbers: PageNumbers) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use model::ProductId;
     use proptest::prelude::*;
 
     const SITE: &str = "https://example.com";
