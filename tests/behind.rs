@@ -162,6 +162,11 @@ async fn with_a_full_redis_html_pages_that_exist_are_503_and_never_redirect_back
         let api = Served::with(&stores, ApiSettings { site, ..Default::default() });
         let front = api.http.get("/product/a%2Fb/comments").await;
         assert_eq!((front.status, front.body.matches("<article").count()), (200, 39), "{front:?}");
+        // The others wait for their ranks. Until then only a cursor leads to them.
+        let (_, link) = front.body.split_once(r#"rel="next nofollow" href=""#).unwrap();
+        let (rest, _) = link.split_once('"').unwrap();
+        let rest = api.http.get(rest).await;
+        assert_eq!((rest.status, rest.body.matches("<article").count()), (200, 6), "{rest:?}");
         let first = api.http.get("/product/a%2Fb/comments?page=1").await;
         assert_eq!((first.status, first.header("location")), (302, Some("/product/a%2Fb/comments")), "{first:?}");
         for page in ["?page=2", "?page=1000", "/en?page=2", "?order=oldest&page=2"] {
@@ -172,6 +177,21 @@ async fn with_a_full_redis_html_pages_that_exist_are_503_and_never_redirect_back
         api.finish().await;
     }
     stores.index.clear().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_filter_is_404_only_when_no_comment_of_the_product_waits_for_its_ranks() {
+    let (stores, api, _) = Served::filled(RANKED).await;
+    let page = "/product/a%2Fb/comments/tlh";
+    assert_eq!(api.http.get(page).await.status, 404);
+    // Neither stream function has seen the new comment, so nothing shows yet that the filter matches it.
+    stores.create_numbered(100, product(100)).await;
+    let waiting = api.http.get(page).await;
+    waiting.assert_later();
+    assert!(waiting.body.contains("still being put into its pages"), "{waiting:?}");
+    stores.deliver_all().await;
+    assert_eq!(api.http.get(page).await.status, 404);
+    api.finish_with(stores).await;
 }
 
 #[tokio::test]

@@ -39,6 +39,7 @@ mod payloads;
 mod preconditions;
 mod readiness;
 mod rebuild;
+mod records;
 mod repair;
 mod replay;
 mod restart;

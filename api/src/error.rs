@@ -60,6 +60,8 @@ pub(crate) enum ApiError {
     },
     #[error("There is no such comment.")]
     NoSuchComment,
+    #[error("There is no such product.")]
+    NoSuchProduct,
     #[error("The comment exists, but this filter does not match it: its language is {language}, its rating {rating}.")]
     FilterDoesNotMatch { language: String, rating: u8 },
     #[error("Page {page} lies past the end: the last is page {total_pages}.")]
@@ -81,8 +83,11 @@ pub(crate) enum ApiError {
     RevisionMismatch { current: Revision },
     #[error("The comment exists, at revision {current}, which If-None-Match excludes.")]
     RevisionExcluded { current: Revision },
+    /// The record of a product; `None` when there is no record.
+    #[error("{}", precondition_failed(*current))]
+    PreconditionFailed { current: Option<Revision> },
     #[error(
-        "Too many requests changed this comment at the same time, and others were faster. Nothing was written. Try again later."
+        "Too many requests changed this at the same time, and others were faster. Nothing was written. Try again later."
     )]
     Contended,
     #[error("Page numbers and totals are temporarily unavailable, so this cannot be answered now. Try again later.")]
@@ -128,12 +133,15 @@ impl ApiError {
             Self::NoRoute => (StatusCode::NOT_FOUND, "no-such-address"),
             Self::MethodNotAllowed { .. } => (StatusCode::METHOD_NOT_ALLOWED, "method-not-allowed"),
             Self::NoSuchComment => (StatusCode::NOT_FOUND, "no-such-comment"),
+            Self::NoSuchProduct => (StatusCode::NOT_FOUND, "no-such-product"),
             Self::FilterDoesNotMatch { .. } => (StatusCode::NOT_FOUND, "filter-does-not-match"),
             Self::PastTheEnd { .. } | Self::PastTheArchive { .. } => (StatusCode::NOT_FOUND, "past-the-end"),
             Self::AlreadyExists => (StatusCode::CONFLICT, "already-exists"),
             Self::DeletedSince => (StatusCode::CONFLICT, "deleted-since"),
             Self::IdempotencyMismatch => (StatusCode::UNPROCESSABLE_ENTITY, "idempotency-mismatch"),
-            Self::RevisionMismatch { .. } => (StatusCode::PRECONDITION_FAILED, "revision-mismatch"),
+            Self::RevisionMismatch { .. } | Self::PreconditionFailed { .. } => {
+                (StatusCode::PRECONDITION_FAILED, "revision-mismatch")
+            }
             Self::RevisionExcluded { .. } => (StatusCode::PRECONDITION_FAILED, "revision-excluded"),
             Self::Contended => (StatusCode::SERVICE_UNAVAILABLE, "contended"),
             Self::IndexUnavailable => (StatusCode::SERVICE_UNAVAILABLE, "index-unavailable"),
@@ -153,7 +161,7 @@ impl ApiError {
             Self::TableUnavailable(error) => tracing::warn!(%error, "the table is unavailable"),
             Self::TableRefuses(error) => tracing::error!(%error, "the table refuses"),
             Self::TimedOut => tracing::warn!("a request took too long"),
-            Self::Contended => tracing::warn!("a change was given up: other writers of its comment were faster"),
+            Self::Contended => tracing::warn!("a change was given up: other writers were faster"),
             Self::IndexUnavailable
             | Self::NotYetListed
             | Self::Overloaded
@@ -168,6 +176,7 @@ impl ApiError {
             | Self::NoRoute
             | Self::MethodNotAllowed { .. }
             | Self::NoSuchComment
+            | Self::NoSuchProduct
             | Self::FilterDoesNotMatch { .. }
             | Self::PastTheEnd { .. }
             | Self::PastTheArchive { .. }
@@ -175,6 +184,7 @@ impl ApiError {
             | Self::DeletedSince
             | Self::IdempotencyMismatch
             | Self::RevisionMismatch { .. }
+            | Self::PreconditionFailed { .. }
             | Self::RevisionExcluded { .. } => {}
         }
     }
@@ -193,7 +203,10 @@ impl ApiError {
         if let Self::MethodNotAllowed { allow } = self {
             answer.insert_header((header::ALLOW, *allow));
         }
-        if let Self::RevisionMismatch { current } | Self::RevisionExcluded { current } = self {
+        if let Self::RevisionMismatch { current }
+        | Self::RevisionExcluded { current }
+        | Self::PreconditionFailed { current: Some(current) } = self
+        {
             answer.insert_header((header::ETAG, strong_tag(*current)));
         }
         if let Self::BodyTooLarge { .. } | Self::BodyTooSlow = self {
@@ -218,6 +231,15 @@ fn end_of_numbers(page: u64, archived: u64) -> String {
         "Page {page} lies past the end: the newest numbered page is {archived}; \
          newer comments are on the page without a number."
     )
+}
+
+fn precondition_failed(current: Option<Revision>) -> String {
+    match current {
+        Some(current) => {
+            format!("The record of this product is at revision {current}, which If-Match or If-None-Match excludes.")
+        }
+        None => "This product has no record yet, so it is at no revision in If-Match.".to_owned(),
+    }
 }
 
 /// The name of a field in a form that a message may repeat.
@@ -291,6 +313,7 @@ impl From<WriteError> for ApiError {
             WriteError::NotFound => Self::NoSuchComment,
             WriteError::AlreadyExists => Self::AlreadyExists,
             WriteError::RevisionMismatch { current } => Self::RevisionMismatch { current },
+            WriteError::PreconditionFailed { current } => Self::PreconditionFailed { current },
             WriteError::IdempotencyMismatch => Self::IdempotencyMismatch,
             WriteError::DeletedSince => Self::DeletedSince,
             WriteError::Contended => Self::Contended,

@@ -41,4 +41,4 @@ mod write;
 pub use application::{Application, StartError};
 pub use secrets::{CursorKey, WriteToken, WriteTokenHash};
 pub use settings::{ApiSettings, REQUEST_TIMEOUT, Settings};
-pub use site::{Indexable, PageNumbers, PastTheEnd, PublicUrl, SiteSettings};
+pub use site::{Indexable, PageNumbers, PastTheEnd, PublicUrl, SiteSettings, UnknownProducts};

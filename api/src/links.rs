@@ -99,6 +99,21 @@ pub fn page(product: &ProductId, filter: &Filter, number: Option<PageNumber>) ->
 
 /// A page of comments for people; newest first, and a trailing `~` are left out. The first page has no number.
 pub(crate) fn ordered_page(product: &ProductId, filter: &Filter, order: Order, number: Option<PageNumber>) -> String {
+    page_for_people(product, filter, order, number.map(|number| ("page", number.to_string())))
+}
+
+/// The page of comments for people at a sealed cursor.
+pub(crate) fn page_at_cursor(listing: &ListingQuery, cursor: &str) -> String {
+    let ListingQuery { product, filter, order, .. } = listing;
+    page_for_people(product, filter, *order, Some(("cursor", cursor.to_owned())))
+}
+
+fn page_for_people(
+    product: &ProductId,
+    filter: &Filter,
+    order: Order,
+    place: Option<(&'static str, String)>,
+) -> String {
     let mut url = format!("/product/{}/comments", encoded(product.as_str()));
     let language = filter.language().map_or(ANY, Language::as_str);
     match (filter.language(), filter.ratings()) {
@@ -107,8 +122,7 @@ pub(crate) fn ordered_page(product: &ProductId, filter: &Filter, order: Order, n
         (_, Some(ratings)) => url.push_str(&format!("/{language}/{ratings}")),
     }
     let order = (order != Order::default()).then(|| ("order", order.to_string()));
-    let number = number.map(|number| ("page", number.to_string()));
-    with_query(url, &order.into_iter().chain(number).collect::<Vec<_>>())
+    with_query(url, &order.into_iter().chain(place).collect::<Vec<_>>())
 }
 
 /// The URL of the form to post a comment on a product.

@@ -37,7 +37,7 @@ const LANGUAGE: &str = "[A-Za-z]{1,9}([-_][A-Za-z0-9]{1,9}){0,4}|~";
 const RATINGS: &str = r"[0-6](\.[0-6]){0,4}|~";
 
 fn method() -> impl Strategy<Value = Method> {
-    select(["GET", "GET", "GET", "GET", "HEAD", "POST", "POST", "PATCH", "DELETE", "OPTIONS", "BREW"].as_slice())
+    select(["GET", "GET", "GET", "GET", "HEAD", "POST", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "BREW"].as_slice())
         .prop_map(|name| Method::from_bytes(name.as_bytes()).unwrap())
 }
 
@@ -46,6 +46,7 @@ fn path() -> impl Strategy<Value = String> {
         "/api/v1/products/{}/comments",
         "/api/v1/products/{}/comments",
         "/api/v1/products/{}/stats",
+        "/api/v1/products/{}",
         "/api/v1/comments/{}",
         "/api/v1/comments/{}/position",
         "/product/{}/comments",
@@ -105,7 +106,7 @@ fn header() -> impl Strategy<Value = (&'static str, Vec<u8>)> {
 }
 
 fn body() -> impl Strategy<Value = (&'static str, Vec<u8>)> {
-    const JSON: &str = r#"\{("(language|rating|body|title|author|x)":("(en|[a-z\\u0-9]{0,9})"|-?[0-9]{1,3}(\.[0-9]{1,2})?(e[0-9]{1,4})?|null|\[|\{\}),?){0,6}\}?"#;
+    const JSON: &str = r#"\{("(language|rating|body|title|author|name|url|gtin|x)":("(en|[a-z\\u0-9]{0,9})"|-?[0-9]{1,3}(\.[0-9]{1,2})?(e[0-9]{1,4})?|null|\[|\{\}),?){0,6}\}?"#;
     const FORM: &str = r"((language|rating|body|title|author|token|key|x)=([a-z0-9+]|%[0-9A-F]{2}|%){0,9}&){0,8}";
     let bytes = || prop::collection::vec(any::<u8>(), 0..200);
     prop_oneof![

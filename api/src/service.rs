@@ -58,7 +58,8 @@ impl Service {
     /// `address` is where the service listens.
     pub(crate) fn new(table: Table, index: PageIndex, settings: ApiSettings, address: SocketAddr) -> Self {
         let metrics = Arc::new(Metrics::new());
-        let stores = Data::new(StoreClients::new(table, index, Arc::clone(&metrics)));
+        let product_max_age = Duration::from_secs(settings.product_max_age_seconds.into());
+        let stores = Data::new(StoreClients::new(table, index, Arc::clone(&metrics), product_max_age));
         let site = Site::new(settings.site, settings.sample_products, address);
         let memory_bytes = usize::from(settings.answer_memory_mib) * BYTES_A_MIB;
         let mut cursor_keys = settings.cursor_keys.into_iter();

@@ -59,6 +59,9 @@ impl FromStr for PublicUrl {
     }
 }
 
+/// Fewer comments than this make a page that search engines judge as thin.
+const INDEXABLE_COMMENTS_MIN: u64 = 5;
+
 /// Which pages search engines may put into their indexes. The others say `noindex`; links on them are followed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, ValueEnum)]
 pub enum Indexable {
@@ -66,8 +69,10 @@ pub enum Indexable {
     None,
     /// Those without a filter.
     Unfiltered,
-    /// Also those of one language, or of one rating.
+    /// Also those of one language.
     #[default]
+    Languages,
+    /// Also those of one rating.
     Single,
     /// Also those of a language and ratings, or of several ratings.
     All,
@@ -79,16 +84,32 @@ impl Indexable {
         let ratings = filter.ratings().map_or(0, |ratings| ratings.iter().count());
         let needed = match (filter.language().is_some(), ratings) {
             (false, 0) => Self::Unfiltered,
-            (true, 0) | (false, 1) => Self::Single,
+            (true, 0) => Self::Languages,
+            (false, 1) => Self::Single,
             _ => Self::All,
         };
         self >= needed
     }
+}
 
-    /// Whether the pages of a listing may be indexed. Oldest first they show the same comments as newest first.
-    pub(crate) fn admits_in(self, filter: &Filter, order: Order) -> bool {
-        order == Order::Newest && self.admits(filter)
-    }
+/// What search engines may do with the pages of a listing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Indexing {
+    /// Index each of them under its own address.
+    Own,
+    /// Index the unfiltered pages instead: these are copies.
+    Copy,
+    /// Nothing.
+    No,
+}
+
+/// The numbers of comments that decide whether the pages of a filter may be indexed.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Totals {
+    /// Number of comments that the filter matches.
+    pub(crate) filter: u64,
+    /// Number of comments of the product.
+    pub(crate) product: u64,
 }
 
 /// What a page for people is that lies past the end of its listing.
@@ -99,6 +120,17 @@ pub enum PastTheEnd {
     NotFound,
     /// A redirect (302) to the last page; in stable numbering, to the page with the newest comments.
     Redirect,
+}
+
+/// The answer for a product that nobody knows. Such a product has neither a comment nor a record.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
+pub enum UnknownProducts {
+    /// A product without comments: any text may be the id of a product.
+    #[default]
+    Serve,
+    /// A 404.
+    #[value(name = "404")]
+    NotFound,
 }
 
 /// How the pages for people are numbered, newest first. The oldest-first listings count from the oldest comment anyway.
@@ -112,14 +144,17 @@ pub enum PageNumbers {
 }
 
 /// The settings of the pages.
-#[derive(Debug, Clone, Default, clap::Args)]
+#[derive(Debug, Clone, clap::Args)]
 pub struct SiteSettings {
     /// The address that the site is known by; `None` for where the service listens, which is right on one machine only.
     #[arg(skip)]
     pub public_url: Option<PublicUrl>,
     /// Which pages search engines may index.
-    #[arg(long, env = "PAGEMARK_INDEXABLE", value_name = "WHICH", default_value = "single")]
+    #[arg(long, env = "PAGEMARK_INDEXABLE", value_name = "WHICH", default_value = "languages")]
     pub indexable: Indexable,
+    /// Minimum number of comments of a filter whose pages search engines may index.
+    #[arg(long, env = "PAGEMARK_INDEXABLE_COMMENTS_MIN", value_name = "COMMENTS", default_value_t = INDEXABLE_COMMENTS_MIN)]
+    pub indexable_comments_min: u64,
     /// How pages are numbered: from the oldest comment (`stable`), so that full pages keep their comments, or from the
     /// newest. Choose once in a site's life: afterwards every known address would show other comments.
     #[arg(long, env = "PAGEMARK_PAGE_NUMBERS", value_name = "HOW", default_value = "stable")]
@@ -127,9 +162,26 @@ pub struct SiteSettings {
     /// What a page past the end of its listing is.
     #[arg(long, env = "PAGEMARK_PAST_THE_END", value_name = "WHAT", default_value = "not-found")]
     pub past_the_end: PastTheEnd,
+    /// What the JSON API answers for a product with neither a comment nor a record: an empty list (`serve`), or 404.
+    #[arg(long, env = "PAGEMARK_UNKNOWN_PRODUCTS", value_name = "WHAT", default_value = "serve")]
+    pub unknown_products: UnknownProducts,
     /// Whether there is a form to post a comment, for people who try Pagemark out.
     #[arg(skip)]
     pub comment_form: bool,
+}
+
+impl Default for SiteSettings {
+    fn default() -> Self {
+        Self {
+            public_url: None,
+            indexable: Indexable::default(),
+            indexable_comments_min: INDEXABLE_COMMENTS_MIN,
+            unknown_products: UnknownProducts::Serve,
+            page_numbers: PageNumbers::default(),
+            past_the_end: PastTheEnd::default(),
+            comment_form: false,
+        }
+    }
 }
 
 /// What the pages need to know of their site.
@@ -137,8 +189,10 @@ pub struct SiteSettings {
 pub(crate) struct Site {
     pub(crate) public_url: PublicUrl,
     pub(crate) indexable: Indexable,
+    pub(crate) indexable_comments_min: u64,
     pub(crate) page_numbers: PageNumbers,
     pub(crate) past_the_end: PastTheEnd,
+    pub(crate) unknown_products: UnknownProducts,
     pub(crate) comment_form: bool,
     /// Products that the start page links to.
     pub(crate) sample_products: Vec<ProductId>,
@@ -147,16 +201,60 @@ pub(crate) struct Site {
 impl Site {
     /// `address` is where the service listens, without TLS.
     pub(crate) fn new(settings: SiteSettings, sample_products: Vec<ProductId>, address: SocketAddr) -> Self {
-        let SiteSettings { public_url, indexable, page_numbers, past_the_end, comment_form } = settings;
+        let SiteSettings {
+            public_url,
+            indexable,
+            indexable_comments_min,
+            page_numbers,
+            past_the_end,
+            unknown_products,
+            comment_form,
+        } = settings;
         let public_url = public_url.unwrap_or_else(|| PublicUrl(format!("http://{address}")));
-        Self { public_url, indexable, page_numbers, past_the_end, comment_form, sample_products }
+        Self {
+            public_url,
+            indexable,
+            indexable_comments_min,
+            page_numbers,
+            past_the_end,
+            unknown_products,
+            comment_form,
+            sample_products,
+        }
+    }
+
+    /// What search engines may do with the pages of a listing. `totals` are unknown without the page index: then only
+    /// the setting decides, so that nothing is withdrawn while the index is down.
+    ///
+    /// Oldest first, pages show the same comments as newest first, so they may never be indexed.
+    pub(crate) fn indexing(&self, filter: &Filter, order: Order, totals: Option<Totals>) -> Indexing {
+        if self.indexable == Indexable::None || order != Order::Newest {
+            return Indexing::No;
+        }
+        if *filter == Filter::ANY {
+            return Indexing::Own;
+        }
+        if totals.is_some_and(|totals| totals.filter == totals.product) {
+            return Indexing::Copy;
+        }
+        let has_enough = totals.is_none_or(|totals| totals.filter >= self.indexable_comments_min);
+        if self.indexable.admits(filter) && has_enough { Indexing::Own } else { Indexing::No }
     }
 
     /// The settings that pages of comments depend on. None of them is secret.
     pub(crate) fn settings_of_pages(&self) -> impl fmt::Debug {
         // A new field must be named here, so that nobody forgets to decide about it.
-        let Self { public_url, indexable, page_numbers, comment_form, past_the_end: _, sample_products: _ } = self;
-        (public_url, indexable, page_numbers, comment_form)
+        let Self {
+            public_url,
+            indexable,
+            indexable_comments_min,
+            page_numbers,
+            comment_form,
+            past_the_end: _,
+            unknown_products: _,
+            sample_products: _,
+        } = self;
+        (public_url, indexable, indexable_comments_min, page_numbers, comment_form)
     }
 }
 
@@ -203,16 +301,40 @@ mod tests {
     fn each_policy_admits_more_than_the_one_before() {
         let admitted = |language: &str, ratings: &str| {
             let filter = Filter::new(Language::parse(language).ok(), RatingSet::parse(ratings).ok());
-            let all = [Indexable::None, Indexable::Unfiltered, Indexable::Single, Indexable::All];
-            all.map(|policy| policy.admits(&filter))
+            Indexable::value_variants().iter().map(|policy| policy.admits(&filter)).collect::<Vec<_>>()
         };
-        assert_eq!(admitted("~", "~"), [false, true, true, true]);
-        assert_eq!(admitted("~", "1.2.3.4.5"), [false, true, true, true]);
-        assert_eq!(admitted("en", "~"), [false, false, true, true]);
-        assert_eq!(admitted("~", "5"), [false, false, true, true]);
-        assert_eq!(admitted("en", "5"), [false, false, false, true]);
-        assert_eq!(admitted("~", "1.5"), [false, false, false, true]);
-        assert!(Indexable::All.admits_in(&Filter::ANY, Order::Newest));
-        assert!(!Indexable::All.admits_in(&Filter::ANY, Order::Oldest));
+        assert_eq!(admitted("~", "~"), [false, true, true, true, true]);
+        assert_eq!(admitted("~", "1.2.3.4.5"), [false, true, true, true, true]);
+        assert_eq!(admitted("en", "~"), [false, false, true, true, true]);
+        assert_eq!(admitted("~", "5"), [false, false, false, true, true]);
+        assert_eq!(admitted("en", "5"), [false, false, false, false, true]);
+        assert_eq!(admitted("~", "1.5"), [false, false, false, false, true]);
+    }
+
+    #[test]
+    fn copies_and_thin_filters_are_not_indexed_under_their_own_address() {
+        let site = |indexable| {
+            let settings = SiteSettings { indexable, ..SiteSettings::default() };
+            Site::new(settings, Vec::new(), ([127, 0, 0, 1], 80).into())
+        };
+        let filter =
+            |language: &str, ratings: &str| Filter::new(Language::parse(language).ok(), RatingSet::parse(ratings).ok());
+        let (english, rated) = (filter("en", "~"), filter("~", "5"));
+        let of = |indexable, filter: &Filter, matching, product| {
+            site(indexable).indexing(filter, Order::Newest, Some(Totals { filter: matching, product }))
+        };
+        for (matching, product, expected) in
+            [(5, 6, Indexing::Own), (4, 6, Indexing::No), (6, 6, Indexing::Copy), (1, 1, Indexing::Copy)]
+        {
+            assert_eq!(of(Indexable::Languages, &english, matching, product), expected, "{matching} of {product}");
+        }
+        assert_eq!(of(Indexable::Languages, &rated, 5, 6), Indexing::No);
+        assert_eq!(of(Indexable::Single, &rated, 5, 6), Indexing::Own);
+        assert_eq!(of(Indexable::Unfiltered, &english, 6, 6), Indexing::Copy);
+        assert_eq!(of(Indexable::None, &english, 6, 6), Indexing::No);
+        assert_eq!(of(Indexable::Languages, &Filter::ANY, 1, 1), Indexing::Own);
+        let languages = site(Indexable::Languages);
+        assert_eq!(languages.indexing(&english, Order::Newest, None), Indexing::Own, "the index is down");
+        assert_eq!(site(Indexable::All).indexing(&Filter::ANY, Order::Oldest, None), Indexing::No);
     }
 }

@@ -1,16 +1,17 @@
 //! What a start does before readers may believe the page index. The stream delivers again what it still holds, and the
 //! journal names what a snapshot of the index lacks.
 
+use std::time::Duration;
+
 use page_index::PageIndex;
 use process::{StoreError, now};
-use repair_job::JobSettings;
+use repair_job::{Job, JobSettings, Stop};
 use table::Table;
 use tokio::sync::watch;
 
 use crate::{
     engine::{Engine, EngineError},
     event_source_mapping::MappingState,
-    repair::job,
 };
 
 /// The stream records that the engine held at the start. Old states of comments follow each other in the page index
@@ -61,8 +62,10 @@ pub(crate) async fn catch_up(table: &Table, index: &PageIndex, table_id: &str) -
         return Err(format!("the watermark {watermark} is later than the present: the clock was set back"));
     }
     // The vouch of this run makes the index ready. It requires that the journal is reconciled up to the present and the
-    // settle delay beyond, for a clock that was ahead.
-    let report = job(table, index, JobSettings::default().settle).recent().await;
+    // settle delay beyond, for a clock that was ahead. Readers need not wait for the time before the watermarks: later
+    // runs reconcile that again.
+    let settings = JobSettings { apply: true, overlap: Duration::ZERO, ..JobSettings::default() };
+    let report = Job::new(table.clone(), index.clone(), settings, Stop::default()).recent().await;
     let partitions = index.readiness(table_id, now()).await.map_err(unavailable)?;
     match partitions.iter().find_map(|(_, answer)| answer.as_ref().err()) {
         Some(not_ready) => Err(format!("after the last run, {not_ready}: {report}")),

@@ -2,8 +2,9 @@
 
 use std::{
     fmt,
-    fs::{self, File, TryLockError},
+    fs::{self, DirBuilder, File, TryLockError},
     io::{self, ErrorKind},
+    os::unix::fs::{DirBuilderExt, MetadataExt},
     path::{Path, PathBuf},
     time::Duration,
 };
@@ -21,15 +22,19 @@ pub(crate) const DATA_FILE: &str = "dynamodb.sqlite";
 /// Its lock marks the folder as used. The operating system frees it with the process, however the process ends. Its
 /// content is a [`Holder`].
 const LOCK_FILE: &str = "pagemark.lock";
+/// Marks a temporary folder. Other folders are never removed.
+const TEMPORARY_MARKER: &str = "pagemark.temporary";
 /// The version of this program.
 pub(crate) const VERSION: &str = env!("CARGO_PKG_VERSION");
 /// The command whose stack other commands use.
 const UP: &str = "up";
+/// How often a process tries to take a lock that others share. Two that try at the same time disturb each other.
+const LOCK_ATTEMPTS: u32 = 3;
 /// A stack that is just starting locks its folder within this time.
 const ABANDONED_AFTER: Duration = Duration::from_secs(60);
 
-/// The process that uses a data folder, as the lock file names it. A process that ends in order erases it. So if nobody holds the lock, it
-/// names a process that was killed.
+/// The process that uses a data folder, as the lock file names it. A process that ends in order erases its name. So a
+/// name in a file that nobody has locked is that of a killed process.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Holder {
     /// The command, such as `up`.
@@ -47,6 +52,8 @@ pub(crate) struct Holder {
 pub(crate) struct Entrance {
     /// The endpoint of its engine.
     pub(crate) dynamodb_url: String,
+    /// The id of its table. Another stack may listen at the endpoint of one that has ended.
+    pub(crate) table_id: String,
     /// Whether it listens at the control socket of its folder.
     pub(crate) has_socket: bool,
 }
@@ -104,8 +111,12 @@ impl DataDir {
     pub(crate) fn open(given: Option<&Path>) -> anyhow::Result<Self> {
         let failed = |path: &Path| format!("the data folder {} cannot be used", path.display());
         if let Some(path) = given {
-            fs::create_dir_all(path).with_context(|| failed(path))?;
-            return Self::locked(path.to_owned(), None);
+            DirBuilder::new().recursive(true).mode(0o700).create(path).with_context(|| failed(path))?;
+            check_is_usable(path)?;
+            let kept = Self::locked(path.to_owned(), None)?;
+            // It may be what a killed stack left behind. Whoever names a folder wants to keep it.
+            fs::remove_file(path.join(TEMPORARY_MARKER)).ok();
+            return Ok(kept);
         }
         let mut builder = tempfile::Builder::new();
         builder.prefix(TEMPORARY_PREFIX);
@@ -117,7 +128,10 @@ impl DataDir {
             }
             Err(_) => builder.tempdir().with_context(|| failed(&std::env::temp_dir()))?,
         };
-        Self::locked(temporary.path().to_owned(), Some(temporary))
+        let path = temporary.path().to_owned();
+        let locked = Self::locked(path.clone(), Some(temporary))?;
+        fs::write(path.join(TEMPORARY_MARKER), []).with_context(|| failed(&path))?;
+        Ok(locked)
     }
 
     fn locked(path: PathBuf, temporary: Option<TempDir>) -> anyhow::Result<Self> {
@@ -139,6 +153,7 @@ impl DataDir {
     /// The path leads to no such folder, or this user may not use it: one line that says what to do.
     pub(crate) fn existing(path: &Path, command: &str) -> anyhow::Result<Found<Self>> {
         check_is_data_folder(path)?;
+        check_is_usable(path)?;
         Ok(match lock(path, command)? {
             Found::Free((lock, holder)) => {
                 let found = Self { path: path.to_owned(), temporary: None, lock, holder };
@@ -192,6 +207,11 @@ pub(crate) struct Unused {
 /// The path leads to no data folder, or this user may not read it: one line that says what to do.
 pub(crate) fn lock_to_look(folder: &Path) -> anyhow::Result<Found<Unused>> {
     check_is_data_folder(folder)?;
+    // SQLite reads what a killed engine has left only for a user who may write. Root leaves no files behind here.
+    match rustix::process::geteuid().as_raw() {
+        0 => refuse_link(folder)?,
+        _ => check_is_usable(folder)?,
+    }
     let path = folder.join(LOCK_FILE);
     match FileLock::share(&path) {
         Ok(lock) => Ok(Found::Free(Unused { killed: Holder::read(&path), _lock: Some(lock) })),
@@ -219,6 +239,35 @@ fn check_is_data_folder(path: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
+/// Refuses a folder in which this process would do harm.
+fn check_is_usable(folder: &Path) -> anyhow::Result<()> {
+    refuse_link(folder)?;
+    check_owner(folder, rustix::process::geteuid().as_raw())
+}
+
+/// Refuses a data file elsewhere: SQLite would keep its log there, but the lock would be here.
+fn refuse_link(folder: &Path) -> anyhow::Result<()> {
+    let data_file = folder.join(DATA_FILE);
+    if data_file.is_symlink() {
+        bail!("{} is a symbolic link; name the folder of the file itself (--data-dir)", data_file.display());
+    }
+    Ok(())
+}
+
+/// Refuses a user who does not own the data: files that this user makes would lock the owner out.
+fn check_owner(folder: &Path, user: u32) -> anyhow::Result<()> {
+    let owner_of = |path: &Path| fs::metadata(path).ok().map(|found| found.uid());
+    let of_data = [DATA_FILE, LOCK_FILE].into_iter().find_map(|name| owner_of(&folder.join(name)));
+    // Somebody else's empty folder is fine if this user may write there. Root may write everywhere.
+    let of_empty = || if user == 0 { owner_of(folder) } else { None };
+    match of_data.or_else(of_empty) {
+        Some(owner) if owner != user => {
+            bail!("{} belongs to user {owner}, and this is user {user}; run this as user {owner}", folder.display())
+        }
+        _ => Ok(()),
+    }
+}
+
 /// The error of a path that cannot be used.
 fn unusable(path: &Path, error: io::Error) -> anyhow::Error {
     let is_denied = error.kind() == ErrorKind::PermissionDenied;
@@ -230,23 +279,34 @@ fn unusable(path: &Path, error: io::Error) -> anyhow::Error {
 fn lock(folder: &Path, command: &str) -> anyhow::Result<Found<(FileLock, Holder)>> {
     let path = folder.join(LOCK_FILE);
     let failed = |error| unusable(&path, error);
-    match FileLock::take(&path) {
-        Ok(lock) => {
-            let holder = Holder::new(command);
-            holder.write(&lock).map_err(failed)?;
-            Ok(Found::Free((lock, holder)))
+    for _ in 0..LOCK_ATTEMPTS {
+        match FileLock::take(&path) {
+            Ok(lock) => {
+                let holder = Holder::new(command);
+                holder.write(&lock).map_err(failed)?;
+                return Ok(Found::Free((lock, holder)));
+            }
+            Err(TryLockError::WouldBlock) => {}
+            Err(TryLockError::Error(error)) => return Err(failed(error)),
         }
-        Err(TryLockError::WouldBlock) => Ok(Found::Used(Holder::read(&path))),
-        Err(TryLockError::Error(error)) => Err(failed(error)),
+        match FileLock::share(&path) {
+            // Only those who look share the lock. What the file says is of a process that has ended.
+            Ok(_) => {}
+            Err(TryLockError::WouldBlock) => return Ok(Found::Used(Holder::read(&path))),
+            Err(TryLockError::Error(error)) => return Err(failed(error)),
+        }
     }
+    bail!("{} is being examined by `pagemark doctor`; run this again when that has ended", folder.display())
 }
 
 /// Removes temporary folders of stacks that were killed: memory would fill up with them. A folder of a stack that runs
-/// has a locked lock file.
+/// has a locked lock file. A person's own folder has no marker.
 fn remove_abandoned(folder: &Path) {
     for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
         let path = entry.path();
-        let ours = entry.file_name().to_string_lossy().starts_with(TEMPORARY_PREFIX);
+        let ours = entry.file_name().to_string_lossy().starts_with(TEMPORARY_PREFIX)
+            && path.join(TEMPORARY_MARKER).exists()
+            && entry.file_type().is_ok_and(|kind| kind.is_dir());
         let old = entry
             .metadata()
             .and_then(|metadata| metadata.modified())
@@ -256,6 +316,78 @@ fn remove_abandoned(folder: &Path) {
             tracing::info!(path = %path.display(), "removing what a killed stack left behind");
             // Another stack may be removing it too.
             fs::remove_dir_all(&path).ok();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{os::unix::fs::PermissionsExt, time::SystemTime};
+
+    use super::*;
+
+    fn mode(path: &Path) -> u32 {
+        fs::metadata(path).unwrap().permissions().mode() & 0o777
+    }
+
+    #[test]
+    fn only_a_folder_that_this_program_marked_as_temporary_is_removed() {
+        let parent = tempfile::tempdir().unwrap();
+        let at = |name: &str| parent.path().join(name);
+        let folders = ["pagemark-abandoned", "pagemark-mine", "pagemark-used", "other-abandoned"];
+        for name in folders {
+            fs::create_dir(at(name)).unwrap();
+            fs::write(at(name).join(LOCK_FILE), "").unwrap();
+            if name != "pagemark-mine" {
+                fs::write(at(name).join(TEMPORARY_MARKER), "").unwrap();
+            }
+            let long_ago = SystemTime::now() - 2 * ABANDONED_AFTER;
+            File::open(at(name)).unwrap().set_modified(long_ago).unwrap();
+        }
+        let used = FileLock::share(&at("pagemark-used").join(LOCK_FILE)).unwrap();
+        remove_abandoned(parent.path());
+        assert_eq!(folders.map(|name| at(name).exists()), [false, true, true, true]);
+        drop(used);
+    }
+
+    #[test]
+    fn a_temporary_folder_that_a_person_names_is_kept_from_then_on() {
+        let folder = tempfile::tempdir().unwrap();
+        let marker = folder.path().join(TEMPORARY_MARKER);
+        fs::write(&marker, "").unwrap();
+        DataDir::open(Some(folder.path())).unwrap();
+        assert!(!marker.exists());
+        let temporary = DataDir::open(None).unwrap();
+        assert!(temporary.is_temporary() && temporary.path.join(TEMPORARY_MARKER).exists());
+    }
+
+    #[test]
+    fn a_new_folder_and_its_lock_are_private() {
+        let parent = tempfile::tempdir().unwrap();
+        let folder = parent.path().join("data");
+        drop(DataDir::open(Some(&folder)).unwrap());
+        let lock = folder.join(LOCK_FILE);
+        assert_eq!((mode(&folder), mode(&lock)), (0o700, 0o600));
+        // As an earlier version made it.
+        fs::set_permissions(&lock, fs::Permissions::from_mode(0o644)).unwrap();
+        drop(DataDir::open(Some(&folder)).unwrap());
+        assert_eq!(mode(&lock), 0o600);
+    }
+
+    #[test]
+    fn only_the_owner_of_the_data_may_use_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let owner = fs::metadata(folder.path()).unwrap().uid();
+        let (root, other) = (0, owner + 1);
+        check_owner(folder.path(), owner).unwrap();
+        // An empty folder that others may write to.
+        check_owner(folder.path(), other).unwrap();
+        assert_eq!(check_owner(folder.path(), root).is_ok(), owner == root);
+        for file in [LOCK_FILE, DATA_FILE] {
+            fs::write(folder.path().join(file), "").unwrap();
+            check_owner(folder.path(), owner).unwrap();
+            let error = check_owner(folder.path(), other).unwrap_err().to_string();
+            assert!(error.ends_with(&format!("run this as user {owner}")), "{error}");
         }
     }
 }

@@ -128,6 +128,7 @@ impl Engine {
         let lock = lock(data_file)?;
         stream_table::refuse_foreign_file(data_file)?;
         stream_table::create_file(data_file)?;
+        stream_table::empty_log(data_file)?;
         let path = data_file.to_str().ok_or_else(|| EngineError::PathNotUtf8(data_file.to_owned()))?;
         let database =
             Database::new(path).map_err(|source| EngineError::Open(data_file.to_owned(), Box::new(source)))?;
@@ -169,11 +170,8 @@ impl Engine {
     }
 
     /// Waits until everything that a reader may have seen before this call is on the disk. Answered writes are.
-    ///
-    /// # Errors
-    /// The file system's.
-    pub(crate) async fn sync(&self) -> io::Result<()> {
-        self.disk.wait().await
+    pub(crate) async fn sync(&self) {
+        self.disk.wait().await;
     }
 
     /// Wakes those who wait for [`Engine::writes`], although nothing was written.

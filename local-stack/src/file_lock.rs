@@ -1,23 +1,32 @@
 //! A lock that marks files as used by this process.
 
 use std::{
-    fs::{File, TryLockError},
+    fs::{File, Permissions, TryLockError},
     io::{self, Seek, Write},
+    os::unix::fs::{OpenOptionsExt, PermissionsExt},
     path::Path,
 };
+
+/// The mode of a file that only its owner may use.
+const PRIVATE: u32 = 0o600;
 
 /// A locked lock file. The operating system frees the lock with the process, however the process ends.
 #[derive(Debug)]
 pub(crate) struct FileLock(File);
 
 impl FileLock {
-    /// Takes the lock of a file, which is created if it is missing.
+    /// Takes the lock of a file, which is created if it is missing. Only its owner may read it afterwards, because
+    /// whoever may read it may lock it.
     ///
     /// # Errors
     /// [`TryLockError::WouldBlock`] if another process, or another part of this one, holds the lock.
     pub(crate) fn take(path: &Path) -> Result<Self, TryLockError> {
-        let file = File::options().create(true).truncate(false).write(true).open(path).map_err(TryLockError::Error)?;
+        let mut options = File::options();
+        let file =
+            options.create(true).truncate(false).write(true).mode(PRIVATE).open(path).map_err(TryLockError::Error)?;
         file.try_lock()?;
+        // An earlier version may have made it. Some file systems have no modes.
+        file.set_permissions(Permissions::from_mode(PRIVATE)).ok();
         Ok(Self(file))
     }
 

@@ -139,7 +139,7 @@ impl Embedded {
             tokio::time::sleep(every).await;
             let edits = Some(self.index.edits());
             pauses += 1;
-            if (saved != edits || pauses >= UNCHANGED_PAUSES_MAX) && self.save(&engine).await {
+            if (saved != edits || pauses >= UNCHANGED_PAUSES_MAX) && self.save(Some(&engine)).await {
                 (saved, pauses) = (edits, 0);
             }
         }
@@ -149,8 +149,8 @@ impl Embedded {
     /// failure is logged, because the next start can do without a snapshot. Returns whether one was written.
     ///
     /// After a power failure, a snapshot must not know comments that the table has lost. So everything in it is on the disk
-    /// before it replaces the last one.
-    pub(crate) async fn save(&self, engine: &Engine) -> bool {
+    /// before it replaces the last one. An engine that has stopped (`None`) has brought everything there.
+    pub(crate) async fn save(&self, engine: Option<&Engine>) -> bool {
         let readiness = PageIndex::new(self.index.clone()).readiness(&self.table_id, now()).await;
         if !readiness.is_ok_and(|partitions| partitions.iter().all(|(_, answer)| answer.is_ok())) {
             return false;
@@ -159,18 +159,35 @@ impl Embedded {
         saved.inspect_err(|error| tracing::warn!(%error, "the page index was not saved")).is_ok()
     }
 
-    async fn replace_snapshot(&self, engine: &Engine) -> Result<(), SnapshotError> {
+    /// Advances the watermarks to the present. The caller knows that the index has every change, and that nobody can make
+    /// one any more. A failure is logged: the next start then takes longer.
+    pub(crate) async fn leave_nothing_to_reconcile(&self) {
+        let index = PageIndex::new(self.index.clone());
+        let advanced = async {
+            let servers = index.server_identity().await?;
+            let marks = index.marks(&self.table_id).await?.into_iter();
+            let from: Vec<_> = marks.map(|(partition, mark)| (partition, mark.watermark)).collect();
+            let prepared = index.prepare_advance(&self.table_id, &from, &servers).await?;
+            index.advance(prepared, now()).await.map(drop)
+        };
+        if let Err(error) = advanced.await {
+            tracing::warn!(%error, "the next start takes longer");
+        }
+    }
+
+    async fn replace_snapshot(&self, engine: Option<&Engine>) -> Result<(), SnapshotError> {
         // A dropped caller does not end the thread that writes, so the thread holds the lock.
         let alone = self.writes.clone().lock_owned().await;
         let (this, written) = (self.clone(), self.snapshot.with_extension("written"));
         let new = written.clone();
         let (saved, _alone) = blocking(move || (this.index.save(&new, &this.table_id), alone)).await;
         saved?;
-        let replaced = async {
-            engine.sync().await?;
-            tokio::fs::rename(&written, &self.snapshot).await
-        };
-        replaced.await.map_err(|source| SnapshotError::Io { path: self.snapshot.clone(), source })
+        if let Some(engine) = engine {
+            engine.sync().await;
+        }
+        tokio::fs::rename(&written, &self.snapshot)
+            .await
+            .map_err(|source| SnapshotError::Io { path: self.snapshot.clone(), source })
     }
 }
 

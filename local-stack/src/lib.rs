@@ -12,8 +12,9 @@
 //! - `quiet`: which runs of the repair job are left out, because comments have not changed lately.
 //! - `catch_up`: what a start does before readers may believe the page index.
 //! - `doctor`: looks at a data folder.
-//! - `data_dir`: the folder of the data. `file_lock`: locks of files. `running`: how other commands find the stack.
-//!   [`memory`]: memory use.
+//! - `data_dir`: the folder of the data. `page_numbers`: how its pages are numbered. `file_lock`: locks of files.
+//!   `running`: how other commands find the stack. [`memory`]: memory use. `cursor_key`: what keeps cursors valid over a
+//!   restart.
 //! - `attached`: commands on a data folder, whether its stack runs or not.
 //! - [`control`]: the socket through which other processes run the repair job inside the stack.
 //! - `blocking`: work that blocks, beside the async threads.
@@ -25,6 +26,7 @@ mod catch_up;
 pub mod cli;
 pub mod compression;
 pub mod control;
+mod cursor_key;
 mod data_dir;
 pub mod demo;
 mod doctor;
@@ -36,6 +38,7 @@ pub mod import;
 mod index_keeper;
 pub mod index_place;
 pub mod memory;
+mod page_numbers;
 mod quiet;
 pub mod redis_server;
 pub mod repair;

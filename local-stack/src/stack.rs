@@ -8,13 +8,14 @@ use std::{
 };
 
 use anyhow::{Context, bail};
-use api::{ApiSettings, Application, SiteSettings, WriteToken};
+use api::{ApiSettings, Application, CursorKey, SiteSettings, WriteToken};
 use functions::Quarantine;
 use futures_util::FutureExt;
 use infra::TemplateError;
 use model::{BlobFormat, ProductId};
 use page_index::PageIndex;
 use page_indexer::PageIndexer;
+use process::now;
 use redis_index::RedisIndexConfig;
 use stream_writer::{FanOut, StreamWriter};
 use table::{Table, TableConfig};
@@ -25,18 +26,21 @@ use tokio::{
 };
 
 use crate::{
+    blocking::blocking,
     catch_up::{Replay, release_leases},
     control::{ControlSocket, SOCKET},
+    cursor_key::cursor_key,
     data_dir::{DataDir, Entrance},
-    engine::{Engine, EngineError},
+    engine::{DataFile, Engine, EngineError},
     event_source_mapping::{EventSourceMapping, Handler, MappingState, streams_client},
     index_keeper::{IndexState, keep_index, looked_at},
     index_place::{IndexPlace, PlacedIndex, SNAPSHOT_EVERY},
+    page_numbers,
     quiet::LastChanges,
     redis_server::RedisServer,
     repair::{AuditSchedule, RepairSchedule, begin_watermark, on_schedule},
     running::RunningStack,
-    trim::trim,
+    trim::{trim, trim_processed},
 };
 
 /// The table's name. Each data folder belongs to one table, so the name need not change.
@@ -51,6 +55,8 @@ const WRITE_CONCURRENCY: usize = 4;
 const RETRY_ATTEMPTS_MAX: u32 = 20;
 /// Grace period for requests under way at a stop.
 const API_STOP_TIMEOUT: Duration = Duration::from_secs(5);
+/// Time limit of the handlers at a stop, to process what is left. Without that, the next start takes longer.
+const SETTLE_TIMEOUT: Duration = Duration::from_secs(2);
 /// Time limit of one call to the engine: as long as a call with all its retries takes elsewhere. A writer's journal
 /// relies on that bound.
 const TABLE_TIMEOUT: Duration = Duration::from_secs(8);
@@ -61,6 +67,8 @@ pub struct StackSettings {
     /// The address of the API; port 0 takes a free one. `None` for a stack that serves only its own process: it has no
     /// API, and other commands do not find it.
     pub listen: Option<SocketAddr>,
+    /// The address of health and metrics; `None` to serve them with everything else.
+    pub operations_listen: Option<SocketAddr>,
     /// The address of the engine; port 0 takes a free one.
     pub dynamodb_listen: SocketAddr,
     /// An engine to use instead of the embedded one, such as DynamoDB Local. The table is created there if it is
@@ -76,6 +84,8 @@ pub struct StackSettings {
     pub snapshot_every: Duration,
     /// The bearer token for writes.
     pub write_token: WriteToken,
+    /// The keys of cursors: the first seals, all open. Without one, the data folder keeps a key.
+    pub cursor_keys: Vec<CursorKey>,
     /// Products to link from the start page.
     pub sample_products: Vec<ProductId>,
     /// The settings of the pages.
@@ -96,6 +106,7 @@ impl StackSettings {
         let any_port = SocketAddr::from(([127, 0, 0, 1], 0));
         Self {
             listen: Some(any_port),
+            operations_listen: None,
             dynamodb_listen: any_port,
             dynamodb_url: None,
             table: TABLE.to_owned(),
@@ -103,6 +114,7 @@ impl StackSettings {
             data_dir: None,
             snapshot_every: SNAPSHOT_EVERY,
             write_token,
+            cursor_keys: Vec::new(),
             sample_products: Vec::new(),
             site: SiteSettings { comment_form: true, ..SiteSettings::default() },
             fan_out: FanOut::Batch,
@@ -132,6 +144,8 @@ pub struct Stack {
 #[derive(Debug)]
 struct Api {
     address: SocketAddr,
+    /// The address of health and metrics, if they have a separate one.
+    operations: Option<SocketAddr>,
     task: JoinHandle<()>,
     /// Its end stops the API.
     stop: oneshot::Sender<()>,
@@ -144,6 +158,7 @@ impl Stack {
     /// The part that could not be started, and why: one line that says what to do.
     pub async fn start(settings: StackSettings) -> anyhow::Result<Self> {
         let data_dir = DataDir::open(settings.data_dir.as_deref())?;
+        page_numbers::keep(&data_dir, settings.site.page_numbers)?;
         Self::start_in(data_dir, settings).await
     }
 
@@ -178,9 +193,10 @@ impl Stack {
             None => None,
         };
         let (index_state_sender, index_state) = watch::channel(IndexState::default());
-        let api = start_api(&settings, &table_config, placed.client()?).await?;
+        let api = start_api(&settings, &data_dir.path, &table_config, placed.client()?).await?;
         if api.is_some() {
-            data_dir.announce(Entrance { dynamodb_url: dynamodb_url.clone(), has_socket: control.is_some() })?;
+            let (dynamodb_url, table_id, has_socket) = (dynamodb_url.clone(), table_id.clone(), control.is_some());
+            data_dir.announce(Entrance { dynamodb_url, table_id, has_socket })?;
         }
 
         let mut tasks = JoinSet::new();
@@ -243,6 +259,12 @@ impl Stack {
         self.api.as_ref().map(|api| format!("http://{}", api.address))
     }
 
+    /// The URL of health and metrics, without a slash at the end; `None` if they are served with everything else.
+    pub fn operations_url(&self) -> Option<String> {
+        let address = self.api.as_ref().and_then(|api| api.operations);
+        address.map(|address| format!("http://{address}"))
+    }
+
     /// The DynamoDB endpoint.
     pub fn dynamodb_url(&self) -> &str {
         &self.dynamodb_url
@@ -297,25 +319,38 @@ impl Stack {
         self.mapping_states().iter().map(|state| state.quarantined).sum()
     }
 
-    /// Stops everything: requests under way are finished, no child stays behind, and temporary data is removed.
+    /// Stops everything: requests under way are finished, the page index is saved, no child stays behind, and temporary
+    /// data is removed.
     pub async fn stop(mut self) {
-        if let Some(Api { mut task, stop, .. }) = self.api {
+        if let Some(Api { mut task, stop, .. }) = self.api.take() {
             drop(stop);
             if tokio::time::timeout(API_STOP_TIMEOUT, &mut task).await.is_err() {
                 task.abort();
             }
         }
-        self.tasks.shutdown().await;
-        let table_stays = !self.data_dir.is_temporary() || self.engine.is_none();
+        let keeps_data = self.engine.is_some() && !self.data_dir.is_temporary();
+        // A change without its duplicates is still in the stream, or in quarantine.
+        if keeps_data
+            && self.quarantined() == 0
+            && let Err(error) = self.table.advance_watermark(now()).await
+        {
+            tracing::warn!(%error, "the next start takes longer");
+        }
+        let table_stays = keeps_data || self.engine.is_none();
         if table_stays && let Err(error) = RunningStack::withdraw(&self.table).await {
             tracing::warn!(%error, "the table still names this stack as running");
         }
+        if keeps_data {
+            // `stream-writer` also writes records for `page-indexer` to pass over, so the second time has less to do.
+            let settled = async {
+                self.settle().await;
+                self.settle().await;
+            };
+            tokio::time::timeout(SETTLE_TIMEOUT, settled).await.ok();
+        }
+        self.tasks.shutdown().await;
         match &self.placed {
-            PlacedIndex::Embedded(embedded) => {
-                if let (Some(engine), false) = (&self.engine, self.data_dir.is_temporary()) {
-                    embedded.save(engine).await;
-                }
-            }
+            PlacedIndex::Embedded(_) => {}
             PlacedIndex::Redis { server: Some(server), .. } => server.stop().await,
             // The table is removed, so its page index would stay behind unused.
             PlacedIndex::Redis { server: None, .. } if !table_stays => {
@@ -325,11 +360,31 @@ impl Stack {
             }
             PlacedIndex::Redis { server: None, .. } => {}
         }
-        // If a task still shares the engine, the last one to drop it stops it.
-        if let Some(engine) = self.engine.and_then(Arc::into_inner) {
+        // If a task still shared the engine, the last one to drop it would stop it.
+        if let Some(engine) = self.engine.take().and_then(Arc::into_inner) {
+            if keeps_data {
+                trim_processed(&engine, self.table.name(), &self.mappings).await;
+            }
+            engine.sync().await;
             engine.stop().await;
+            if keeps_data && let PlacedIndex::Embedded(embedded) = &self.placed {
+                if self.has_indexed_everything().await {
+                    embedded.leave_nothing_to_reconcile().await;
+                }
+                embedded.save(None).await;
+            }
         }
         drop(self.data_dir);
+    }
+
+    /// Whether the page index has every change. The engine has stopped, so no other program can make one any more.
+    async fn has_indexed_everything(&self) -> bool {
+        let (data_file, table) = (self.data_dir.data_file(), self.table.name().to_owned());
+        let newest = blocking(move || DataFile::of_stopped(&data_file)?.newest_stream_record(&table)).await;
+        let [_, indexing] = self.mapping_states();
+        let processed = indexing.processed.and_then(|shown| Engine::stored_number(&shown).ok());
+        // What went to quarantine counts as processed.
+        self.quarantined() == 0 && newest.is_ok_and(|newest| Some(newest) == processed)
     }
 }
 
@@ -409,11 +464,18 @@ fn event_source_mappings(
 /// end with them.
 async fn start_api(
     settings: &StackSettings,
+    folder: &Path,
     table_config: &TableConfig,
     index: PageIndex,
 ) -> anyhow::Result<Option<Api>> {
     let Some(listen) = settings.listen else { return Ok(None) };
+    let cursor_keys = match settings.cursor_keys.as_slice() {
+        [] => vec![cursor_key(folder)?],
+        given => given.to_vec(),
+    };
     let api_settings = ApiSettings {
+        operations_listen: settings.operations_listen,
+        cursor_keys,
         write_tokens: vec![settings.write_token.hash()],
         sample_products: settings.sample_products.clone(),
         site: settings.site.clone(),
@@ -421,7 +483,7 @@ async fn start_api(
     };
     let table = Table::connect(table_config).await;
     let application = Application::with_stores(listen, table, index, api_settings)?;
-    let address = application.address();
+    let (address, operations) = (application.address(), application.operations_address());
     let (stop, stopped) = oneshot::channel::<()>();
     let task = tokio::spawn(async move {
         // A dropped sender stops the API as well.
@@ -429,5 +491,5 @@ async fn start_api(
             tracing::error!(%error, "the API ended");
         }
     });
-    Ok(Some(Api { address, task, stop }))
+    Ok(Some(Api { address, operations, task, stop }))
 }

@@ -32,6 +32,17 @@ pub(crate) async fn trim(engine: Arc<Engine>, table: String, mappings: [watch::R
     }
 }
 
+/// Removes the stream records that both mappings have processed, at an orderly stop. The next start would deliver them
+/// again.
+pub(crate) async fn trim_processed(engine: &Engine, table: &str, mappings: &[watch::Receiver<MappingState>; 2]) {
+    let states = mappings.each_ref().map(|state| state.borrow().clone());
+    if let Some(lowest) = lowest_processed(&states)
+        && let Err(error) = engine.trim_stream(table, &lowest).await
+    {
+        tracing::warn!(%error, "the stream is not trimmed");
+    }
+}
+
 /// The last record that both mappings have processed.
 fn lowest_processed(states: &[MappingState; 2]) -> Option<String> {
     let processed: Option<Vec<&String>> = states.iter().map(|state| state.processed.as_ref()).collect();

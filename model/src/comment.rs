@@ -115,7 +115,11 @@ impl CommentText {
 }
 
 /// A text of one line; `None` without a visible character.
-fn new_line(field: &'static str, text: Option<String>, max_chars: usize) -> Result<Option<String>, InvalidInput> {
+pub(crate) fn new_line(
+    field: &'static str,
+    text: Option<String>,
+    max_chars: usize,
+) -> Result<Option<String>, InvalidInput> {
     if let Some(text) = &text {
         check_text(field, text, max_chars, char::is_control)?;
     }

@@ -9,7 +9,8 @@ use proptest::{prelude::*, test_runner::TestCaseResult};
 use serde_dynamo::{AttributeValue, Item};
 
 use crate::{
-    Cd, CommentId, FilterKey, Language, Order, PageNumber, PageSize, ProductId, Rating, RatingSet, Revision, Timestamp,
+    Cd, CommentId, FilterKey, Gtin, Language, Order, PageNumber, PageSize, ProductId, Rating, RatingSet, Revision,
+    Timestamp, WebUrl,
     item::{CommentItem, Image, attribute, comment_id_of_pk, comment_pk},
     journal::{JournalEntry, JournalItem},
 };
@@ -21,6 +22,9 @@ const ID: &str = r"[A-Za-z0-9._-]{0,65}|\.{0,3}|[a-z]{1,3}[é/ #]";
 const PRODUCT: &str = r"\.{0,3}|[a-z/ #~%{}é☕]{0,9}|[a-z]{200}é?|a[\x00-\x1f\x7f]";
 const ESCAPED_PRODUCT: &str = r"([a-z.é]|%(2F|2f|23|7E|25|7B|7D|20|41|C3|2|)){0,6}";
 const LANGUAGE: &str = r"[A-Za-z]{1,9}([-_][A-Za-z0-9]{1,9}){0,5}|[xiXI](-[a-z0-9]{1,8}){1,4}|~|";
+const WEB_URL: &str =
+    r"(https?|ftp|)(:|)(//|/|)[a-zA-Z.@-]{0,9}(:[0-9]{0,6})?[/?#]?([a-z0-9 é☕\\]|%[0-9a-fg]{0,2}){0,9}";
+const GTIN: &str = r"[0-9]{7,15}|[0-9é-]{0,14}";
 const RATINGS: &str = r"[0-6]?(\.[0-6]){0,5}|~";
 const NUMBER: &str = r"[+-]?[0-9]{0,21}|0{1,3}[1-9]|1[0-9]{12}";
 const ULID: &str = r"[0-9A-HJKMNP-TV-Z]{25,27}|[0-7][0-9a-zA-Z]{25}|7Z{25}|8[0Z]{25}";
@@ -82,6 +86,20 @@ proptest! {
         if let Ok(product) = ProductId::from_escaped(&escaped) {
             prop_assert_eq!(product.escaped(), escaped);
         }
+    }
+
+    #[test]
+    fn a_url_is_read_or_refused(text in text(WEB_URL)) {
+        if let Ok(url) = WebUrl::parse("url", &text) {
+            let own = url.to_string();
+            prop_assert_eq!(&own, &text);
+            prop_assert!(own.is_ascii() && !own.contains(['"', '<', '>', ' ', '\\']), "{}", own);
+        }
+    }
+
+    #[test]
+    fn a_gtin_is_read_or_refused(text in text(GTIN)) {
+        check(&text, Gtin::parse)?;
     }
 
     #[test]

@@ -90,6 +90,12 @@ pub enum WriteError {
         /// The current revision.
         current: Revision,
     },
+    /// The record of a product is not as the caller requires.
+    #[error("the record of the product is not as required")]
+    PreconditionFailed {
+        /// The current revision; `None` when there is no record.
+        current: Option<Revision>,
+    },
     /// The `Idempotency-Key` was used for a request with a different content.
     #[error("this Idempotency-Key was used for another request")]
     IdempotencyMismatch,
@@ -98,7 +104,7 @@ pub enum WriteError {
     #[error("the comment that this Idempotency-Key created has been deleted")]
     DeletedSince,
     /// Other writers were faster, or blocked the change, for as long as a change is repeated. Nothing was written.
-    #[error("other writers kept changing the comment; nothing was written")]
+    #[error("other writers were faster; nothing was written")]
     Contended,
     /// The patched comment would break a rule.
     #[error(transparent)]

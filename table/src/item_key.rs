@@ -26,7 +26,7 @@ impl ItemKey {
     }
 }
 
-/// An entry of the index `primaries` whose item is invalid.
+/// An invalid item: an entry of the index `primaries`, or one in the place of a product's record.
 #[derive(Debug, Clone, PartialEq)]
 pub struct InvalidEntry {
     /// The key of the item.

@@ -9,6 +9,7 @@
 //! - `item_key`: the key of an item.
 //! - `duplicates`: the writes of the fan-out, by batches or by transactions.
 //! - `guarded`: the repair job's writes, on condition that the primary item is as it was read.
+//! - `products`: the records of products.
 //! - `inspection`: reads for the repair job only.
 //! - `whole`: reads every comment, for an export.
 //! - `state`: the stored state of the repair job.
@@ -29,6 +30,7 @@ mod inspection;
 mod item_json;
 mod item_key;
 mod page_answer;
+mod products;
 mod reader;
 mod state;
 pub mod transaction;
@@ -57,6 +59,7 @@ use process::{
     StoreError,
     aws::{Calls, NewHttpClient, new_http_client, sdk_config},
 };
+pub use products::{ProductChange, ProductPut, RecordsPart, RecordsPosition};
 pub use reader::{Page, PageQuery};
 pub use state::Lease;
 pub use transaction::Guarded;

@@ -36,7 +36,7 @@ pub(super) const STARTED_WITHIN: Duration = Duration::from_secs(20);
 const EDITED: [&str; 4] = [attribute::LANGUAGE, attribute::RATING, attribute::REVISION, attribute::COMMENT_BLOB];
 
 /// The outcome of a transaction.
-enum Outcome {
+pub(super) enum Outcome {
     Done,
     /// The indexes of the actions whose conditions did not hold.
     ConditionsFailed(Vec<usize>),
@@ -198,7 +198,7 @@ impl Table {
     }
 
     /// The action that puts an item, on condition that no item has its key.
-    fn put_new<T: Serialize>(&self, item: &T) -> Result<TransactWriteItem, StoreError> {
+    pub(super) fn put_new<T: Serialize>(&self, item: &T) -> Result<TransactWriteItem, StoreError> {
         let put = Put::builder()
             .table_name(&self.name)
             .set_item(Some(to_sdk_item(item)?))
@@ -209,12 +209,12 @@ impl Table {
     }
 
     /// The back-off for a change, from now on.
-    fn change_backoff(&self) -> Backoff {
+    pub(super) fn change_backoff(&self) -> Backoff {
         Backoff::until(tokio::time::Instant::now() + self.started_within)
     }
 
     /// Sends a transaction, and repeats it while others conflict with it.
-    async fn transact(
+    pub(super) async fn transact(
         &self,
         actions: Vec<TransactWriteItem>,
         revision: Revision,
@@ -257,6 +257,6 @@ impl Table {
 }
 
 /// Gives other writers of the comment time before the change is planned anew.
-async fn wait_for_others(backoff: &mut Backoff) -> Result<(), WriteError> {
+pub(super) async fn wait_for_others(backoff: &mut Backoff) -> Result<(), WriteError> {
     if backoff.wait().await { Ok(()) } else { Err(WriteError::Contended) }
 }

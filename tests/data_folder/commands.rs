@@ -199,6 +199,50 @@ async fn a_second_command_on_a_stopped_folder_names_the_first() {
 }
 
 #[tokio::test]
+async fn beside_a_doctor_a_command_does_not_believe_what_a_killed_stack_left() {
+    let folder = folder_in_memory();
+    let (killed, _) = up(folder.path()).await;
+    killed.kill().await;
+    // As a doctor does.
+    let looks = File::open(folder.path().join("pagemark.lock")).unwrap();
+    looks.lock_shared().unwrap();
+    let file = write(folder.path(), &[]);
+    for command in [
+        &["repair", "status"][..],
+        &["import", file.to_str().unwrap()],
+        &["export"],
+        &["up", "--listen", "127.0.0.1:0", "--dynamodb-listen", "127.0.0.1:0"],
+    ] {
+        let line = refused(run(folder.path(), command).await, folder.path());
+        assert!(line.contains("is being examined by `pagemark doctor`"), "{line}");
+    }
+    drop(looks);
+    run(folder.path(), &["repair", "status"]).await.expect(0);
+}
+
+#[tokio::test]
+async fn a_command_refuses_another_stack_at_the_address_of_its_own() {
+    let (folder, other) = (folder_in_memory(), folder_in_memory());
+    let (killed, _) = up(folder.path()).await;
+    let address = killed.engine.clone();
+    killed.kill().await;
+    let (running, _) = up(other.path()).await;
+    // A stack has the lock and has not yet written its name. At the address of the last one, another stack listens.
+    let lock = folder.path().join("pagemark.lock");
+    let left = fs::read_to_string(&lock).unwrap();
+    assert!(left.contains(&address), "{left}");
+    fs::write(&lock, left.replace(&address, &running.engine)).unwrap();
+    let starting = File::open(&lock).unwrap();
+    starting.lock().unwrap();
+    let file = write(folder.path(), &demo_comments(2).collect::<Vec<_>>());
+    for command in [&["import", file.to_str().unwrap()][..], &["export"]] {
+        let line = refused(run(folder.path(), command).await, folder.path());
+        assert!(line.contains("belongs to another stack"), "{line}");
+    }
+    running.stop().await;
+}
+
+#[tokio::test]
 async fn a_killed_repair_of_a_stopped_folder_loses_nothing() {
     let folder = folder_in_memory();
     let (first, http) = up(folder.path()).await;
@@ -228,11 +272,12 @@ async fn a_stack_with_its_page_index_in_redis_is_reached_by_its_folder() {
 async fn a_folder_that_cannot_be_used_is_named_in_one_line_and_left_as_it_is() {
     let parent = folder_in_memory();
     let at = |name: &str| parent.path().join(name);
-    for name in ["empty", "foreign", "held"] {
+    for name in ["empty", "foreign", "held", "linked"] {
         fs::create_dir(at(name)).unwrap();
     }
     fs::write(at("file"), "text").unwrap();
     fs::write(at("foreign").join("dynamodb.sqlite"), "text".repeat(1_000)).unwrap();
+    std::os::unix::fs::symlink(at("foreign").join("dynamodb.sqlite"), at("linked").join("dynamodb.sqlite")).unwrap();
     let held = File::create(at("held").join("pagemark.lock")).unwrap();
     held.lock().unwrap();
     let file = write(parent.path(), &[]);
@@ -242,6 +287,7 @@ async fn a_folder_that_cannot_be_used_is_named_in_one_line_and_left_as_it_is() {
         ("file", "is no data folder"),
         ("foreign", "is not a data file of this engine"),
         ("held", "does not say how to reach it"),
+        ("linked", "is a symbolic link"),
     ] {
         for command in [&["repair", "status"][..], &["import", file.to_str().unwrap()]] {
             let line = refused(run(&at(name), command).await, &at(name));
@@ -249,6 +295,7 @@ async fn a_folder_that_cannot_be_used_is_named_in_one_line_and_left_as_it_is() {
         }
     }
     assert!(!at("missing").exists());
+    assert_eq!(fs::read_dir(at("linked")).unwrap().count(), 1);
     assert_eq!(fs::read_dir(at("empty")).unwrap().count(), 0);
 }
 

@@ -2,9 +2,15 @@
 //!
 //! - `commands`: `repair` and `import` go to the stack that runs, or run one meanwhile. Nothing gets lost.
 //! - `doctor`: finds what is wrong, and changes nothing.
+//! - `stop`: an orderly stop leaves little to do. `disk`: a disk that refuses a write ends the stack.
+//! - `public`: what a stack of a public site serves, and to whom.
 
 mod commands;
+#[cfg(target_os = "linux")]
+mod disk;
 mod doctor;
+mod public;
+mod stop;
 
 use std::path::Path;
 

@@ -1,15 +1,53 @@
-"""Rules that the schema cannot express. A cursor comes from an earlier answer for the same listing, and excludes page and
-as_of. Stable numbering excludes order, as_of and a cursor. So this hook removes the cursor, and what stable numbering
-excludes, from requests that must be accepted. Requests that must be refused keep them.
+"""Rules that the schema cannot express.
+
+A cursor comes from an earlier answer for the same listing, and excludes page and as_of. Stable numbering excludes order,
+as_of and a cursor. So the first hook removes the cursor, and what stable numbering excludes, from requests that must be
+accepted. Requests that must be refused keep them. A GTIN ends with a check digit, so the hook puts the right one there.
+
+A page beyond the ranked comments is 503 while others are still to be ranked. So the second hook asks again, as that
+answer says. Only an answer that lasts is judged.
 """
 
+import time
+
+import requests
 import schemathesis
+from schemathesis.core.transport import Response
+
+# Ranking takes milliseconds, on a loaded machine seconds. Only a stack that has stopped ranking takes longer.
+RANKED_WITHIN_SECONDS = 60
 
 
 @schemathesis.hook
 def before_call(context, case, kwargs):
-    if case.meta is not None and case.meta.generation.mode.is_positive and case.query:
+    if case.meta is None or not case.meta.generation.mode.is_positive:
+        return
+    if case.query:
         case.query.pop("cursor", None)
         if "numbering" in case.query:
             case.query.pop("order", None)
             case.query.pop("as_of", None)
+    if isinstance(case.body, dict) and isinstance(case.body.get("gtin"), str):
+        case.body["gtin"] = with_check_digit(case.body["gtin"])
+
+
+def with_check_digit(digits):
+    weights = [3 if place % 2 == 0 else 1 for place in range(len(digits) - 1)]
+    total = sum(int(digit) * weight for digit, weight in zip(reversed(digits[:-1]), weights))
+    return digits[:-1] + str(-total % 10)
+
+
+@schemathesis.hook
+def after_call(context, case, response):
+    end = time.monotonic() + RANKED_WITHIN_SECONDS
+    while is_not_yet_listed(response) and time.monotonic() < end:
+        time.sleep(0.1)
+        with requests.Session() as session:
+            answer = session.send(response.request, allow_redirects=False)
+        again = Response.from_requests(answer, verify=response.verify)
+        for field in Response.__slots__:
+            setattr(response, field, getattr(again, field))
+
+
+def is_not_yet_listed(response):
+    return response.status_code == 503 and b'"urn:pagemark:problem:not-yet-listed"' in response.content

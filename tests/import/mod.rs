@@ -1,5 +1,6 @@
 //! An import takes valid lines, names invalid ones, and changes nothing when it is repeated.
 
+mod foreign;
 mod process;
 
 use std::io::Write;
@@ -9,8 +10,8 @@ use std::sync::{Arc, atomic::AtomicU64};
 use flate2::{Compression, write::GzEncoder};
 use itertools::Itertools;
 use local_stack::import::{
-    Existing, ImportError, ImportReport, LineReader, Source, SourceError, Unfinished, import, import_with, read_lines,
-    to_line,
+    Existing, ImportError, ImportOptions, ImportReport, LineReader, Numbered, Source, SourceError, Unfinished, import,
+    import_with, read_lines, to_line,
 };
 use model::{Comment, CommentId};
 use serde_json::{Value, json};
@@ -51,6 +52,11 @@ async fn import_bytes(stores: &Stores, content: &[u8]) -> Result<ImportReport, U
 async fn import_file(stores: &Stores, path: &Path) -> Result<ImportReport, Unfinished> {
     let reader = LineReader::open(path).unwrap();
     import(&stores.table, read_lines(reader), &Arc::new(AtomicU64::new(0))).await
+}
+
+/// An import that changes what differs.
+fn updating() -> ImportOptions {
+    ImportOptions { existing: Existing::Update, ..ImportOptions::default() }
 }
 
 /// The first `count` reviews.
@@ -198,7 +204,7 @@ async fn an_update_changes_what_differs_and_refuses_what_never_changes() {
         let mut file = tempfile::NamedTempFile::new().unwrap();
         file.write_all(content.as_bytes()).unwrap();
         let source = read_lines(LineReader::open(file.path()).unwrap());
-        import_with(&stores.table, source, Existing::Update, &Arc::new(AtomicU64::new(0))).await.unwrap()
+        import_with(&stores.table, source, &updating(), &Arc::new(AtomicU64::new(0))).await.unwrap()
     };
     let report = update().await;
     assert_eq!((report.created, report.unchanged, report.updated, report.bad), (0, 1, 3, 2), "{report:?}");
@@ -230,7 +236,8 @@ async fn an_update_does_not_change_a_comment_that_took_the_id_meanwhile() {
     // The import has read the comment; the gate holds what it does then.
     let source = Source::of_comments(vec![comment.clone()]);
     let done = Arc::new(AtomicU64::new(0));
-    let update = import_with(&table, source, Existing::Update, &done);
+    let options = updating();
+    let update = import_with(&table, source, &options, &done);
     let elsewhere = NewComment { product: product("another/product"), ..some_reviews(1).remove(0) };
     let meanwhile = async {
         gate.wait_until_holding("the change of the comment").await;
@@ -265,7 +272,8 @@ async fn a_truncated_file_keeps_what_was_read_and_can_be_imported_again() {
 #[tokio::test]
 async fn a_failed_reader_is_an_error_and_not_the_end_of_the_file() {
     let stores = Stores::start().await;
-    let comments = some_reviews(3).into_iter().zip(1..).map(|(comment, number)| Ok((number, Ok(comment))));
+    let numbered = |(comment, number)| Ok(Numbered { number, content: Ok(comment), text: String::new() });
+    let comments = some_reviews(3).into_iter().zip(1..).map(numbered);
     let source = Source::of_lines(comments.chain(std::iter::once_with(|| panic!("the reader is wrong"))));
     let error = import(&stores.table, source, &Arc::new(AtomicU64::new(0))).await.unwrap_err();
     assert!(matches!(error.reason, ImportError::Source(SourceError::Reader(_))), "{error:?}");

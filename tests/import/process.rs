@@ -25,7 +25,7 @@ async fn start_import(stores: &Stores, engine_url: &str, files: &[&Path]) -> Pro
     pagemark::start(&arguments.collect::<Vec<_>>()).await
 }
 
-fn write(folder: &TempDir, name: &str, content: impl AsRef<[u8]>) -> PathBuf {
+pub(super) fn write(folder: &TempDir, name: &str, content: impl AsRef<[u8]>) -> PathBuf {
     let path = folder.path().join(name);
     std::fs::write(&path, content).unwrap();
     path

@@ -4,7 +4,7 @@
 use hyper::Method;
 use local_stack::stack::StackSettings;
 
-use super::{SITE, html::Page, newest_first, start, three_pages};
+use super::{SITE, comment, html::Page, newest_first, start, three_pages};
 use crate::fixture::{
     http::{Answer, Http},
     stack::Running,
@@ -28,6 +28,7 @@ pub(super) fn assert_leads_to(answer: &Answer, to: &str) {
 #[tokio::test]
 async fn every_spelling_of_an_address_redirects_to_the_canonical_one() {
     let mut comments = three_pages("p");
+    comments.push(comment("p", "pt-BR", 3, 45));
     comments.extend(three_pages("a/b c~d"));
     let mut some = three_pages("few");
     some.truncate(3);

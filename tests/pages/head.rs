@@ -3,12 +3,17 @@
 use std::collections::BTreeSet;
 
 use api::Indexable;
+use serde_json::json;
+use table::NewComment;
 
 use super::{
     SITE, comment,
     html::{Page, inside, text_of},
-    newest_first, site_settings, start, three_pages,
+    newest_first, site_settings,
+    stable::shown,
+    start, three_pages,
 };
+use crate::fixture::http::Http;
 
 #[tokio::test]
 async fn each_page_has_its_own_title_description_and_neighbours() {
@@ -22,7 +27,8 @@ async fn each_page_has_its_own_title_description_and_neighbours() {
     for number in 1..=3_u64 {
         let page = Page::get(http, &url(number), 200).await;
         let title = page.text("title");
-        assert_eq!(title, format!("Comments on a/b, page {number} of 3"));
+        let place = if number > 1 { format!(", page {number}") } else { String::new() };
+        assert_eq!(title, format!("Comments on a/b{place}"));
         titles.insert(title);
         let description = page.attribute("meta[name=description]", "content").unwrap();
         assert!(description.contains("Rated 3.00 out of 5 by 45 comments"), "{description}");
@@ -104,7 +110,8 @@ async fn oldest_first_is_a_separate_listing_and_every_link_on_it_keeps_the_order
         let page = Page::get(http, &target, 200).await;
         walked.extend(page.all("article").iter().map(|article| article.attr("id").unwrap().to_owned()));
         assert_eq!((page.canonical(), page.robots()), (Some(format!("{SITE}{target}")), "noindex,follow".to_owned()));
-        assert_eq!(page.text("title"), format!("Comments on p, page {number} of 3, oldest first"));
+        let place = if number > 1 { format!(", page {number}") } else { String::new() };
+        assert_eq!(page.text("title"), format!("Comments on p{place}, oldest first"));
         let (from, to) = (number * 20 - 19, (number * 20).min(45));
         assert_eq!(page.text("main h2"), format!("45 comments, page {number} of 3: {from} to {to}, oldest first"));
         let description = page.attribute("meta[name=description]", "content").unwrap();
@@ -150,35 +157,49 @@ async fn a_link_leads_to_the_other_order_and_back_with_the_same_filter() {
 
 /// Each policy, and whether it allows indexing of pages: without a filter, of one language, of one rating, of several
 /// ratings, and of a language and a rating.
-const POLICIES: [(Indexable, [bool; 5]); 4] = [
+const POLICIES: [(Indexable, [bool; 5]); 5] = [
     (Indexable::None, [false; 5]),
     (Indexable::Unfiltered, [true, false, false, false, false]),
+    (Indexable::Languages, [true, true, false, false, false]),
     (Indexable::Single, [true, true, true, false, false]),
     (Indexable::All, [true; 5]),
 ];
+
+/// Five comments in English rated 5, five in German rated 4, and four in French rated 1.
+fn of_three_languages() -> Vec<NewComment> {
+    let of = |number: i64| match number {
+        0..5 => comment("p", "en", 5, number),
+        5..10 => comment("p", "de", 4, number),
+        _ => comment("p", "fr", 1, number),
+    };
+    (0..14).map(of).collect()
+}
+
+/// Whether search engines may index a page under its own address.
+fn is_indexed(page: &Page, target: &str) -> bool {
+    page.robots() == "index,follow" && page.canonical() == Some(format!("{SITE}{target}"))
+}
 
 #[tokio::test]
 async fn the_policy_decides_which_pages_may_be_indexed_and_other_links_are_nofollow() {
     for (policy, indexed) in POLICIES {
         let mut settings = site_settings();
         settings.site.indexable = policy;
-        let running = start(settings, &[comment("p", "en", 5, 1), comment("p", "de", 4, 2)]).await;
+        let running = start(settings, &of_three_languages()).await;
         let filters = ["", "/en", "/~/5", "/~/4.5", "/en/5"].into_iter().zip(indexed);
-        // No page with the oldest comments first may be indexed.
-        for (filter, indexed) in filters.chain([("?order=oldest", false), ("/en?order=oldest", false)]) {
+        // Too few comments are French. No page with the oldest comments first may be indexed.
+        let never = ["/fr", "/~/1", "?order=oldest", "/en?order=oldest"].map(|filter| (filter, false));
+        for (filter, indexed) in filters.chain(never) {
             let target = format!("/product/p/comments{filter}");
             let page = Page::get(&running.http, &target, 200).await;
             let expected = if indexed { "index,follow" } else { "noindex,follow" };
             assert_eq!(page.robots(), expected, "{policy:?} {filter}");
             assert_eq!(page.canonical(), Some(format!("{SITE}{target}")));
-            for link in page.all(".filters a, .chips a, .order a") {
+            for link in page.all(".filters a[href], .chips a, .order a") {
                 let href = link.attr("href").unwrap();
                 let leads_to = Page::get(&running.http, href, 200).await;
-                // An empty page with any filter must not be indexed. Links to empty pages need no `nofollow`.
-                if !leads_to.all("article").is_empty() && policy != Indexable::None {
-                    let indexed = link.attr("rel") != Some("nofollow");
-                    assert_eq!(leads_to.robots() == "index,follow", indexed, "{policy:?}: {href}");
-                }
+                let is_followed = link.attr("rel") != Some("nofollow");
+                assert_eq!(is_indexed(&leads_to, href), is_followed, "{policy:?}: {href}");
             }
         }
         running.finish().await;
@@ -186,14 +207,109 @@ async fn the_policy_decides_which_pages_may_be_indexed_and_other_links_are_nofol
 }
 
 #[tokio::test]
-async fn a_page_without_comments_may_not_be_indexed() {
+async fn a_filter_that_shows_every_comment_names_the_unfiltered_page_as_canonical() {
+    let mut comments: Vec<NewComment> = (0..45).map(|number| comment("p", "en", 2, number)).collect();
+    comments.push(comment("one", "en", 2, 1));
+    let mut running = start(site_settings(), &comments).await;
+    let http = running.http.clone();
+    for filter in ["/en", "/~/2", "/en/2", "/~/1.2"] {
+        for page in ["/product/p/comments", "/product/p/comments?page=1", "/product/one/comments"] {
+            let (path, number) = page.split_once('?').map_or((page, ""), |(path, _)| (path, "?page=1"));
+            let copy = Page::get(&http, &format!("{path}{filter}{number}"), 200).await;
+            let robots = (copy.canonical(), copy.robots());
+            assert_eq!(robots, (Some(format!("{SITE}{page}")), "index,follow".to_owned()), "{filter}");
+            assert_eq!(copy.link_header()[0], ("canonical".to_owned(), format!("{SITE}{page}")));
+            assert_eq!(shown(&copy), shown(&Page::get(&http, page, 200).await));
+        }
+    }
+    // With a second language, the pages of the first are no copies.
+    running.import(&[comment("p", "de", 2, 45)]).await;
+    for (filter, is_own) in [("/en", true), ("/~/2", false), ("/de", false)] {
+        let target = format!("/product/p/comments{filter}");
+        assert_eq!(is_indexed(&Page::get(&http, &target, 200).await, &target), is_own, "{filter}");
+    }
+    running.finish().await;
+}
+
+/// The links of a page that is 404.
+async fn links_of_404(http: &Http, target: &str) -> (Page, Vec<String>) {
+    let page = Page::get(http, target, 404).await;
+    assert_eq!((page.robots().as_str(), page.canonical(), page.structured_data()), ("noindex,follow", None, None));
+    assert_eq!((page.answer.header("cache-control"), page.link_header()), (Some("no-store"), Vec::new()));
+    let links: Vec<String> = page.links("a[href^='/product'], main a").into_iter().map(str::to_owned).collect();
+    for link in &links {
+        assert_eq!(http.get(link).await.status, 200, "{target}: {link}");
+    }
+    (page, links)
+}
+
+#[tokio::test]
+async fn a_listing_without_comments_is_404_and_every_link_on_it_leads_to_comments() {
+    let running = start(site_settings(), &[comment("p", "en", 5, 1), comment("p", "de", 4, 2)]).await;
+    let http = &running.http;
+    let nobody = "Nobody has commented on this product yet.";
+    for target in ["/product/nobody/comments", "/product/nobody/comments/en/5", "/product/nobody/comments?order=oldest"]
+    {
+        let (page, links) = links_of_404(http, target).await;
+        assert!(page.text("main").contains(nobody) && page.all(".filters").is_empty(), "{}", page.answer.body);
+        assert_eq!(links, ["/"]);
+    }
+    for target in ["/~/1", "/fr", "/en/1.4", "/fr/1", "/fr?order=oldest"] {
+        let (page, links) = links_of_404(http, &format!("/product/p/comments{target}")).await;
+        assert!(page.text("main").contains("No comment on this product matches these filters."));
+        assert!(page.text("title").starts_with("No comments on p, "), "{}", page.text("title"));
+        assert!(!page.all(".filters").is_empty() && links.len() > 1, "{target}: {links:?}");
+    }
+    // A program asks for a list, which is empty.
+    for (product, query) in [("nobody", ""), ("p", "?language=fr")] {
+        let listing = http.get(&format!("/api/v1/products/{product}/comments{query}")).await.expect(200);
+        assert_eq!((&listing["total"], &listing["comments"]), (&json!(0), &json!([])));
+    }
+    // Past the end of nothing, there is no first page to go to.
+    let (_, links) = links_of_404(http, "/product/nobody/comments?page=2").await;
+    assert_eq!(links, ["/"]);
+    running.finish().await;
+}
+
+#[tokio::test]
+async fn a_choice_without_comments_is_text_and_not_a_link() {
+    let running = start(site_settings(), &[comment("p", "en", 5, 1), comment("p", "de", 4, 2)]).await;
+    let page = Page::get(&running.http, "/product/p/comments/en/4.5", 200).await;
+    let ratings: Vec<(String, Option<&str>)> =
+        page.all(".ratings a").iter().map(|choice| (text_of(*choice), choice.attr("href"))).collect();
+    let without = |rating: u8| (format!("{rating} out of 5 ★ 0 comments"), None);
+    let expected = [
+        // Without it, the filter would match nothing.
+        ("5 out of 5 ★ 1 comments".to_owned(), None),
+        ("4 out of 5 ★ 0 comments".to_owned(), Some("/product/p/comments/en/5")),
+        without(3),
+        without(2),
+        without(1),
+    ];
+    assert_eq!(ratings, expected);
+    assert_eq!(page.links(".languages a[href]").len(), 3);
+    let page = Page::get(&running.http, "/product/p/comments/~/5", 200).await;
+    assert_eq!(page.links(".languages a[href]"), ["/product/p/comments/~/5", "/product/p/comments/en/5"]);
+    running.finish().await;
+}
+
+#[tokio::test]
+async fn a_file_stays_in_caches_for_a_year_under_the_address_that_pages_name() {
     let running = start(site_settings(), &[comment("p", "en", 5, 1)]).await;
-    let page = Page::get(&running.http, "/product/nobody/comments", 200).await;
-    assert_eq!(page.robots(), "noindex,follow");
-    assert!(page.text("main").contains("Nobody has commented on this product yet."));
-    assert!(page.structured_data().is_none());
-    let page = Page::get(&running.http, "/product/p/comments/~/1", 200).await;
-    assert_eq!(page.robots(), "noindex,follow");
-    assert_eq!(page.attribute("main .notice a", "href").as_deref(), Some("/product/p/comments"));
+    let page = Page::get(&running.http, "/product/p/comments", 200).await;
+    for link in ["stylesheet", "icon"] {
+        let address = page.attribute(&format!("link[rel={link}]"), "href").unwrap();
+        let (path, _) = address.split_once('?').unwrap();
+        for (target, caching) in [
+            (address.as_str(), "public, max-age=31536000, immutable"),
+            (&format!("{path}?v=00000000"), "no-cache"),
+            (path, "no-cache"),
+        ] {
+            let answer = running.http.get(target).await;
+            assert_eq!((answer.status, answer.header("cache-control")), (200, Some(caching)), "{target}");
+        }
+    }
+    // The start page lists no products of the site.
+    assert_eq!(Page::get(&running.http, "/", 200).await.robots(), "noindex,follow");
     running.finish().await;
 }

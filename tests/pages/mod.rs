@@ -3,7 +3,9 @@
 //! - `html`: parses pages like a browser.
 //! - `addresses`: where each address leads.
 //! - `stable`: pages with stable numbers: where they lead, and that they stay. `recrawl`: how many stay.
+//! - `by_cursor`: pages that no number leads to.
 //! - `head`: how pages describe themselves.
+//! - `names`: what the record of a product says.
 //! - `structured_data`: their description in the terms of schema.org.
 //! - `texts`: people's texts on a page.
 //! - `sitemap`: the list of all pages.
@@ -12,9 +14,11 @@
 
 mod addresses;
 mod browser;
+mod by_cursor;
 mod form;
 mod head;
 mod html;
+mod names;
 mod recrawl;
 mod sitemap;
 mod stable;

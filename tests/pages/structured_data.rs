@@ -52,7 +52,7 @@ async fn structured_data_equals_what_the_page_shows() {
         });
         let product = json!({
             "@context": "https://schema.org", "@type": "Product", "@id": format!("{SITE}{url}"),
-            "url": format!("{SITE}{url}"), "name": "a b/c", "aggregateRating": average,
+            "url": format!("{SITE}{url}"), "aggregateRating": average,
         });
         assert_eq!(data, product);
         // Every page shows the average of the whole product, for any filter.
@@ -109,7 +109,6 @@ async fn hostile_texts_never_become_markup() {
         }
         assert_eq!(element("title"), format!("Comments on {hostile}"));
         let data = page.structured_data().unwrap();
-        assert_eq!(data["name"], hostile);
         let review = &data["review"][0];
         for shown in [&review["reviewBody"], &review["name"], &review["author"]["name"]] {
             assert_eq!(shown, hostile);

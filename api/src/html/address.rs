@@ -11,7 +11,8 @@
 //! | `?order=newest` | without it: that is the order of pages that name none |
 //! | `?page=3&order=oldest` | `?order=oldest&page=3` |
 //!
-//! Other parameters than `order` and `page` change nothing: they neither redirect nor are refused.
+//! `?cursor=…` is a page that no number leads to. Other parameters than `order`, `page` and `cursor` change nothing: they
+//! neither redirect nor are refused.
 //!
 //! In stable numbering, the page without a number is the front page, and page 1 has the oldest comments. `comments` leads a
 //! number to the front page: that depends on how many comments there are.
@@ -35,6 +36,8 @@ pub(super) struct Address {
     pub(super) query: ListingQuery,
     /// `None` for the first page of the listing.
     pub(super) number: Option<PageNumber>,
+    /// The sealed cursor of a page that has no place among the numbers.
+    pub(super) cursor: Option<String>,
     /// How the site numbers pages.
     pub(super) page_numbers: PageNumbers,
 }
@@ -47,7 +50,12 @@ impl Address {
 
     /// The path and query of the page, in their canonical spelling.
     pub(super) fn canonical(&self) -> String {
-        self.page(self.number)
+        self.cursor.as_deref().map_or_else(|| self.page(self.number), |cursor| self.at_cursor(cursor))
+    }
+
+    /// The path and query of the page of the listing at a sealed cursor.
+    pub(super) fn at_cursor(&self, cursor: &str) -> String {
+        links::page_at_cursor(&self.query, cursor)
     }
 
     /// The path and query of a page of the listing with this number; `None` for its first page.
@@ -60,6 +68,11 @@ impl Address {
     pub(super) fn numbered(&self, number: u64) -> Option<String> {
         let number = PageNumber::new(number).ok()?;
         Some(self.page((self.is_stable() || number != PageNumber::FIRST).then_some(number)))
+    }
+
+    /// The path and query of the page with the same number without a filter.
+    pub(super) fn original(&self) -> String {
+        links::ordered_page(&self.query.product, &Filter::ANY, self.query.order, self.number)
     }
 
     /// The path and query of the first page with a different filter, in the order of this page.
@@ -100,11 +113,14 @@ pub(super) fn read(request: &HttpRequest, page_numbers: PageNumbers) -> Result<(
         "" | ANY => None,
         set => parse_ratings(set)?,
     };
-    let Parameters { page, order, spelling } = parameters(request.query_string())?;
+    let Parameters { page, order, cursor, spelling } = parameters(request.query_string())?;
+    if page.is_some() && cursor.is_some() {
+        return Err(ApiError::invalid("page", "cannot be combined with cursor"));
+    }
     let number = page.map(|page| parse_number(&page)).transpose()?;
     let order = order.map(|order| Order::parse(&order)).transpose()?.unwrap_or_default();
     let query = ListingQuery { product, filter: Filter::new(language, ratings), order, page_size: PageSize::default() };
-    let mut address = Address { query, number, page_numbers };
+    let mut address = Address { query, number, cursor, page_numbers };
     if !address.is_stable() {
         address.number = number.filter(|number| *number != PageNumber::FIRST);
     }
@@ -118,7 +134,8 @@ pub(super) fn read(request: &HttpRequest, page_numbers: PageNumbers) -> Result<(
 struct Parameters {
     page: Option<String>,
     order: Option<String>,
-    /// Both as they were sent.
+    cursor: Option<String>,
+    /// All of them as they were sent.
     spelling: String,
 }
 
@@ -133,6 +150,7 @@ fn parameters(query: &str) -> Result<Parameters, ApiError> {
         let (name, value) = match pair.name.as_deref() {
             Some("page") => ("page", &mut known.page),
             Some("order") => ("order", &mut known.order),
+            Some("cursor") => ("cursor", &mut known.cursor),
             Some(_) | None => continue,
         };
         if value.replace(pair.value.ok_or_else(|| not_encoded(name))?).is_some() {
@@ -184,9 +202,12 @@ mod tests {
             let (address, is_canonical) = read_at(&format!("/product/{asked}")).unwrap();
             assert_eq!((address.canonical(), is_canonical), (format!("/product/{canonical}"), false), "{asked}");
         }
-        for (asked, canonical) in
-            [("?page=0001", "?page=1"), ("?page=1&order=newest", "?page=1"), ("?order=oldest&page=1", "?order=oldest")]
-        {
+        for (asked, canonical) in [
+            ("?page=0001", "?page=1"),
+            ("?page=1&order=newest", "?page=1"),
+            ("?order=oldest&page=1", "?order=oldest"),
+            ("?cursor=%41&order=oldest", "?order=oldest&cursor=A"),
+        ] {
             let (address, is_canonical) =
                 read_with(&format!("/product/p/comments{asked}"), PageNumbers::Stable).unwrap();
             assert_eq!((address.canonical(), is_canonical), (format!("/product/p/comments{canonical}"), false));
@@ -197,7 +218,9 @@ mod tests {
     fn a_canonical_address_does_not_redirect() {
         for product in ["p", "a%2Fb", "%E2%98%95%20mug", "a~b_c.d-e"] {
             for filter in ["", "/en", "/pt-BR", "/~/1.5", "/zh-Hant-TW/4"] {
-                for page in ["", "?page=2", "?page=1000000000000", "?order=oldest", "?order=oldest&page=2"] {
+                let cursors = ["?cursor=AbC-_", "?order=oldest&cursor=AbC-_"];
+                let pages = ["", "?page=2", "?page=1000000000000", "?order=oldest", "?order=oldest&page=2"];
+                for page in pages.into_iter().chain(cursors) {
                     let uri = format!("/product/{product}/comments{filter}{page}");
                     for page_numbers in [PageNumbers::Stable, PageNumbers::NewestFirst] {
                         let (address, is_canonical) = read_with(&uri, page_numbers).unwrap();
@@ -227,6 +250,7 @@ mod tests {
             ("comments?order=", "order"),
             ("comments?order=%FF", "order"),
             ("comments?order=oldest&page=2&order=oldest", "order"),
+            ("comments?page=2&cursor=AbC-_", "page"),
         ] {
             assert_eq!(refused_field(read_at(&format!("/product/p/{path}"))), named, "{path}");
         }

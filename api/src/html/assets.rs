@@ -9,40 +9,46 @@ use sha2::{Digest, Sha256};
 pub(super) static STYLE_SHEET: Asset = Asset {
     media_type: "text/css; charset=utf-8",
     content: include_str!("../../static/style.css"),
-    url: LazyLock::new(|| STYLE_SHEET.versioned("/static/style.css")),
+    path: "/static/style.css",
+    version: LazyLock::new(|| STYLE_SHEET.hashed()),
 };
 
 /// The icon.
 pub(super) static ICON: Asset = Asset {
     media_type: "image/svg+xml",
     content: include_str!("../../static/icon.svg"),
-    url: LazyLock::new(|| ICON.versioned("/static/icon.svg")),
+    path: "/static/icon.svg",
+    version: LazyLock::new(|| ICON.hashed()),
 };
 
 /// A file.
 pub(super) struct Asset {
     media_type: &'static str,
     content: &'static str,
-    url: LazyLock<String>,
+    path: &'static str,
+    /// The query of the file's URL, which changes with its content.
+    version: LazyLock<String>,
 }
 
 impl Asset {
     /// The URL that pages load it from.
-    pub(super) fn url(&self) -> &str {
-        &self.url
+    pub(super) fn url(&self) -> String {
+        format!("{}?{}", self.path, *self.version)
     }
 
-    fn versioned(&self, path: &str) -> String {
+    fn hashed(&self) -> String {
         let hash = Sha256::digest(self.content.as_bytes());
         let version: String = hash.iter().take(4).map(|byte| format!("{byte:02x}")).collect();
-        format!("{path}?v={version}")
+        format!("v={version}")
     }
 
-    /// The answer that sends the file.
-    pub(super) fn answer(&self) -> HttpResponse {
+    /// The answer that sends the file, for a request with this query. Under the query of another content it must not
+    /// stay in caches: another version of the service may run beside this one.
+    pub(super) fn answer(&self, query: &str) -> HttpResponse {
+        let caching = if query == *self.version { "public, max-age=31536000, immutable" } else { "no-cache" };
         HttpResponse::Ok()
             .insert_header((header::CONTENT_TYPE, self.media_type))
-            .insert_header((header::CACHE_CONTROL, "public, max-age=86400"))
+            .insert_header((header::CACHE_CONTROL, caching))
             .body(self.content)
     }
 }

@@ -1,20 +1,30 @@
-//! `/product/{product}/comments/{language or ~}/{ratings or ~}?page=N`
+//! `/product/{product}/comments/{language or ~}/{ratings or ~}?page=N`, or `?cursor=…` where no number leads
 
-use actix_web::{HttpRequest, HttpResponse, http::header, web};
+use actix_web::{
+    HttpRequest, HttpResponse,
+    http::{StatusCode, header},
+    web,
+};
 use model::{Filter, PageNumber};
+use page_index::Stats;
 
 use super::{
     address::{self, Address},
+    counts::Counts,
     error_page::{Help, PageError},
+    head::Neighbours,
     render,
     view::CommentsPage,
 };
 use crate::{
     error::ApiError,
     http::{answer_memory::AnswerMemory, caching},
-    read::page::{ListingPage, NumberedPage, stable::StablyNumberedPage},
+    read::{
+        cursor::{Cursor, CursorSealer},
+        page::{CursorPage, ListingPage, NumberedPage, stable::StablyNumberedPage},
+    },
     site::{PastTheEnd, Site},
-    store::StoreClients,
+    store::{KnownRecord, StoreClients},
 };
 
 /// Answers a page of comments, or redirects to its canonical address.
@@ -23,6 +33,7 @@ pub(super) async fn page(
     stores: web::Data<StoreClients>,
     memory: web::Data<AnswerMemory>,
     site: web::Data<Site>,
+    cursors: web::Data<CursorSealer>,
 ) -> Result<HttpResponse, PageError> {
     let (address, is_canonical) = address::read(&request, site.page_numbers)?;
     if !is_canonical {
@@ -30,14 +41,21 @@ pub(super) async fn page(
         return Ok(HttpResponse::MovedPermanently().insert_header((header::LOCATION, address.canonical())).finish());
     }
     let Address { query, number, .. } = &address;
-    let stable = address.is_stable().then_some(StablyNumberedPage { query, number: *number });
+    let cursor = address.cursor.as_deref().map(|text| cursors.open(query, text)).transpose();
+    let cursor = cursor.map_err(|error| PageError { help: help(&address, &error, None), error })?;
+    let stable = (address.is_stable() && cursor.is_none()).then_some(StablyNumberedPage { query, number: *number });
     let comments_max = stable.map_or(u16::from(query.page_size.get()), |page| page.comments_max());
     // Before all reads, so that a refused request costs no store a call.
     memory.make_room(&request, comments_max).await?;
     // The counts of the filters also come from the page index; without it, the page omits them.
     let stats = stores.stats(&query.product, &query.filter);
-    let (listing, stats) = tokio::join!(read(stable, &address, &stores), stats);
+    let record = stores.known_record(&query.product);
+    let (listing, stats, record) = tokio::join!(read(stable, cursor, &address, &stores), stats, record);
     let listing = match listing {
+        // The comments there have been deleted. Whether the listing has others is seen on its first page.
+        Ok(Some(listing)) if address.cursor.is_some() && listing.comments.is_empty() => {
+            return Ok(caching::lead_to(&address.page(None)));
+        }
         Ok(Some(listing)) => listing,
         Ok(None) => return Ok(caching::lead_to(&address.page(None))),
         Err(ApiError::PastTheEnd { total_pages, .. }) if site.past_the_end == PastTheEnd::Redirect => {
@@ -47,28 +65,50 @@ pub(super) async fn page(
         Err(ApiError::PastTheArchive { .. }) if site.past_the_end == PastTheEnd::Redirect => {
             return Ok(caching::lead_to(&address.page(None)));
         }
-        Err(error) => return Err(PageError { help: help(&address, &error), error }),
+        Err(error) => return Err(PageError { help: help(&address, &error, stats.as_ref()), error }),
     };
     let stats = stats.filter(|_| listing.total.is_some());
-    let page = CommentsPage::new(&site, &address, &listing, stats.as_ref());
-    let mut answer = render(&site, &page.head, &page)?;
+    let exists = !listing.comments.is_empty() || {
+        let exists = query.exists_without_comments(&stores, &record).await;
+        exists.map_err(|error| PageError { help: help(&address, &error, stats.as_ref()), error })?
+    };
+    let status = if exists { StatusCode::OK } else { StatusCode::NOT_FOUND };
+    let by_cursor = by_cursor(&address, &listing, &cursors)?;
+    let page = CommentsPage::new(&site, &address, record.record(), &listing, stats.as_ref(), by_cursor);
+    let mut answer = render(&site, status, &page.head, &page)?;
     if let Some(validator) = page.validator(&site).map_err(ApiError::internal)? {
         answer.headers_mut().insert(header::ETAG, caching::value(&validator));
     }
-    if stats.is_none() {
-        // Not cached, because a cache would keep it longer than the page index is unavailable.
+    if stats.is_none() || !exists || record == KnownRecord::Unreadable {
+        // Not cached, because a cache would keep it longer than a store is unavailable, or the listing empty.
         let (name, value) = caching::NO_STORE;
         answer.headers_mut().insert(name, header::HeaderValue::from_static(value));
     }
     Ok(answer)
 }
 
+/// The neighbours of a page that no number leads to.
+fn by_cursor(address: &Address, listing: &ListingPage, cursors: &CursorSealer) -> Result<Option<Neighbours>, ApiError> {
+    if !listing.continues_by_cursor {
+        return Ok(None);
+    }
+    let page = |cursor: &Option<Cursor>| {
+        let sealed = cursor.as_ref().map(|cursor| cursors.seal(&address.query, cursor)).transpose();
+        sealed.map(|sealed| sealed.map(|sealed| address.at_cursor(&sealed)))
+    };
+    Ok(Some(Neighbours { prev: page(&listing.prev)?, next: page(&listing.next)?, ..Neighbours::default() }))
+}
+
 /// Reads the page at an address, which is `stable` in stable numbering. `None` when its number leads to the front page.
 async fn read(
     stable: Option<StablyNumberedPage<'_>>,
+    cursor: Option<Cursor>,
     address: &Address,
     stores: &StoreClients,
 ) -> Result<Option<ListingPage>, ApiError> {
+    if let Some(cursor) = cursor {
+        return CursorPage { query: &address.query, cursor }.read(stores).await.map(Some);
+    }
     if let Some(page) = stable {
         return page.read(stores).await;
     }
@@ -76,19 +116,28 @@ async fn read(
     NumberedPage { query: &address.query, number, as_of: None }.read(stores).await.map(Some)
 }
 
-/// The links that lead on from a page of comments that cannot be shown.
-fn help(address: &Address, error: &ApiError) -> Help {
+/// The links that lead on from a page of comments that cannot be shown. None leads to a listing that is known to have no
+/// comment.
+fn help(address: &Address, error: &ApiError, stats: Option<&Stats>) -> Help {
     let mut help = Help::default();
     let mut lead = |label: &str, href: String| help.links.push((label.to_owned(), href));
     let (first, newest) = (address.page(None), "The newest comments");
+    let counts = Counts::new(address, stats);
     let is_later_page = address.number.is_some();
-    if let ApiError::PastTheEnd { total_pages, .. } = error {
+    if matches!(error, ApiError::PastTheEnd { .. } | ApiError::PastTheArchive { .. })
+        && counts.of(&address.query.filter) == Some(0)
+    {
+        // Its first page is 404 too.
+    } else if let ApiError::PastTheEnd { total_pages, .. } = error {
         if let Some(last) = address.numbered(*total_pages).filter(|_| *total_pages > 1) {
             lead(&format!("The last page, page {total_pages}"), last);
         }
         lead("Page 1", first);
     } else if let ApiError::PastTheArchive { .. } = error {
         lead(newest, first);
+    } else if let ApiError::Invalid { .. } = error {
+        // The cursor is not of this listing, or its key is gone.
+        lead("The first page", first);
     } else {
         lead("Try again", address.canonical());
         if is_later_page && address.is_stable() {
@@ -99,7 +148,7 @@ fn help(address: &Address, error: &ApiError) -> Help {
             lead(&format!("Page 1, with the {} comments", address.query.order), first);
         }
     }
-    if address.query.filter != Filter::ANY {
+    if address.query.filter != Filter::ANY && counts.of_product() != Some(0) {
         lead("All comments on this product", address.all_comments());
     }
     if let ApiError::IndexUnavailable = error {

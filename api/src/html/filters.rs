@@ -1,17 +1,20 @@
 //! The filters of a page: the histogram of ratings, the choice of a language, and the links that remove a filter.
 //!
 //! The count beside a language is that of the page it leads to, with the chosen ratings. Several ratings can be chosen.
-//! So the count beside a rating is for that rating only, in the chosen language.
+//! So the count beside a rating is for that rating only, in the chosen language. A choice without comments is no link.
 
 use model::{Filter, Language, Rating, RatingSet};
 use page_index::Stats;
 
 use super::{
-    address::Address,
+    counts::{Counts, wanted},
     language_name::{direction, english_name, native_name},
     words::{grouped, listed},
 };
-use crate::{json::stats::total, site::Site};
+use crate::{
+    json::stats::total,
+    site::{Indexing, Site},
+};
 
 /// How many languages are shown before a reader opens the others.
 const LANGUAGES_SHOWN: usize = 8;
@@ -19,7 +22,7 @@ const LANGUAGES_SHOWN: usize = 8;
 /// A link to a filter, in the order of the page.
 pub(super) struct FilterLink {
     pub(super) href: String,
-    /// Pages that may not be indexed are many; crawlers need not follow every link to them.
+    /// Pages that are not indexed under their own address are many; crawlers need not follow every link to them.
     pub(super) nofollow: bool,
 }
 
@@ -29,7 +32,8 @@ pub(super) struct RatingChoice {
     pub(super) count: Option<String>,
     /// The share of all comments, 0 to 100.
     pub(super) percent: u64,
-    pub(super) link: FilterLink,
+    /// `None` where the link would add nothing, or lead to no comment.
+    pub(super) link: Option<FilterLink>,
     pub(super) selected: bool,
 }
 
@@ -41,7 +45,8 @@ pub(super) struct LanguageChoice {
     pub(super) native: Option<String>,
     pub(super) english: String,
     pub(super) count: Option<String>,
-    pub(super) link: FilterLink,
+    /// `None` where the link would lead to no comment.
+    pub(super) link: Option<FilterLink>,
     pub(super) current: bool,
 }
 
@@ -58,48 +63,57 @@ pub(super) struct Filters {
 
 /// The filter in use.
 pub(super) struct Chips {
-    /// The parts of the filter, such as "Language: English", each with the link that removes it.
-    pub(super) parts: Vec<(String, FilterLink)>,
+    /// The parts of the filter, such as "Language: English", each with the link that removes it, if that leads to
+    /// comments.
+    pub(super) parts: Vec<(String, Option<FilterLink>)>,
     /// The link that removes the whole filter, if it has more than one part.
     pub(super) clear: Option<FilterLink>,
 }
 
 impl Chips {
-    pub(super) fn new(site: &Site, address: &Address) -> Self {
-        let to = |language, ratings| FilterLink::new(site, address, language, ratings);
-        let (language, set) = (address.query.filter.language(), address.query.filter.ratings());
+    pub(super) fn new(site: &Site, counts: Counts<'_>) -> Self {
+        let to = |language, ratings| FilterLink::new(site, counts, language, ratings);
+        let filter = &counts.address.query.filter;
+        let (language, set) = (filter.language(), filter.ratings());
         let parts = [
             language.map(|language| (format!("Language: {}", english_name(language)), to(None, set))),
             set.map(|set| (format!("Rating: {}", listed(set.iter())), to(language.cloned(), None))),
         ];
-        let parts: Vec<(String, FilterLink)> = parts.into_iter().flatten().collect();
-        let clear = (parts.len() > 1).then(|| to(None, None));
+        let parts: Vec<(String, Option<FilterLink>)> = parts.into_iter().flatten().collect();
+        let clear = if parts.len() > 1 { to(None, None) } else { None };
         Self { parts, clear }
     }
 }
 
 impl FilterLink {
-    fn new(site: &Site, address: &Address, language: Option<Language>, ratings: Option<RatingSet>) -> Self {
+    /// The link to a filter; `None` if it has no comment.
+    fn new(site: &Site, counts: Counts<'_>, language: Option<Language>, ratings: Option<RatingSet>) -> Option<Self> {
         let filter = Filter::new(language, ratings);
-        let nofollow = !site.indexable.admits_in(&filter, address.query.order);
-        Self { href: address.filtered(&filter), nofollow }
+        if counts.of(&filter) == Some(0) {
+            return None;
+        }
+        let nofollow = counts.indexing(site, &filter, counts.address.query.order) != Indexing::Own;
+        Some(Self { href: counts.address.filtered(&filter), nofollow })
     }
 }
 
 impl Filters {
-    pub(super) fn new(site: &Site, address: &Address, stats: Option<&Stats>) -> Self {
+    pub(super) fn new(site: &Site, counts: Counts<'_>) -> Self {
+        let Counts { address, stats } = counts;
         let query = &address.query;
-        let to = |language, ratings| FilterLink::new(site, address, language, ratings);
+        let to = |language, ratings| FilterLink::new(site, counts, language, ratings);
         let (language, set) = (query.filter.language(), query.filter.ratings());
         let all = stats.map_or(0, |stats| total(&stats.by_rating));
         let ratings = Rating::ALL.into_iter().rev().map(|rating| {
             let count = stats.map(|stats| wanted(&stats.by_rating, RatingSet::of([rating])));
+            let selected = set.is_some_and(|set| set.contains(rating));
+            let link = to(language.cloned(), toggled(set, rating));
             RatingChoice {
                 rating,
                 count: count.map(grouped),
                 percent: (count.unwrap_or(0) * 100).checked_div(all).unwrap_or(0),
-                link: to(language.cloned(), toggled(set, rating)),
-                selected: set.is_some_and(|set| set.contains(rating)),
+                link: link.filter(|_| selected || count != Some(0)),
+                selected,
             }
         });
         let any_language = LanguageChoice {
@@ -107,7 +121,7 @@ impl Filters {
             direction: "ltr",
             native: None,
             english: "All languages".to_owned(),
-            count: stats.map(|stats| grouped(wanted(&stats.by_rating_in_any_language, set))),
+            count: counts.of(&Filter::new(None, set)).map(grouped),
             link: to(None, set),
             current: language.is_none(),
         };
@@ -130,7 +144,7 @@ impl Filters {
 }
 
 impl LanguageChoice {
-    fn new(language: &Language, count: Option<u64>, link: FilterLink, current: Option<&Language>) -> Self {
+    fn new(language: &Language, count: Option<u64>, link: Option<FilterLink>, current: Option<&Language>) -> Self {
         let english = english_name(language);
         Self {
             tag: language.to_string(),
@@ -163,12 +177,6 @@ fn known_languages<'query>(
         known.push((current, stats.map(|stats| wanted(&stats.by_rating, set))));
     }
     known
-}
-
-/// The number of comments with the ratings of a set.
-fn wanted(by_rating: &[(Rating, u64)], set: Option<RatingSet>) -> u64 {
-    let of_set = by_rating.iter().filter(|(rating, _)| set.is_none_or(|set| set.contains(*rating)));
-    of_set.map(|(_, total)| total).sum()
 }
 
 /// The set with the rating added or removed. Removing the last rating, or adding the last one, ends the filter.

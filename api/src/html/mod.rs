@@ -2,6 +2,7 @@
 //!
 //! - `address`: the addresses of pages, and which of them is canonical.
 //! - `comments`: a page of comments, made of `view`, `filters`, `place`, `page_bar`; its `head` and `structured_data`.
+//!   `counts` tells how many comments its filters have.
 //! - `assets`: the files that pages load.
 //! - `fold`: shows the beginning of a long text.
 //! - `form`: a comment to post, in the local stack only.
@@ -15,6 +16,7 @@
 mod address;
 mod assets;
 mod comments;
+mod counts;
 pub(crate) mod error_page;
 mod filters;
 mod fold;
@@ -29,7 +31,11 @@ mod structured_data;
 mod view;
 mod words;
 
-use actix_web::{HttpRequest, HttpResponse, Route, http::header, web};
+use actix_web::{
+    HttpRequest, HttpResponse, Route,
+    http::{StatusCode, header},
+    web,
+};
 use askama::Template;
 use model::{Filter, Order, PageNumber, PageSize, ProductId, StablePage, StablePages};
 use page_index::Position;
@@ -54,8 +60,11 @@ pub(crate) fn configure(config: &mut web::ServiceConfig, max_age_seconds: u32) {
         config.service(cached(path, "GET, HEAD", max_age_seconds).route(route));
     };
     page("/", get().to(start));
-    page("/static/style.css", get().to(async || assets::STYLE_SHEET.answer()));
-    page("/static/icon.svg", get().to(async || assets::ICON.answer()));
+    page(
+        "/static/style.css",
+        get().to(async |request: HttpRequest| assets::STYLE_SHEET.answer(request.query_string())),
+    );
+    page("/static/icon.svg", get().to(async |request: HttpRequest| assets::ICON.answer(request.query_string())));
     page("/product/{product}/comments", get().to(comments::page));
     page("/product/{product}/comments/{filter:.*}", get().to(comments::page));
     page("/comments/{id}", get().to(comment));
@@ -70,9 +79,9 @@ pub(crate) fn configure(config: &mut web::ServiceConfig, max_age_seconds: u32) {
     );
 }
 
-fn render(site: &Site, head: &Head, template: &impl Template) -> Result<HttpResponse, PageError> {
+fn render(site: &Site, status: StatusCode, head: &Head, template: &impl Template) -> Result<HttpResponse, PageError> {
     let body = template.render().map_err(ApiError::internal)?;
-    let mut answer = HttpResponse::Ok();
+    let mut answer = HttpResponse::build(status);
     if let Some(links) = head.link_header(site) {
         answer.insert_header((header::LINK, links));
     }
@@ -89,13 +98,13 @@ struct StartPage<'site> {
 }
 
 async fn start(site: web::Data<Site>) -> Result<HttpResponse, PageError> {
-    let may_index = site.indexable.admits(&Filter::ANY);
-    let mut head = Head::new(&site, "/", "Pagemark: comments of products".to_owned(), may_index);
+    // It lists no products of the site: those of the demo are samples.
+    let mut head = Head::new(&site, "/", "Pagemark: comments of products".to_owned(), false);
     head.description =
         Some("Comments of products, with filters and with page numbers that are real addresses.".to_owned());
     let is_stable = site.page_numbers == PageNumbers::Stable;
     let page = StartPage { head, is_stable, products: &site.sample_products };
-    render(&site, &page.head, &page)
+    render(&site, StatusCode::OK, &page.head, &page)
 }
 
 /// Redirects to the page that shows a comment.

@@ -1,6 +1,6 @@
 //! The place of a page in its listing: its neighbours, the page bar, and how it is written.
 
-use model::{PageNumber, StablePages};
+use model::{Order, PageNumber, StablePages};
 
 use super::{
     address::Address,
@@ -27,11 +27,16 @@ pub(super) enum Place {
     },
     /// A page with a stable number.
     Archive { number: u64, archived: u64 },
+    /// A page that a cursor leads to. Its place is unknown.
+    Unknown,
 }
 
 impl Place {
     pub(super) fn of(address: &Address, listing: &ListingPage) -> Self {
         let (size, number) = (address.query.page_size, address.number.map(PageNumber::get));
+        if address.cursor.is_some() {
+            return Self::Unknown;
+        }
         if address.is_stable() {
             let archived = listing.total.map(|total| StablePages::new(total, size).archived());
             return number.map_or(Self::Front { archived }, |number| Self::Archive {
@@ -53,7 +58,9 @@ impl Place {
     pub(super) fn neighbours(self, address: &Address) -> Neighbours {
         let (current, last) = match self {
             Self::Counted { number, total_pages: Some(total_pages) } => (number, total_pages),
-            Self::Counted { total_pages: None, .. } | Self::Front { archived: None } => return Neighbours::default(),
+            Self::Counted { total_pages: None, .. } | Self::Front { archived: None } | Self::Unknown => {
+                return Neighbours::default();
+            }
             Self::Front { archived: Some(archived) } => {
                 let next = address.numbered(archived);
                 let last = address.numbered(archived.min(1)).or_else(|| Some(address.page(None)));
@@ -85,6 +92,13 @@ impl Place {
             }
             Self::Front { archived } => (archived.unwrap_or(0), 1),
             Self::Archive { number, archived } => (archived, (archived + 2).saturating_sub(number)),
+            Self::Unknown => {
+                let end = match address.query.order {
+                    Order::Newest => "Newest",
+                    Order::Oldest => "Oldest",
+                };
+                return vec![BarItem::named(end, address.page(None))];
+            }
         };
         page_bar(current, archived + 1, |place| match place {
             1 => BarItem::named("Newest", address.page(None)),
@@ -92,9 +106,10 @@ impl Place {
         })
     }
 
-    /// "page 7", if the page is not the first.
+    /// "page 7", if the page is not the first; "continued" if its number is unknown.
     pub(super) fn number(self) -> Option<String> {
         let number = match self {
+            Self::Unknown => return Some("continued".to_owned()),
             Self::Counted { number, .. } => Some(number).filter(|number| *number > 1),
             Self::Front { .. } => None,
             Self::Archive { number, .. } => Some(number),
@@ -106,18 +121,19 @@ impl Place {
     pub(super) fn of_all(self) -> Option<String> {
         let (number, pages) = match self {
             Self::Counted { number, total_pages } => (number, total_pages?),
-            Self::Front { .. } => return None,
+            Self::Front { .. } | Self::Unknown => return None,
             Self::Archive { number, archived } => (number, archived + 1),
         };
         (pages > 1).then(|| format!("page {} of {}", grouped(number), grouped(pages)))
     }
 
-    /// How many comments are on the pages that are counted before this one.
-    pub(super) fn before(self, address: &Address) -> u64 {
+    /// How many comments are on the pages that are counted before this one, if that is known.
+    pub(super) fn before(self, address: &Address) -> Option<u64> {
         let size = u64::from(address.query.page_size.get());
         match self {
-            Self::Counted { number, .. } | Self::Archive { number, .. } => (number - 1) * size,
-            Self::Front { .. } => 0,
+            Self::Counted { number, .. } | Self::Archive { number, .. } => Some((number - 1) * size),
+            Self::Front { .. } => Some(0),
+            Self::Unknown => None,
         }
     }
 }

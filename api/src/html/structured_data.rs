@@ -2,10 +2,12 @@
 //!
 //! - It holds only data that the page shows. The average is that of the whole product, for any filter. An archive page
 //!   leaves it out, because it changes with every comment. A review is a comment on the page that has an author.
+//! - Names and numbers of the product are those of its record. Google requires `name`, but a product id is not a name: so
+//!   without a record there is none.
 //! - A `Product` needs an `aggregateRating` or a `review`; without both, the page has no structured data. Without the
 //!   page index the average is unknown, so then only a page with an authored comment has structured data.
 
-use model::{Comment, ProductId};
+use model::{Comment, ProductId, ProductRecord};
 use serde_json::{Value, json};
 
 use super::{
@@ -22,6 +24,7 @@ const WORST_RATING: u8 = 1;
 pub(super) fn of_page(
     site: &Site,
     product: &ProductId,
+    record: Option<&ProductRecord>,
     average: Option<&Average>,
     comments: &[Comment],
 ) -> Option<ScriptJson> {
@@ -40,13 +43,18 @@ pub(super) fn of_page(
             "reviewCount": average.total,
         })
     });
+    let details = record.map(|record| &record.details);
+    let brand = details.and_then(|details| details.brand.as_deref());
     let data = json!({
         "@context": "https://schema.org",
         "@type": "Product",
         "@id": url,
-        "url": url,
-        // The product id, because Pagemark knows no other name.
-        "name": product.as_str(),
+        "url": details.and_then(|details| details.url.as_ref()).map_or(url.as_str(), |url| url.as_str()),
+        "name": details.map(|details| &details.name),
+        "image": details.and_then(|details| details.image.as_ref()),
+        "brand": brand.map(|brand| json!({ "@type": "Brand", "name": brand })),
+        "gtin": details.and_then(|details| details.gtin.as_ref()),
+        "sku": details.and_then(|details| details.sku.as_ref()),
         "aggregateRating": rating,
         "review": Some(reviews).filter(|reviews| !reviews.is_empty()),
     });

@@ -3,21 +3,27 @@
 use std::fmt::Write;
 
 use askama::Template;
-use model::{Comment, Filter, Order, Rating};
+use model::{Comment, Filter, Language, Order, ProductRecord, Rating, WebUrl};
 use page_index::Stats;
 
 use super::{
     address::Address,
+    counts::Counts,
     filters::{Chips, FilterLink, Filters},
     fold::fold,
-    head::Head,
+    head::{Head, Neighbours},
     language_name::{self, direction, english_name, text_direction},
     page_bar::BarItem,
     place::Place,
     structured_data,
     words::{self, Average, counted, day, displayed, grouped, in_words, joined, minute},
 };
-use crate::{http::entity_tag::WeakTagWriter, links, read::page::ListingPage, site::Site};
+use crate::{
+    http::entity_tag::WeakTagWriter,
+    links,
+    read::page::ListingPage,
+    site::{Indexing, Site},
+};
 
 /// What shapes a page, besides its content and the settings: the version of the service, and the page's templates.
 const SHAPE: &str = concat!(
@@ -33,6 +39,12 @@ const SHAPE: &str = concat!(
 pub(super) struct CommentsPage<'page> {
     pub(super) head: Head,
     address: &'page Address,
+    /// The name of the product; its id where no name is known.
+    name: &'page str,
+    /// The language of the name, if it is known.
+    language_of_name: Option<&'page Language>,
+    /// The product's page in the shop.
+    shop: Option<&'page WebUrl>,
     /// The filter and the page number in words, such as "in English, rated 5, page 3"; empty for the first page of
     /// everything.
     which: String,
@@ -42,7 +54,11 @@ pub(super) struct CommentsPage<'page> {
     comments: Vec<CommentView<'page>>,
     /// Whether the page index was unavailable.
     is_degraded: bool,
+    /// Whether a cursor leads on from here, and not a number.
+    leads_by_cursor: bool,
     is_filtered: bool,
+    /// Whether the product has comments, as far as is known.
+    has_comments: bool,
     comment_form: Option<String>,
     /// What changes with comments on other pages. It is taken away only for [`CommentsPage::validator`].
     volatile: Option<Volatile>,
@@ -73,45 +89,49 @@ struct CommentView<'page> {
 }
 
 impl<'page> CommentsPage<'page> {
-    /// The page at an address. Without the page index it has neither totals nor stats.
+    /// The page at an address, of a product with this record. Without the page index it has neither totals nor stats.
+    /// `by_cursor` are its neighbours where no number leads to them.
     pub(super) fn new(
         site: &Site,
         address: &'page Address,
+        record: Option<&'page ProductRecord>,
         listing: &'page ListingPage,
         stats: Option<&Stats>,
+        by_cursor: Option<Neighbours>,
     ) -> Self {
         let query = &address.query;
+        let details = record.map(|record| &record.details);
+        let name = details.map_or(query.product.as_str(), |details| &details.name);
+        let counts = Counts::new(address, stats);
         let place = Place::of(address, listing);
         let filter = in_words(&query.filter);
         let average = stats.and_then(|stats| Average::of(&stats.by_rating_in_any_language));
-        // Search engines keep an archive page as it is, so it repeats nothing that changes with later comments.
-        let average_of_head = average.as_ref().filter(|_| !is_archive(place));
-        let subject = joined([Some(format!("Comments on {}", query.product)), filter.clone()]);
-        let other_order = (query.order != Order::default()).then(|| format!("{} first", query.order));
-        let place_in_title = if address.is_stable() { place.number() } else { place.of_all() };
-        let title = joined([Some(subject.clone()), place_in_title, other_order]);
-        // Pages without comments are not searched for, and any address at all is a page of some product without
-        // comments.
-        let may_index = site.indexable.admits_in(&query.filter, query.order) && !listing.comments.is_empty();
-        let mut head = Head::new(site, &address.canonical(), title, may_index);
-        head.description = Some(describe(address, place, listing, average_of_head, &subject));
-        head.neighbours = place.neighbours(address);
-        head.structured_data = structured_data::of_page(site, &query.product, average_of_head, &listing.comments);
+        let is_empty = listing.comments.is_empty();
+        let leads_by_cursor = by_cursor.is_some();
+        let mut head = head(site, counts, record, place, listing, average.as_ref());
+        if let Some(Neighbours { prev, next, .. }) = by_cursor {
+            head.neighbours = Neighbours { prev, next, ..head.neighbours };
+        }
         let reversed = || FilterLink {
             href: address.reversed(),
-            nofollow: !site.indexable.admits_in(&query.filter, query.order.reversed()),
+            nofollow: counts.indexing(site, &query.filter, query.order.reversed()) != Indexing::Own,
         };
         Self {
             head,
             address,
+            name,
+            language_of_name: details.and_then(|details| details.language.as_ref()),
+            shop: details.and_then(|details| details.url.as_ref()),
             which: joined([filter, place.number()]),
-            chips: Chips::new(site, address),
-            reversed: listing.total.is_none_or(|total| total > 1).then(reversed),
+            chips: Chips::new(site, counts),
+            reversed: (!is_empty && listing.total.is_none_or(|total| total > 1)).then(reversed),
             comments: listing.comments.iter().map(CommentView::new).collect(),
             is_degraded: listing.total.is_none(),
+            leads_by_cursor,
             is_filtered: query.filter != Filter::ANY,
+            has_comments: !is_empty || counts.of_product() != Some(0),
             comment_form: site.comment_form.then(|| links::comment_form(&query.product)),
-            volatile: Some(Volatile::new(site, address, place, listing, average, stats)),
+            volatile: Some(Volatile::new(site, counts, place, listing, average)),
         }
     }
 
@@ -141,37 +161,74 @@ impl<'page> CommentsPage<'page> {
 }
 
 impl Volatile {
-    fn new(
-        site: &Site,
-        address: &Address,
-        place: Place,
-        listing: &ListingPage,
-        average: Option<Average>,
-        stats: Option<&Stats>,
-    ) -> Self {
+    fn new(site: &Site, counts: Counts<'_>, place: Place, listing: &ListingPage, average: Option<Average>) -> Self {
+        let Counts { address, stats } = counts;
         let language = address.query.filter.language();
         let average_of_language =
             language.and_then(|language| Some((english_name(language), Average::of(&stats?.by_rating)?)));
         Self {
             average,
             average_of_language,
-            filters: Filters::new(site, address, stats),
+            filters: Filters::new(site, counts),
             heading: heading(address, place, listing),
             page_bar: place.bar(address),
         }
     }
 }
 
+/// "12,275 comments in English".
+fn of_filter(subject: &str, filter: &Filter) -> String {
+    in_words(filter).map_or_else(|| subject.to_owned(), |filter| format!("{subject} {filter}"))
+}
+
 fn is_archive(place: Place) -> bool {
     matches!(place, Place::Archive { .. })
+}
+
+/// The head of a page, with those neighbours that have numbers.
+fn head(
+    site: &Site,
+    counts: Counts<'_>,
+    record: Option<&ProductRecord>,
+    place: Place,
+    listing: &ListingPage,
+    average: Option<&Average>,
+) -> Head {
+    let address = counts.address;
+    let query = &address.query;
+    let name = record.map_or(query.product.as_str(), |record| &record.details.name);
+    let is_empty = listing.comments.is_empty();
+    let comments_on = if is_empty { "No comments on" } else { "Comments on" };
+    let subject = joined([Some(format!("{comments_on} {name}")), in_words(&query.filter)]);
+    let other_order = (query.order != Order::default()).then(|| format!("{} first", query.order));
+    // Without the number of pages, which would change the titles of all pages at once.
+    let title = joined([Some(subject.clone()), place.number(), other_order]);
+    if is_empty {
+        // Any address at all is a page of some product without comments.
+        return Head { title, ..Head::default() };
+    }
+    let has_place = place != Place::Unknown;
+    let indexing = if has_place { counts.indexing(site, &query.filter, query.order) } else { Indexing::No };
+    // A copy says nothing against indexing: search engines would apply that to the original too.
+    let path = if indexing == Indexing::Copy { address.original() } else { address.canonical() };
+    let mut head = Head::new(site, &path, title, indexing != Indexing::No);
+    // Search engines keep an archive page as it is, so it repeats nothing that changes with later comments.
+    let average = average.filter(|_| !is_archive(place));
+    head.description = Some(describe(address, place, listing, average, &subject));
+    head.neighbours = place.neighbours(address);
+    head.structured_data = structured_data::of_page(site, &query.product, record, average, &listing.comments);
+    head
 }
 
 /// "12,275 comments in English, page 3 of 614: 41 to 60, newest first".
 fn heading(address: &Address, place: Place, listing: &ListingPage) -> String {
     let order = address.query.order;
+    if place == Place::Unknown {
+        let what = of_filter("Comments", &address.query.filter);
+        return joined([Some(what), Some(format!("{order} first"))]);
+    }
     let counted = listing.total.map_or_else(|| format!("The {order} comments"), counted);
-    let filter = in_words(&address.query.filter);
-    let counted = if let Some(filter) = filter { format!("{counted} {filter}") } else { counted };
+    let counted = of_filter(&counted, &address.query.filter);
     let mut heading = joined([Some(counted), place.of_all()]);
     let Some((from, to)) = shown(address, place, listing).filter(|(from, to)| from < to) else { return heading };
     let (from, to) = (grouped(from), grouped(to));
@@ -181,6 +238,7 @@ fn heading(address: &Address, place: Place, listing: &ListingPage) -> String {
         Place::Front { archived: None | Some(0) } => {}
         Place::Front { archived: Some(_) } => heading.push_str(&format!(": the newest {to}")),
         Place::Archive { .. } => heading.push_str(&format!(": {from} to {to} from the oldest")),
+        Place::Unknown => {}
     }
     joined([Some(heading), Some(format!("{order} first"))])
 }
@@ -235,7 +293,7 @@ fn describe(
 /// The places of the comments that the page shows, counted from 1 for the first comment that is counted; `None` when it
 /// shows none.
 fn shown(address: &Address, place: Place, listing: &ListingPage) -> Option<(u64, u64)> {
-    let before = place.before(address);
+    let before = place.before(address)?;
     let count = u64::try_from(listing.comments.len()).ok().filter(|count| *count > 0)?;
     Some((before + 1, before.saturating_add(count)))
 }
@@ -248,6 +306,7 @@ fn stars(rating: Rating) -> String {
 #[cfg(test)]
 mod tests {
     use actix_web::test::TestRequest;
+    use model::{ProductDetails, ProductId, Revision, Timestamp};
 
     use super::*;
     use crate::{
@@ -258,12 +317,29 @@ mod tests {
     /// The page at an address of a site with this setting, of a listing with this many comments. Gives its whole text,
     /// its text without the volatile part, and its entity tag.
     fn rendered(path: &str, indexable: Indexable, total: u64) -> (String, String, Option<String>) {
+        rendered_with(None, path, indexable, total)
+    }
+
+    /// The same of a product with a record.
+    fn rendered_with(
+        record: Option<&ProductRecord>,
+        path: &str,
+        indexable: Indexable,
+        total: u64,
+    ) -> (String, String, Option<String>) {
         let settings = SiteSettings { indexable, ..SiteSettings::default() };
         let site = Site::new(settings, Vec::new(), ([127, 0, 0, 1], 80).into());
         let request = TestRequest::with_uri(path).to_http_request();
         let (address, _) = address::read(&request, PageNumbers::Stable).unwrap();
-        let listing = ListingPage { comments: Vec::new(), total: Some(total), next: None, prev: None, as_of: None };
-        let page = || CommentsPage::new(&site, &address, &listing, None);
+        let listing = ListingPage {
+            comments: Vec::new(),
+            total: Some(total),
+            next: None,
+            prev: None,
+            as_of: None,
+            continues_by_cursor: false,
+        };
+        let page = || CommentsPage::new(&site, &address, record, &listing, None, None);
         let stable = CommentsPage { volatile: None, ..page() };
         (page().render().unwrap(), stable.render().unwrap(), page().validator(&site).unwrap())
     }
@@ -277,6 +353,37 @@ mod tests {
         assert!(single.2.is_some() && all.2.is_some());
         assert_ne!(single.2, all.2);
         assert_eq!(single.2, of(Indexable::Single).2);
+    }
+
+    #[test]
+    fn an_archive_page_has_another_tag_with_another_name_or_link_of_its_product() {
+        let details = |name: &str, url: &str| ProductDetails {
+            name: name.to_owned(),
+            url: Some(WebUrl::parse("url", url).unwrap()),
+            image: None,
+            brand: None,
+            gtin: None,
+            sku: None,
+            language: None,
+        };
+        let tag = |details: Option<ProductDetails>| {
+            let (product, revision) = (ProductId::parse("p").unwrap(), Revision::after(None, Timestamp::MIN, 7));
+            let record = details.map(|details| ProductRecord { product, revision, details });
+            rendered_with(record.as_ref(), "/product/p/comments?page=1", Indexable::Single, 60).2.unwrap()
+        };
+        let french = ProductDetails { language: Language::parse("fr").ok(), ..details("A", "https://a") };
+        let all = [
+            None,
+            Some(details("A", "https://a")),
+            Some(details("B", "https://a")),
+            Some(details("A", "https://b")),
+            Some(french),
+        ];
+        let tags = all.map(|details| {
+            assert_eq!(tag(details.clone()), tag(details.clone()));
+            tag(details)
+        });
+        assert_eq!(std::collections::BTreeSet::from(tags).len(), 5);
     }
 
     #[test]

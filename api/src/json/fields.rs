@@ -3,7 +3,7 @@
 use std::{borrow::Cow, fmt};
 
 use actix_web::{HttpRequest, web};
-use model::CommentText;
+use model::{CommentText, ProductDetails};
 use serde::{
     Deserializer,
     de::{Error, MapAccess, Visitor},
@@ -19,7 +19,10 @@ use super::schema;
 use crate::{
     error::ApiError,
     http::body::{self, BODY_MAX_BYTES},
-    write::content::{Fields, NewContent, change},
+    write::{
+        content::{Fields, NewContent, change},
+        product,
+    },
 };
 
 /// The fields of a comment that a client may set.
@@ -51,6 +54,11 @@ pub(crate) async fn read_content(request: &HttpRequest, payload: web::Payload) -
 pub(crate) async fn read_change(request: &HttpRequest, payload: web::Payload) -> Result<CommentPatch, ApiError> {
     let accepted = &["application/json", "application/merge-patch+json"];
     change(&parse(&body::read(request, payload, accepted, BODY_MAX_BYTES).await?)?)
+}
+
+/// Reads the record of a product from the body of a request.
+pub(crate) async fn read_product(request: &HttpRequest, payload: web::Payload) -> Result<ProductDetails, ApiError> {
+    product::details(&parse(&body::read(request, payload, &["application/json"], BODY_MAX_BYTES).await?)?)
 }
 
 /// The fields of a JSON object, none of them twice.

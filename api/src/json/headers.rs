@@ -11,7 +11,7 @@ use crate::{error::ApiError, write::IdempotencyKey};
 pub(crate) static IF_MATCH: Parameter = Parameter {
     name: "If-Match",
     place: ParameterIn::Header,
-    description: "Only when the comment is at one of these revisions: entity tags, or `*` for any",
+    description: "Only at one of these revisions: entity tags, or `*` for any",
     schema: schema::if_match,
     example: || json!("*"),
 };
@@ -19,7 +19,7 @@ pub(crate) static IF_MATCH: Parameter = Parameter {
 pub(crate) static IF_NONE_MATCH: Parameter = Parameter {
     name: "If-None-Match",
     place: ParameterIn::Header,
-    description: "Only when the comment is at none of these revisions: entity tags, or `*` for any, so never",
+    description: "Only at none of these revisions: entity tags, or `*` for any, so only where there is nothing yet",
     schema: schema::if_match,
     example: || json!("\"01JCP3D7W0Q4N1R5Y8B3C6D9EF\""),
 };
@@ -84,6 +84,28 @@ pub(crate) fn if_match(request: &HttpRequest) -> Result<Revisions, ApiError> {
 /// Neither `*` nor entity tags.
 pub(crate) fn if_none_match(request: &HttpRequest) -> Result<Revisions, ApiError> {
     Ok(Revisions::read(request, &IF_NONE_MATCH, true)?.unwrap_or(Revisions::These(Vec::new())))
+}
+
+/// The conditions of a write that may also create: on the revision of what is there, if anything is.
+pub(crate) struct Conditions {
+    /// `None` without the header.
+    if_match: Option<Revisions>,
+    if_none_match: Revisions,
+}
+
+impl Conditions {
+    /// # Errors
+    /// Those of [`if_match`] and [`if_none_match`].
+    pub(crate) fn read(request: &HttpRequest) -> Result<Self, ApiError> {
+        let if_match = Revisions::read(request, &IF_MATCH, false)?;
+        Ok(Self { if_match, if_none_match: if_none_match(request)? })
+    }
+
+    /// Whether they hold (RFC 9110 section 13.1): `current` is `None` when nothing is there.
+    pub(crate) fn hold(&self, current: Option<Revision>) -> bool {
+        let matches = |revisions: &Revisions| current.is_some_and(|current| revisions.contains(current));
+        self.if_match.as_ref().is_none_or(matches) && !matches(&self.if_none_match)
+    }
 }
 
 /// The entity tags of a list, each with whether it is strong; `None` for a header that is not such a list. Its elements
@@ -174,6 +196,25 @@ mod tests {
         }
         assert!(!read("\"other\"").unwrap().contains(revision));
         assert_eq!(refused_field(read("a")), "If-None-Match");
+    }
+
+    #[test]
+    fn conditions_tell_what_is_not_there_from_what_has_changed() {
+        let revision = Revision::parse(REVISION).unwrap();
+        let strong = strong_tag(revision);
+        let hold = |name: &'static str, value: &str| {
+            let request = TestRequest::put().insert_header((name, value)).to_http_request();
+            let conditions = Conditions::read(&request).unwrap();
+            (conditions.hold(None), conditions.hold(Some(revision)))
+        };
+        let none = Conditions::read(&TestRequest::put().to_http_request()).unwrap();
+        assert!(none.hold(None) && none.hold(Some(revision)));
+        assert_eq!(hold("if-match", "*"), (false, true));
+        assert_eq!(hold("if-match", &strong), (false, true));
+        assert_eq!(hold("if-match", "\"other\""), (false, false));
+        assert_eq!(hold("if-none-match", "*"), (true, false));
+        assert_eq!(hold("if-none-match", &strong), (true, false));
+        assert_eq!(hold("if-none-match", "\"other\""), (true, true));
     }
 
     #[test]

@@ -18,8 +18,10 @@ use crate::{
     read::{
         ListingQuery,
         cursor::{Cursor, CursorSealer},
+        known::check_known,
         page::{CursorPage, ListingPage, NumberedPage, stable::StablyNumberedPage},
     },
+    site::Site,
     store::StoreClients,
 };
 
@@ -99,7 +101,13 @@ impl Request for ListRequest {
                 ("Location" = String, description = "The front page"),
             ),
         ),
-        (status = 404, description = "The page lies past the end", body = Problem<'static>, content_type = PROBLEM_JSON),
+        (
+            status = 404,
+            description = "The page lies past the end. Or nobody knows the product, and the site does not serve such \
+                           products",
+            body = Problem<'static>,
+            content_type = PROBLEM_JSON,
+        ),
     ),
 )]
 pub(crate) async fn list_comments(
@@ -108,6 +116,7 @@ pub(crate) async fn list_comments(
     stores: web::Data<StoreClients>,
     cursors: web::Data<CursorSealer>,
     memory: web::Data<AnswerMemory>,
+    site: web::Data<Site>,
 ) -> Result<HttpResponse, ApiError> {
     let listing = match &place {
         Place::Page { number, as_of } => {
@@ -131,6 +140,9 @@ pub(crate) async fn list_comments(
             CursorPage { query: &query, cursor }.read(&stores).await?
         }
     };
+    if listing.comments.is_empty() {
+        check_known(&stores, &site, &query.product).await?;
+    }
     let body = Body::new(&cursors, &query, &place, &listing)?;
     let mut answer = HttpResponse::Ok();
     answer.insert_header((header::LINK, body.links.header()));
@@ -275,13 +287,19 @@ impl<'listing> Body<'listing> {
             as_of: listing.as_of,
             index: if listing.total.is_some() { IndexAvailability::Ready } else { IndexAvailability::Unavailable },
             comments: listing.comments.iter().map(CommentBody::from).collect(),
-            links: page_links(&urls, place, total_pages, &cursor),
+            links: page_links(&urls, place, total_pages, &cursor, listing.continues_by_cursor),
             cursor,
         })
     }
 }
 
-fn page_links(urls: &ListingUrls<'_>, place: &Place, total_pages: Option<u64>, cursor: &Cursors) -> Links {
+fn page_links(
+    urls: &ListingUrls<'_>,
+    place: &Place,
+    total_pages: Option<u64>,
+    cursor: &Cursors,
+    by_cursor_only: bool,
+) -> Links {
     let by_cursor = |cursor: &Option<String>| cursor.as_deref().map(|cursor| urls.cursor(cursor));
     let (this, prev, next) = match (place, total_pages) {
         (Place::Page { number, .. }, Some(total_pages)) => {
@@ -291,14 +309,17 @@ fn page_links(urls: &ListingUrls<'_>, place: &Place, total_pages: Option<u64>, c
             (urls.page(number), prev, next.or_else(|| by_cursor(&cursor.next)))
         }
         (Place::Page { number, .. }, None) => (urls.page(number.get()), None, by_cursor(&cursor.next)),
-        (Place::Stable(number), _) => return stable_links(urls, *number, total_pages, by_cursor(&cursor.next)),
+        (Place::Stable(number), _) => {
+            let beyond = if by_cursor_only { by_cursor(&cursor.next) } else { None };
+            return stable_links(urls, *number, total_pages, beyond);
+        }
         (Place::Cursor(text), _) => (urls.cursor(text), by_cursor(&cursor.prev), by_cursor(&cursor.next)),
     };
     Links { this, first: urls.page(1), prev, next, last: total_pages.map(|last| urls.page(last)) }
 }
 
 /// The links of a page in stable numbering: `first` is the front page, and `last` the page with the oldest comments.
-/// `beyond` leads on from the front page where no page has a number.
+/// `beyond` leads on from the front page where no page number does.
 fn stable_links(
     urls: &ListingUrls<'_>,
     number: Option<PageNumber>,
@@ -310,7 +331,7 @@ fn stable_links(
     let archived = total_pages.map_or(0, |total_pages| total_pages.saturating_sub(1));
     let (prev, next) = match number.map(PageNumber::get) {
         Some(number) => (page(number + 1), page(number - 1)),
-        None => (None, page(archived).or(beyond)),
+        None => (None, beyond.or_else(|| page(archived))),
     };
     let last = total_pages.map(|_| page(archived.min(1)).unwrap_or_else(front));
     Links { this: urls.stable_page(number.map(PageNumber::get)), first: front(), prev, next, last }

@@ -11,6 +11,7 @@ mod headers;
 mod list;
 mod openapi;
 mod parameters;
+mod product;
 mod responses;
 mod schema;
 pub(crate) mod stats;
@@ -27,6 +28,12 @@ pub(crate) fn configure(config: &mut web::ServiceConfig, max_age_seconds: u32) {
             resource("/api/v1/products/{product}/comments", "GET, HEAD, POST")
                 .route(get().to(list::list_comments))
                 .route(web::post().to(create::create_comment)),
+        )
+        .service(
+            resource("/api/v1/products/{product}", "GET, HEAD, PUT, DELETE")
+                .route(get().to(product::get_product))
+                .route(web::put().to(product::put_product))
+                .route(web::delete().to(product::delete_product)),
         )
         .service(resource("/api/v1/products/{product}/stats", "GET, HEAD").route(get().to(stats::product_stats)))
         .service(

@@ -16,7 +16,7 @@ use utoipa::{
     },
 };
 
-use super::{comment, create, list, responses::Errors, stats};
+use super::{comment, create, list, product, responses::Errors, stats};
 use crate::{
     error::{ApiError, Problem},
     ops::{health, scrape},
@@ -36,6 +36,9 @@ use crate::{
         list::list_comments,
         create::create_comment,
         stats::product_stats,
+        product::get_product,
+        product::put_product,
+        product::delete_product,
         comment::get_comment,
         comment::change_comment,
         comment::delete_comment,
@@ -48,6 +51,7 @@ use crate::{
     modifiers(&WriteToken, &Errors),
     tags(
         (name = "comments", description = "The comments of products"),
+        (name = "products", description = "What a site says about its products"),
         (name = "operations", description = "Health and metrics, for operators; perhaps at another address"),
     ),
 )]

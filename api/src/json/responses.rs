@@ -16,7 +16,9 @@ pub(crate) struct Errors;
 impl Modify for Errors {
     fn modify(&self, description: &mut OpenApi) {
         for (path, item) in description.paths.paths.iter_mut().filter(|(path, _)| path.starts_with("/api/")) {
-            for operation in [&mut item.get, &mut item.post, &mut item.patch, &mut item.delete].into_iter().flatten() {
+            for operation in
+                [&mut item.get, &mut item.post, &mut item.put, &mut item.patch, &mut item.delete].into_iter().flatten()
+            {
                 let errors = errors(path, operation);
                 let errors = errors.into_iter().map(|(status, error)| (status.to_owned(), error.into()));
                 operation.responses.responses.extend(errors);
@@ -29,8 +31,11 @@ impl Modify for Errors {
 fn errors(path: &str, operation: &Operation) -> Vec<(&'static str, ResponseBuilder)> {
     let is_of_comment = path.starts_with("/api/v1/comments/");
     let mut errors = vec![("500", problem("A mistake of the server's; it has been logged"))];
+    let is_of_record = path == "/api/v1/products/{product}";
     if is_of_comment {
         errors.push(("404", problem("There is no such comment")));
+    } else if is_of_record && operation.request_body.is_none() {
+        errors.push(("404", problem("The product has no record")));
     }
     if operation.request_body.is_some() {
         errors.extend([
@@ -56,13 +61,13 @@ fn errors(path: &str, operation: &Operation) -> Vec<(&'static str, ResponseBuild
             "503",
             later(
                 "Later: a store is away, or too many requests are under way, and the write may have happened or not. \
-                 Or, with the type `urn:pagemark:problem:contended`, too many requests changed the comment at the \
-                 same time, and nothing was written",
+                 Or, with the type `urn:pagemark:problem:contended`, too many requests changed the comment or record \
+                 at the same time, and nothing was written",
             ),
         ),
     ]);
-    if is_of_comment {
-        let error = problem("The comment is not at a revision in `If-Match`, or at one in `If-None-Match`");
+    if is_of_comment || is_of_record {
+        let error = problem("It is not at a revision in `If-Match`, or at one in `If-None-Match`");
         errors.push(("412", error.header("ETag", header(Type::String, "The present revision"))));
     }
     errors

@@ -4,7 +4,7 @@
 
 use std::sync::LazyLock;
 
-use model::{CommentText, Language, ProductId, Rating, visible::is_visible};
+use model::{CommentText, Language, ProductDetails, ProductId, Rating, WebUrl, visible::is_visible};
 use utoipa::openapi::{ObjectBuilder, OneOfBuilder, Schema, Type, schema::SchemaType};
 
 /// A character of a text of one line: anything but the control characters (Unicode category Cc).
@@ -16,6 +16,11 @@ const LANGUAGE: &str = "^(?:(?:[A-Za-z]{2,3}(?:-[A-Za-z]{3}){0,3}|[A-Za-z]{4,8})
                         (?:-(?:[A-Za-z]{2}|[0-9]{3}))?(?:-(?:[A-Za-z0-9]{5,8}|[0-9][A-Za-z0-9]{3}))*\
                         (?:-[0-9A-WY-Za-wy-z](?:-[A-Za-z0-9]{2,8})+)*(?:-[xX](?:-[A-Za-z0-9]{1,8})+)?\
                         |[xX](?:-[A-Za-z0-9]{1,8})+)$";
+
+/// A URL as `model::WebUrl` reads it.
+const WEB_URL: &str = "^https?://[A-Za-z0-9](?:[A-Za-z0-9-]*[A-Za-z0-9])?(?:\\.[A-Za-z0-9](?:[A-Za-z0-9-]*[A-Za-z0-9])?)*\
+                       (?::(?:[0-9]{1,4}|[1-5][0-9]{4}|6[0-4][0-9]{3}|65[0-4][0-9]{2}|655[0-2][0-9]|6553[0-5]))?\
+                       (?:[/?#](?:[A-Za-z0-9._~:/?#\\[\\]@!$&'()*+,;=-]|%[0-9A-Fa-f]{2})*)?$";
 
 /// A visible character, as a pattern: the rule of `model::visible`.
 static VISIBLE: LazyLock<String> = LazyLock::new(|| {
@@ -52,13 +57,37 @@ pub(super) fn rating() -> ObjectBuilder {
 
 /// A text of one line, or null.
 pub(super) fn optional_line(max_chars: usize) -> ObjectBuilder {
-    let types = SchemaType::from_iter([Type::String, Type::Null]);
-    text(format!("^{NO_CONTROL}*$")).schema_type(types).max_length(Some(max_chars))
+    text(format!("^{NO_CONTROL}*$")).schema_type(or_null()).max_length(Some(max_chars))
 }
 
 pub(super) fn body() -> ObjectBuilder {
     let pattern = format!("^{LINES}*{}{LINES}*$", *VISIBLE);
     text(pattern).min_length(Some(1)).max_length(Some(CommentText::BODY_MAX_CHARS))
+}
+
+/// A name of a product: one line with a visible character.
+pub(super) fn product_name() -> ObjectBuilder {
+    let pattern = format!("^{NO_CONTROL}*{}{NO_CONTROL}*$", *VISIBLE);
+    text(pattern).min_length(Some(1)).max_length(Some(ProductDetails::NAME_MAX_CHARS))
+}
+
+/// A URL, or null.
+pub(super) fn optional_url() -> ObjectBuilder {
+    text(WEB_URL).schema_type(or_null()).max_length(Some(WebUrl::MAX_LEN))
+}
+
+/// A GTIN, or null. No pattern can express its check digit.
+pub(super) fn optional_gtin() -> ObjectBuilder {
+    text("^(?:[0-9]{8}|[0-9]{12,14})$").schema_type(or_null())
+}
+
+/// A language tag, or null.
+pub(super) fn optional_language() -> ObjectBuilder {
+    language().schema_type(or_null())
+}
+
+fn or_null() -> SchemaType {
+    SchemaType::from_iter([Type::String, Type::Null])
 }
 
 pub(super) fn if_match() -> Schema {

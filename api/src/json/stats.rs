@@ -6,7 +6,13 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::parameters::{LANGUAGE, PRODUCT, Parameter, Parsed, Query, Request};
-use crate::{error::ApiError, http::path_and_query, store::StoreClients};
+use crate::{
+    error::{ApiError, PROBLEM_JSON, Problem},
+    http::path_and_query,
+    read::known::check_known,
+    site::Site,
+    store::StoreClients,
+};
 
 /// A request for the totals of a product.
 pub(crate) struct StatsRequest {
@@ -76,13 +82,25 @@ struct LanguageTotal<'stats> {
     path = "/api/v1/products/{product}/stats",
     tag = "comments",
     params(Parsed<StatsRequest>),
-    responses((status = 200, description = "The totals", body = Body<'static>)),
+    responses(
+        (status = 200, description = "The totals", body = Body<'static>),
+        (
+            status = 404,
+            description = "Nobody knows the product, and the site does not serve such products",
+            body = Problem<'static>,
+            content_type = PROBLEM_JSON,
+        ),
+    ),
 )]
 pub(crate) async fn product_stats(
     Parsed(StatsRequest { product, language }): Parsed<StatsRequest>,
     stores: web::Data<StoreClients>,
+    site: web::Data<Site>,
 ) -> Result<HttpResponse, ApiError> {
     let stats = stores.stats(&product, &Filter::new(language.clone(), None)).await.ok_or(ApiError::IndexUnavailable)?;
+    if total(&stats.by_rating) == 0 {
+        check_known(&stores, &site, &product).await?;
+    }
     Ok(HttpResponse::Ok().json(Body {
         product: product.as_str(),
         language: language.as_ref().map(Language::as_str),

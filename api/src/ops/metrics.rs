@@ -43,6 +43,9 @@ pub(crate) enum StoreCall {
     Create,
     Patch,
     Delete,
+    Product,
+    PutProduct,
+    DeleteProduct,
     PageStart,
     Position,
     Stats,
@@ -55,6 +58,7 @@ impl StoreCall {
     fn store(self) -> &'static str {
         match self {
             Self::Comment | Self::Page | Self::Create | Self::Patch | Self::Delete => "table",
+            Self::Product | Self::PutProduct | Self::DeleteProduct => "table",
             Self::PageStart | Self::Position | Self::Stats | Self::Catalog | Self::Readiness => "page_index",
         }
     }
@@ -216,7 +220,7 @@ where
 }
 
 fn method_name(method: &Method) -> &'static str {
-    let known = ["GET", "HEAD", "POST", "PATCH", "DELETE"];
+    let known = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"];
     known.into_iter().find(|name| *name == method.as_str()).unwrap_or("other")
 }
 

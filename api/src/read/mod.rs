@@ -2,9 +2,11 @@
 //!
 //! - `page`: a page by number or by cursor: filter → plan → page index → one query of the table. `page::stable` has the
 //!   pages of stable numbering.
+//! - `known`: whether a product is known.
 //! - `cursor`: the sealed positions that lead from page to page.
 
 pub(crate) mod cursor;
+pub(crate) mod known;
 pub(crate) mod page;
 
 use model::{Filter, Order, PageSize, ProductId};

@@ -33,6 +33,7 @@
 //! (`a_malformed_item_keeps_its_place_and_hides_nothing`). An invalid primary item has no rank, so it takes no place
 //! (`Table::page`).
 
+mod empty;
 pub(crate) mod stable;
 
 use futures_util::{
@@ -71,6 +72,8 @@ pub(crate) struct ListingPage {
     /// The instant that page numbers refer to: comments dated later are not counted. `None` for a cursor, and when the
     /// page index is unavailable and the request names no instant.
     pub(crate) as_of: Option<Timestamp>,
+    /// Whether no page number leads to the comments after the page: only `next` does.
+    pub(crate) continues_by_cursor: bool,
 }
 
 /// One place of a page.
@@ -402,7 +405,7 @@ impl CursorPage<'_> {
                 (last(&rows), if more { first(&rows) } else { None })
             }
         };
-        Ok(listing_page(rows, total, next, prev))
+        Ok(ListingPage { continues_by_cursor: true, ..listing_page(rows, total, next, prev) })
     }
 
     /// The cursor in the opposite direction, for an empty page. It leads to the comments up to and including the
@@ -418,7 +421,14 @@ impl CursorPage<'_> {
 }
 
 fn listing_page(rows: Vec<Row>, total: Option<u64>, next: Option<Cursor>, prev: Option<Cursor>) -> ListingPage {
-    ListingPage { comments: rows.into_iter().filter_map(Row::into_comment).collect(), total, next, prev, as_of: None }
+    ListingPage {
+        comments: rows.into_iter().filter_map(Row::into_comment).collect(),
+        total,
+        next,
+        prev,
+        as_of: None,
+        continues_by_cursor: total.is_none(),
+    }
 }
 
 /// Where the page after these rows starts.

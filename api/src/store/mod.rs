@@ -1,23 +1,28 @@
 //! The clients of the stores. Every call is measured here, and one place judges the answers of the page index.
 
 mod per_thread;
+mod product_cache;
 mod table_id;
 
-use std::{fmt::Display, sync::Arc};
+use std::{fmt::Display, sync::Arc, time::Duration};
 
-use model::{Cd, Comment, CommentId, Filter, Malformed, Order, ProductId, Revision, Timestamp};
+use model::{
+    Cd, Comment, CommentId, Filter, Malformed, Order, ProductDetails, ProductId, ProductRecord, Revision, Timestamp,
+};
 use page_index::{
     Extent, IndexAnswer, IndexPartition, PageIndex, PageStart, PageStartQuery, Position, ProductRank, ProductTotal,
     Stats,
 };
 use process::{StoreError, now};
-use table::{CommentPatch, Created, Idempotency, NewComment, Page, PageQuery, Table, WriteError};
+use table::{CommentPatch, Created, Idempotency, NewComment, Page, PageQuery, ProductPut, Table, WriteError};
 
 use crate::ops::{
     index_watch::{IndexAnswerKind, IndexWatch},
     metrics::{DriftSign, Metrics, StoreCall},
 };
 use per_thread::PerThread;
+pub(crate) use product_cache::KnownRecord;
+use product_cache::{Cached, ProductCache};
 use table_id::TableId;
 
 /// A client of each store for each thread.
@@ -25,15 +30,18 @@ pub(crate) struct StoreClients {
     table: PerThread<Table>,
     index: PerThread<PageIndex>,
     table_id: Arc<TableId>,
+    products: ProductCache,
     metrics: Arc<Metrics>,
     /// The last state of the page index.
     index_watch: IndexWatch,
 }
 
 impl StoreClients {
-    pub(crate) fn new(table: Table, index: PageIndex, metrics: Arc<Metrics>) -> Self {
+    /// `product_max_age`: how long a product's record is used before it is read again.
+    pub(crate) fn new(table: Table, index: PageIndex, metrics: Arc<Metrics>, product_max_age: Duration) -> Self {
         Self {
             table_id: TableId::of(table.clone()),
+            products: ProductCache::new(product_max_age),
             table: PerThread::new(table, Table::with_own_connections),
             index_watch: IndexWatch::new(index.partitions().count()),
             // Readers should rather get pages without totals than wait for a server that does not answer.
@@ -116,6 +124,54 @@ impl StoreClients {
     pub(crate) async fn delete(&self, id: &CommentId, expected: Option<Revision>) -> Result<(), WriteError> {
         let deleted = self.metrics.timed(StoreCall::Delete, self.table.delete_comment(id, expected)).await;
         self.of_valid(deleted)
+    }
+
+    /// The record of a product, strongly consistent.
+    pub(crate) async fn product(&self, product: &ProductId) -> Result<Option<ProductRecord>, StoreError> {
+        self.metrics.timed(StoreCall::Product, self.table.product(product)).await
+    }
+
+    /// The record of a product as it was at most the maximum age ago. Where it cannot be read, an older one is used: a page
+    /// is served without its product's name rather than not at all.
+    pub(crate) async fn known_record(&self, product: &ProductId) -> KnownRecord {
+        let before = match self.products.get(product) {
+            Cached::Fresh(known) => return known,
+            Cached::Old(before) => before,
+        };
+        match self.metrics.timed(StoreCall::Product, self.table.product_to_show(product)).await {
+            Ok(record) => {
+                let known = KnownRecord::from(record);
+                self.products.keep(product, known.clone());
+                known
+            }
+            Err(error) => {
+                tracing::warn!(%error, "the record of a product cannot be read");
+                before
+            }
+        }
+    }
+
+    pub(crate) async fn put_product(
+        &self,
+        product: &ProductId,
+        details: &ProductDetails,
+        allows: impl Fn(Option<Revision>) -> bool,
+    ) -> Result<ProductPut, WriteError> {
+        let put = self.table.put_product(product, details, allows);
+        let put = self.metrics.timed(StoreCall::PutProduct, put).await?;
+        self.products.keep(product, Some(put.record.clone()).into());
+        Ok(put)
+    }
+
+    pub(crate) async fn delete_product(
+        &self,
+        product: &ProductId,
+        allows: impl Fn(Option<Revision>) -> bool,
+    ) -> Result<(), WriteError> {
+        let deletion = self.table.delete_product(product, allows);
+        self.metrics.timed(StoreCall::DeleteProduct, deletion).await?;
+        self.products.keep(product, KnownRecord::None);
+        Ok(())
     }
 
     /// Where a page starts; `None` when the page index is unavailable. The reason does not matter here, because a page

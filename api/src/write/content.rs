@@ -66,7 +66,7 @@ fn parse_rating(value: &Value) -> Result<Rating, ApiError> {
     })
 }
 
-fn parse_text(field: &'static str, value: &Value) -> Result<String, ApiError> {
+pub(super) fn parse_text(field: &'static str, value: &Value) -> Result<String, ApiError> {
     match value {
         Value::String(text) => Ok(text.clone()),
         Value::Null => Err(ApiError::invalid(field, "is null, but it cannot be left out or removed")),

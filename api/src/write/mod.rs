@@ -1,8 +1,10 @@
-//! Creates comments, whether a program sends JSON (`json`) or a person sends the form (`html::form`).
+//! Checks what clients write, and creates comments, whether a program sends JSON (`json`) or a person sends the form (`html::form`).
 //!
 //! - `content`: the fields of a new comment or of a change, each checked.
+//! - `product`: the fields of a product's record.
 
 pub(crate) mod content;
+pub(crate) mod product;
 
 use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
 use model::{Comment, CommentId, ProductId};

@@ -1,7 +1,8 @@
 //! A quarantine in files.
 
 use std::{
-    io::{self, ErrorKind},
+    fs::File,
+    io::{self, ErrorKind, Write},
     path::Path,
     time::SystemTime,
 };
@@ -76,20 +77,34 @@ fn expire(folder: &Path, oldest: SystemTime) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// Writes a file atomically: a reader sees all of it or nothing. Removes expired files.
+/// Writes a file atomically: a reader sees all of it or nothing. When this returns, the file survives a power failure:
+/// its records then count as processed. Removes expired files.
 pub(super) fn put(folder: &Path, document: &Document) -> Result<(), StoreError> {
     if let Some(oldest) = SystemTime::now().checked_sub(RETENTION) {
         expire(folder, oldest)?;
     }
-    let failed = failed(folder);
     let path = folder.join(&document.name);
     let (Some(directory), Some(name)) = (path.parent(), path.file_name()) else {
         return Err(StoreError::unavailable(Store::Quarantine, format!("{} is no file's path", path.display())));
     };
-    std::fs::create_dir_all(directory).map_err(&failed)?;
     let partial = directory.join(format!(".{}.partial", name.to_string_lossy()));
-    std::fs::write(&partial, &document.body).map_err(&failed)?;
-    std::fs::rename(&partial, &path).map_err(failed)
+    let parent_of_new = folder.parent().filter(|above| !folder.exists() && !above.as_os_str().is_empty());
+    let write = || {
+        std::fs::create_dir_all(directory)?;
+        let mut file = File::create(&partial)?;
+        file.write_all(document.body.as_bytes())?;
+        file.sync_all()?;
+        std::fs::rename(&partial, &path)?;
+        // The names of the file, and of the folders that may be new.
+        let within = directory.ancestors().take_while(|above| above.starts_with(folder));
+        within.chain(parent_of_new).try_for_each(sync_folder)
+    };
+    write().map_err(failed(folder))
+}
+
+/// Waits until the names in a folder are on the disk.
+fn sync_folder(folder: &Path) -> io::Result<()> {
+    File::open(folder)?.sync_all()
 }
 
 #[cfg(test)]
@@ -113,5 +128,16 @@ mod tests {
         age("day/young", RETENTION - Duration::from_secs(60));
         put(folder.path(), &batch("day/new")).unwrap();
         assert_eq!(list(folder.path(), None, 10).unwrap(), ["day/new", "day/young"]);
+    }
+
+    #[test]
+    fn a_batch_that_the_disk_does_not_confirm_is_not_in_quarantine() {
+        let folder = tempfile::tempdir().unwrap();
+        let batch = Document { name: "day/batch".to_owned(), body: "{}".to_owned() };
+        // A file that takes everything and keeps nothing.
+        std::fs::create_dir(folder.path().join("day")).unwrap();
+        std::os::unix::fs::symlink("/dev/null", folder.path().join("day/.batch.partial")).unwrap();
+        assert!(matches!(put(folder.path(), &batch), Err(StoreError::Unavailable { .. })));
+        assert_eq!(list(folder.path(), None, 10).unwrap(), Vec::<String>::new());
     }
 }

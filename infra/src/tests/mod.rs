@@ -81,6 +81,7 @@ fn the_filters_pass_primary_items_and_nothing_else() {
             ("CHANGE#2024-05-01T10#7", "2024-05-01T10:11:12.345Z#c1"),
             ("IDEMPOTENCY#abc", "IDEMPOTENCY"),
             ("STATE#watermark", "STATE"),
+            ("PRODUCTS#28", "a%2Fb"),
         ] {
             assert!(!filter.matches(&record(pk, sk)), "{function} passes {pk} {sk}");
         }

@@ -10,17 +10,18 @@ use anyhow::Context;
 use indicatif::HumanCount;
 use model::{ProductId, primaries::PRIMARIES_SHARDS};
 use repair_job::Display;
-use table::{Table, TableConfig};
+use table::TableConfig;
 
 use super::{
     interrupt::{INTERRUPTED, Signals},
     progress::{per_second, share},
+    table_place::{TablePlace, connect},
 };
 use crate::{
     attached::Attached,
     compression::Compression,
-    export::{ExportProgress, Exported, Target, export},
-    stack::{LOCAL_ENGINE, TABLE},
+    export::{ExportProgress, Exported, Target, export, export_products},
+    stack::TABLE,
 };
 
 /// Printed below the help.
@@ -43,21 +44,17 @@ pub(super) struct Args {
     /// The file to write, replaced when everything is written; - for the standard output.
     #[arg(long, short, value_name = "FILE", default_value = "-")]
     output: PathBuf,
-    /// Only comments of this product; repeatable.
+    /// The file to write products' records to, one on each line, compressed by its name.
+    #[arg(long, value_name = "FILE")]
+    products: Option<PathBuf>,
+    /// Only comments of this product, and its record; repeatable.
     #[arg(long, value_name = "PRODUCT", value_parser = |text: &str| ProductId::parse(text).map_err(|error| error.to_string()))]
     product: Vec<ProductId>,
     /// How the file is compressed [default: by its name, .gz or .zst]
     #[arg(long, value_name = "HOW")]
     compress: Option<Compression>,
-    /// Export from the stack of this data folder. If none runs there, one runs for the export.
-    #[arg(long, value_name = "DIR", conflicts_with_all = ["table", "dynamodb_url"])]
-    data_dir: Option<PathBuf>,
-    /// Name of the DynamoDB table [default: pagemark]
-    #[arg(long, env = "PAGEMARK_TABLE", value_name = "NAME")]
-    table: Option<String>,
-    /// Endpoint of the engine; `aws` for AWS's by region and credentials [default: http://127.0.0.1:8000]
-    #[arg(long, env = "PAGEMARK_DYNAMODB_URL", value_name = "URL")]
-    dynamodb_url: Option<String>,
+    #[command(flatten)]
+    place: TablePlace,
 }
 
 pub(super) async fn run(args: Args) -> anyhow::Result<ExitCode> {
@@ -67,16 +64,15 @@ pub(super) async fn run(args: Args) -> anyhow::Result<ExitCode> {
         path if path == Path::new("-") => Target::stdout(compression),
         path => Target::at(path, compression).with_context(|| format!("{} cannot be written", path.display()))?,
     };
-    let Some(folder) = &args.data_dir else {
-        let (table, url) = (args.table.as_deref().unwrap_or(TABLE), args.dynamodb_url.as_deref());
-        let url = Some(url.unwrap_or(LOCAL_ENGINE)).filter(|url| *url != "aws");
-        return export_table(table, url, &args.product, target, &mut signals).await;
+    let Some(folder) = &args.place.data_dir else {
+        let (table, url) = args.place.table_and_url();
+        return export_table(table, url, &args, target, &mut signals).await;
     };
     let attached = tokio::select! {
         attached = Attached::to(folder, "export") => attached?,
         () = signals.next() => return Ok(ExitCode::from(INTERRUPTED)),
     };
-    let exported = export_table(TABLE, Some(attached.dynamodb_url()), &args.product, target, &mut signals).await;
+    let exported = export_table(TABLE, Some(attached.dynamodb_url()), &args, target, &mut signals).await;
     attached.end().await;
     exported
 }
@@ -85,11 +81,17 @@ pub(super) async fn run(args: Args) -> anyhow::Result<ExitCode> {
 async fn export_table(
     table: &str,
     url: Option<&str>,
-    products: &[ProductId],
+    args: &Args,
     target: Target,
     signals: &mut Signals,
 ) -> anyhow::Result<ExitCode> {
-    let table = connect(table, url).await?;
+    let config = TableConfig {
+        attempt_timeout: ATTEMPT_TIMEOUT,
+        call_timeout: CALL_TIMEOUT,
+        max_attempts: ATTEMPTS_MAX,
+        ..TableConfig::new(table, url.map(str::to_owned))
+    };
+    let table = connect(&config).await?;
     let (name, is_resumable) = (target.name(), target.is_resumable());
     let progress = ExportProgress::default();
     let began = Instant::now();
@@ -101,7 +103,7 @@ async fn export_table(
             (comments, 0.99 * share(shards, PRIMARIES_SHARDS.into()))
         }
     });
-    let export = export(&table, products, target, &progress, |text| eprintln!("pagemark: {text}"));
+    let export = export(&table, &args.product, target, &progress, |text| eprintln!("pagemark: {text}"));
     let exported = tokio::select! {
         exported = export => exported,
         () = signals.next() => {
@@ -114,23 +116,21 @@ async fn export_table(
     drop(display);
     let exported = exported?;
     eprint!("{}", report(&name, &exported, began.elapsed()));
-    let is_whole = exported.problem_count == 0 && exported.unknown.is_empty();
+    let mut is_whole = exported.problem_count == 0 && exported.unknown.is_empty();
+    if let Some(path) = &args.products {
+        let written = tokio::select! {
+            written = export_products(&table, &args.product, path, Compression::of_name(path)) => written?,
+            () = signals.next() => {
+                eprintln!("pagemark: interrupted; {} is as it was", path.display());
+                return Ok(ExitCode::from(INTERRUPTED));
+            }
+        };
+        let name = path.display();
+        written.problems.iter().for_each(|problem| eprintln!("pagemark: {problem}"));
+        eprintln!("{name}: the records of {} products", HumanCount(u64::try_from(written.records).unwrap_or(u64::MAX)));
+        is_whole &= written.problems.is_empty();
+    }
     Ok(if is_whole { ExitCode::SUCCESS } else { ExitCode::FAILURE })
-}
-
-async fn connect(table: &str, url: Option<&str>) -> anyhow::Result<Table> {
-    let config = TableConfig {
-        attempt_timeout: ATTEMPT_TIMEOUT,
-        call_timeout: CALL_TIMEOUT,
-        max_attempts: ATTEMPTS_MAX,
-        ..TableConfig::new(table, url.map(str::to_owned))
-    };
-    let table = Table::connect(&config).await;
-    table.describe().await.with_context(|| match url {
-        Some(url) => format!("no table {:?} at {url}; is `pagemark up` running?", table.name()),
-        None => format!("no table {:?}", table.name()),
-    })?;
-    Ok(table)
 }
 
 /// The outcome, for the standard error: the standard output may be the export.

@@ -10,19 +10,23 @@ use std::{
 };
 
 use anyhow::Context;
+use indicatif::ProgressBar;
 use repair_job::Display;
 use table::{CommentBlobArgs, Table, TableConfig};
 
 use super::{
     interrupt::{INTERRUPTED, interrupt},
     progress::{report_text, say, settle, share},
+    table_place::{TablePlace, connect},
 };
 use crate::{
     attached::Attached,
     import::{
-        Existing, ImportError, ImportReport, LineReader, Source, SourceError, Unfinished, import_with, read_lines,
+        Checkpoint, Existing, Format, ImportError, ImportOptions, ImportReport, Importable, InputFile, LineReader,
+        MappingArgs, Reading, Rejects, Source, SourceError, Unfinished, WORKERS_DEFAULT, import_with,
+        parse_product_line, read_lines_with,
     },
-    stack::{LOCAL_ENGINE, TABLE},
+    stack::TABLE,
 };
 
 /// Printed below the help.
@@ -35,44 +39,81 @@ Exit code:
 
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
-    /// Files of JSON Lines, plain or compressed by gzip or zstd: on each line one comment, as a JSON object.
-    #[arg(required = true, value_name = "FILE")]
+    /// Files of comments, plain or compressed by gzip or zstd.
+    #[arg(required_unless_present = "products", value_name = "FILE")]
     files: Vec<PathBuf>,
-    /// Import into the stack of this data folder. If none runs there, one runs for the import.
-    #[arg(long, value_name = "DIR", conflicts_with_all = ["table", "dynamodb_url"])]
-    data_dir: Option<PathBuf>,
-    /// Name of the DynamoDB table [default: pagemark]
-    #[arg(long, env = "PAGEMARK_TABLE", value_name = "NAME")]
-    table: Option<String>,
-    /// Endpoint of the engine; `aws` for AWS's by region and credentials [default: http://127.0.0.1:8000]
-    #[arg(long, env = "PAGEMARK_DYNAMODB_URL", value_name = "URL")]
-    dynamodb_url: Option<String>,
+    /// A file of products' records, one on each line as JSON; repeatable. Records are imported before comments.
+    #[arg(long, value_name = "FILE")]
+    products: Vec<PathBuf>,
+    #[command(flatten)]
+    place: TablePlace,
     #[command(flatten)]
     comment_blob: CommentBlobArgs,
-    /// Change existing comments that differ, instead of leaving them as they are.
+    /// Change existing comments and records that differ, instead of leaving them as they are.
     #[arg(long)]
     update: bool,
+    /// Write nothing, and say what an import would do.
+    #[arg(long)]
+    dry_run: bool,
+    /// How many lines are imported concurrently.
+    #[arg(long, value_name = "COUNT", default_value_t = WORKERS_DEFAULT, value_parser = clap::value_parser!(u16).range(1..=1_000))]
+    concurrency: u16,
+    /// Where lines go that are not imported, with the reason; `jq -c .row` gives lines to correct and import.
+    #[arg(long, value_name = "FILE")]
+    rejects: Option<PathBuf>,
+    /// A file that keeps how far the import has come. The same import with it skips what is done, without look-ups.
+    #[arg(long, value_name = "FILE", conflicts_with = "dry_run")]
+    checkpoint: Option<PathBuf>,
+    /// The format of the files [default: csv or tsv for names that say so, otherwise json-lines]
+    #[arg(long, value_name = "FORMAT")]
+    format: Option<Format>,
+    #[command(flatten)]
+    mapping: MappingArgs,
+}
+
+impl Args {
+    fn options(&self) -> anyhow::Result<ImportOptions> {
+        let create =
+            |path: &PathBuf| Rejects::create(path).with_context(|| format!("{} cannot be written", path.display()));
+        Ok(ImportOptions {
+            existing: if self.update { Existing::Update } else { Existing::Keep },
+            dry_run: self.dry_run,
+            workers: self.concurrency,
+            rejects: self.rejects.as_ref().map(create).transpose()?,
+            checkpoint: None,
+        })
+    }
+}
+
+/// Files to import, and how.
+struct Work {
+    products: Vec<(PathBuf, InputFile)>,
+    comments: Vec<(PathBuf, InputFile)>,
+    reading: Reading,
+    options: ImportOptions,
+    /// Where it is kept how far the import has come.
+    checkpoint: Option<PathBuf>,
 }
 
 pub(super) async fn run(args: Args) -> anyhow::Result<ExitCode> {
-    let files = open_all(&args.files)?;
+    let (products, comments) = (open_all(&args.products)?, open_all(&args.files)?);
+    let (reading, options) = (Reading::new(args.format, args.mapping.clone()), args.options()?);
+    let work = Work { products, comments, reading, options, checkpoint: args.checkpoint.clone() };
     let interrupt = interrupt()?;
-    let existing = if args.update { Existing::Update } else { Existing::Keep };
-    let config = |table: &str, endpoint: Option<String>| TableConfig {
+    let config = |table: &str, url: Option<&str>| TableConfig {
         comment_blob: args.comment_blob.comment_blob,
-        ..TableConfig::new(table, endpoint)
+        ..TableConfig::new(table, url.map(str::to_owned))
     };
-    let Some(folder) = &args.data_dir else {
-        let (table, url) = (args.table.as_deref().unwrap_or(TABLE), args.dynamodb_url.as_deref());
-        let url = Some(url.unwrap_or(LOCAL_ENGINE)).filter(|url| *url != "aws");
-        return Ok(exit_code(import_all(files, config(table, url.map(str::to_owned)), existing, interrupt).await?));
+    let Some(folder) = &args.place.data_dir else {
+        let (table, url) = args.place.table_and_url();
+        return Ok(exit_code(import_all(work, config(table, url), interrupt).await?));
     };
     let mut attached = tokio::select! {
         attached = Attached::to(folder, "import") => attached?,
         () = interrupt.clone() => return Ok(ExitCode::from(INTERRUPTED)),
     };
-    let config = config(TABLE, Some(attached.dynamodb_url().to_owned()));
-    let imported = import_all(files, config, existing, interrupt.clone()).await;
+    let config = config(TABLE, Some(attached.dynamodb_url()));
+    let imported = import_all(work, config, interrupt.clone()).await;
     if let (Ok(Ok(_)), Some(stack)) = (&imported, attached.own()) {
         tokio::select! {
             () = settle(stack) => {}
@@ -86,26 +127,43 @@ pub(super) async fn run(args: Args) -> anyhow::Result<ExitCode> {
 
 /// Imports files, one after another. Returns the number of bad lines; an exit code if a file was not imported to its end.
 async fn import_all(
-    files: Vec<(PathBuf, LineReader)>,
+    Work { products, comments, reading, mut options, checkpoint }: Work,
     config: TableConfig,
-    existing: Existing,
     interrupt: impl Future<Output = ()> + Clone + Send + 'static,
 ) -> anyhow::Result<Result<u64, ExitCode>> {
-    let table = Table::connect(&config).await;
-    table.describe().await.with_context(|| match &config.endpoint_url {
-        Some(url) => format!("no table {:?} at {url}; is `pagemark up` running?", table.name()),
-        None => format!("no table {:?}", table.name()),
-    })?;
+    let table = connect(&config).await?;
+    if let Some(path) = checkpoint {
+        let id = table.describe().await?.id;
+        let opened = Checkpoint::open(&path, &id);
+        let opened = opened.with_context(|| format!("{} cannot be used as a checkpoint", path.display()))?;
+        options.checkpoint = Some(Arc::new(opened));
+    }
     let mut bad = 0;
-    for (path, reader) in files {
-        match import_file(&table, &path, reader, existing, interrupt.clone()).await {
+    let begin = |path: &Path| match &options.checkpoint {
+        Some(checkpoint) => checkpoint.begin_file(path).with_context(|| format!("{} cannot be read", path.display())),
+        None => Ok(()),
+    };
+    for (path, file) in products {
+        begin(&path)?;
+        let progress = file.progress.clone();
+        let source = read_lines_with(LineReader::new(file), parse_product_line);
+        match import_file(&table, &path, source.until(interrupt.clone()), progress, &options).await {
             Ok(report) => bad += report.bad,
-            Err(ended) => {
-                eprintln!("pagemark: {} was not imported to its end: {ended}", path.display());
-                let interrupted = matches!(ended.reason, ImportError::Source(SourceError::Interrupted));
-                return Ok(Err(if interrupted { ExitCode::from(INTERRUPTED) } else { ExitCode::FAILURE }));
-            }
+            Err(ended) => return Ok(Err(ended_early(&path, &ended))),
         }
+    }
+    for (path, file) in comments {
+        begin(&path)?;
+        let progress = file.progress.clone();
+        let source = reading.source(&path, file);
+        match import_file(&table, &path, source.until(interrupt.clone()), progress, &options).await {
+            Ok(report) => bad += report.bad,
+            Err(ended) => return Ok(Err(ended_early(&path, &ended))),
+        }
+    }
+    let left_out = reading.left_out();
+    if !left_out.is_empty() {
+        eprintln!("pagemark: left out, because no field takes them: {}", left_out.join(", "));
     }
     Ok(Ok(bad))
 }
@@ -119,37 +177,42 @@ fn exit_code(imported: Result<u64, ExitCode>) -> ExitCode {
 }
 
 /// Opens every file, so that a missing one is reported before anything is written.
-pub(super) fn open_all(files: &[PathBuf]) -> anyhow::Result<Vec<(PathBuf, LineReader)>> {
+pub(super) fn open_all(files: &[PathBuf]) -> anyhow::Result<Vec<(PathBuf, InputFile)>> {
     let open = |path: &PathBuf| {
-        let reader = LineReader::open(path).with_context(|| format!("{} cannot be read", path.display()))?;
-        Ok((path.clone(), reader))
+        let file = InputFile::open(path).with_context(|| format!("{} cannot be read", path.display()))?;
+        Ok((path.clone(), file))
     };
     files.iter().map(open).collect()
 }
 
-/// Imports a file, and shows its progress and its outcome, even when it ends early.
-pub(super) async fn import_file(
-    table: &Table,
-    path: &Path,
-    reader: LineReader,
-    existing: Existing,
-    interrupted: impl Future<Output = ()> + Send + 'static,
-) -> Result<ImportReport, Unfinished> {
-    let name = path.file_name().map_or_else(|| path.display().to_string(), |name| name.to_string_lossy().into_owned());
-    let progress = reader.progress.clone();
-    import_shown(table, &name, read_lines(reader).until(interrupted), existing, move |_| {
-        share(progress.position(), progress.length().unwrap_or(0))
-    })
-    .await
+/// Says why the import of a file ended early.
+fn ended_early(path: &Path, ended: &Unfinished) -> ExitCode {
+    eprintln!("pagemark: {} was not imported to its end: {ended}", path.display());
+    let interrupted = matches!(ended.reason, ImportError::Source(SourceError::Interrupted));
+    if interrupted { ExitCode::from(INTERRUPTED) } else { ExitCode::FAILURE }
 }
 
-/// Imports comments, and shows their progress and their outcome under a name, even when the import ends early. `share`
-/// is the share that is done, from 0 to 1, after so many comments.
-pub(super) async fn import_shown(
+/// Imports what a file says, and shows its progress and its outcome, even when it ends early. `progress` is that of
+/// reading the file.
+pub(super) async fn import_file<T: Importable>(
+    table: &Table,
+    path: &Path,
+    source: Source<T>,
+    progress: ProgressBar,
+    options: &ImportOptions,
+) -> Result<ImportReport, Unfinished> {
+    let name = path.file_name().map_or_else(|| path.display().to_string(), |name| name.to_string_lossy().into_owned());
+    import_shown(table, &name, source, options, move |_| share(progress.position(), progress.length().unwrap_or(0)))
+        .await
+}
+
+/// Imports comments or records, and shows their progress and their outcome under a name, even when the import ends early.
+/// `share` is the share that is done, from 0 to 1, after so many of them.
+pub(super) async fn import_shown<T: Importable>(
     table: &Table,
     name: &str,
-    source: Source,
-    existing: Existing,
+    source: Source<T>,
+    options: &ImportOptions,
     share: impl Fn(u64) -> f64 + Send + 'static,
 ) -> Result<ImportReport, Unfinished> {
     let done: Arc<AtomicU64> = Arc::default();
@@ -158,9 +221,9 @@ pub(super) async fn import_shown(
         let done = shown.load(Ordering::Relaxed);
         (done, share(done))
     });
-    let imported = import_with(table, source, existing, &done).await;
+    let imported = import_with(table, source, options, &done).await;
     drop(display);
     let report = imported.as_ref().unwrap_or_else(|ended| &ended.report);
-    say(&report_text(name, report));
+    say(&report_text(name, report, options.dry_run));
     imported
 }

@@ -6,6 +6,7 @@ mod import;
 mod interrupt;
 mod progress;
 mod repair;
+mod table_place;
 mod up;
 
 use std::{io::IsTerminal, process::ExitCode};
@@ -25,7 +26,7 @@ pub struct Cli {
 #[derive(Debug, Subcommand)]
 enum Command {
     /// Run everything in one process: DynamoDB engine, page index, stream handlers, API and pages.
-    Up(up::Args),
+    Up(Box<up::Args>),
     /// Import comments from files of JSON Lines into a stack, or any table.
     #[command(after_help = import::EXIT_CODES)]
     Import(import::Args),
@@ -61,7 +62,7 @@ impl Cli {
             .with(log_rules())
             .init();
         match self.command {
-            Command::Up(args) => up::run(args).await,
+            Command::Up(args) => up::run(*args).await,
             Command::Import(args) => import::run(args).await,
             Command::Export(args) => Box::pin(export::run(args)).await,
             Command::Repair(args) => Box::pin(repair::run(*args)).await,

@@ -26,12 +26,18 @@ pub(super) fn say(text: &str) {
     std::io::stdout().write_all(text.as_bytes()).ok();
 }
 
-/// The outcome of an import.
-pub(super) fn report_text(name: &str, report: &ImportReport) -> String {
+/// The outcome of an import, or what it would be.
+pub(super) fn report_text(name: &str, report: &ImportReport, dry_run: bool) -> String {
     let seconds = report.took.as_secs_f64();
     let updated = if report.updated > 0 { format!("{} updated, ", HumanCount(report.updated)) } else { String::new() };
+    let skipped = if report.skipped > 0 {
+        format!("{} skipped (done by an earlier import), ", HumanCount(report.skipped))
+    } else {
+        String::new()
+    };
+    let dry = if dry_run { "nothing was written; an import would find " } else { "" };
     let mut text = format!(
-        "{name}: {} new, {} unchanged, {updated}{} differ from what is there (left as they are), {} bad, in {seconds:.1} s ({:.0}/s)\n",
+        "{name}: {dry}{skipped}{} new, {} unchanged, {updated}{} differ from what is there (left as they are), {} bad, in {seconds:.1} s ({:.0}/s)\n",
         HumanCount(report.created),
         HumanCount(report.unchanged),
         HumanCount(report.differing),

@@ -11,7 +11,7 @@ use functions::Quarantine;
 use indicatif::HumanBytes;
 
 use super::check::Check;
-use crate::{control::SOCKET, data_dir::DATA_FILE, index_place::SNAPSHOT, stack::QUARANTINE};
+use crate::{control::SOCKET, cursor_key::CURSOR_KEY, data_dir::DATA_FILE, index_place::SNAPSHOT, stack::QUARANTINE};
 
 /// Maximum number of batches in quarantine that are counted.
 const QUARANTINED_MAX: usize = 1_000;
@@ -67,7 +67,8 @@ async fn quarantine(folder: &Path) -> Check {
     }
 }
 
-/// The folder and what is in it, without links followed. Each with its path inside the folder.
+/// The folder and what the stack has put in it, without links followed. Each with its path inside the folder. The only
+/// folder of the stack's is the quarantine: others, such as `lost+found` of a file system, are left out.
 fn files(folder: &Path) -> io::Result<Vec<(PathBuf, Metadata)>> {
     let mut files = vec![(PathBuf::new(), fs::metadata(folder)?)];
     let mut unread = vec![PathBuf::new()];
@@ -78,6 +79,9 @@ fn files(folder: &Path) -> io::Result<Vec<(PathBuf, Metadata)>> {
             // A file may have been removed meanwhile.
             let Ok(metadata) = entry.metadata() else { continue };
             if metadata.is_dir() {
+                if !name.starts_with(QUARANTINE) {
+                    continue;
+                }
                 unread.push(name.clone());
             }
             files.push((name, metadata));
@@ -92,9 +96,11 @@ fn permissions(folder: &Path, files: &[(PathBuf, Metadata)]) -> Check {
     let shown = |name: &Path| folder.join(name).display().to_string();
     for (name, metadata) in files {
         let mode = metadata.permissions().mode() & 0o777;
-        let is_socket = name == Path::new(SOCKET);
-        if is_socket && mode != 0o600 {
-            let found = format!("{} has the mode {mode:o}: others may send commands", shown(name));
+        let danger = [(SOCKET, "send commands"), (CURSOR_KEY, "read the key of cursors")]
+            .into_iter()
+            .find(|(private, _)| name == Path::new(private));
+        if let Some((_, danger)) = danger.filter(|_| mode != 0o600) {
+            let found = format!("{} has the mode {mode:o}: others may {danger}", shown(name));
             return Check::problem(CHECK, found, format!("chmod 600 {}", shown(name)));
         }
         if mode & 0o002 != 0 && !metadata.is_symlink() {
@@ -166,6 +172,20 @@ mod tests {
             let check = room(free, database, snapshot);
             assert_eq!(check.state, expected, "{check}");
         }
+    }
+
+    #[test]
+    fn a_folder_that_is_not_the_stacks_is_no_concern() {
+        let folder = tempfile::tempdir().unwrap();
+        let foreign = folder.path().join("lost+found");
+        fs::create_dir(&foreign).unwrap();
+        fs::write(foreign.join("file"), "").unwrap();
+        fs::set_permissions(foreign.join("file"), fs::Permissions::from_mode(0o666)).unwrap();
+        // Only root may look into it.
+        fs::set_permissions(&foreign, fs::Permissions::from_mode(0o000)).unwrap();
+        let check = permissions(folder.path(), &files(folder.path()).unwrap());
+        assert_eq!(check.state, State::Ok, "{check}");
+        fs::set_permissions(&foreign, fs::Permissions::from_mode(0o700)).unwrap();
     }
 
     #[test]

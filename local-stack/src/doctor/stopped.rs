@@ -7,6 +7,7 @@ use indicatif::{HumanBytes, HumanCount};
 use model::{Timestamp, journal::JOURNAL_RETENTION_DAYS};
 use page_index::PageIndex;
 use process::now;
+use rusqlite::ErrorCode;
 
 use super::check::{Check, with_age};
 use crate::{
@@ -61,8 +62,13 @@ fn database(data_file: &Path) -> (Vec<Check>, Option<String>) {
     if bytes >= LARGE_BYTES {
         eprintln!("reading all of {} ({})", data_file.display(), HumanBytes(bytes));
     }
-    let unreadable =
-        |error: rusqlite::Error| Check::problem("database", format!("{DATA_FILE} cannot be read: {error}"), RESTORE);
+    let unreadable = |error: rusqlite::Error| match error.sqlite_error_code() {
+        Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => {
+            let found = format!("another program is reading {DATA_FILE}, perhaps a second `pagemark doctor`");
+            Check::warning("database", found, "Run doctor again when that has ended")
+        }
+        _ => Check::problem("database", format!("{DATA_FILE} cannot be read: {error}"), RESTORE),
+    };
     let file = match DataFile::of_stopped(data_file) {
         Ok(file) => file,
         Err(error) => return (vec![unreadable(error)], None),
@@ -195,6 +201,25 @@ mod tests {
         let (checks, table_id) = database(&path);
         assert_eq!(table_id.is_some(), has_table, "{checks:?}");
         checks.into_iter().map(|check| (check.check, check.state)).filter(|(_, state)| *state != State::Ok).collect()
+    }
+
+    #[test]
+    fn a_crashed_folder_that_another_doctor_reads_is_not_damaged() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join(DATA_FILE);
+        let crashed = Connection::open(&path).unwrap();
+        crashed.pragma_update(None, "journal_mode", "WAL").unwrap();
+        crashed.execute_batch(dynoxide::storage_backend::sql_builders::INIT_SCHEMA).unwrap();
+        let copy = tempfile::tempdir().unwrap();
+        for name in [DATA_FILE.to_owned(), format!("{DATA_FILE}-wal")] {
+            fs::copy(folder.path().join(&name), copy.path().join(&name)).unwrap();
+        }
+        let path = copy.path().join(DATA_FILE);
+        let first = DataFile::of_stopped(&path).unwrap();
+        assert_eq!(first.damage().unwrap(), Vec::<String>::new());
+        let (checks, _) = database(&path);
+        let states: Vec<State> = checks.iter().map(|check| check.state).collect();
+        assert_eq!(states, [State::Warning], "{checks:?}");
     }
 
     #[test]

@@ -5,6 +5,8 @@ use std::{ffi::OsString, os::unix::ffi::OsStrExt, path::Path, time::Duration};
 use dynoxide::storage_backend::sql_builders;
 use rusqlite::{Connection, OpenFlags, OptionalExtension, config::DbConfig, params};
 
+use super::stream_table::NEWEST;
+
 /// How long to wait for the engine's lock: a look is not urgent, but it must end.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 
@@ -101,6 +103,14 @@ impl DataFile {
     pub(crate) fn table_id(&self, table: &str) -> rusqlite::Result<Option<String>> {
         let id = "SELECT table_id FROM _tables WHERE table_name = ?1";
         self.connection.query_one(id, params![table], |row| row.get(0)).optional()
+    }
+
+    /// The newest stream record of a table, by its stored number; 0 without one.
+    ///
+    /// # Errors
+    /// The file cannot be read, or is not the engine's.
+    pub(crate) fn newest_stream_record(&self, table: &str) -> rusqlite::Result<i64> {
+        self.connection.query_one(NEWEST, params![table], |row| row.get(0))
     }
 
     /// The stream records of a table that wait for a handler.

@@ -110,16 +110,12 @@ async fn serve_connection(stream: TcpStream, served: Served, stopped: impl Futur
         async move {
             // Lazily: a read announces nothing.
             let announced = may_write(request.headers()).then(|| AnnouncedWrite(served.writes.clone()));
-            let mut response = answer(request, &engine).await;
+            let response = answer(request, &engine).await;
             if let Some(announced) = announced {
                 // The mappings need not wait for the disk.
                 drop(announced);
                 // A refused write waits, too: it may be refused because an earlier one, which has no answer yet, was made.
-                if let Err(error) = served.disk.wait().await {
-                    tracing::error!(%error, "a write may be lost in a power failure: the disk does not confirm it");
-                    let message = "The disk did not confirm the write.";
-                    response = error_response(StatusCode::INTERNAL_SERVER_ERROR, "InternalServerError", message);
-                }
+                served.disk.wait().await;
             }
             Ok::<_, Infallible>(response)
         }

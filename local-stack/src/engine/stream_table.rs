@@ -57,6 +57,10 @@ const CREATE_INDEXES: &str = "
     CREATE INDEX IF NOT EXISTS pagemark_stream_by_shard
         ON _stream_records (table_name, shard_id, CAST(sequence_number AS INTEGER));";
 
+/// The stored sequence number of a table's newest record; 0 without one.
+pub(super) const NEWEST: &str =
+    "SELECT COALESCE(MAX(CAST(sequence_number AS INTEGER)), 0) FROM _stream_records WHERE table_name = ?1";
+
 /// The engine's two hot queries, and the index that must serve each. The first finds the next record's number, on every
 /// write. The second reads the records after a position, on every `GetRecords`.
 pub(super) const ENGINE_QUERIES: [(&str, &str); 2] = [
@@ -145,9 +149,7 @@ impl StreamTable {
 
     /// The stored sequence number of a table's newest record; 0 without one.
     pub(super) fn newest(&self, table_name: &str) -> Result<i64, EngineError> {
-        let newest = "SELECT MAX(CAST(sequence_number AS INTEGER)) FROM _stream_records WHERE table_name = ?1";
-        let newest = self.connection().query_one(newest, params![table_name], |row| row.get::<_, Option<i64>>(0))?;
-        Ok(newest.unwrap_or_default())
+        Ok(self.connection().query_one(NEWEST, params![table_name], |row| row.get(0))?)
     }
 
     /// Number of records of a table after a stored sequence number.
@@ -176,6 +178,22 @@ pub(super) fn create_file(data_file: &Path) -> Result<(), EngineError> {
         connection.execute_batch("VACUUM")
     };
     create().map_err(|source| EngineError::Open(data_file.to_owned(), source.into()))
+}
+
+/// Moves everything that the last engine left in the write-ahead log into the data file, and waits for the disk. After a
+/// failed write, the system may still show commits of the log that the disk lacks. Later commits would follow them in the
+/// log, and a power failure would take them all.
+pub(super) fn empty_log(data_file: &Path) -> Result<(), EngineError> {
+    let open_failed = |source| EngineError::Open(data_file.to_owned(), source);
+    let empty = || {
+        let checkpoint = "PRAGMA wal_checkpoint(TRUNCATE)";
+        connect(data_file)?.query_one(checkpoint, [], |row| row.get::<_, bool>("busy"))
+    };
+    match empty() {
+        Ok(false) => Ok(()),
+        Ok(true) => Err(open_failed("another program reads it; end that first".into())),
+        Err(error) => Err(open_failed(error.into())),
+    }
 }
 
 /// Converts a sequence number from the form in `GetRecords` to its stored form.

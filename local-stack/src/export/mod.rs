@@ -4,11 +4,13 @@
 //! - `catch_up`: reads every comment again that changed meanwhile.
 //! - `staging`: keeps what was read in a SQLite file, and puts it into order.
 //! - `target`: where the lines go.
+//! - `products`: the records of products, into a file of their own.
 //!
 //! Writes may continue. The last pass over the journal bounds what an export holds (ADR 56). Every change acknowledged
 //! before the pass began is in it. No change made after the pass ended is.
 
 mod catch_up;
+mod products;
 mod scan;
 mod staging;
 mod target;
@@ -33,6 +35,7 @@ use tokio::sync::oneshot;
 
 pub use catch_up::Bounds;
 use catch_up::catch_up;
+pub use products::{ExportedProducts, export_products};
 use scan::scan;
 use staging::{Resumes, Staging, Subject};
 pub use target::Target;
@@ -75,7 +78,7 @@ pub enum ExportError {
     #[error("{0} cannot be written: {1}")]
     Target(String, #[source] io::Error),
     /// A line cannot be written, which is a bug.
-    #[error("a comment cannot be written as a line: {0}; please report this")]
+    #[error("a comment or a record cannot be written as a line: {0}; please report this")]
     Line(#[source] serde_json::Error),
 }
 

@@ -2,6 +2,7 @@
 
 use model::{Comment, CommentId, CommentText, Language, ProductId, Rating, Timestamp};
 use serde::{Deserialize, Serialize, de::IgnoredAny};
+use serde_json::{Map, Value};
 use table::NewComment;
 
 /// The message for a JSON array. A file that is one array gets it only once.
@@ -37,7 +38,18 @@ pub fn parse_line(line: &[u8]) -> Result<NewComment, String> {
     if line.starts_with(b"[") {
         return Err(NOT_LINES.to_owned());
     }
-    let line: Line = serde_json::from_slice(line).map_err(|error| described(&error))?;
+    comment(serde_json::from_slice(line).map_err(|error| described(&error))?)
+}
+
+/// Makes a comment of the fields of a line, by their names.
+///
+/// # Errors
+/// The reason why they are no comment, in one line.
+pub(super) fn comment_of(fields: Map<String, Value>) -> Result<NewComment, String> {
+    comment(serde_json::from_value(fields.into()).map_err(|error| printable(&error.to_string()))?)
+}
+
+fn comment(line: Line) -> Result<NewComment, String> {
     let text = CommentText::new(line.title, line.body, line.author).map_err(|error| error.to_string())?;
     Ok(NewComment {
         id: line.id,
@@ -62,13 +74,17 @@ pub fn to_line(comment: Comment) -> serde_json::Result<String> {
 /// How much of the parser's message is kept: it repeats the names of unknown fields, which may be long.
 const PROBLEM_MAX_CHARS: usize = 400;
 
-/// An error of the JSON parser, which takes the line for line 1 of a document. The message stays one line, and has no
-/// characters that control a terminal.
-fn described(error: &serde_json::Error) -> String {
+/// A message as one line of at most [`PROBLEM_MAX_CHARS`], without characters that control a terminal.
+pub(super) fn printable(message: &str) -> String {
+    let shortened = message.chars().take(PROBLEM_MAX_CHARS);
+    shortened.map(|c| if c.is_control() { char::REPLACEMENT_CHARACTER } else { c }).collect()
+}
+
+/// An error of the JSON parser, which takes the line for line 1 of a document.
+pub(super) fn described(error: &serde_json::Error) -> String {
     let text = error.to_string();
     let place = format!(" at line {} column {}", error.line(), error.column());
-    let problem = text.strip_suffix(&place).unwrap_or(&text).chars().take(PROBLEM_MAX_CHARS);
-    let problem: String = problem.map(|c| if c.is_control() { char::REPLACEMENT_CHARACTER } else { c }).collect();
+    let problem = printable(text.strip_suffix(&place).unwrap_or(&text));
     let hint = if error.is_eof() { ": a line must hold a whole JSON object" } else { "" };
     format!("{problem} (column {}){hint}", error.column())
 }

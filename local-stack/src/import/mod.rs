@@ -3,18 +3,33 @@
 //! An import is idempotent. So an interrupted import is simply run again. It leaves an existing comment as it is, unless it
 //! is told to update.
 //!
-//! - `line`: a line of a file, parsed.
-//! - `reader`: the lines of a file, compressed or not.
+//! - `input_file`: an open file, compressed or not; `reader`: its lines.
+//! - `format`: which kind of file it is; `separated`: tables with commas or tabs; `line`: a line of an export.
+//! - `comment`, `product`: the import of a line that says a comment, or a product's record.
+//! - `mapping`: which columns of a foreign file are the fields of a comment; `scale`, `date_format`: its values.
 //! - `source`: where comments come from, and the reasons why they may end early.
+//! - `checkpoint`: how far an import has come.
+//! - `rejects`: a file of what was not imported.
 //!
 //! **Invariant:** an import whose lines were not all read is an error, for any reason (`source`).
 
+mod checkpoint;
+mod comment;
+mod date_format;
+mod format;
+mod input_file;
 mod line;
+mod mapping;
+mod product;
 mod reader;
+mod rejects;
+mod scale;
+mod separated;
 mod source;
 
 use std::{
     hash::{BuildHasher, BuildHasherDefault, DefaultHasher},
+    io,
     sync::{
         Arc,
         atomic::{AtomicU64, Ordering},
@@ -22,21 +37,29 @@ use std::{
     time::{Duration, Instant},
 };
 
-use model::{Comment, CommentText, ProductId};
+use model::ProductId;
 use process::StoreError;
-use table::{CommentPatch, NewComment, Table, WriteError};
+use table::Table;
 use thiserror::Error;
 use tokio::{
     sync::mpsc,
     task::{JoinError, JoinSet},
 };
 
+pub use checkpoint::{Checkpoint, CheckpointError};
+pub use date_format::DateFormat;
+pub use format::{Format, Reading};
+pub use input_file::InputFile;
 pub use line::{parse_line, to_line};
-pub use reader::{LineReader, read_lines};
+pub use mapping::{Assignment, Field, MappingArgs};
+pub use product::{NewProduct, parse_product_line, to_product_line};
+pub use reader::{LineReader, read_lines, read_lines_with};
+pub use rejects::Rejects;
+pub use scale::Scale;
 pub use source::{Numbered, Source, SourceError};
 
-/// How many workers write comments concurrently. Lines with one id go to one worker, so they stay in order.
-const WORKERS: usize = 16;
+/// How many workers write comments concurrently by default. Lines with one id go to one worker, so they stay in order.
+pub const WORKERS_DEFAULT: u16 = 16;
 /// How many comments wait for each worker.
 const WORKER_QUEUE: usize = 32;
 /// How many bad lines are kept with their reasons; the rest is only counted.
@@ -55,6 +78,87 @@ pub enum Existing {
     Keep,
     /// It is changed. Its id, product and creation time never change, so a line with others is a bad one.
     Update,
+}
+
+/// How comments are imported.
+#[derive(Debug, Clone)]
+pub struct ImportOptions {
+    /// What becomes of an existing comment that differs.
+    pub existing: Existing,
+    /// Whether nothing is written. The outcome says what an import would do, except that two lines of one id, both new,
+    /// count as two.
+    pub dry_run: bool,
+    /// How many comments are written concurrently.
+    pub workers: u16,
+    /// Where lines go that are not imported.
+    pub rejects: Option<Rejects>,
+    /// Where it is kept which lines are done. Those are skipped.
+    pub checkpoint: Option<Arc<Checkpoint>>,
+}
+
+impl Default for ImportOptions {
+    fn default() -> Self {
+        Self { existing: Existing::Keep, dry_run: false, workers: WORKERS_DEFAULT, rejects: None, checkpoint: None }
+    }
+}
+
+impl ImportOptions {
+    /// Whether an earlier import has done this line.
+    fn is_done(&self, number: u64) -> bool {
+        self.checkpoint.as_ref().is_some_and(|checkpoint| checkpoint.begin_line(number))
+    }
+
+    /// A line is done.
+    fn done(&self, number: u64) -> Result<(), ImportError> {
+        let kept = self.checkpoint.as_ref().map(|checkpoint| checkpoint.end_line(number));
+        kept.transpose().map_err(ImportError::Checkpoint).map(|_| ())
+    }
+
+    /// Writes what is still in memory.
+    fn finish(&self) -> Result<(), ImportError> {
+        self.rejects.as_ref().map(Rejects::flush).transpose().map_err(ImportError::Rejects)?;
+        self.checkpoint.as_ref().map(|checkpoint| checkpoint.save()).transpose().map_err(ImportError::Checkpoint)?;
+        Ok(())
+    }
+
+    /// The outcome of a line that is not imported. It also goes to the file of such lines.
+    fn refuse(&self, number: u64, reason: String, text: &str) -> Result<ImportReport, ImportError> {
+        if let Some(rejects) = &self.rejects {
+            rejects.write(number, &reason, text).map_err(ImportError::Rejects)?;
+        }
+        Ok(ImportReport::bad(number, reason))
+    }
+}
+
+/// What became of a line.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Outcome {
+    /// What it says is new.
+    Created,
+    /// It was there.
+    Unchanged,
+    /// What is there differs, and stays.
+    Differing,
+    /// What was there has been changed.
+    Updated,
+    /// It was not imported, for this reason.
+    Refused(String),
+}
+
+/// What a line of a file says: a comment, or a product's record.
+pub trait Importable: Sized + Send + Sync + 'static {
+    /// The product that it belongs to.
+    fn product(&self) -> &ProductId;
+
+    /// What it is stored under. Lines with one key are imported in order.
+    fn key(&self) -> &str;
+
+    /// Writes it unless it is there, or as the options say.
+    fn import(
+        &self,
+        table: &Table,
+        options: &ImportOptions,
+    ) -> impl Future<Output = Result<Outcome, StoreError>> + Send;
 }
 
 /// A line that was not imported.
@@ -77,6 +181,8 @@ pub struct ImportReport {
     pub differing: u64,
     /// Existing comments that were changed.
     pub updated: u64,
+    /// Lines that an earlier import had done.
+    pub skipped: u64,
     /// Lines that were not imported.
     pub bad: u64,
     /// The first of them.
@@ -102,6 +208,7 @@ impl ImportReport {
         self.unchanged += other.unchanged;
         self.differing += other.differing;
         self.updated += other.updated;
+        self.skipped += other.skipped;
         self.bad += other.bad;
         self.bad_lines.extend(other.bad_lines);
         self.bad_lines.sort_by_key(|line| line.number);
@@ -119,6 +226,12 @@ pub enum ImportError {
     /// The table's error.
     #[error("{0}; run it again to go on, which leaves what was imported as it is")]
     Store(#[from] StoreError),
+    /// The file of rejected lines cannot be written.
+    #[error("the file of rejected lines cannot be written: {0}; run it again, which leaves what was imported as it is")]
+    Rejects(#[source] io::Error),
+    /// The file that keeps how far the import has come cannot be written.
+    #[error("the checkpoint cannot be written: {0}; run it again, which leaves what was imported as it is")]
+    Checkpoint(#[source] io::Error),
     /// A worker panicked.
     #[error(
         "a comment could not be imported by a mistake of this program: {0}; please report this; what was imported stays"
@@ -141,39 +254,42 @@ pub struct Unfinished {
 /// # Errors
 /// As for [`import_with`].
 pub async fn import(table: &Table, source: Source, done: &Arc<AtomicU64>) -> Result<ImportReport, Unfinished> {
-    import_with(table, source, Existing::Keep, done).await
+    import_with(table, source, &ImportOptions::default(), done).await
 }
 
-/// Imports comments; `done` counts those that have been looked at. The comments before an error of the source are
+/// Imports comments or records; `done` counts those that have been looked at. Those before an error of the source are
 /// imported, too.
 ///
 /// # Errors
-/// The source's or the table's, with the outcome until then.
-pub async fn import_with(
+/// The source's, the table's, or that of the file of rejected lines, with the outcome until then.
+pub async fn import_with<T: Importable>(
     table: &Table,
-    mut source: Source,
-    existing: Existing,
+    mut source: Source<T>,
+    options: &ImportOptions,
     done: &Arc<AtomicU64>,
 ) -> Result<ImportReport, Unfinished> {
     let began = Instant::now();
-    let mut queues = Vec::with_capacity(WORKERS);
+    let mut queues = Vec::new();
     let mut workers = JoinSet::new();
-    for _ in 0..WORKERS {
+    for _ in 0..options.workers.max(1) {
         let (sender, queue) = mpsc::channel(WORKER_QUEUE);
         queues.push(sender);
-        workers.spawn(work(table.clone(), existing, queue, done.clone()));
+        workers.spawn(work(table.clone(), options.clone(), queue, done.clone()));
     }
     let mut report = ImportReport::default();
-    let mut ended = distribute(&mut source, &queues, &mut report, done).await.err().map(ImportError::Source);
+    let mut ended = distribute(&mut source, &queues, options, &mut report, done).await.err();
     drop((queues, source));
     while let Some(worked) = workers.join_next().await {
         match worked {
             Ok((part, failed)) => {
                 report.add(part);
-                ended = failed.map(ImportError::Store).or(ended);
+                ended = failed.or(ended);
             }
             Err(error) => ended = Some(ImportError::Worker(error)),
         }
+    }
+    if let Err(error) = options.finish() {
+        ended.get_or_insert(error);
     }
     report.took = began.elapsed();
     match ended {
@@ -182,26 +298,40 @@ pub async fn import_with(
     }
 }
 
-/// Sends each comment to the worker for its id.
-async fn distribute(
-    source: &mut Source,
-    queues: &[mpsc::Sender<(u64, NewComment)>],
+/// A line for a worker.
+struct Task<T> {
+    number: u64,
+    content: T,
+    text: String,
+}
+
+/// Sends each line to the worker for its key.
+async fn distribute<T: Importable>(
+    source: &mut Source<T>,
+    queues: &[mpsc::Sender<Task<T>>],
+    options: &ImportOptions,
     report: &mut ImportReport,
     done: &AtomicU64,
-) -> Result<(), SourceError> {
-    while let Some(numbered) = source.next().await.transpose()? {
-        match numbered {
-            (number, Err(reason)) => {
-                report.add(ImportReport::bad(number, reason));
+) -> Result<(), ImportError> {
+    while let Some(Numbered { number, content, text }) = source.next().await.transpose()? {
+        if options.is_done(number) {
+            report.skipped += 1;
+            done.fetch_add(1, Ordering::Relaxed);
+            continue;
+        }
+        match content {
+            Err(reason) => {
+                report.add(options.refuse(number, reason, &text)?);
+                options.done(number)?;
                 done.fetch_add(1, Ordering::Relaxed);
             }
-            (number, Ok(comment)) => {
-                report.first_product.get_or_insert_with(|| comment.product.clone());
-                let hash = BuildHasherDefault::<DefaultHasher>::new().hash_one(&comment.id);
-                let worker = usize::try_from(hash % WORKERS as u64).unwrap_or(0);
+            Ok(content) => {
+                report.first_product.get_or_insert_with(|| content.product().clone());
+                let hash = BuildHasherDefault::<DefaultHasher>::new().hash_one(content.key());
+                let worker = usize::try_from(hash % queues.len().max(1) as u64).unwrap_or(0);
                 let Some(queue) = queues.get(worker) else { continue };
-                // A worker that accepts no more comments has failed; the join returns its error.
-                if queue.send((number, comment)).await.is_err() {
+                // A worker that accepts no more lines has failed; the join returns its error.
+                if queue.send(Task { number, content, text }).await.is_err() {
                     return Ok(());
                 }
             }
@@ -210,102 +340,41 @@ async fn distribute(
     Ok(())
 }
 
-/// Imports the comments of a queue. Returns the outcome, and the error that ended it early.
-async fn work(
+/// Imports the lines of a queue. Returns the outcome, and the error that ended it early.
+async fn work<T: Importable>(
     table: Table,
-    existing: Existing,
-    mut queue: mpsc::Receiver<(u64, NewComment)>,
+    options: ImportOptions,
+    mut queue: mpsc::Receiver<Task<T>>,
     done: Arc<AtomicU64>,
-) -> (ImportReport, Option<StoreError>) {
+) -> (ImportReport, Option<ImportError>) {
     let mut report = ImportReport::default();
-    while let Some((number, comment)) = queue.recv().await {
+    while let Some(Task { number, content, text }) = queue.recv().await {
         let mut retries = 0;
-        loop {
-            match import_comment(&table, existing, number, &comment).await {
-                Ok(outcome) => break report.add(outcome),
+        let outcome = loop {
+            match content.import(&table, &options).await {
+                Ok(outcome) => break outcome,
                 Err(error) if error.is_unavailable() && retries < RETRIES_MAX => {
                     retries += 1;
-                    tracing::warn!(%error, id = %comment.id, "trying again");
+                    tracing::warn!(%error, key = content.key(), "trying again");
                     tokio::time::sleep(RETRY_PAUSE).await;
                 }
-                Err(error) => return (report, Some(error)),
+                Err(error) => return (report, Some(error.into())),
             }
+        };
+        match outcome {
+            Outcome::Created => report.created += 1,
+            Outcome::Unchanged => report.unchanged += 1,
+            Outcome::Differing => report.differing += 1,
+            Outcome::Updated => report.updated += 1,
+            Outcome::Refused(reason) => match options.refuse(number, reason, &text) {
+                Ok(refused) => report.add(refused),
+                Err(error) => return (report, Some(error)),
+            },
+        }
+        if let Err(error) = options.done(number) {
+            return (report, Some(error));
         }
         done.fetch_add(1, Ordering::Relaxed);
     }
     (report, None)
-}
-
-/// Creates a comment unless its id is in use. An id is used only once. Returns the outcome of this line.
-async fn import_comment(
-    table: &Table,
-    existing: Existing,
-    number: u64,
-    comment: &NewComment,
-) -> Result<ImportReport, StoreError> {
-    let refused = |reason: String| Ok(ImportReport::bad(number, reason));
-    for _ in 0..LOOKUPS_MAX {
-        let written = match table.comment(&comment.id).await {
-            Ok(Some(present)) if present.product != comment.product => {
-                let product = present.product.as_str();
-                return refused(format!("id: {} is in use by a comment of product {product:?}", comment.id));
-            }
-            Ok(Some(present)) if is_same(comment, &present) => {
-                return Ok(ImportReport { unchanged: 1, ..ImportReport::default() });
-            }
-            Ok(Some(_)) if existing == Existing::Keep => {
-                return Ok(ImportReport { differing: 1, ..ImportReport::default() });
-            }
-            Ok(Some(present)) if present.created_at != comment.created_at => {
-                let present = present.created_at;
-                return refused(format!("created_at: {} is of {present}, which never changes", comment.id));
-            }
-            Ok(Some(present)) => {
-                // Only this comment is changed, and none that took its id since.
-                let patched = table.patch_comment(&comment.id, Some(present.revision), &whole_patch(comment)).await;
-                patched.map(|_| ImportReport { updated: 1, ..ImportReport::default() })
-            }
-            Ok(None) => {
-                let created = table.create_comment(comment.clone(), None).await;
-                created.map(|_| ImportReport { created: 1, ..ImportReport::default() })
-            }
-            Err(StoreError::Malformed(malformed)) => {
-                return refused(format!("id: {} is in use: {malformed}", comment.id));
-            }
-            Err(error) => return Err(error),
-        };
-        match written {
-            Ok(outcome) => return Ok(outcome),
-            // Another writer was faster, or a deleted comment's duplicates hide this one: look again.
-            Err(
-                WriteError::AlreadyExists
-                | WriteError::NotFound
-                | WriteError::RevisionMismatch { .. }
-                | WriteError::Contended,
-            ) => {}
-            Err(WriteError::Store(error)) => return Err(error),
-            Err(other) => return refused(other.to_string()),
-        }
-    }
-    refused(format!("id: {} is in use and being changed; import it again later", comment.id))
-}
-
-/// The change that gives a comment the content of the imported one.
-fn whole_patch(comment: &NewComment) -> CommentPatch {
-    let CommentText { title, body, author } = comment.text.clone();
-    CommentPatch {
-        language: Some(comment.language.clone()),
-        rating: Some(comment.rating),
-        title: Some(title),
-        body: Some(body),
-        author: Some(author),
-    }
-}
-
-/// Whether a comment of the same id and product has the same content.
-fn is_same(comment: &NewComment, present: &Comment) -> bool {
-    present.language == comment.language
-        && present.rating == comment.rating
-        && present.created_at == comment.created_at
-        && present.text == comment.text
 }

@@ -1,18 +1,15 @@
 //! Reads lines from a file, compressed or not, without holding more than one in memory.
 
 use std::{
-    fs::File,
-    io::{self, BufRead, Read, Seek},
+    io::{self, BufRead, Read},
     path::Path,
 };
 
-use indicatif::ProgressBar;
-
 use super::{
+    input_file::InputFile,
     line::{NOT_LINES, begins_an_array, parse_line},
-    source::{Source, SourceError},
+    source::{Numbered, Source, SourceError},
 };
-use crate::compression::Compression;
 
 /// The longest line; a comment at every limit takes some 62,000 bytes of escaped JSON.
 const LINE_MAX_BYTES: u64 = 1 << 20;
@@ -20,12 +17,9 @@ const LINE_MAX_BYTES: u64 = 1 << 20;
 /// The byte order mark with which some programs begin a UTF-8 text.
 const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
 
-/// A file of lines, and how far it has been read.
+/// The lines of a file.
 pub struct LineReader {
-    lines: Box<dyn BufRead + Send>,
-    compression: Compression,
-    /// The bytes of the file, and how many of them have been read. It is not shown.
-    pub progress: ProgressBar,
+    file: InputFile,
     number: u64,
 }
 
@@ -38,16 +32,12 @@ impl LineReader {
     /// # Errors
     /// The file system's.
     pub fn open(path: &Path) -> io::Result<Self> {
-        let mut file = File::open(path)?;
-        let total = file.metadata()?.len();
-        let mut magic = Vec::new();
-        file.by_ref().take(4).read_to_end(&mut magic)?;
-        file.rewind()?;
-        let progress = ProgressBar::hidden();
-        progress.set_length(total);
-        let compression = Compression::of_start(&magic);
-        let lines = compression.reader(progress.wrap_read(file))?;
-        Ok(Self { lines, compression, progress, number: 0 })
+        InputFile::open(path).map(Self::new)
+    }
+
+    /// The lines of an open file.
+    pub fn new(file: InputFile) -> Self {
+        Self { file, number: 0 }
     }
 
     /// The next line that is not blank, without its end; `None` at the end of the file.
@@ -55,28 +45,13 @@ impl LineReader {
     /// # Errors
     /// The file cannot be read any further, for example because its compressed data is broken.
     pub fn next_line(&mut self) -> Result<Option<NumberedLine>, SourceError> {
-        self.read_line().map_err(|source| {
-            let line = self.number;
-            // The kinds by which the decoders report broken data.
-            let is_broken = matches!(
-                source.kind(),
-                io::ErrorKind::InvalidInput
-                    | io::ErrorKind::InvalidData
-                    | io::ErrorKind::UnexpectedEof
-                    | io::ErrorKind::Other
-            );
-            if self.compression != Compression::None && is_broken {
-                SourceError::Broken { compression: self.compression.name(), line, source }
-            } else {
-                SourceError::File(line, source)
-            }
-        })
+        self.read_line().map_err(|source| self.file.ended(self.number, source))
     }
 
     fn read_line(&mut self) -> io::Result<Option<NumberedLine>> {
         loop {
             let mut line = Vec::new();
-            let count = self.lines.by_ref().take(LINE_MAX_BYTES).read_until(b'\n', &mut line)?;
+            let count = self.file.bytes.by_ref().take(LINE_MAX_BYTES).read_until(b'\n', &mut line)?;
             if count == 0 {
                 return Ok(None);
             }
@@ -85,7 +60,7 @@ impl LineReader {
             let text = marked.unwrap_or(&line).trim_ascii();
             if line.last() != Some(&b'\n') && u64::try_from(count).unwrap_or(0) >= LINE_MAX_BYTES {
                 let is_array = text.starts_with(b"[");
-                self.lines.skip_until(b'\n')?;
+                self.file.bytes.skip_until(b'\n')?;
                 let reason =
                     if is_array { NOT_LINES.to_owned() } else { format!("is longer than {LINE_MAX_BYTES} bytes") };
                 return Ok(Some((self.number, Err(reason))));
@@ -97,8 +72,16 @@ impl LineReader {
     }
 }
 
-/// Reads a file of JSON lines.
-pub fn read_lines(mut reader: LineReader) -> Source {
+/// Reads a file of comments as an export writes it.
+pub fn read_lines(reader: LineReader) -> Source {
+    read_lines_with(reader, parse_line)
+}
+
+/// Reads a file of JSON Lines, each by `parse`. A file that is one array over several lines is an error.
+pub fn read_lines_with<T: Send + 'static>(
+    mut reader: LineReader,
+    parse: impl Fn(&[u8]) -> Result<T, String> + Send + 'static,
+) -> Source<T> {
     let mut is_first = true;
     Source::of_lines(std::iter::from_fn(move || {
         let line = reader.next_line().transpose()?;
@@ -107,7 +90,7 @@ pub fn read_lines(mut reader: LineReader) -> Source {
             if std::mem::take(&mut is_first) && bytes.as_ref().is_ok_and(goes_on) {
                 return Err(SourceError::Array(number));
             }
-            Ok((number, bytes.and_then(|bytes| parse_line(&bytes))))
+            Ok(Numbered::parsed(number, bytes, &parse))
         }))
     }))
 }

@@ -11,10 +11,32 @@ use super::line::NOT_LINES;
 /// How many lines are read ahead.
 const READ_AHEAD: usize = 512;
 
-/// One comment to import, with the number of its line, or the reason why the line is not a comment.
-pub type Numbered = (u64, Result<NewComment, String>);
+/// One comment or record to import, or what stands in its place.
+#[derive(Debug)]
+pub struct Numbered<T = NewComment> {
+    /// The number of its line, from 1.
+    pub number: u64,
+    /// What the line says, or the reason why it says nothing.
+    pub content: Result<T, String>,
+    /// The line as it was read, for a file of rejected lines.
+    pub text: String,
+}
 
-/// The reason why the comments of a source were not read to their end, with advice for the user.
+impl<T> Numbered<T> {
+    /// A line, or the reason why it cannot be read. `parse` reads what it says.
+    pub(super) fn parsed(
+        number: u64,
+        line: Result<Vec<u8>, String>,
+        parse: impl Fn(&[u8]) -> Result<T, String>,
+    ) -> Self {
+        match line {
+            Ok(line) => Self { number, content: parse(&line), text: String::from_utf8_lossy(&line).into_owned() },
+            Err(reason) => Self { number, content: Err(reason), text: String::new() },
+        }
+    }
+}
+
+/// The reason why the lines of a source were not read to their end, with advice for the user.
 #[derive(Debug, Error)]
 pub enum SourceError {
     /// A broken or truncated compressed stream.
@@ -39,6 +61,15 @@ pub enum SourceError {
     /// The file begins, in this line, with a JSON array that continues behind the line.
     #[error("line {0} {NOT_LINES}; nothing of it was imported")]
     Array(u64),
+    /// A required field has no column.
+    #[error("{0}; nothing of it was imported")]
+    Columns(String),
+    /// A row of a table without an end.
+    #[error(
+        "the row that begins in line {0} is longer than any comment: a quote in it is not closed; correct it and \
+         import the file again, which leaves what was imported as it is"
+    )]
+    EndlessRow(u64),
     /// The thread that reads panicked.
     #[error(
         "the thread that reads it ended by a mistake of this program: {0}; please report this; what was imported stays"
@@ -55,19 +86,19 @@ pub enum SourceError {
     Interrupted,
 }
 
-type Line = Result<Numbered, SourceError>;
+type Line<T> = Result<Numbered<T>, SourceError>;
 
-/// Comments to import. An error ends the import.
-pub struct Source {
-    lines: mpsc::Receiver<Line>,
+/// Comments, or records of products, to import. An error ends the import.
+pub struct Source<T = NewComment> {
+    lines: mpsc::Receiver<Line<T>>,
     reader: Option<io::Result<thread::JoinHandle<()>>>,
     interrupted: Pin<Box<dyn Future<Output = ()> + Send>>,
 }
 
-impl Source {
+impl<T: Send + 'static> Source<T> {
     /// Reads lines in a separate thread, because decompressing and parsing block. The process does not wait for that
     /// thread when it ends.
-    pub fn of_lines(lines: impl Iterator<Item = Line> + Send + 'static) -> Self {
+    pub fn of_lines(lines: impl Iterator<Item = Line<T>> + Send + 'static) -> Self {
         let (sender, receiver) = mpsc::channel(READ_AHEAD);
         let read = move || {
             for line in lines {
@@ -82,11 +113,6 @@ impl Source {
         Self { lines: receiver, reader: Some(reader), interrupted: Box::pin(std::future::pending()) }
     }
 
-    /// Comments that are known to be valid.
-    pub fn of_comments(comments: impl IntoIterator<Item = NewComment, IntoIter: Send> + 'static) -> Self {
-        Self::of_lines((1..).zip(comments.into_iter().map(Ok)).map(Ok))
-    }
-
     /// Like the source itself, but it ends when `interrupted` completes.
     #[must_use]
     pub fn until(self, interrupted: impl Future<Output = ()> + Send + 'static) -> Self {
@@ -94,7 +120,7 @@ impl Source {
     }
 
     /// The next line; `None` when all have been read.
-    pub(super) async fn next(&mut self) -> Option<Line> {
+    pub(super) async fn next(&mut self) -> Option<Line<T>> {
         let line = tokio::select! {
             biased;
             () = &mut self.interrupted => return Some(Err(SourceError::Interrupted)),
@@ -105,6 +131,16 @@ impl Source {
             Ok(reader) => reader.join().err().map(|panic| Err(SourceError::Reader(message(&*panic)))),
             Err(error) => Some(Err(SourceError::Thread(error))),
         })
+    }
+}
+
+impl Source {
+    /// Comments that are known to be valid.
+    pub fn of_comments(comments: impl IntoIterator<Item = NewComment, IntoIter: Send> + 'static) -> Self {
+        let numbered = (1..).zip(comments);
+        Self::of_lines(
+            numbered.map(|(number, comment)| Ok(Numbered { number, content: Ok(comment), text: String::new() })),
+        )
     }
 }
 

@@ -6,8 +6,8 @@
 //! **The front page** shows what the archive pages leave: the table's comments that are newer than the newest archived
 //! one. The ranks say only which comment that is. So a comment without a rank shifts nothing, and neither does a rank
 //! whose comment is missing. While there is no archive page, every comment of the table belongs to the front page. It
-//! never shows more than [`front_max`]. If more belong to it, the oldest of them are on no page until the newest have
-//! their ranks. Cursors skip none.
+//! never shows more than [`front_max`]. If more belong to it, the oldest of them are on no numbered page until the
+//! newest have their ranks. Then the front page leads on by cursor, which skips none.
 //!
 //! **Invariant:** the front page is empty only when the table has no comment. Where it has only archived ones, it shows
 //! the newest of those.
@@ -162,7 +162,9 @@ fn cut_front(pages: Option<(u64, StablePages)>, size: PageSize, found: Found) ->
     // The page index may be a moment behind, but the shown comments exist. They are too few for another archive page.
     let total = pages.map(|(total, _)| total.max(archived * u64::from(size.get()) + shown));
     let next = if more || archived > 0 { last(&rows) } else { None };
-    Ok(listing_page(rows, total, next, None))
+    let listing = listing_page(rows, total, next, None);
+    // The archive begins further on, so its pages would skip some.
+    Ok(ListingPage { continues_by_cursor: listing.continues_by_cursor || more, ..listing })
 }
 
 /// The same page from its other end. Page numbers of stable numbering refer to no instant.
@@ -209,6 +211,20 @@ mod tests {
         assert_eq!(shown(None, newest_of(1..=9)).len(), 7, "without archive pages, whatever the table has");
         let without_index = shown_on_front(newest_of(1..=9), size(4), None);
         assert_eq!((without_index.len(), without_index.more), (4, true));
+    }
+
+    #[test]
+    fn a_front_page_that_is_cut_off_continues_by_cursor() {
+        let front = |archived: Option<i64>, comments: i64, ranked: u64| {
+            let ranks = FrontRanks { total: ranked, newest_archived: archived.map(|ms| comment(ms).cd()) };
+            let found = shown_on_front(newest_of(1..=comments), size(4), Some(&ranks));
+            cut_front(Some((ranked, StablePages::new(ranked, size(4)))), size(4), found).unwrap()
+        };
+        assert!(!front(Some(4), 11, 11).continues_by_cursor);
+        let cut = front(Some(4), 12, 11);
+        assert_eq!((cut.continues_by_cursor, times(&cut)), (true, (6..=12).rev().collect()));
+        assert_eq!(times(&follow(&query(Order::Newest, 4), cut.next.as_ref().unwrap(), 12)), [5, 4, 3, 2]);
+        assert!(front(None, 9, 3).continues_by_cursor && !front(None, 7, 3).continues_by_cursor);
     }
 
     #[test]

@@ -1,0 +1,246 @@
+//! The record of a product: `/api/v1/products/{product}`.
+
+use std::borrow::Cow;
+
+use actix_web::{
+    HttpRequest, HttpResponse,
+    http::{StatusCode, header},
+    web,
+};
+use model::{ProductDetails, ProductId, ProductRecord, Revision};
+use serde::Serialize;
+use serde_json::{Value, json};
+use table::{ProductChange, WriteError};
+use utoipa::{
+    PartialSchema, ToSchema,
+    openapi::{ObjectBuilder, RefOr, Schema, schema::AdditionalProperties},
+};
+
+use super::{
+    fields::read_product,
+    headers::{Conditions, IF_MATCH, IF_NONE_MATCH},
+    parameters::{PRODUCT, Parameter, Parsed, Query, Request},
+    schema,
+};
+use crate::{
+    error::ApiError,
+    http::{entity_tag::strong_tag, path_and_query},
+    secrets::Writer,
+    store::StoreClients,
+};
+
+impl Request for ProductId {
+    const PARAMETERS: &'static [&'static Parameter] = &[&PRODUCT];
+
+    fn read(request: &HttpRequest) -> Result<Self, ApiError> {
+        let product = path_and_query::product(request, 4)?;
+        Query::read(request, Self::PARAMETERS)?;
+        Ok(product)
+    }
+}
+
+/// A request to put or delete a record, on conditions about its revision.
+pub(crate) struct RecordRequest {
+    product: ProductId,
+    conditions: Conditions,
+}
+
+impl Request for RecordRequest {
+    const PARAMETERS: &'static [&'static Parameter] = &[&PRODUCT, &IF_MATCH, &IF_NONE_MATCH];
+
+    fn read(request: &HttpRequest) -> Result<Self, ApiError> {
+        let product = path_and_query::product(request, 4)?;
+        Query::read(request, Self::PARAMETERS)?;
+        Ok(Self { product, conditions: Conditions::read(request)? })
+    }
+}
+
+/// What a site says about a product.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = Product, example = example)]
+pub(crate) struct ProductBody<'record> {
+    product: &'record str,
+    /// The name for people.
+    name: &'record str,
+    /// The product's page in the shop.
+    #[schema(required)]
+    url: Option<&'record str>,
+    /// A picture of the product.
+    #[schema(required)]
+    image: Option<&'record str>,
+    #[schema(required)]
+    brand: Option<&'record str>,
+    /// 8, 12, 13 or 14 digits.
+    #[schema(required)]
+    gtin: Option<&'record str>,
+    #[schema(required)]
+    sku: Option<&'record str>,
+    /// The language of the name: a BCP 47 tag.
+    #[schema(required)]
+    language: Option<&'record str>,
+    /// Its version, a ULID: in quotes it is its entity tag.
+    #[schema(value_type = String)]
+    revision: Revision,
+}
+
+fn example() -> Value {
+    json!({
+        "product": "espresso-machine", "name": "Espresso machine Ada 3", "url": "https://shop.example/espresso-machine",
+        "image": "https://shop.example/espresso-machine.jpg", "brand": "Ada", "gtin": "4006381333931", "sku": "ADA-3",
+        "language": "en", "revision": "01JCP3D7W0Q4N1R5Y8B3C6D9EF"
+    })
+}
+
+impl<'record> From<&'record ProductRecord> for ProductBody<'record> {
+    fn from(record: &'record ProductRecord) -> Self {
+        let ProductRecord { product, revision, details } = record;
+        Self {
+            product: product.as_str(),
+            name: &details.name,
+            url: details.url.as_ref().map(|url| url.as_str()),
+            image: details.image.as_ref().map(|url| url.as_str()),
+            brand: details.brand.as_deref(),
+            gtin: details.gtin.as_ref().map(|gtin| gtin.as_str()),
+            sku: details.sku.as_deref(),
+            language: details.language.as_ref().map(|language| language.as_str()),
+            revision: *revision,
+        }
+    }
+}
+
+/// Describes the body of a put in the OpenAPI document; the body is read as [`ProductDetails`].
+pub(crate) struct ProductFields;
+
+impl PartialSchema for ProductFields {
+    fn schema() -> RefOr<Schema> {
+        let text = |max_chars, description| schema::optional_line(max_chars).description(Some(description));
+        let url = |description| schema::optional_url().description(Some(description));
+        let example = json!({
+            "name": "Espresso machine Ada 3", "url": "https://shop.example/espresso-machine", "brand": "Ada",
+            "gtin": "4006381333931", "language": "en",
+        });
+        ObjectBuilder::new()
+            .description(Some("The whole record: what is left out, or null, the product does not have."))
+            .additional_properties(Some(AdditionalProperties::FreeForm(false)))
+            .property("name", schema::product_name().description(Some("The name for people, one line")))
+            .property("url", url("The product's page in the shop: pages of comments link to it"))
+            .property("image", url("A picture of the product, for search engines"))
+            .property("brand", text(ProductDetails::BRAND_MAX_CHARS, "Without a visible character it is none"))
+            .property(
+                "gtin",
+                schema::optional_gtin().description(Some("With its check digit (GS1); an ISBN-13, EAN or UPC is one")),
+            )
+            .property("sku", text(ProductDetails::SKU_MAX_CHARS, "Without a visible character it is none"))
+            .property(
+                "language",
+                schema::optional_language().description(Some("The language of the name: a BCP 47 tag")),
+            )
+            .required("name")
+            .examples([example])
+            .into()
+    }
+}
+
+impl ToSchema for ProductFields {
+    fn name() -> Cow<'static, str> {
+        "NewProduct".into()
+    }
+}
+
+/// The record of a product, as it is now.
+///
+/// A product may have comments without a record, and a record without comments.
+#[utoipa::path(
+    get,
+    path = "/api/v1/products/{product}",
+    tag = "products",
+    params(Parsed<ProductId>),
+    responses(
+        (
+            status = 200,
+            description = "The record",
+            body = ProductBody<'static>,
+            headers(("ETag" = String, description = "Its revision, for `If-Match`")),
+        ),
+    ),
+)]
+pub(crate) async fn get_product(
+    Parsed(product): Parsed<ProductId>,
+    stores: web::Data<StoreClients>,
+) -> Result<HttpResponse, ApiError> {
+    let record = stores.product(&product).await?.ok_or(ApiError::NoSuchProduct)?;
+    let mut answer = answer(StatusCode::OK, &record);
+    // The client may change next what it reads here, so no cache may answer.
+    answer.headers_mut().insert(header::CACHE_CONTROL, header::HeaderValue::from_static("no-cache"));
+    Ok(answer)
+}
+
+/// The record of a product, new or in place of the one before.
+///
+/// A put that changes nothing keeps the revision. `If-None-Match: *` only creates, `If-Match: *` only replaces.
+#[utoipa::path(
+    put,
+    path = "/api/v1/products/{product}",
+    tag = "products",
+    params(Parsed<RecordRequest>),
+    request_body(content = ProductFields, content_type = "application/json"),
+    responses(
+        (
+            status = 200,
+            description = "The record that was there, replaced; other processes show it within their cache's age",
+            body = ProductBody<'static>,
+            headers(("ETag" = String, description = "Its revision")),
+        ),
+        (
+            status = 201,
+            description = "The new record",
+            body = ProductBody<'static>,
+            headers(("ETag" = String, description = "Its revision")),
+        ),
+    ),
+    security(("write_token" = [])),
+)]
+pub(crate) async fn put_product(
+    _: Writer,
+    Parsed(RecordRequest { product, conditions }): Parsed<RecordRequest>,
+    request: HttpRequest,
+    payload: web::Payload,
+    stores: web::Data<StoreClients>,
+) -> Result<HttpResponse, ApiError> {
+    let details = read_product(&request, payload).await?;
+    let put = stores.put_product(&product, &details, |current| conditions.hold(current)).await?;
+    let status = match put.change {
+        ProductChange::Created => StatusCode::CREATED,
+        ProductChange::Replaced | ProductChange::Nothing => StatusCode::OK,
+    };
+    Ok(answer(status, &put.record))
+}
+
+/// The end of a record; the product's comments stay.
+#[utoipa::path(
+    delete,
+    path = "/api/v1/products/{product}",
+    tag = "products",
+    params(Parsed<RecordRequest>),
+    responses(
+        (status = 204, description = "It is gone; other processes show it within their cache's age"),
+    ),
+    security(("write_token" = [])),
+)]
+pub(crate) async fn delete_product(
+    _: Writer,
+    Parsed(RecordRequest { product, conditions }): Parsed<RecordRequest>,
+    stores: web::Data<StoreClients>,
+) -> Result<HttpResponse, ApiError> {
+    let deleted = stores.delete_product(&product, |current| conditions.hold(current)).await;
+    if let Err(WriteError::NotFound) = deleted {
+        return Err(ApiError::NoSuchProduct);
+    }
+    deleted?;
+    Ok(HttpResponse::NoContent().finish())
+}
+
+fn answer(status: StatusCode, record: &ProductRecord) -> HttpResponse {
+    let tag = (header::ETAG, strong_tag(record.revision));
+    HttpResponse::build(status).insert_header(tag).json(ProductBody::from(record))
+}

@@ -1,0 +1,43 @@
+//! Listings without comments: whether they exist for people.
+//!
+//! The page has been read before: the page index is ready and counts no comment, and the table has none under the
+//! filter's key.
+
+use model::{Filter, PageNumber};
+
+use super::NumberedPage;
+use crate::{
+    error::ApiError,
+    ops::metrics::DriftSign,
+    read::ListingQuery,
+    store::{KnownRecord, StoreClients},
+};
+
+impl ListingQuery {
+    /// Whether this listing exists although it has no comment: that of a product with a record does, a filter's does not.
+    /// A record that cannot be read is not taken for a missing one.
+    ///
+    /// A comment is under the key of its product as soon as it is written, and under those of its filters a moment
+    /// later. So a filter is empty only if no comment of its product still waits for its ranks. An edit that brings a
+    /// comment into the filter is not noticed here until it is fanned out.
+    ///
+    /// # Errors
+    /// [`ApiError::NotYetListed`] while a comment of the product waits; the page index is unavailable; the table's.
+    pub(crate) async fn exists_without_comments(
+        &self,
+        stores: &StoreClients,
+        record: &KnownRecord,
+    ) -> Result<bool, ApiError> {
+        if self.filter == Filter::ANY {
+            return Ok(*record != KnownRecord::None);
+        }
+        let whole = Self { filter: Filter::ANY, ..self.clone() };
+        let first = NumberedPage { query: &whole, number: PageNumber::FIRST, as_of: None };
+        // Ranks that were added since the page was read do not matter: their comments are in the table.
+        if first.has_unranked(stores, u64::MAX).await? {
+            stores.count_drift_sign(DriftSign::Unranked);
+            return Err(ApiError::NotYetListed);
+        }
+        Ok(false)
+    }
+}

@@ -1,0 +1,114 @@
+//! The records of products that were read last.
+//!
+//! A page view reads the record of its product, so without a cache it would cost another half read unit. A record that
+//! cannot be read again stays in use: pages of a busy product keep its name while the table is throttled.
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, PoisonError},
+    time::{Duration, Instant},
+};
+
+use model::{ProductId, ProductRecord};
+
+/// Maximum number of products in the cache. Their records take some 2 MB, at their limits 30 MB. Products without a record
+/// count too. A full cache forgets the half that was read first.
+const PRODUCTS_MAX: usize = 4_096;
+
+/// What is known of a product's record.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum KnownRecord {
+    /// This is the record.
+    Record(Arc<ProductRecord>),
+    /// There is none.
+    None,
+    /// It cannot be read.
+    Unreadable,
+}
+
+impl KnownRecord {
+    /// The record, if there is one and it can be read.
+    pub(crate) fn record(&self) -> Option<&ProductRecord> {
+        if let Self::Record(record) = self { Some(record) } else { None }
+    }
+}
+
+impl From<Option<ProductRecord>> for KnownRecord {
+    fn from(record: Option<ProductRecord>) -> Self {
+        record.map_or(Self::None, |record| Self::Record(Arc::new(record)))
+    }
+}
+
+/// The cache.
+pub(super) struct ProductCache {
+    known: Mutex<HashMap<ProductId, (Instant, KnownRecord)>>,
+    max_age: Duration,
+}
+
+impl ProductCache {
+    pub(super) fn new(max_age: Duration) -> Self {
+        Self { known: Mutex::default(), max_age }
+    }
+
+    /// What is known of a product, whether or not it is older than the maximum age.
+    pub(super) fn get(&self, product: &ProductId) -> Cached {
+        let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        match known.get(product) {
+            Some((read, known)) if read.elapsed() < self.max_age => Cached::Fresh(known.clone()),
+            Some((_, known)) => Cached::Old(known.clone()),
+            None => Cached::Old(KnownRecord::Unreadable),
+        }
+    }
+
+    /// Keeps what was read or written just now.
+    pub(super) fn keep(&self, product: &ProductId, known: KnownRecord) {
+        let mut all = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        if all.len() >= PRODUCTS_MAX && !all.contains_key(product) {
+            let mut read: Vec<Instant> = all.values().map(|(read, _)| *read).collect();
+            let (_, median, _) = read.select_nth_unstable(PRODUCTS_MAX / 2);
+            all.retain(|_, (read, _)| *read > *median);
+        }
+        all.insert(product.clone(), (Instant::now(), known));
+    }
+}
+
+/// What the cache has.
+pub(super) enum Cached {
+    Fresh(KnownRecord),
+    /// It must be read again. If that fails, this is used.
+    Old(KnownRecord),
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn product(number: usize) -> ProductId {
+        ProductId::parse(&format!("p{number}")).unwrap()
+    }
+
+    #[test]
+    fn a_record_is_fresh_up_to_its_maximum_age_and_is_kept_beyond() {
+        for (max_age, is_fresh) in [(Duration::from_secs(3_600), true), (Duration::ZERO, false)] {
+            let cache = ProductCache::new(max_age);
+            assert!(matches!(cache.get(&product(1)), Cached::Old(KnownRecord::Unreadable)));
+            cache.keep(&product(1), KnownRecord::None);
+            match cache.get(&product(1)) {
+                Cached::Fresh(known) => assert!(is_fresh && known == KnownRecord::None),
+                Cached::Old(known) => assert!(!is_fresh && known == KnownRecord::None),
+            }
+        }
+    }
+
+    #[test]
+    fn the_cache_has_a_bounded_number_of_products() {
+        let cache = ProductCache::new(Duration::from_secs(3_600));
+        for number in 0..3 * PRODUCTS_MAX {
+            cache.keep(&product(number), KnownRecord::None);
+            assert!(cache.known.lock().unwrap().len() <= PRODUCTS_MAX);
+        }
+        // The last ones are there, the first ones are not.
+        assert!(matches!(cache.get(&product(3 * PRODUCTS_MAX - 2)), Cached::Fresh(_)));
+        assert!(matches!(cache.get(&product(0)), Cached::Old(KnownRecord::Unreadable)));
+    }
+}

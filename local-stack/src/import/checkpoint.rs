@@ -1,0 +1,213 @@
+//! How far imports of files have come, kept in a file. A later import skips those lines, instead of looking each comment
+//! up.
+//!
+//! **Invariant:** the file counts a line only when its comment is written, or refused, and so are all before it.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fs, io,
+    path::{Path, PathBuf},
+    sync::{Mutex, MutexGuard, PoisonError},
+    time::{Duration, Instant, UNIX_EPOCH},
+};
+
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+
+/// How long the file may be behind.
+const SAVE_EVERY: Duration = Duration::from_secs(1);
+
+/// Why a checkpoint cannot be used.
+#[derive(Debug, Error)]
+pub enum CheckpointError {
+    /// The file system's error.
+    #[error("{0}")]
+    File(#[from] io::Error),
+    /// It is no checkpoint.
+    #[error("it is not a checkpoint ({0}); remove it to begin anew")]
+    Broken(#[from] serde_json::Error),
+    /// It belongs to another table.
+    #[error("it belongs to an import into another table; name another file, or remove it to begin anew")]
+    OtherTable,
+}
+
+/// What the file holds.
+#[derive(Debug, Default, Serialize, Deserialize)]
+struct Kept {
+    table_id: String,
+    files: BTreeMap<String, KeptFile>,
+}
+
+/// A file as it was, and how many of its lines are done.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+struct KeptFile {
+    bytes: u64,
+    modified_ms: u128,
+    lines: u64,
+}
+
+/// The progress of imports into one table.
+#[derive(Debug)]
+pub struct Checkpoint {
+    path: PathBuf,
+    state: Mutex<State>,
+}
+
+#[derive(Debug)]
+struct State {
+    kept: Kept,
+    /// The file that is being imported.
+    current: String,
+    /// The numbers of the lines that workers have.
+    under_way: BTreeSet<u64>,
+    /// The last line that was given to a worker, or refused.
+    last: u64,
+    saved: Instant,
+}
+
+impl Checkpoint {
+    /// Opens the file, which may be missing, for imports into the table of this id.
+    ///
+    /// # Errors
+    /// The file system's; the file is none, or belongs to another table.
+    pub fn open(path: &Path, table_id: &str) -> Result<Self, CheckpointError> {
+        let kept = match fs::read(path) {
+            Ok(content) => serde_json::from_slice(&content)?,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                Kept { table_id: table_id.to_owned(), files: BTreeMap::new() }
+            }
+            Err(error) => return Err(error.into()),
+        };
+        if kept.table_id != table_id {
+            return Err(CheckpointError::OtherTable);
+        }
+        let state = State { kept, current: String::new(), under_way: BTreeSet::new(), last: 0, saved: Instant::now() };
+        let checkpoint = Self { path: path.to_owned(), state: Mutex::new(state) };
+        // A folder that cannot be written is noticed before the import.
+        checkpoint.save()?;
+        Ok(checkpoint)
+    }
+
+    /// Begins, or goes on with, the import of a file. A file that has changed begins anew.
+    ///
+    /// # Errors
+    /// The file system's.
+    pub fn begin_file(&self, file: &Path) -> io::Result<()> {
+        let metadata = fs::metadata(file)?;
+        let modified = metadata.modified()?.duration_since(UNIX_EPOCH).unwrap_or_default();
+        let name = fs::canonicalize(file)?.to_string_lossy().into_owned();
+        let mut state = self.lock();
+        let as_it_is = KeptFile { bytes: metadata.len(), modified_ms: modified.as_millis(), lines: 0 };
+        let known = state.kept.files.entry(name.clone()).or_insert_with(|| as_it_is.clone());
+        if (known.bytes, known.modified_ms) != (as_it_is.bytes, as_it_is.modified_ms) {
+            *known = as_it_is;
+        }
+        (state.last, state.current) = (known.lines, name);
+        state.under_way.clear();
+        Ok(())
+    }
+
+    /// Whether a line is done; otherwise it is under way from now on.
+    pub(super) fn begin_line(&self, number: u64) -> bool {
+        let mut state = self.lock();
+        if number <= state.last {
+            return true;
+        }
+        state.last = number;
+        state.under_way.insert(number);
+        false
+    }
+
+    /// A line is done.
+    ///
+    /// # Errors
+    /// The file system's, when the file is written.
+    pub(super) fn end_line(&self, number: u64) -> io::Result<()> {
+        let mut state = self.lock();
+        state.under_way.remove(&number);
+        if state.saved.elapsed() < SAVE_EVERY {
+            return Ok(());
+        }
+        state.saved = Instant::now();
+        self.write(&mut state)
+    }
+
+    /// Writes the file.
+    ///
+    /// # Errors
+    /// The file system's.
+    pub(super) fn save(&self) -> io::Result<()> {
+        self.write(&mut self.lock())
+    }
+
+    fn write(&self, state: &mut State) -> io::Result<()> {
+        let lines = state.under_way.first().map_or(state.last, |first| first - 1);
+        if let Some(file) = state.kept.files.get_mut(&state.current) {
+            file.lines = lines;
+        }
+        let folder = self.path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        let mut file = tempfile::NamedTempFile::new_in(folder)?;
+        serde_json::to_writer(&mut file, &state.kept)?;
+        file.as_file().sync_all()?;
+        file.persist(&self.path)?;
+        Ok(())
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tempfile::TempDir;
+
+    use super::*;
+
+    fn folder() -> (TempDir, PathBuf, PathBuf) {
+        let folder = TempDir::new().unwrap();
+        let (checkpoint, file) = (folder.path().join("checkpoint"), folder.path().join("comments"));
+        fs::write(&file, "some lines").unwrap();
+        (folder, checkpoint, file)
+    }
+
+    /// The first lines that are done, of ten, in a new import.
+    fn done(checkpoint: &Path, file: &Path) -> Vec<u64> {
+        let checkpoint = Checkpoint::open(checkpoint, "table").unwrap();
+        checkpoint.begin_file(file).unwrap();
+        (1..=10).filter(|line| checkpoint.begin_line(*line)).collect()
+    }
+
+    #[test]
+    fn a_line_counts_only_when_all_before_it_are_done() {
+        let (_folder, path, file) = folder();
+        let checkpoint = Checkpoint::open(&path, "table").unwrap();
+        checkpoint.begin_file(&file).unwrap();
+        assert!((1..=4).all(|line| !checkpoint.begin_line(line)));
+        for (line, expected) in [(1, &[1][..]), (3, &[1]), (2, &[1, 2, 3]), (4, &[1, 2, 3, 4])] {
+            checkpoint.end_line(line).unwrap();
+            checkpoint.save().unwrap();
+            assert_eq!(done(&path, &file), expected);
+        }
+    }
+
+    #[test]
+    fn a_file_that_has_changed_begins_anew() {
+        let (_folder, path, file) = folder();
+        let checkpoint = Checkpoint::open(&path, "table").unwrap();
+        checkpoint.begin_file(&file).unwrap();
+        checkpoint.begin_line(1);
+        checkpoint.end_line(1).unwrap();
+        checkpoint.save().unwrap();
+        fs::write(&file, "other lines").unwrap();
+        assert!(done(&path, &file).is_empty());
+    }
+
+    #[test]
+    fn a_checkpoint_of_another_table_or_none_is_refused() {
+        let (_folder, path, file) = folder();
+        drop(Checkpoint::open(&path, "table").unwrap());
+        assert!(matches!(Checkpoint::open(&path, "other"), Err(CheckpointError::OtherTable)));
+        assert!(matches!(Checkpoint::open(&file, "table"), Err(CheckpointError::Broken(_))));
+    }
+}

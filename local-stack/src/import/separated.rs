@@ -1,0 +1,180 @@
+//! Tables whose cells are separated by commas (RFC 4180), semicolons or tabs. The first row names the columns.
+
+use std::io::{self, Read};
+
+use csv::{ByteRecord, ErrorKind, ReaderBuilder};
+use serde_json::Value;
+
+use super::{
+    input_file::InputFile,
+    line::printable,
+    mapping::{Mapping, Row},
+    source::{Numbered, SourceError},
+};
+
+/// The most bytes that are read for one row. A comment at every limit takes some 20,000 of them.
+const ROW_MAX_BYTES: usize = 1 << 20;
+
+/// Bytes, of which only so many may be read until more are allowed. So a quote that is never closed does not read the
+/// rest of the file into memory.
+struct Limited<R> {
+    bytes: R,
+    left: usize,
+}
+
+impl<R: Read> Read for Limited<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        if self.left == 0 {
+            return Err(io::ErrorKind::FileTooLarge.into());
+        }
+        let length = buffer.len().min(self.left);
+        let read = self.bytes.read(buffer.get_mut(..length).unwrap_or_default())?;
+        self.left -= read;
+        Ok(read)
+    }
+}
+
+/// The rows of a file, as comments.
+pub(super) fn rows(
+    file: InputFile,
+    delimiter: u8,
+    mapping: Mapping,
+) -> impl Iterator<Item = Result<Numbered, SourceError>> + Send + 'static {
+    let (bytes, ended) = file.into_parts();
+    let limited = Limited { bytes, left: ROW_MAX_BYTES };
+    let mut reader = ReaderBuilder::new().delimiter(delimiter).from_reader(limited);
+    let failed = move |line: u64, error: csv::Error| {
+        let problem = error.to_string();
+        let ErrorKind::Io(error) = error.into_kind() else {
+            return SourceError::Columns(printable(&format!("a row cannot be read: {problem}")));
+        };
+        if error.kind() == io::ErrorKind::FileTooLarge { SourceError::EndlessRow(line) } else { ended(line, error) }
+    };
+    let mut header: Option<Vec<String>> = None;
+    std::iter::from_fn(move || {
+        if header.is_none() {
+            let named = reader.byte_headers().map_err(|error| failed(1, error));
+            match named.and_then(|names| columns(names, &mapping)) {
+                Ok(names) => header = Some(names),
+                Err(error) => return Some(Err(error)),
+            }
+        }
+        reader.get_mut().left = ROW_MAX_BYTES;
+        let line = reader.position().line();
+        let mut record = ByteRecord::new();
+        match reader.read_byte_record(&mut record) {
+            Ok(false) => None,
+            Ok(true) => {
+                let number = record.position().map_or(line, csv::Position::line);
+                Some(Ok(numbered(number, &record, header.as_deref().unwrap_or_default(), &mapping)))
+            }
+            Err(error) => {
+                let ErrorKind::UnequalLengths { expected_len, len, .. } = error.kind() else {
+                    return Some(Err(failed(line, error)));
+                };
+                let reason = format!("has {len} cells, but the first row names {expected_len} columns");
+                let number = error.position().map_or(line, csv::Position::line);
+                Some(Ok(Numbered { number, content: Err(reason), text: String::new() }))
+            }
+        }
+    })
+}
+
+/// The names of the columns. Every required field must have one.
+fn columns(names: &ByteRecord, mapping: &Mapping) -> Result<Vec<String>, SourceError> {
+    let refused = |problem: String| SourceError::Columns(printable(&problem));
+    let mut columns: Vec<String> = Vec::with_capacity(names.len());
+    for name in names {
+        let name = std::str::from_utf8(name).map_err(|_| refused("its first row is not UTF-8".to_owned()))?.trim();
+        if columns.iter().any(|column| column == name) {
+            return Err(refused(format!("it has two columns {name:?}")));
+        }
+        columns.push(name.to_owned());
+    }
+    let missing = mapping.missing(columns.iter().map(String::as_str));
+    let Some(field) = missing.first() else { return Ok(columns) };
+    let fields: Vec<String> = missing.iter().map(ToString::to_string).collect();
+    Err(refused(format!(
+        "no column is named {}; --map {field}=COLUMN names another, --set {field}=TEXT gives one value to all; \
+         its columns: {}",
+        fields.join(", "),
+        columns.join(", ")
+    )))
+}
+
+fn numbered(number: u64, record: &ByteRecord, columns: &[String], mapping: &Mapping) -> Numbered {
+    let mut row = Row::new();
+    for (column, cell) in columns.iter().zip(record) {
+        row.insert(column.clone(), String::from_utf8_lossy(cell).into());
+    }
+    let content = if record.iter().all(|cell| std::str::from_utf8(cell).is_ok()) {
+        mapping.comment(&row)
+    } else {
+        Err("is not UTF-8".to_owned())
+    };
+    Numbered { number, content, text: Value::Object(row).to_string() }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+
+    use super::*;
+    use crate::import::MappingArgs;
+
+    const HEADER: &str = "id,product,language,rating,created_at,body\n";
+
+    fn read(content: &[u8]) -> Vec<Result<Numbered, SourceError>> {
+        let mut file = tempfile::NamedTempFile::new().unwrap();
+        file.write_all(content).unwrap();
+        rows(InputFile::open(file.path()).unwrap(), b',', Mapping::new(MappingArgs::default())).collect()
+    }
+
+    fn row(id: &str, body: &str) -> String {
+        format!("{id},p,en,4,2024-02-29T12:00:00Z,{body}\n")
+    }
+
+    #[test]
+    fn a_cell_may_hold_line_ends_and_quotes() {
+        let content = format!("\u{feff}{HEADER}{}{}", row("1", "\"Fine,\r\nand \"\"cheap\"\".\""), row("2", "Bad."));
+        let rows = read(content.as_bytes());
+        let rows: Vec<_> = rows.into_iter().map(Result::unwrap).map(|row| (row.number, row.content.unwrap())).collect();
+        let texts: Vec<_> =
+            rows.iter().map(|(number, row)| (*number, row.id.as_str(), row.text.body.as_str())).collect();
+        assert_eq!(texts, [(2, "1", "Fine,\r\nand \"cheap\"."), (4, "2", "Bad.")]);
+    }
+
+    #[test]
+    fn a_bad_row_is_named_and_the_next_is_read() {
+        let content = [HEADER.as_bytes(), b"1,p\n", row("2", "a").replace('a', "\u{1}").as_bytes(), b"\n"].concat();
+        let content = [&content, row("3", "x").as_bytes(), b"4,p,en,4,2024-02-29T12:00:00Z,\xff\n"].concat();
+        let rows: Vec<_> = read(&content).into_iter().map(Result::unwrap).collect();
+        let reason = |at: usize| rows[at].content.as_ref().unwrap_err().as_str();
+        assert_eq!(reason(0), "has 2 cells, but the first row names 6 columns");
+        assert!(reason(1).contains("body"), "{}", reason(1));
+        assert!(rows[2].content.is_ok());
+        assert_eq!(reason(3), "is not UTF-8");
+        assert_eq!(rows.iter().map(|row| row.number).collect::<Vec<_>>(), [2, 3, 5, 6]);
+        assert_eq!(serde_json::from_str::<Value>(&rows[1].text).unwrap()["id"], "2");
+    }
+
+    #[test]
+    fn a_quote_that_is_not_closed_ends_the_file_and_not_the_memory() {
+        let endless = format!("{HEADER}{}2,\"{}", row("1", "a"), "x\n".repeat(ROW_MAX_BYTES));
+        let rows = read(endless.as_bytes());
+        assert!(rows[0].as_ref().is_ok_and(|row| row.content.is_ok()));
+        assert!(matches!(rows[1], Err(SourceError::EndlessRow(3))), "{:?}", rows[1]);
+    }
+
+    #[test]
+    fn a_first_row_without_the_required_columns_is_refused_with_advice() {
+        for (content, expected) in [
+            ("id,stars\n1,4\n", "no column is named product, language, rating, created_at, body; --map product=COLUMN"),
+            ("id,id\n", "two columns \"id\""),
+            ("", "no column is named id"),
+        ] {
+            let refused = read(content.as_bytes()).remove(0).unwrap_err().to_string();
+            assert!(refused.contains(expected), "{refused}");
+        }
+    }
+}

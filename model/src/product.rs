@@ -1,0 +1,270 @@
+//! What a site says about a product: its record, and the record's item.
+//!
+//! **Invariant:** nothing takes a record for a comment. Its key is not a comment's, and it has no attribute that keys an
+//! index (ADR 62). So no page, no function, no repair and no rebuild ever reads it.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    comment::new_line,
+    error::{InvalidInput, Malformed, quoted},
+    id::ProductId,
+    language::Language,
+    primaries::{PRIMARIES_SHARDS, PrimariesKey, primaries_shard},
+    revision::Revision,
+};
+
+/// The prefix of the partition keys of records.
+const RECORD_PREFIX: &str = "PRODUCTS#";
+
+/// Number of partition keys over which records are spread. An export reads one after the other.
+pub const RECORD_SHARDS: u32 = PRIMARIES_SHARDS;
+
+/// The partition key of the records of a shard.
+pub fn record_pk(shard: u32) -> String {
+    format!("{RECORD_PREFIX}{}", primaries_shard(shard))
+}
+
+/// The key of a product's record: partition key and sort key.
+pub fn record_key(product: &ProductId) -> (String, String) {
+    (record_pk(PrimariesKey::shard_of(product)), product.escaped())
+}
+
+/// An absolute `http` or `https` URL in ASCII (RFC 3986), with a host name or an IPv4 address and without a user. Its
+/// spelling stays.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct WebUrl(String);
+
+impl WebUrl {
+    /// Maximum length, in bytes.
+    pub const MAX_LEN: usize = 2_000;
+
+    /// Parses a URL of a field.
+    ///
+    /// # Errors
+    /// Another scheme, a host or a port that cannot be, a character that must be percent-encoded, or too long.
+    pub fn parse(field: &'static str, text: &str) -> Result<Self, InvalidInput> {
+        let refuse = || {
+            let problem = format!(
+                "{} is not a URL of at most {} characters that begins with https:// or http://; other characters than \
+                 ASCII are percent-encoded, in a host by Punycode",
+                quoted(text),
+                Self::MAX_LEN
+            );
+            InvalidInput::new(field, problem)
+        };
+        let rest = text.strip_prefix("https://").or_else(|| text.strip_prefix("http://")).ok_or_else(refuse)?;
+        let (authority, path) = rest.split_at(rest.find(['/', '?', '#']).unwrap_or(rest.len()));
+        let (host, port) = authority.split_once(':').map_or((authority, None), |(host, port)| (host, Some(port)));
+        let is_right = text.len() <= Self::MAX_LEN
+            && host.split('.').all(is_label)
+            && port.is_none_or(is_port)
+            && is_percent_encoded(path);
+        if is_right { Ok(Self(text.to_owned())) } else { Err(refuse()) }
+    }
+
+    /// The URL as it was written.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+/// Whether this is a part of a host's name between dots.
+fn is_label(label: &str) -> bool {
+    let allowed = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-';
+    !label.is_empty() && label.bytes().all(allowed) && !label.starts_with('-') && !label.ends_with('-')
+}
+
+fn is_port(port: &str) -> bool {
+    let has_one_spelling = port.len() < 5 || !port.starts_with('0');
+    has_one_spelling && port.bytes().all(|byte| byte.is_ascii_digit()) && port.parse::<u16>().is_ok()
+}
+
+/// Whether a path with query and fragment has only characters that a URL may have.
+fn is_percent_encoded(path: &str) -> bool {
+    let allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~:/?#[]@!$&'()*+,;=".contains(&byte);
+    let mut pieces = path.split('%');
+    let first = pieces.next().unwrap_or_default();
+    first.bytes().all(allowed)
+        && pieces.all(|piece| {
+            let is_hex = |digits: &str| digits.bytes().all(|byte| byte.is_ascii_hexdigit());
+            piece.get(..2).is_some_and(is_hex) && piece.bytes().all(allowed)
+        })
+}
+
+impl TryFrom<String> for WebUrl {
+    type Error = InvalidInput;
+
+    fn try_from(text: String) -> Result<Self, InvalidInput> {
+        Self::parse("url", &text)
+    }
+}
+
+impl From<WebUrl> for String {
+    fn from(url: WebUrl) -> Self {
+        url.0
+    }
+}
+
+impl fmt::Display for WebUrl {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// A Global Trade Item Number: 8, 12, 13 or 14 digits. The last one is the check digit (GS1 General Specifications, section
+/// 7.9). UPC, EAN and ISBN-13 are such numbers. No leading zero is added or removed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct Gtin(String);
+
+impl Gtin {
+    /// Parses a number.
+    ///
+    /// # Errors
+    /// Other characters than digits, another length, or a wrong check digit.
+    pub fn parse(text: &str) -> Result<Self, InvalidInput> {
+        let refuse = |problem: &str| InvalidInput::new("gtin", format!("{} {problem}", quoted(text)));
+        if !matches!(text.len(), 8 | 12 | 13 | 14) || !text.bytes().all(|byte| byte.is_ascii_digit()) {
+            return Err(refuse("is not a GTIN: 8, 12, 13 or 14 digits"));
+        }
+        // From the right, the digits count once and three times in turn. The sum is a multiple of ten.
+        let digits = text.bytes().rev().map(|byte| u32::from(byte - b'0'));
+        let sum: u32 = digits.zip([1, 3].into_iter().cycle()).map(|(digit, weight)| digit * weight).sum();
+        if sum.is_multiple_of(10) { Ok(Self(text.to_owned())) } else { Err(refuse("has a wrong check digit")) }
+    }
+
+    /// The digits.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl TryFrom<String> for Gtin {
+    type Error = InvalidInput;
+
+    fn try_from(text: String) -> Result<Self, InvalidInput> {
+        Self::parse(&text)
+    }
+}
+
+impl From<Gtin> for String {
+    fn from(gtin: Gtin) -> Self {
+        gtin.0
+    }
+}
+
+impl fmt::Display for Gtin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// What a site says about a product.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ProductDetails {
+    /// The name for people.
+    pub name: String,
+    /// The product's page in the shop.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub url: Option<WebUrl>,
+    /// A picture of the product.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub image: Option<WebUrl>,
+    /// The brand.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub brand: Option<String>,
+    /// The number by which trade knows the product.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub gtin: Option<Gtin>,
+    /// The number by which the shop knows the product.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sku: Option<String>,
+    /// The language of the name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub language: Option<Language>,
+}
+
+impl ProductDetails {
+    /// The longest name, in characters.
+    pub const NAME_MAX_CHARS: usize = 200;
+    /// The longest brand, in characters.
+    pub const BRAND_MAX_CHARS: usize = 100;
+    /// The longest SKU, in characters.
+    pub const SKU_MAX_CHARS: usize = 100;
+
+    /// A name.
+    ///
+    /// # Errors
+    /// Too long, with a control character, or without a visible character.
+    pub fn new_name(name: String) -> Result<String, InvalidInput> {
+        let name = new_line("name", Some(name), Self::NAME_MAX_CHARS)?;
+        name.ok_or_else(|| InvalidInput::new("name", "is empty: it has no visible character"))
+    }
+
+    /// A brand; `None` without a visible character.
+    ///
+    /// # Errors
+    /// Too long, or with a control character.
+    pub fn new_brand(brand: Option<String>) -> Result<Option<String>, InvalidInput> {
+        new_line("brand", brand, Self::BRAND_MAX_CHARS)
+    }
+
+    /// An SKU; `None` without a visible character.
+    ///
+    /// # Errors
+    /// Too long, or with a control character.
+    pub fn new_sku(sku: Option<String>) -> Result<Option<String>, InvalidInput> {
+        new_line("sku", sku, Self::SKU_MAX_CHARS)
+    }
+}
+
+/// The record of a product.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ProductRecord {
+    /// The product.
+    pub product: ProductId,
+    /// The version of the record. Each write gets a new one.
+    pub revision: Revision,
+    /// What the record says.
+    pub details: ProductDetails,
+}
+
+/// A record as the table holds it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ProductItem {
+    /// See [`record_key`].
+    pub pk: String,
+    /// The escaped product.
+    pub sk: String,
+    /// See [`ProductRecord::revision`].
+    pub revision: Revision,
+    /// See [`ProductRecord::details`].
+    #[serde(flatten)]
+    pub details: ProductDetails,
+}
+
+impl From<ProductRecord> for ProductItem {
+    fn from(record: ProductRecord) -> Self {
+        let ProductRecord { product, revision, details } = record;
+        let (pk, sk) = record_key(&product);
+        Self { pk, sk, revision, details }
+    }
+}
+
+impl TryFrom<ProductItem> for ProductRecord {
+    type Error = Malformed;
+
+    fn try_from(item: ProductItem) -> Result<Self, Malformed> {
+        let ProductItem { pk, sk, revision, details } = item;
+        let product = ProductId::from_escaped(&sk).ok().filter(|product| record_key(product).0 == pk);
+        let product = product.ok_or_else(|| Malformed::of_item(&pk, &sk, "sk", "is not a product of this shard"))?;
+        Ok(Self { product, revision, details })
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,120 @@
+//! A disk that refuses a write. A library in front of the system's calls plays it.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    process::Command,
+};
+
+use tempfile::TempDir;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+use super::up;
+use crate::fixture::{
+    data::PRODUCT,
+    folder_in_memory,
+    http::{Http, WRITE_TOKEN, good_comment, product_path},
+    pagemark::{Up, up_after},
+};
+
+/// While the file that the variable names exists, the disk confirms nothing.
+const LIBRARY: &str = r#"
+#define _GNU_SOURCE
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+static long confirm(long call, int file) {
+    const char *refusing = getenv("DISK_REFUSES");
+    if (refusing && access(refusing, F_OK) == 0) {
+        errno = EIO;
+        return -1;
+    }
+    return syscall(call, file);
+}
+
+int fsync(int file) { return confirm(SYS_fsync, file); }
+int fdatasync(int file) { return confirm(SYS_fdatasync, file); }
+"#;
+
+/// A disk under every file of a program.
+struct Disk {
+    folder: TempDir,
+}
+
+impl Disk {
+    fn new() -> Self {
+        let disk = Self { folder: folder_in_memory() };
+        fs::write(disk.at("disk.c"), LIBRARY).unwrap();
+        let mut compiler = Command::new("cc");
+        compiler.args(["-shared", "-fPIC", "-o"]).args([disk.at("disk.so"), disk.at("disk.c")]);
+        assert!(compiler.status().expect("a C compiler, as `make tools` installs it").success());
+        disk
+    }
+
+    fn at(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    /// Puts a program onto this disk.
+    fn shell(&self) -> String {
+        let [library, refusing] = ["disk.so", "refuses"].map(|name| self.at(name).display().to_string());
+        format!("export LD_PRELOAD={library} DISK_REFUSES={refusing};")
+    }
+
+    fn refuse(&self) {
+        fs::write(self.at("refuses"), "").unwrap();
+    }
+
+    fn confirm(&self) {
+        fs::remove_file(self.at("refuses")).unwrap();
+    }
+}
+
+/// Posts a comment to a stack that may end meanwhile. Returns what it answers.
+async fn post_at_the_end(http: &Http) -> String {
+    let body = good_comment("en", 5, "Is it there?").to_string();
+    let (path, length) = (format!("{}/comments", product_path(PRODUCT)), body.len());
+    let request = format!(
+        "POST {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nAuthorization: Bearer {WRITE_TOKEN}\r\n\
+         Content-Type: application/json\r\nContent-Length: {length}\r\n\r\n{body}"
+    );
+    let (mut stream, mut answer) = (http.connect().await, String::new());
+    stream.write_all(request.as_bytes()).await.unwrap();
+    // The process ends, so the connection may break off.
+    stream.read_to_string(&mut answer).await.ok();
+    answer
+}
+
+fn start(folder: &Path) -> [&str; 6] {
+    ["--data-dir", folder.to_str().unwrap(), "--demo", "0", "--write-token", WRITE_TOKEN]
+}
+
+#[tokio::test]
+async fn a_write_that_the_disk_refuses_ends_the_stack_and_is_not_confirmed() {
+    let (folder, disk) = (folder_in_memory(), Disk::new());
+    let first = Up::start_after(&disk.shell(), folder.path(), &start(folder.path())[2..]).await;
+    let http = Http::new(format!("http://{}", first.api));
+    let mut posted = Vec::new();
+    for number in 0..5 {
+        let comment = good_comment("en", number + 1, "A body");
+        posted.push(http.post(PRODUCT, &comment).await.expect(201)["id"].as_str().unwrap().to_owned());
+    }
+    disk.refuse();
+    let answer = post_at_the_end(&http).await;
+    assert!(!answer.contains(" 201 "), "{answer}");
+    let ended = first.end().await.expect(1);
+    let said = ended.stderr.lines().filter(|line| line.starts_with("pagemark: the disk did not confirm a write"));
+    assert_eq!(said.count(), 1, "{ended:?}");
+
+    // Everything that is left must reach the disk before the next stack writes anything.
+    let second = up_after(&disk.shell(), &start(folder.path())).await.end().await.expect(1);
+    assert!(second.stderr.contains("cannot open") && second.stderr.lines().count() == 1, "{second:?}");
+    disk.confirm();
+    let (third, http) = up(folder.path()).await;
+    for id in posted {
+        http.get(&format!("/api/v1/comments/{id}")).await.expect(200);
+    }
+    third.stop().await;
+}

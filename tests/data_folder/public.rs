@@ -1,0 +1,68 @@
+//! A stack of a public site keeps from its readers what is for operators, and keeps what readers hold.
+
+use std::path::Path;
+
+use crate::fixture::{
+    data::PRODUCT,
+    folder_in_memory,
+    http::{Http, WRITE_TOKEN, encoded, good_comment, listing, page_path},
+    pagemark::Up,
+    wait_for,
+};
+
+/// The path of the form.
+const FORM: &str = "/local/product/espresso-machine/comments";
+
+async fn start(folder: &Path, more: &[&str]) -> (Up, Http) {
+    let always = ["--demo", "0", "--write-token", WRITE_TOKEN];
+    let up = Up::start(folder, &[&always, more].concat()).await;
+    let http = Http::new(format!("http://{}", up.api));
+    (up, http)
+}
+
+#[tokio::test]
+async fn a_public_site_serves_neither_metrics_nor_the_form_to_its_readers() {
+    let folder = folder_in_memory();
+    let public = ["--public-url", "https://comments.example.com", "--operations-listen", "127.0.0.1:0"];
+    let (up, http) = start(folder.path(), &public).await;
+    assert_ne!(up.operations, up.api);
+    let operations = Http::new(format!("http://{}", up.operations));
+    for path in ["/metrics", "/readyz", "/livez", FORM] {
+        assert_eq!(http.get(path).await.status, 404, "{path}");
+    }
+    for path in ["/metrics", "/readyz", "/livez"] {
+        assert_eq!(operations.get(path).await.status, 200, "{path}");
+    }
+    http.post(PRODUCT, &good_comment("en", 5, "A body")).await.expect(201);
+    let page = http.wait_for_200(&page_path(PRODUCT)).await;
+    assert!(!page.body.contains("/local/"), "{page:?}");
+    up.stop().await;
+
+    let (up, http) = start(folder.path(), &[]).await;
+    assert_eq!(up.operations, up.api);
+    for path in ["/metrics", FORM] {
+        assert_eq!(http.get(path).await.status, 200, "{path}");
+    }
+    up.stop().await;
+}
+
+#[tokio::test]
+async fn a_cursor_stays_valid_when_the_stack_starts_again() {
+    let folder = folder_in_memory();
+    let (up, http) = start(folder.path(), &[]).await;
+    for rating in 1..=3 {
+        http.post(PRODUCT, &good_comment("en", rating, "A body")).await.expect(201);
+    }
+    let next = wait_for("a cursor", async || {
+        let page = http.get(&listing("page_size=1")).await.expect(200);
+        page["cursor"]["next"].as_str().map(str::to_owned).ok_or(page)
+    })
+    .await;
+    up.stop().await;
+    let target = listing(&format!("page_size=1&cursor={}", encoded(&next)));
+    for (more, status) in [(&[][..], 200), (&["--cursor-key", &"0a".repeat(32)], 400)] {
+        let (up, http) = start(folder.path(), more).await;
+        http.get(&target).await.expect(status);
+        up.stop().await;
+    }
+}

@@ -1,0 +1,29 @@
+//! An orderly stop leaves the next start little to do.
+
+use local_stack::{demo::demo_comments, index_place::IndexPlace, stack::StackSettings};
+use table::NewComment;
+
+use super::run;
+use crate::fixture::{
+    folder_in_memory,
+    stack::{Running, settings},
+};
+
+#[tokio::test]
+async fn an_orderly_stop_leaves_nothing_to_deliver_or_to_reconcile() {
+    let folder = folder_in_memory();
+    let settings =
+        StackSettings { data_dir: Some(folder.path().to_owned()), page_index: IndexPlace::Embedded, ..settings() };
+    let mut stack = Running::start_with(settings).await;
+    let comments: Vec<NewComment> = demo_comments(40).collect();
+    stack.import(&comments).await;
+    stack.stack.stop().await;
+
+    let doctor = run(folder.path(), &["doctor"]).await.expect(0);
+    assert!(doctor.stdout.contains(" 0 records that the next start delivers"), "{doctor:?}");
+    // The command starts a stack. Its run of `recent` is the last one.
+    let status = run(folder.path(), &["repair", "status", "--json"]).await.expect(0).json();
+    let runs = status["last_runs"].as_array().unwrap();
+    let recent = runs.iter().find(|run| run["command"] == "recent").unwrap();
+    assert_eq!((&recent["checked"], &recent["exit_code"]), (&0.into(), &0.into()), "{status}");
+}

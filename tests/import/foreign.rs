@@ -1,0 +1,195 @@
+//! Files of other programs: their columns, values and formats.
+
+use std::path::Path;
+
+use serde_json::{Map, Value, json};
+use table::NewComment;
+
+use super::{all_items, gzip, line, lines, process::write, some_reviews};
+use crate::fixture::{
+    WAIT_MAX, folder_in_memory,
+    invariants::Contents,
+    pagemark,
+    program::{Ended, Program},
+    stores::Stores,
+    wait_within,
+};
+
+/// Starts an import of a file by the command.
+async fn start_import(stores: &Stores, path: &Path, options: &[&str]) -> Program {
+    let url = stores.engine_url();
+    let place = ["import", path.to_str().unwrap(), "--table", stores.table.name(), "--dynamodb-url", &url];
+    pagemark::start(&[&place, options].concat()).await
+}
+
+async fn import(stores: &Stores, path: &Path, options: &[&str]) -> Ended {
+    start_import(stores, path, options).await.end().await
+}
+
+/// A comment as a row with the column names, ratings and dates of another program.
+fn foreign(comment: &NewComment) -> Map<String, Value> {
+    let row = json!({
+        "number": comment.id,
+        "sku": comment.product,
+        "locale": comment.language,
+        "score": (u32::from(comment.rating.get()) - 1) * 25,
+        "posted": comment.created_at.epoch_ms(),
+        "headline": comment.text.title,
+        "text": comment.text.body,
+        "user": {"name": comment.text.author},
+        "helpful": 3,
+    });
+    row.as_object().unwrap().clone()
+}
+
+/// The options that read rows of [`foreign`].
+const FOREIGN: [&str; 6] = [
+    "--map=id=number,product=sku,language=locale,rating=score,created_at=posted,title=headline,body=text",
+    "--map=author=user.name",
+    "--scale",
+    "0-100",
+    "--date-format",
+    "unix-ms",
+];
+
+/// A cell of a table with commas or semicolons (RFC 4180).
+fn cell(value: &Value) -> String {
+    match value {
+        Value::Null => String::new(),
+        Value::String(text) => format!("\"{}\"", text.replace('"', "\"\"")),
+        Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_) => value.to_string(),
+    }
+}
+
+fn separated(comments: &[NewComment], separator: &str) -> String {
+    let mut table = String::new();
+    for (at, comment) in comments.iter().enumerate() {
+        let mut row = foreign(comment);
+        row.insert("user.name".to_owned(), comment.text.author.clone().into());
+        row.remove("user");
+        let joined = |cells: Vec<String>| cells.join(separator) + "\r\n";
+        if at == 0 {
+            table += &joined(row.keys().cloned().collect());
+        }
+        table += &joined(row.values().map(cell).collect());
+    }
+    table
+}
+
+/// An item as DynamoDB exports it to S3.
+fn exported(comment: &NewComment) -> String {
+    fn attribute(value: &Value) -> Value {
+        match value {
+            Value::Null => json!({"NULL": true}),
+            Value::Object(map) => {
+                json!({"M": map.iter().map(|(name, value)| (name.clone(), attribute(value))).collect::<Map<_, _>>()})
+            }
+            Value::Number(number) => json!({"N": number.to_string()}),
+            Value::Bool(_) | Value::String(_) | Value::Array(_) => json!({"S": value}),
+        }
+    }
+    let item: Map<_, _> = foreign(comment).iter().map(|(name, value)| (name.clone(), attribute(value))).collect();
+    json!({"Item": item}).to_string() + "\n"
+}
+
+#[tokio::test]
+async fn every_format_gives_the_same_comments() {
+    let stores = Stores::start().await;
+    let folder = folder_in_memory();
+    let comments = some_reviews(200);
+    let count = comments.len();
+    let file = |name: &str, content: Vec<u8>| write(&folder, name, content);
+    let own = import(&stores, &file("own.jsonl", lines(&comments).into()), &[]).await.expect(0);
+    assert!(own.stdout.contains(&format!("own.jsonl: {count} new")), "{own:?}");
+    let items = all_items(&stores).await;
+    let foreign_lines: String =
+        comments.iter().map(|comment| Value::from(foreign(comment)).to_string() + "\n").collect();
+    let s3: String = comments.iter().map(exported).collect();
+    for (path, format) in [
+        (file("foreign.jsonl", foreign_lines.into()), "json-lines"),
+        (file("foreign.csv.gz", gzip(separated(&comments, ",").as_bytes())), "csv"),
+        (file("foreign.txt", separated(&comments, ";").into()), "semicolons"),
+        (file("data.json.gz", gzip(s3.as_bytes())), "dynamodb-json"),
+    ] {
+        let options = [&FOREIGN[..], &["--format", format]].concat();
+        let ended = import(&stores, &path, &options).await.expect(0);
+        assert!(ended.stdout.contains(&format!(": 0 new, {count} unchanged, 0 differ")), "{ended:?}");
+        assert!(ended.stderr.contains("left out, because no field takes them: helpful"), "{ended:?}");
+    }
+    assert_eq!(all_items(&stores).await, items);
+    stores.finish().await;
+}
+
+#[tokio::test]
+async fn a_dry_run_writes_nothing_and_says_what_an_import_would_do() {
+    let stores = Stores::start().await;
+    let folder = folder_in_memory();
+    let comments = some_reviews(12);
+    let path = write(&folder, "comments.jsonl", lines(&comments[..5]));
+    import(&stores, &path, &[]).await.expect(0);
+    let items = all_items(&stores).await;
+    let mut changed: Vec<Value> = comments.iter().map(line).collect();
+    changed[0]["title"] = "Another title".into();
+    changed[1]["created_at"] = "2001-01-01T00:00:00Z".into();
+    let content: String = changed.iter().map(|line| format!("{line}\n")).collect();
+    let path = write(&folder, "changed.jsonl", content);
+    let ended = import(&stores, &path, &["--dry-run", "--update"]).await.expect(1);
+    let found = format!("an import would find {} new, 3 unchanged, 1 updated, 0 differ", comments.len() - 5);
+    assert!(ended.stdout.contains(&found) && ended.stdout.contains("1 bad"), "{ended:?}");
+    assert_eq!(all_items(&stores).await, items);
+    stores.finish().await;
+}
+
+#[tokio::test]
+async fn rejected_rows_are_corrected_and_imported_from_their_file() {
+    let stores = Stores::start().await;
+    let folder = folder_in_memory();
+    let comments = some_reviews(10);
+    // One row has a rating outside the scale, another the id of a comment of another product.
+    let mut rows: Vec<Map<String, Value>> = comments.iter().map(foreign).collect();
+    rows[2].insert("score".to_owned(), 101.into());
+    let other = NewComment { product: model::ProductId::parse("another/product").unwrap(), ..comments[4].clone() };
+    import(&stores, &write(&folder, "other.jsonl", lines(&[other])), &[]).await.expect(0);
+    let content: String = rows.into_iter().map(|row| Value::from(row).to_string() + "\n").collect();
+    let (path, rejects) = (write(&folder, "foreign.jsonl", content), folder.path().join("rejects.jsonl"));
+    let options = [&FOREIGN[..], &["--rejects", rejects.to_str().unwrap()]].concat();
+    import(&stores, &path, &options).await.expect(1);
+    let rejected: Vec<Value> =
+        std::fs::read_to_string(&rejects).unwrap().lines().map(|line| line.parse().unwrap()).collect();
+    assert_eq!(rejected.iter().map(|line| &line["line"]).collect::<Vec<_>>(), [3, 5], "{rejected:?}");
+    assert!(rejected[0]["reason"].as_str().unwrap().contains("101 is outside the scale"), "{rejected:?}");
+    assert!(rejected[1]["reason"].as_str().unwrap().contains("is in use"), "{rejected:?}");
+    let mut corrected: Vec<Value> = rejected.into_iter().map(|mut line| line["row"].take()).collect();
+    corrected[0]["score"] = foreign(&comments[2])["score"].clone();
+    corrected[1]["number"] = "another-id".into();
+    let content: String = corrected.into_iter().map(|row| format!("{row}\n")).collect();
+    let ended = import(&stores, &write(&folder, "corrected.jsonl", content), &FOREIGN).await.expect(0);
+    assert!(ended.stdout.contains("corrected.jsonl: 2 new"), "{ended:?}");
+    stores.finish().await;
+}
+
+#[tokio::test]
+async fn an_import_that_is_killed_goes_on_after_what_its_checkpoint_holds() {
+    let stores = Stores::start().await;
+    let folder = folder_in_memory();
+    let comments = some_reviews(3_000);
+    let path = write(&folder, "comments.csv", separated(&comments, ","));
+    let checkpoint = folder.path().join("checkpoint");
+    let options = [&FOREIGN[..], &["--checkpoint", checkpoint.to_str().unwrap(), "--concurrency", "5"]].concat();
+    let lines_done = || {
+        let kept: Value = std::fs::read_to_string(&checkpoint).ok()?.parse().ok()?;
+        kept["files"].as_object()?.values().next()?["lines"].as_u64().filter(|lines| *lines > 0)
+    };
+    let program = start_import(&stores, &path, &options).await;
+    let look = async || lines_done().ok_or("no line is done");
+    wait_within(WAIT_MAX, "a checkpoint", look).await;
+    program.kill().await;
+    let done = usize::try_from(lines_done().unwrap()).unwrap();
+    assert!(done < comments.len(), "it was killed too late");
+    let ended = import(&stores, &path, &options).await.expect(0);
+    assert!(ended.stdout.contains("skipped (done by an earlier import)"), "{ended:?}");
+    assert_eq!(Contents::read(&stores.table).await.primary.len(), comments.len());
+    let again = import(&stores, &path, &options).await.expect(0);
+    assert!(again.stdout.contains(" 0 new, 0 unchanged"), "{again:?}");
+    stores.finish().await;
+}

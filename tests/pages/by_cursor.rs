@@ -1,0 +1,72 @@
+//! Pages that no number leads to: they are reached by cursor, and search engines may not index them.
+
+use local_stack::stack::StackSettings;
+
+use super::{html::Page, newest_first, site_settings, stable::shown, start, three_pages};
+use crate::fixture::{http::Http, redis_server::OwnRedis, stack::settings_at};
+
+/// Follows the links in one direction, and checks that each page is a page that only a cursor leads to. Returns the ids
+/// of the comments that they show, and the last page.
+async fn follow(http: &Http, from: &Page, direction: &str) -> (Vec<String>, Option<String>) {
+    let (mut ids, mut last) = (Vec::new(), None);
+    let mut next = from.attribute(&format!("a[rel~={direction}]"), "href");
+    while let Some(target) = next {
+        assert!(target.contains("cursor="), "{target}");
+        let page = Page::get(http, &target, 200).await;
+        assert_eq!(page.robots(), "noindex,follow", "{target}");
+        assert!(page.text("title").contains("continued") && page.text("main h2").contains("first"));
+        assert_eq!(page.all(".pages li a").len(), 1, "one link to the first page");
+        ids.extend(shown(&page));
+        next = page.attribute(&format!("a[rel~={direction}]"), "href");
+        last = Some(target);
+    }
+    (ids, last)
+}
+
+#[tokio::test]
+async fn without_the_index_cursors_lead_from_the_first_page_to_every_comment_and_back() {
+    let comments = three_pages("p");
+    for site in [site_settings(), newest_first()] {
+        let redis = OwnRedis::start().await;
+        let settings = StackSettings { page_index: settings_at(&redis).page_index, ..site };
+        let running = start(settings, &comments).await;
+        let http = &running.http;
+        redis.kill().await;
+        let mut kept = None;
+        for (filter, is_matching) in
+            [("", (|_| true) as fn(usize) -> bool), ("/en", |at| at % 3 != 0), ("?order=oldest", |_| true)]
+        {
+            let first = Page::get(http, &format!("/product/p/comments{filter}"), 200).await;
+            assert_eq!(first.answer.header("cache-control"), Some("no-store"));
+            let mut expected: Vec<String> =
+                (0..45).rev().filter(|at| is_matching(*at)).map(|at| comments[at].id.to_string()).collect();
+            if filter.contains("oldest") {
+                expected.reverse();
+            }
+            let (ids, last) = follow(http, &first, "next").await;
+            assert_eq!([shown(&first), ids].concat(), expected, "{filter}");
+            let last = Page::get(http, &last.unwrap(), 200).await;
+            let (back, _) = follow(http, &last, "prev").await;
+            assert_eq!(back.len() + shown(&last).len(), expected.len(), "{filter}");
+            kept = first.attribute("a[rel~=next]", "href");
+        }
+        // The address still answers when numbers are back, and shows the numbered pages the way.
+        redis.server.restart().await.unwrap();
+        http.wait_for_200("/product/p/comments?order=oldest&page=2").await;
+        let page = Page::get(http, &kept.unwrap(), 200).await;
+        assert_eq!((page.robots().as_str(), shown(&page).len()), ("noindex,follow", 20));
+        assert_eq!(page.links(".pages li a"), ["/product/p/comments?order=oldest"]);
+        let first = Page::get(http, "/product/p/comments", 200).await;
+        assert!(!first.attribute("a[rel~=next]", "href").unwrap().contains("cursor"));
+        running.finish().await;
+    }
+}
+
+#[tokio::test]
+async fn a_cursor_of_another_listing_is_refused_with_a_way_to_the_first_page() {
+    let running = start(site_settings(), &three_pages("p")).await;
+    let page = Page::get(&running.http, "/product/p/comments/en?cursor=AbC-_", 400).await;
+    assert!(page.text("main").contains("cursor: "), "{}", page.answer.body);
+    assert_eq!(page.links("main a"), ["/product/p/comments/en", "/product/p/comments", "/"]);
+    running.finish().await;
+}

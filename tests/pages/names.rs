@@ -1,0 +1,105 @@
+//! A page says what the record of its product says: name, link to the shop, structured data.
+
+use hyper::Method;
+use serde_json::{Value, json};
+
+use super::{SITE, html::Page, in_turn, site_settings, start, structured_data::HOSTILE};
+use crate::fixture::{
+    http::{page_path, product_path},
+    stack::Running,
+};
+
+async fn put(running: &Running, product: &str, record: &Value) {
+    let answer = running.http.write(Method::PUT, &product_path(product), &[], record.to_string().as_bytes()).await;
+    assert!(matches!(answer.status, 200 | 201), "{answer:?}");
+}
+
+/// The structured data of a page without its reviews and its average.
+fn product_data(page: &Page) -> Value {
+    let mut data = page.structured_data().unwrap();
+    for name in ["review", "aggregateRating"] {
+        data.as_object_mut().unwrap().remove(name);
+    }
+    data
+}
+
+#[tokio::test]
+async fn a_page_says_what_the_record_of_its_product_says() {
+    let running = start(site_settings(), &in_turn(&["en"], &[5], 45)).await;
+    let url = format!("{SITE}/product/p/comments");
+    let bare = json!({ "@context": "https://schema.org", "@type": "Product", "@id": url, "url": url });
+    let page = Page::get(&running.http, "/product/p/comments", 200).await;
+    assert_eq!((page.text("h1 bdi"), page.text("title")), ("p".to_owned(), "Comments on p".to_owned()));
+    assert_eq!(product_data(&page), bare, "nobody said a name");
+    let archived = Page::get(&running.http, "/product/p/comments?page=1", 200).await;
+
+    let shop = "https://shop.example/a?b=1&c=2";
+    let record = json!({
+        "name": "קפה & <b>more</b>", "url": shop, "image": "https://shop.example/a.jpg", "brand": "Ada",
+        "gtin": "4006381333931", "sku": "A-3", "language": "he",
+    });
+    put(&running, "p", &record).await;
+    for target in ["", "?page=1", "/en", "?order=oldest"] {
+        let page = Page::get(&running.http, &format!("/product/p/comments{target}"), 200).await;
+        assert_eq!(page.text("h1 bdi"), "קפה & <b>more</b>");
+        assert_eq!(page.attribute("h1 bdi", "lang").as_deref(), Some("he"));
+        assert!(page.text("title").starts_with("Comments on קפה & <b>more</b>"), "{}", page.text("title"));
+        assert_eq!(page.links("header.masthead a[href^=http]"), [shop]);
+        let mut expected = bare.clone();
+        let more = [("name", &record["name"]), ("url", &record["url"]), ("image", &record["image"])];
+        let more = more.into_iter().chain([("gtin", &record["gtin"]), ("sku", &record["sku"])]);
+        more.for_each(|(name, value)| expected[name] = value.clone());
+        expected["brand"] = json!({ "@type": "Brand", "name": "Ada" });
+        assert_eq!(product_data(&page), expected);
+        assert_eq!(page.all("h1 b, img").len(), 0);
+    }
+    // A cache that has the page with the id gets the page with the name.
+    let tag = archived.answer.header("etag").unwrap();
+    let again = running.http.send(Method::GET, "/product/p/comments?page=1", &[("if-none-match", tag)], b"").await;
+    assert_eq!(again.status, 200);
+    assert_ne!(again.header("etag"), Some(tag));
+    running.finish().await;
+}
+
+#[tokio::test]
+async fn a_known_product_without_comments_is_an_empty_page_that_is_not_indexed() {
+    let running = start(site_settings(), &[]).await;
+    put(&running, "p", &json!({ "name": "Quiet", "url": "https://shop.example/quiet" })).await;
+    let page = Page::get(&running.http, "/product/p/comments", 200).await;
+    assert_eq!((page.text("h1 bdi"), page.robots()), ("Quiet".to_owned(), "noindex,follow".to_owned()));
+    assert!(page.text(".notice").contains("Nobody has commented on this product yet."));
+    assert!(page.structured_data().is_none());
+    running.finish().await;
+}
+
+#[tokio::test]
+async fn an_unknown_product_is_a_helpful_404_where_the_site_wants_that() {
+    let mut settings = site_settings();
+    settings.site.unknown_products = ::api::UnknownProducts::NotFound;
+    let running = start(settings, &in_turn(&["en"], &[5], 1)).await;
+    Page::get(&running.http, "/product/p/comments", 200).await;
+    for target in ["/product/q/comments", "/product/q/comments/de", "/product/q/comments?order=oldest"] {
+        let page = Page::get(&running.http, target, 404).await;
+        assert_eq!(page.links(".ways a"), ["/"], "{target}");
+        assert!(page.text("main").contains("There is no such product."), "{target}");
+    }
+    running.finish().await;
+}
+
+#[tokio::test]
+async fn hostile_names_never_become_markup() {
+    let running = start(site_settings(), &in_turn(&["en"], &[5], 2)).await;
+    for hostile in HOSTILE {
+        put(&running, "p", &json!({ "name": hostile, "brand": hostile, "sku": hostile })).await;
+        let page = Page::get(&running.http, &page_path("p"), 200).await;
+        assert_eq!(page.one("h1 bdi").text().collect::<String>(), hostile);
+        assert_eq!(page.one("title").text().collect::<String>(), format!("Comments on {hostile}"));
+        let data = page.structured_data().unwrap();
+        assert_eq!(
+            (&data["name"], &data["brand"]["name"], &data["sku"]),
+            (&json!(hostile), &json!(hostile), &json!(hostile))
+        );
+        assert!(page.all("img, style, textarea, h1 b, h1 i, [onload], [onerror]").is_empty());
+    }
+    running.finish().await;
+}
