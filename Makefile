@@ -31,10 +31,6 @@ check: tools redis ## Before a commit: format, lints, unit tests and most guaran
 	cargo test --workspace $(UNIT_TESTED)
 	PAGEMARK_TEST_SIZE=small cargo test --workspace --test guarantees -- $(patsubst %,--skip %,$(CHECK_NEEDS_TOOLS) $(CHECK_TAKES_LONG))
 
-# Rebuild and repair run on either page index. `make test` runs everything on the one inside the process, and then these
-# on Redis, without the modules that always use a server.
-ON_REDIS_TOO := rebuild:: repair:: fixture::invariants --skip repair::cluster --skip repair::killed --skip repair::process
-
 # The doc tests come first, because cargo would run them last. So the output ends with the summary of the package
 # `tests`, the guarantees.
 test: tools redis python-tools browser cargo-deny ## Format, lints, docs and all tests; or the guarantees of one module: NAME=ordering
@@ -47,7 +43,6 @@ else
 	RUSTDOCFLAGS=-Dwarnings cargo doc --workspace --no-deps
 	cargo test --workspace --doc
 	cargo test --workspace $(TESTED)
-	PAGEMARK_TEST_PAGE_INDEX=redis cargo test --workspace --test guarantees -- $(ON_REDIS_TOO)
 endif
 
 test-full: tools redis python-tools browser ## All tests on the whole of the reviews instead of a sample (long)

@@ -6,12 +6,15 @@
 //! - The repair job reconciles the same comments, and audits everything in small steps, also over a network that fails.
 //! - Redis is lost, or restored from a snapshot.
 //!
+//! Half of the seeds have their page index inside the process, the others in Redis, whatever `PAGEMARK_TEST_PAGE_INDEX` says.
+//!
 //! At the end, one more run restores I1, I2 and I3. No acknowledged write is lost, and a further run finds nothing.
 //!
 //! `PAGEMARK_TEST_REPAIR_SEEDS=N` takes N seeds.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -87,17 +90,28 @@ type Acknowledged = BTreeMap<CommentId, Option<Comment>>;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn recent_restores_what_the_journal_names_after_any_concurrent_events() {
-    let stores = Stores::start_ready().await;
-    // `recent` need not find what only a full check finds.
-    let world = World { has_audits: false, ..World::with(&Damage::of_a_comment(&stores)) };
-    everything_at_once(&stores, 0..seeds() / 2, &world, async |job| job.recent().await).await;
+    for (stores, seeds) in on_either_index(0..seeds() / 2).await {
+        // `recent` need not find what only a full check finds.
+        let world = World { has_audits: false, ..World::with(&Damage::of_a_comment(&stores)) };
+        everything_at_once(&stores, seeds, &world, async |job| job.recent().await).await;
+    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_audit_restores_everything_after_any_concurrent_events() {
-    let stores = Stores::start_ready().await;
-    let world = World::with(&Damage::all(&stores));
-    everything_at_once(&stores, seeds() / 2..seeds(), &world, async |job| job.audit(anew()).await).await;
+    for (stores, seeds) in on_either_index(seeds() / 2..seeds()).await {
+        let world = World::with(&Damage::all(&stores));
+        everything_at_once(&stores, seeds, &world, async |job| job.audit(anew()).await).await;
+    }
+}
+
+/// Stores with each kind of page index, for half of the seeds each: the kinds have different damage and different calls.
+async fn on_either_index(seeds: Range<u64>) -> [(Stores, Range<u64>); 2] {
+    let middle = seeds.start.midpoint(seeds.end);
+    [
+        (Stores::start_ready_in_process().await, seeds.start..middle),
+        (Stores::start_ready_with_redis().await, middle..seeds.end),
+    ]
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -144,7 +158,7 @@ impl World<'_> {
 
 async fn everything_at_once(
     stores: &Stores,
-    seeds: std::ops::Range<u64>,
+    seeds: Range<u64>,
     world: &World<'_>,
     one_more: impl AsyncFn(Job) -> Report,
 ) {
