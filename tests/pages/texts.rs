@@ -52,7 +52,8 @@ async fn a_stored_title_or_author_without_a_visible_character_is_not_shown() {
     blank.text = CommentText { title: some("  "), body: "Body".to_owned(), author: some("\u{200b}") };
     let running = start(site_settings(), std::slice::from_ref(&blank)).await;
     let page = Page::get(&running.http, "/product/p/comments", 200).await;
-    assert!(page.all("article h3").is_empty(), "{}", page.answer.body);
+    // Every comment has a heading, for those who go from heading to heading by ear.
+    assert_eq!(page.text("article h3.hidden"), "Comment of Anonymous");
     assert!(page.text(".byline").starts_with("Anonymous, "), "{}", page.text(".byline"));
     let shown = running.http.get(&format!("/api/v1/comments/{}", blank.id)).await.expect(200);
     assert!(shown["title"].is_null() && shown["author"].is_null(), "{shown}");

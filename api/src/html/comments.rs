@@ -51,7 +51,8 @@ pub(super) async fn page(
     };
     let stats = stats.filter(|_| listing.total.is_some());
     let page = CommentsPage::new(&site, &address, &listing, stats.as_ref());
-    let mut answer = render(&site, &page.head, &page)?;
+    // The field for a page number is a form.
+    let mut answer = render(&site, &page.head, &page, "'self'")?;
     if let Some(validator) = page.validator(&site).map_err(ApiError::internal)? {
         answer.headers_mut().insert(header::ETAG, caching::value(&validator));
     }

@@ -70,13 +70,14 @@ pub(crate) fn configure(config: &mut web::ServiceConfig, max_age_seconds: u32) {
     );
 }
 
-fn render(site: &Site, head: &Head, template: &impl Template) -> Result<HttpResponse, PageError> {
+/// The answer with a page. `form_action` says where its forms may lead: see [`html`].
+fn render(site: &Site, head: &Head, template: &impl Template, form_action: &str) -> Result<HttpResponse, PageError> {
     let body = template.render().map_err(ApiError::internal)?;
     let mut answer = HttpResponse::Ok();
     if let Some(links) = head.link_header(site) {
         answer.insert_header((header::LINK, links));
     }
-    Ok(html(&mut answer, "'none'", body))
+    Ok(html(&mut answer, form_action, body))
 }
 
 #[derive(Template)]
@@ -95,7 +96,7 @@ async fn start(site: web::Data<Site>) -> Result<HttpResponse, PageError> {
         Some("Comments of products, with filters and with page numbers that are real addresses.".to_owned());
     let is_stable = site.page_numbers == PageNumbers::Stable;
     let page = StartPage { head, is_stable, products: &site.sample_products };
-    render(&site, &page.head, &page)
+    render(&site, &page.head, &page, "'none'")
 }
 
 /// Redirects to the page that shows a comment.

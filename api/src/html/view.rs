@@ -25,6 +25,7 @@ const SHAPE: &str = concat!(
     include_str!("../../templates/base.html"),
     include_str!("../../templates/comments.html"),
     include_str!("../../templates/language.html"),
+    include_str!("../../templates/pages.html"),
 );
 
 /// A page of comments.
@@ -58,6 +59,8 @@ struct Volatile {
     /// "12,275 comments in English, page 3 of 614: 41 to 60, newest first".
     heading: String,
     page_bar: Vec<BarItem>,
+    /// The greatest number that leads to a page; `None` when there is one page.
+    last_number: Option<u64>,
 }
 
 struct CommentView<'page> {
@@ -134,6 +137,10 @@ impl<'page> CommentsPage<'page> {
         Ok(Some(tag.finish()))
     }
 
+    fn has_neighbours(&self) -> bool {
+        self.head.neighbours.prev.is_some() || self.head.neighbours.next.is_some()
+    }
+
     /// The words for the pages before and after this one in the order of the listing.
     fn steps(&self) -> (&'static str, &'static str) {
         if self.address.is_stable() { ("Newer", "Older") } else { ("Previous", "Next") }
@@ -158,6 +165,7 @@ impl Volatile {
             filters: Filters::new(site, address, stats),
             heading: heading(address, place, listing),
             page_bar: place.bar(address),
+            last_number: place.last_number(),
         }
     }
 }
