@@ -4,7 +4,7 @@
 //! **Invariant:** a product id in a path has everything percent-encoded but unreserved characters (RFC 3986 section
 //! 2.3), so that no client, proxy or crawler reads a separator into it.
 
-use model::{ANY, CommentId, Filter, Language, Order, PageNumber, PageSize, ProductId, Timestamp};
+use model::{ANY, CommentId, Filter, Language, Order, PageNumber, PageSize, Period, ProductId, Timestamp};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, PercentEncode, utf8_percent_encode};
 
 use crate::read::ListingQuery;
@@ -99,7 +99,28 @@ pub fn page(product: &ProductId, filter: &Filter, number: Option<PageNumber>) ->
 
 /// A page of comments for people; newest first, and a trailing `~` are left out. The first page has no number.
 pub(crate) fn ordered_page(product: &ProductId, filter: &Filter, order: Order, number: Option<PageNumber>) -> String {
-    let mut url = format!("/product/{}/comments", encoded(product.as_str()));
+    of_listing("comments", product, filter, order, number.map(|number| ("page", number.to_string())))
+}
+
+/// Leads to the page of a listing that holds the newest comment of a period.
+pub(crate) fn dated_page(product: &ProductId, filter: &Filter, order: Order, period: Period) -> String {
+    of_listing("comments", product, filter, order, Some(("date", period.to_string())))
+}
+
+/// The years and months of a listing, those of one year or of the newest.
+pub(crate) fn dates(product: &ProductId, filter: &Filter, order: Order, year: Option<u16>) -> String {
+    of_listing("dates", product, filter, order, year.map(|year| ("year", year.to_string())))
+}
+
+/// A page of this kind about a listing.
+fn of_listing(
+    kind: &str,
+    product: &ProductId,
+    filter: &Filter,
+    order: Order,
+    parameter: Option<(&'static str, String)>,
+) -> String {
+    let mut url = format!("/product/{}/{kind}", encoded(product.as_str()));
     let language = filter.language().map_or(ANY, Language::as_str);
     match (filter.language(), filter.ratings()) {
         (None, None) => {}
@@ -107,8 +128,7 @@ pub(crate) fn ordered_page(product: &ProductId, filter: &Filter, order: Order, n
         (_, Some(ratings)) => url.push_str(&format!("/{language}/{ratings}")),
     }
     let order = (order != Order::default()).then(|| ("order", order.to_string()));
-    let number = number.map(|number| ("page", number.to_string()));
-    with_query(url, &order.into_iter().chain(number).collect::<Vec<_>>())
+    with_query(url, &order.into_iter().chain(parameter).collect::<Vec<_>>())
 }
 
 /// The URL of the form to post a comment on a product.
@@ -135,6 +155,9 @@ pub(crate) fn link_header(links: impl IntoIterator<Item = (&'static str, String)
     let links = links.into_iter().map(|(rel, target)| format!("<{target}>; rel=\"{rel}\""));
     links.collect::<Vec<_>>().join(", ")
 }
+
+/// The fragment of the list of comments in a page for people.
+pub(crate) const TO_COMMENTS: &str = "#comments";
 
 /// The fragment of a comment in a page for people, to be put behind the page's URL.
 pub(crate) fn fragment(id: &CommentId) -> String {

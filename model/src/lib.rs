@@ -15,6 +15,7 @@ mod numbering;
 #[cfg(test)]
 mod outside_text;
 mod page;
+mod period;
 pub mod plan;
 mod rating;
 pub mod record;
@@ -33,6 +34,7 @@ pub use item::primaries;
 pub use language::Language;
 pub use numbering::{StablePage, StablePages};
 pub use page::{Order, PageNumber, PageSize};
+pub use period::Period;
 pub use rating::{Rating, RatingSet};
 pub use revision::Revision;
 pub use timestamp::Timestamp;

@@ -3,6 +3,7 @@
 //! - `html`: parses pages like a browser.
 //! - `addresses`: where each address leads.
 //! - `stable`: pages with stable numbers: where they lead, and that they stay. `recrawl`: how many stay.
+//! - `dates`: the way to a month or a day.
 //! - `head`: how pages describe themselves.
 //! - `structured_data`: their description in the terms of schema.org.
 //! - `texts`: people's texts on a page.
@@ -12,6 +13,7 @@
 
 mod addresses;
 mod browser;
+mod dates;
 mod form;
 mod head;
 mod html;

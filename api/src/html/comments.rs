@@ -1,10 +1,11 @@
-//! `/product/{product}/comments/{language or ~}/{ratings or ~}?page=N`
+//! `/product/{product}/comments/{language or ~}/{ratings or ~}?page=N` or `?date=YYYY-MM`
 
 use actix_web::{HttpRequest, HttpResponse, http::header, web};
 use model::{Filter, PageNumber};
 
 use super::{
     address::{self, Address},
+    dates,
     error_page::{Help, PageError},
     render,
     view::CommentsPage,
@@ -25,6 +26,9 @@ pub(super) async fn page(
     site: web::Data<Site>,
 ) -> Result<HttpResponse, PageError> {
     let (address, is_canonical) = address::read(&request, site.page_numbers)?;
+    if let Some(period) = address.date {
+        return dates::lead(&address, period, &stores).await;
+    }
     if !is_canonical {
         // The canonical address depends only on the address, so caches may keep the redirect.
         return Ok(HttpResponse::MovedPermanently().insert_header((header::LOCATION, address.canonical())).finish());

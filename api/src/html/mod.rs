@@ -2,6 +2,7 @@
 //!
 //! - `address`: the addresses of pages, and which of them is canonical.
 //! - `comments`: a page of comments, made of `view`, `filters`, `place`, `page_bar`; its `head` and `structured_data`.
+//! - `dates`: the years and months of a listing, and the way to the page for one.
 //! - `assets`: the files that pages load.
 //! - `fold`: shows the beginning of a long text.
 //! - `form`: a comment to post, in the local stack only.
@@ -15,6 +16,7 @@
 mod address;
 mod assets;
 mod comments;
+mod dates;
 pub(crate) mod error_page;
 mod filters;
 mod fold;
@@ -31,7 +33,7 @@ mod words;
 
 use actix_web::{HttpRequest, HttpResponse, Route, http::header, web};
 use askama::Template;
-use model::{Filter, Order, PageNumber, PageSize, ProductId, StablePage, StablePages};
+use model::{Filter, Order, ProductId};
 use page_index::Position;
 
 use crate::{
@@ -45,6 +47,7 @@ use crate::{
     site::{PageNumbers, Site},
     store::StoreClients,
 };
+use address::Address;
 use error_page::{PageError, html};
 use head::Head;
 
@@ -58,6 +61,8 @@ pub(crate) fn configure(config: &mut web::ServiceConfig, max_age_seconds: u32) {
     page("/static/icon.svg", get().to(async || assets::ICON.answer()));
     page("/product/{product}/comments", get().to(comments::page));
     page("/product/{product}/comments/{filter:.*}", get().to(comments::page));
+    page("/product/{product}/dates", get().to(dates::page));
+    page("/product/{product}/dates/{filter:.*}", get().to(dates::page));
     page("/comments/{id}", get().to(comment));
     page("/robots.txt", get().to(sitemap::robots));
     page(links::SITEMAP, get().to(sitemap::index));
@@ -109,14 +114,7 @@ async fn comment(
     let comment = stores.comment(&id).await?.ok_or(ApiError::NoSuchComment)?;
     let position = stores.position(&comment, &Filter::ANY, Order::Oldest).await.ok_or(ApiError::IndexUnavailable)?;
     let Position { total, rank } = position;
-    let number = match (site.page_numbers, StablePages::new(total, PageSize::default()).of_rank(rank)) {
-        (PageNumbers::Stable, StablePage::Front) => None,
-        (PageNumbers::Stable, StablePage::Archive(number)) => Some(number),
-        (PageNumbers::NewestFirst, _) => {
-            let number = PageNumber::of_rank(total.saturating_sub(1 + rank), PageSize::default());
-            Some(number).filter(|number| *number != PageNumber::FIRST)
-        }
-    };
-    let page = links::page(&comment.product, &Filter::ANY, number);
+    let address = Address::of_product(comment.product, site.page_numbers);
+    let page = address.page(address.number_of_rank(total, rank));
     Ok(caching::lead_to(&(page + &links::fragment(&id))))
 }

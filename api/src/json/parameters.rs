@@ -120,6 +120,16 @@ pub(crate) static AS_OF: Parameter = Parameter {
     example: || json!("2024-11-14T09:30:00.000Z"),
 };
 
+pub(crate) static DATE: Parameter = Parameter {
+    name: "date",
+    place: ParameterIn::Query,
+    description: "Leads (302) to the page that holds the newest comment of this month or day (UTC), or of the last one \
+                  before it that has comments: `2024-05` or `2024-05-17`. A day that its month does not have stands for \
+                  the month's last day. Not together with `page`, `as_of` or `cursor`",
+    schema: || schema::text("^[0-9]{4}-(0[1-9]|1[0-2])(-(0[1-9]|[12][0-9]|3[01]))?$").into(),
+    example: || json!("2024-05"),
+};
+
 /// The key that sealed its example is lost.
 pub(crate) static CURSOR: Parameter = Parameter {
     name: "cursor",
