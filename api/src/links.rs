@@ -112,6 +112,11 @@ pub(crate) fn dates(product: &ProductId, filter: &Filter, order: Order, year: Op
     of_listing("dates", product, filter, order, year.map(|year| ("year", year.to_string())))
 }
 
+/// The feed of a listing.
+pub(crate) fn feed(product: &ProductId, filter: &Filter) -> String {
+    of_listing("feed", product, filter, Order::default(), None)
+}
+
 /// A page of this kind about a listing.
 fn of_listing(
     kind: &str,

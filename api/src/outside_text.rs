@@ -51,6 +51,7 @@ fn path() -> impl Strategy<Value = String> {
         "/product/{}/comments",
         "/product/{}/comments/{}/{}",
         "/product/{}/dates/{}/{}",
+        "/product/{}/feed/{}/{}",
         "/comments/{}",
         "/local/product/{}/comments",
         "/sitemap/{}.xml",

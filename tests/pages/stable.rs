@@ -173,7 +173,8 @@ async fn walk(settings: StackSettings) {
             let link = link.split('#').next().unwrap();
             // Each page oldest first links to every filter oldest first.
             let is_followed = !link.contains("order=oldest") || target == PAGES;
-            if is_followed && !link.starts_with("/local") && found.insert(link.to_owned()) {
+            let is_page = !link.starts_with("/local") && !link.starts_with("/product/p/feed");
+            if is_followed && is_page && found.insert(link.to_owned()) {
                 open.push_back(link.to_owned());
             }
         }

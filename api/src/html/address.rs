@@ -92,6 +92,16 @@ impl Address {
         links::dates(product, filter, *order, year)
     }
 
+    /// The path of the feed of the filter's comments.
+    pub(super) fn feed(&self) -> String {
+        links::feed(&self.query.product, &self.query.filter)
+    }
+
+    /// The path of the page with the newest comments of the filter.
+    pub(super) fn newest(&self) -> String {
+        links::page(&self.query.product, &self.query.filter, None)
+    }
+
     /// The path and query of the first page with a different filter, in the order of this page.
     pub(super) fn filtered(&self, filter: &Filter) -> String {
         links::ordered_page(&self.query.product, filter, self.query.order, None)

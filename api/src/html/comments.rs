@@ -5,7 +5,7 @@ use model::{Filter, PageNumber};
 
 use super::{
     address::{self, Address},
-    dates,
+    contrast, dates,
     error_page::{Help, PageError},
     render,
     view::CommentsPage,
@@ -13,7 +13,10 @@ use super::{
 use crate::{
     error::ApiError,
     http::{answer_memory::AnswerMemory, caching},
-    read::page::{ListingPage, NumberedPage, stable::StablyNumberedPage},
+    read::{
+        contrast::Contrast,
+        page::{ListingPage, NumberedPage, stable::StablyNumberedPage},
+    },
     site::{PastTheEnd, Site},
     store::StoreClients,
 };
@@ -35,12 +38,15 @@ pub(super) async fn page(
     }
     let Address { query, number, .. } = &address;
     let stable = address.is_stable().then_some(StablyNumberedPage { query, number: *number });
+    let has_contrast = contrast::belongs_to(&address);
     let comments_max = stable.map_or(u16::from(query.page_size.get()), |page| page.comments_max());
+    let comments_max = comments_max + if has_contrast { Contrast::COMMENTS } else { 0 };
     // Before all reads, so that a refused request costs no store a call.
     memory.make_room(&request, comments_max).await?;
     // The counts of the filters also come from the page index; without it, the page omits them.
     let stats = stores.stats(&query.product, &query.filter);
-    let (listing, stats) = tokio::join!(read(stable, &address, &stores), stats);
+    let contrast = async { if has_contrast { Contrast::read(&stores, &query.product).await } else { None } };
+    let (listing, stats, contrast) = tokio::join!(read(stable, &address, &stores), stats, contrast);
     let listing = match listing {
         Ok(Some(listing)) => listing,
         Ok(None) => return Ok(caching::lead_to(&address.page(None))),
@@ -54,7 +60,7 @@ pub(super) async fn page(
         Err(error) => return Err(PageError { help: help(&address, &error), error }),
     };
     let stats = stats.filter(|_| listing.total.is_some());
-    let page = CommentsPage::new(&site, &address, &listing, stats.as_ref());
+    let page = CommentsPage::new(&site, &address, &listing, stats.as_ref()).with_contrast(&site, contrast);
     // The field for a page number is a form.
     let mut answer = render(&site, &page.head, &page, "'self'")?;
     if let Some(validator) = page.validator(&site).map_err(ApiError::internal)? {

@@ -80,9 +80,13 @@ impl Chips {
 
 impl FilterLink {
     fn new(site: &Site, address: &Address, language: Option<Language>, ratings: Option<RatingSet>) -> Self {
-        let filter = Filter::new(language, ratings);
-        let nofollow = !site.indexable.admits_in(&filter, address.query.order);
-        Self { href: address.filtered(&filter), nofollow }
+        Self::to(site, address, &Filter::new(language, ratings))
+    }
+
+    /// The link to the first page of a filter, in the order of the page.
+    pub(super) fn to(site: &Site, address: &Address, filter: &Filter) -> Self {
+        let nofollow = !site.indexable.admits_in(filter, address.query.order);
+        Self { href: address.filtered(filter), nofollow }
     }
 }
 

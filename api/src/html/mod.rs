@@ -2,8 +2,10 @@
 //!
 //! - `address`: the addresses of pages, and which of them is canonical.
 //! - `comments`: a page of comments, made of `view`, `filters`, `place`, `page_bar`; its `head` and `structured_data`.
+//! - `contrast`: two comments that differ, on the front page.
 //! - `dates`: the years and months of a listing, and the way to the page for one.
 //! - `assets`: the files that pages load.
+//! - `feed`: the newest comments for readers of feeds.
 //! - `fold`: shows the beginning of a long text.
 //! - `form`: a comment to post, in the local stack only.
 //! - `error_page`: errors, and the links that lead on from them.
@@ -16,8 +18,10 @@
 mod address;
 mod assets;
 mod comments;
+mod contrast;
 mod dates;
 pub(crate) mod error_page;
+mod feed;
 mod filters;
 mod fold;
 mod form;
@@ -63,6 +67,8 @@ pub(crate) fn configure(config: &mut web::ServiceConfig, max_age_seconds: u32) {
     page("/product/{product}/comments/{filter:.*}", get().to(comments::page));
     page("/product/{product}/dates", get().to(dates::page));
     page("/product/{product}/dates/{filter:.*}", get().to(dates::page));
+    page("/product/{product}/feed", get().to(feed::feed));
+    page("/product/{product}/feed/{filter:.*}", get().to(feed::feed));
     page("/comments/{id}", get().to(comment));
     page("/robots.txt", get().to(sitemap::robots));
     page(links::SITEMAP, get().to(sitemap::index));

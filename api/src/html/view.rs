@@ -3,11 +3,13 @@
 use std::fmt::Write;
 
 use askama::Template;
-use model::{Comment, Filter, Order, Rating};
+use model::{Comment, Filter, Order};
 use page_index::Stats;
 
 use super::{
     address::Address,
+    contrast::{self, ContrastView},
+    feed,
     filters::{Chips, FilterLink, Filters},
     fold::fold,
     head::Head,
@@ -15,9 +17,14 @@ use super::{
     page_bar::BarItem,
     place::Place,
     structured_data,
-    words::{self, Average, counted, day, displayed, grouped, in_words, joined, minute},
+    words::{self, Average, counted, day, displayed, grouped, in_words, joined, minute, stars},
 };
-use crate::{http::entity_tag::WeakTagWriter, links, read::page::ListingPage, site::Site};
+use crate::{
+    http::entity_tag::WeakTagWriter,
+    links,
+    read::{contrast::Contrast, page::ListingPage},
+    site::Site,
+};
 
 /// What shapes a page, besides its content and the settings: the version of the service, and the page's templates.
 const SHAPE: &str = concat!(
@@ -45,6 +52,8 @@ pub(super) struct CommentsPage<'page> {
     is_degraded: bool,
     is_filtered: bool,
     comment_form: Option<String>,
+    /// The most recent positive and critical comments; on the front page of all comments only.
+    contrast: Option<ContrastView>,
     /// What changes with comments on other pages. It is taken away only for [`CommentsPage::validator`].
     volatile: Option<Volatile>,
 }
@@ -99,6 +108,7 @@ impl<'page> CommentsPage<'page> {
         let mut head = Head::new(site, &address.canonical(), title, may_index);
         head.description = Some(describe(address, place, listing, average_of_head, &subject));
         head.neighbours = place.neighbours(address);
+        head.feed = Some((feed::title(query), address.feed()));
         head.structured_data = structured_data::of_page(site, &query.product, average_of_head, &listing.comments);
         let reversed = || FilterLink {
             href: address.reversed(),
@@ -114,8 +124,16 @@ impl<'page> CommentsPage<'page> {
             is_degraded: listing.total.is_none(),
             is_filtered: query.filter != Filter::ANY,
             comment_form: site.comment_form.then(|| links::comment_form(&query.product)),
+            contrast: None,
             volatile: Some(Volatile::new(site, address, place, listing, average, stats)),
         }
+    }
+
+    /// The page with two comments that differ, unless it shows hardly more than those.
+    pub(super) fn with_contrast(mut self, site: &Site, contrast: Option<Contrast>) -> Self {
+        let contrast = contrast.filter(|_| self.comments.len() >= contrast::COMMENTS_MIN);
+        self.contrast = contrast.map(|contrast| ContrastView::new(site, self.address, contrast));
+        self
     }
 
     /// The entity tag of an archive page; `None` for any other page. It covers the page without what changes with
@@ -246,11 +264,6 @@ fn shown(address: &Address, place: Place, listing: &ListingPage) -> Option<(u64,
     let before = place.before(address);
     let count = u64::try_from(listing.comments.len()).ok().filter(|count| *count > 0)?;
     Some((before + 1, before.saturating_add(count)))
-}
-
-fn stars(rating: Rating) -> String {
-    let filled = usize::from(rating.get());
-    "★".repeat(filled) + &"☆".repeat(Rating::ALL.len() - filled)
 }
 
 #[cfg(test)]

@@ -100,6 +100,12 @@ pub(super) fn minute(instant: Timestamp) -> String {
     format!("{}, {} UTC", day(instant), instant.to_string().get(11..16).unwrap_or_default())
 }
 
+/// Five stars, as many of them filled as the rating says.
+pub(super) fn stars(rating: Rating) -> String {
+    let filled = usize::from(rating.get());
+    "★".repeat(filled) + &"☆".repeat(Rating::ALL.len() - filled)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

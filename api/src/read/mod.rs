@@ -2,9 +2,11 @@
 //!
 //! - `page`: a page by number or by cursor: filter → plan → page index → one query of the table. `page::stable` has the
 //!   pages of stable numbering.
+//! - `contrast`: the most recent positive comment and the most recent critical one.
 //! - `dates`: the page for a month or a day, and how many comments each month has.
 //! - `cursor`: the sealed positions that lead from page to page.
 
+pub(crate) mod contrast;
 pub(crate) mod cursor;
 pub(crate) mod dates;
 pub(crate) mod page;
