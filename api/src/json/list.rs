@@ -7,15 +7,17 @@ use utoipa::ToSchema;
 
 use super::{
     comment_body::{self, CommentBody},
+    explanation::Explanation,
     parameters::{
-        AS_OF, CURSOR, DATE, LANGUAGE, NUMBERING, ORDER, PAGE, PAGE_SIZE, PRODUCT, Parameter, Parsed, Query, RATING,
-        Request,
+        AS_OF, CURSOR, DATE, EXPLAIN, LANGUAGE, NUMBERING, ORDER, PAGE, PAGE_SIZE, PRODUCT, Parameter, Parsed, Query,
+        RATING, Request,
     },
 };
 use crate::{
     error::{ApiError, PROBLEM_JSON, Problem},
     http::{answer_memory::AnswerMemory, caching, path_and_query},
     links::{self, ListingUrls},
+    ops::cost,
     read::{
         ListingQuery,
         cursor::{Cursor, CursorSealer},
@@ -29,6 +31,7 @@ use crate::{
 pub(crate) struct ListRequest {
     listing: ListingQuery,
     asked: Asked,
+    explains: bool,
 }
 
 /// What is asked for.
@@ -55,7 +58,7 @@ enum Place {
 
 impl Request for ListRequest {
     const PARAMETERS: &'static [&'static Parameter] =
-        &[&PRODUCT, &LANGUAGE, &PAGE, &PAGE_SIZE, &ORDER, &NUMBERING, &DATE, &AS_OF, &CURSOR, &RATING];
+        &[&PRODUCT, &LANGUAGE, &PAGE, &PAGE_SIZE, &ORDER, &NUMBERING, &DATE, &AS_OF, &CURSOR, &EXPLAIN, &RATING];
 
     fn read(request: &HttpRequest) -> Result<Self, ApiError> {
         let product = path_and_query::product(request, 4)?;
@@ -64,11 +67,12 @@ impl Request for ListRequest {
         let listing = ListingQuery { product, filter, order, page_size };
         let as_of = query.parse(&AS_OF, Timestamp::parse)?;
         let number = query.parse(&PAGE, PageNumber::parse)?;
+        let explains = query.explains()?;
         let is_stable = query.is_stable(&[&ORDER, &AS_OF, &CURSOR])?;
         if let Some(period) = query.parse(&DATE, Period::parse)? {
             return match [&PAGE, &AS_OF, &CURSOR].into_iter().find(|parameter| query.get(parameter).is_some()) {
                 Some(other) => Err(ApiError::invalid(other.name, "cannot be combined with date")),
-                None => Ok(Self { listing, asked: Asked::Date { period, is_stable } }),
+                None => Ok(Self { listing, asked: Asked::Date { period, is_stable }, explains }),
             };
         }
         let place = match query.get(&CURSOR) {
@@ -80,7 +84,7 @@ impl Request for ListRequest {
             }
             Some(text) => Place::Cursor(text.to_owned()),
         };
-        Ok(Self { listing, asked: Asked::Page(place) })
+        Ok(Self { listing, asked: Asked::Page(place), explains })
     }
 }
 
@@ -121,7 +125,7 @@ impl Request for ListRequest {
     ),
 )]
 pub(crate) async fn list_comments(
-    Parsed(ListRequest { listing: query, asked }): Parsed<ListRequest>,
+    Parsed(ListRequest { listing: query, asked, explains }): Parsed<ListRequest>,
     request: HttpRequest,
     stores: web::Data<StoreClients>,
     cursors: web::Data<CursorSealer>,
@@ -155,11 +159,12 @@ pub(crate) async fn list_comments(
             CursorPage { query: &query, cursor }.read(&stores).await?
         }
     };
-    let body = Body::new(&cursors, &query, &place, &listing)?;
+    let mut body = Body::new(&cursors, &query, &place, &listing)?;
+    body.explain = explains.then(|| cost::so_far().into());
     let mut answer = HttpResponse::Ok();
     answer.insert_header((header::LINK, body.links.header()));
-    if listing.total.is_none() {
-        // Not cached, because a cache would keep it longer than the page index is unavailable.
+    if listing.total.is_none() || explains {
+        // Not cached: a cache would keep it longer than the index is unavailable. An explanation is of one answer.
         answer.insert_header(caching::NO_STORE);
     }
     Ok(answer.json(body))
@@ -222,6 +227,9 @@ pub(crate) struct Body<'listing> {
     comments: Vec<CommentBody<'listing>>,
     links: Links,
     cursor: Cursors,
+    /// Only with `explain=true`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    explain: Option<Explanation>,
 }
 
 /// Whether totals and page numbers are available.
@@ -314,6 +322,7 @@ impl<'listing> Body<'listing> {
             comments: listing.comments.iter().map(CommentBody::from).collect(),
             links: page_links(&urls, place, total_pages, &cursor),
             cursor,
+            explain: None,
         })
     }
 }
@@ -371,6 +380,7 @@ mod tests {
             ("numbering=newest-first", "numbering"),
             ("date=2024-05&page=1", "page"),
             ("date=2024-13", "date"),
+            ("explain=yes", "explain"),
         ] {
             let request = TestRequest::with_uri(&format!("/api/v1/products/p/comments?{query}")).to_http_request();
             assert_eq!(refused_field(ListRequest::read(&request)), field);

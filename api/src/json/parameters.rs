@@ -130,6 +130,15 @@ pub(crate) static DATE: Parameter = Parameter {
     example: || json!("2024-05"),
 };
 
+pub(crate) static EXPLAIN: Parameter = Parameter {
+    name: "explain",
+    place: ParameterIn::Query,
+    description: "`true`: the answer says what it asked of the stores: the filter key, the start key, the number of \
+                  calls, and the read units. Such an answer is not cached",
+    schema: || ObjectBuilder::new().schema_type(Type::Boolean).default(Some(false.into())).into(),
+    example: || json!(true),
+};
+
 /// The key that sealed its example is lost.
 pub(crate) static CURSOR: Parameter = Parameter {
     name: "cursor",
@@ -253,6 +262,18 @@ impl Query {
         match excluded.iter().find(|parameter| self.get(parameter).is_some()) {
             Some(given) => Err(ApiError::invalid(given.name, "cannot be combined with numbering")),
             None => Ok(true),
+        }
+    }
+
+    /// Whether [`EXPLAIN`] asks for an explanation.
+    ///
+    /// # Errors
+    /// Neither `true` nor `false`.
+    pub(crate) fn explains(&self) -> Result<bool, ApiError> {
+        match self.get(&EXPLAIN) {
+            None | Some("false") => Ok(false),
+            Some("true") => Ok(true),
+            Some(_) => Err(ApiError::invalid(EXPLAIN.name, "is not true or false")),
         }
     }
 
