@@ -22,7 +22,7 @@ TESTED := $(UNIT_TESTED) --test guarantees
 
 # The modules that `make check` leaves out. A test that needs a tool beside Rust and Redis fails there unless its module
 # is in the first list. The second list keeps it below five minutes.
-CHECK_NEEDS_TOOLS := deployed:: described:: export::moving packaged:: pages::browser template:: repair::killed repair::quarantine
+CHECK_NEEDS_TOOLS := deployed:: described:: export::moving packaged:: pages::browser pages::feed template:: repair::killed repair::quarantine
 CHECK_TAKES_LONG := cluster:: connections:: data_folder:: designs:: edits:: export::ends repair::audit repair::control repair::local repair::lost repair::primaries repair::process repair::rebuild repair::stopped repair::vouched
 
 check: tools redis ## Before a commit: format, lints, unit tests and most guarantees, with Rust and Redis alone (5 minutes)

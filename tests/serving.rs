@@ -378,3 +378,33 @@ async fn an_empty_page_is_looked_into() {
     api.finish().await;
     stores.index.clear().await.unwrap();
 }
+
+#[tokio::test]
+async fn an_answer_explains_its_one_query_and_every_answer_times_its_stores() {
+    let (stores, api, _) = Served::filled(45).await;
+    let http = &api.http;
+    let all = http.get(&listing("page_size=100")).await.expect(200);
+    assert!(all.get("explain").is_none(), "{all}");
+    let answer = http.get(&listing("page=3&page_size=5&explain=true")).await;
+    assert_eq!(answer.header("cache-control"), Some("no-store"));
+    let explained = answer.json();
+    let before = &all["comments"][9];
+    let start_key = format!("{}#{}", before["created_at"].as_str().unwrap(), before["id"].as_str().unwrap());
+    let explain = &explained["explain"];
+    assert_eq!((&explain["table_calls"], &explain["page_index_calls"]), (&json!(1), &json!(1)));
+    let query = &explain["queries"][0];
+    assert_eq!(query["key"], json!(format!("PRODUCT#{PRODUCT}/~/~")));
+    assert_eq!((&query["start_key"], &query["order"]), (&json!(start_key), &json!("newest")));
+    assert_eq!((&query["limit"], &query["items"]), (&json!(6), &json!(6)));
+    // Six small items, eventually consistent: half a unit for 4 KiB.
+    assert!((0.5..=6.0).contains(&query["read_units"].as_f64().unwrap()), "{query}");
+    let first = http.get(&listing("explain=true")).await.expect(200);
+    assert_eq!(first["explain"]["queries"][0]["start_key"], Value::Null);
+    for answer in [answer, http.get("/product/a%2Fb/comments").await, http.get(&listing("page=99")).await] {
+        let timing = answer.header("server-timing").unwrap_or_else(|| panic!("{answer:?}"));
+        for store in ["page_index;dur=", "table;dur="] {
+            assert!(timing.contains(store), "{}: {timing}", answer.request);
+        }
+    }
+    api.finish_with(stores).await;
+}

@@ -4,7 +4,7 @@
 //! **Invariant:** a product id in a path has everything percent-encoded but unreserved characters (RFC 3986 section
 //! 2.3), so that no client, proxy or crawler reads a separator into it.
 
-use model::{ANY, CommentId, Filter, Language, Order, PageNumber, PageSize, ProductId, ProductSort, Timestamp};
+use model::{ANY, CommentId, Filter, Language, Order, PageNumber, PageSize, Period, ProductId, ProductSort, Timestamp};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, PercentEncode, utf8_percent_encode};
 
 use crate::read::ListingQuery;
@@ -129,22 +129,39 @@ pub fn page(product: &ProductId, filter: &Filter, number: Option<PageNumber>) ->
 
 /// A page of comments for people; newest first, and a trailing `~` are left out. The first page has no number.
 pub(crate) fn ordered_page(product: &ProductId, filter: &Filter, order: Order, number: Option<PageNumber>) -> String {
-    page_for_people(product, filter, order, number.map(|number| ("page", number.to_string())))
+    of_listing("comments", product, filter, order, number.map(|number| ("page", number.to_string())))
 }
 
 /// The page of comments for people at a sealed cursor.
 pub(crate) fn page_at_cursor(listing: &ListingQuery, cursor: &str) -> String {
     let ListingQuery { product, filter, order, .. } = listing;
-    page_for_people(product, filter, *order, Some(("cursor", cursor.to_owned())))
+    of_listing("comments", product, filter, *order, Some(("cursor", cursor.to_owned())))
 }
 
-fn page_for_people(
+/// Leads to the page of a listing that holds the newest comment of a period.
+pub(crate) fn dated_page(product: &ProductId, filter: &Filter, order: Order, period: Period) -> String {
+    of_listing("comments", product, filter, order, Some(("date", period.to_string())))
+}
+
+/// The years and months of a listing, those of one year or of the newest.
+pub(crate) fn dates(product: &ProductId, filter: &Filter, order: Order, year: Option<u16>) -> String {
+    of_listing("dates", product, filter, order, year.map(|year| ("year", year.to_string())))
+}
+
+/// The feed of a listing.
+pub(crate) fn feed(product: &ProductId, filter: &Filter) -> String {
+    of_listing("feed", product, filter, Order::default(), None)
+}
+
+/// A page of this kind about a listing.
+fn of_listing(
+    kind: &str,
     product: &ProductId,
     filter: &Filter,
     order: Order,
-    place: Option<(&'static str, String)>,
+    parameter: Option<(&'static str, String)>,
 ) -> String {
-    let mut url = format!("/product/{}/comments", encoded(product.as_str()));
+    let mut url = format!("/product/{}/{kind}", encoded(product.as_str()));
     let language = filter.language().map_or(ANY, Language::as_str);
     match (filter.language(), filter.ratings()) {
         (None, None) => {}
@@ -152,7 +169,7 @@ fn page_for_people(
         (_, Some(ratings)) => url.push_str(&format!("/{language}/{ratings}")),
     }
     let order = (order != Order::default()).then(|| ("order", order.to_string()));
-    with_query(url, &order.into_iter().chain(place).collect::<Vec<_>>())
+    with_query(url, &order.into_iter().chain(parameter).collect::<Vec<_>>())
 }
 
 /// The URL of the form to post a comment on a product.
@@ -185,6 +202,9 @@ pub(crate) fn link_header(links: impl IntoIterator<Item = (&'static str, String)
     let links = links.into_iter().map(|(rel, target)| format!("<{target}>; rel=\"{rel}\""));
     links.collect::<Vec<_>>().join(", ")
 }
+
+/// The fragment of the list of comments in a page for people.
+pub(crate) const TO_COMMENTS: &str = "#comments";
 
 /// The fragment of a comment in a page for people, to be put behind the page's URL.
 pub(crate) fn fragment(id: &CommentId) -> String {

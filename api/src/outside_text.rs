@@ -51,6 +51,8 @@ fn path() -> impl Strategy<Value = String> {
         "/api/v1/comments/{}/position",
         "/product/{}/comments",
         "/product/{}/comments/{}/{}",
+        "/product/{}/dates/{}/{}",
+        "/product/{}/feed/{}/{}",
         "/comments/{}",
         "/local/product/{}/comments",
         "/sitemap/{}.xml",
@@ -71,6 +73,8 @@ fn query() -> impl Strategy<Value = String> {
     let pair = prop_oneof![
         ("page|p%61ge|page_size", NUMBER),
         ("as_of", INSTANT),
+        ("date", "[0-9]{4}-[01][0-9](-[0-3][0-9])?"),
+        ("year", NUMBER),
         ("cursor", CURSOR),
         ("language", LANGUAGE),
         ("rating", RATINGS),

@@ -21,7 +21,7 @@ use crate::{
         panics, routing,
     },
     json,
-    ops::{self, access, is_operational, metrics::Metrics},
+    ops::{self, access, cost, is_operational, metrics::Metrics},
     read::{cursor::CursorSealer, products::ListedProducts},
     secrets::{CursorKey, WriteTokens},
     settings::ApiSettings,
@@ -117,6 +117,8 @@ impl Service {
             .app_data(self.sitemap.clone())
             .app_data(self.products.clone())
             .app_data(self.body_timeout)
+            // 9. What it asks of the stores is kept, and its answer says how long they took.
+            .wrap(from_fn(cost::follow))
             // 8. A panic of a handler is a 500.
             .wrap(from_fn(panics::catch))
             // 7. A request that takes too long is a 503.

@@ -15,6 +15,7 @@ mod numbering;
 #[cfg(test)]
 mod outside_text;
 mod page;
+mod period;
 pub mod plan;
 pub mod product;
 mod product_lists;
@@ -35,6 +36,7 @@ pub use item::primaries;
 pub use language::Language;
 pub use numbering::{StablePage, StablePages};
 pub use page::{Order, PageNumber, PageSize};
+pub use period::Period;
 pub use product::{Gtin, ProductDetails, ProductRecord, WebUrl};
 pub use product_lists::{PRIOR_COMMENTS, ProductLists, ProductSort, ProductTotals};
 pub use rating::{Rating, RatingSet};

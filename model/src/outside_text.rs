@@ -9,8 +9,8 @@ use proptest::{prelude::*, test_runner::TestCaseResult};
 use serde_dynamo::{AttributeValue, Item};
 
 use crate::{
-    Cd, CommentId, FilterKey, Gtin, Language, Order, PageNumber, PageSize, ProductId, Rating, RatingSet, Revision,
-    Timestamp, WebUrl,
+    Cd, CommentId, FilterKey, Gtin, Language, Order, PageNumber, PageSize, Period, ProductId, Rating, RatingSet,
+    Revision, Timestamp, WebUrl,
     item::{CommentItem, Image, attribute, comment_id_of_pk, comment_pk},
     journal::{JournalEntry, JournalItem},
 };
@@ -57,6 +57,11 @@ proptest! {
             prop_assert!((Timestamp::MIN..=Timestamp::MAX).contains(&instant));
             prop_assert_eq!(Timestamp::parse_text(&instant.to_string()), Some(instant));
         }
+    }
+
+    #[test]
+    fn a_period_is_read_or_refused(text in text("[0-9]{4}-[01][0-9](-[0-3][0-9])?")) {
+        check(&text, Period::parse)?;
     }
 
     #[test]

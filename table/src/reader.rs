@@ -1,6 +1,9 @@
 //! Reading: comments by id, and pages.
 
-use aws_sdk_dynamodb::{operation::query::builders::QueryFluentBuilder, types::AttributeValue};
+use aws_sdk_dynamodb::{
+    operation::query::builders::QueryFluentBuilder,
+    types::{AttributeValue, ReturnConsumedCapacity},
+};
 use model::{
     Cd, Comment, CommentId, FilterKey, Order,
     item::{CommentItem, Image, attribute, comment_pk},
@@ -36,7 +39,7 @@ pub struct PageQuery {
 }
 
 /// A page as read.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct Page {
     /// The comments, in the requested order.
     pub comments: Vec<Comment>,
@@ -47,6 +50,8 @@ pub struct Page {
     pub left_out: Vec<MalformedItem>,
     /// Whether the page is not full although more comments follow: its comments are too large to be read at once.
     pub cut_short: bool,
+    /// The read units that the queries consumed, as the table reports them.
+    pub read_units: f64,
 }
 
 impl Table {
@@ -125,6 +130,7 @@ impl Table {
         for _ in 0..PAGE_CALLS_MAX {
             let beyond = if page.left_out.is_empty() { 0 } else { BEYOND_INVALID };
             let answer = self.page_part(query, limit - read + beyond, start).await?;
+            page.read_units += answer.consumed_capacity.map_or(0.0, |consumed| consumed.capacity_units);
             for item in answer.items {
                 if read == limit {
                     break;
@@ -170,6 +176,8 @@ impl Table {
             .scan_index_forward(query.order == Order::Oldest)
             .limit(i32::try_from(limit).unwrap_or(i32::MAX))
             .set_exclusive_start_key(start)
+            // A report costs no units. Answers that explain themselves repeat it.
+            .return_consumed_capacity(ReturnConsumedCapacity::Total)
             .customize()
             .interceptor(reader.clone())
             .send()

@@ -35,7 +35,7 @@ function oddities() {
     const isVoid = /^(input|textarea|svg|rect|br|hr)$/.test(element.localName);
     if (!isVoid && element.childNodes.length === 0) odd.push(`empty: ${element.outerHTML}`);
     const box = element.getBoundingClientRect();
-    const isShown = box.width > 1 && box.height > 1 && !element.closest(".hidden, .skip, details:not([open])");
+    const isShown = box.width > 1 && box.height > 1 && element.checkVisibility() && !element.closest(".hidden, .skip");
     if (isShown && (box.right > width + 1 || box.left < -1)) odd.push(`outside: ${element.outerHTML.slice(0, 200)}`);
   }
   for (const article of document.querySelectorAll("article")) {

@@ -1,8 +1,9 @@
 """Rules that the schema cannot express.
 
 A cursor comes from an earlier answer for the same listing, and excludes page and as_of. Stable numbering excludes order,
-as_of and a cursor. So the first hook removes the cursor, and what stable numbering excludes, from requests that must be
-accepted. Requests that must be refused keep them. A GTIN ends with a check digit, so the hook puts the right one there.
+as_of and a cursor. A date excludes page and as_of. So the first hook removes the cursor, and what stable numbering and a
+date exclude, from requests that must be accepted. Requests that must be refused keep them. A GTIN ends with a check
+digit, so the hook puts the right one there.
 
 A page beyond the ranked comments is 503 while others are still to be ranked. So the second hook asks again, as that
 answer says. Only an answer that lasts is judged.
@@ -26,6 +27,9 @@ def before_call(context, case, kwargs):
         case.query.pop("cursor", None)
         if "numbering" in case.query:
             case.query.pop("order", None)
+            case.query.pop("as_of", None)
+        if "date" in case.query:
+            case.query.pop("page", None)
             case.query.pop("as_of", None)
     if isinstance(case.body, dict) and isinstance(case.body.get("gtin"), str):
         case.body["gtin"] = with_check_digit(case.body["gtin"])

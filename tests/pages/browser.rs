@@ -102,6 +102,18 @@ async fn everything_can_be_done_with_a_keyboard_and_without_javascript() {
     running.finish().await;
 }
 
+/// Measures are in CSS pixels of a window of 360 x 780.
+#[tokio::test]
+async fn on_a_phone_comments_begin_in_the_upper_half_and_turning_leads_to_them() {
+    let running = start(settings(), &comments()).await;
+    let many = page_path("espresso machine");
+    let pages = ["", "?page=15", "/en/1.5?page=2", "?order=oldest&page=3"].map(|rest| format!("{many}{rest}"));
+    let screenshots = std::env::var(SCREENSHOTS).ok();
+    let input = json!({ "base": running.stack.api_url().unwrap(), "pages": pages, "screenshots": screenshots });
+    println!("{}", browser::run("phone.mjs", &input).await);
+    running.finish().await;
+}
+
 #[tokio::test]
 async fn lighthouse_finds_nothing_wrong_on_a_phone() {
     let running = start(settings(), &comments()).await;

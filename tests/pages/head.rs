@@ -8,7 +8,7 @@ use table::NewComment;
 
 use super::{
     SITE, comment,
-    html::{Page, inside, text_of},
+    html::{Page, assert_turns, inside, text_of},
     newest_first, site_settings,
     stable::shown,
     start, three_pages,
@@ -41,8 +41,7 @@ async fn each_page_has_its_own_title_description_and_neighbours() {
         let next = (number < 3).then(|| url(number + 1));
         assert_eq!(page.attribute("link[rel=prev]", "href"), prev);
         assert_eq!(page.attribute("link[rel=next]", "href"), next);
-        assert_eq!(page.attribute("a[rel=prev]", "href"), prev);
-        assert_eq!(page.attribute("a[rel=next]", "href"), next);
+        assert_turns(&page, prev.as_deref(), next.as_deref());
         let own = [("canonical", Some(url(number))), ("first", Some(url(1))), ("prev", prev), ("next", next)];
         let links = own.into_iter().chain([("last", Some(url(3)))]);
         let links = links.filter_map(|(rel, path)| Some((rel.to_owned(), format!("{SITE}{}", path?))));
@@ -116,7 +115,7 @@ async fn oldest_first_is_a_separate_listing_and_every_link_on_it_keeps_the_order
         assert_eq!(page.text("main h2"), format!("45 comments, page {number} of 3: {from} to {to}, oldest first"));
         let description = page.attribute("meta[name=description]", "content").unwrap();
         assert!(description.contains(&format!("Comments {from} to {to} of 45, oldest first: ")), "{description}");
-        let on_the_way = page.links(".filters a, .chips a, .pages a");
+        let on_the_way = page.links(".filters a, .chips a, .pages a:not(.others)");
         assert!(on_the_way.len() > 10, "{}", page.answer.body);
         for href in on_the_way {
             assert!(href.contains("?order=oldest"), "{href}");

@@ -90,3 +90,13 @@ pub(super) fn text_of(element: ElementRef<'_>) -> String {
 pub(super) fn inside<'page>(element: ElementRef<'page>, selector: &str) -> Vec<ElementRef<'page>> {
     element.select(&Selector::parse(selector).unwrap()).collect()
 }
+
+/// Asserts where the bars at the top and the foot of a page lead: to the comments of the pages before and after it.
+pub(super) fn assert_turns(page: &Page, prev: Option<&str>, next: Option<&str>) {
+    for bar in [".pages.head", "#pages"] {
+        for (rel, path) in [("prev", prev), ("next", next)] {
+            let expected = path.map(|path| format!("{path}#comments"));
+            assert_eq!(page.attribute(&format!("{bar} a[rel={rel}]"), "href"), expected, "{bar}");
+        }
+    }
+}

@@ -4,18 +4,22 @@
 //! - `addresses`: where each address leads.
 //! - `stable`: pages with stable numbers: where they lead, and that they stay. `recrawl`: how many stay.
 //! - `by_cursor`: pages that no number leads to.
+//! - `dates`: the way to a month or a day.
 //! - `head`: how pages describe themselves.
 //! - `names`: what the record of a product says.
 //! - `structured_data`: their description in the terms of schema.org.
 //! - `texts`: people's texts on a page.
 //! - `products`: the lists of products.
 //! - `sitemap`: the list of all pages.
+//! - `feed`: the feed of a listing.
 //! - `form`: posting a comment from a page, in the local stack.
 //! - `browser`: all of it in a real browser.
 
 mod addresses;
 mod browser;
 mod by_cursor;
+mod dates;
+mod feed;
 mod form;
 mod head;
 mod html;

@@ -6,7 +6,7 @@ use table::NewComment;
 
 use super::{
     comment,
-    html::{Page, inside},
+    html::{Page, inside, text_of},
     site_settings, start,
 };
 
@@ -52,11 +52,40 @@ async fn a_stored_title_or_author_without_a_visible_character_is_not_shown() {
     blank.text = CommentText { title: some("  "), body: "Body".to_owned(), author: some("\u{200b}") };
     let running = start(site_settings(), std::slice::from_ref(&blank)).await;
     let page = Page::get(&running.http, "/product/p/comments", 200).await;
-    assert!(page.all("article h3").is_empty(), "{}", page.answer.body);
+    // Every comment has a heading, for those who go from heading to heading by ear.
+    assert_eq!(page.text("article h3.hidden"), "Comment of Anonymous");
     assert!(page.text(".byline").starts_with("Anonymous, "), "{}", page.text(".byline"));
     let shown = running.http.get(&format!("/api/v1/comments/{}", blank.id)).await.expect(200);
     assert!(shown["title"].is_null() && shown["author"].is_null(), "{shown}");
     // A change of a different field still succeeds.
     running.http.patch(blank.id.as_str(), &serde_json::json!({ "rating": 1 })).await.expect(200);
+    running.finish().await;
+}
+
+#[tokio::test]
+async fn the_front_page_shows_the_most_recent_positive_beside_the_most_recent_critical_comment() {
+    let ratings = [5, 4, 2, 3, 4, 5];
+    let of = |(number, rating): (i64, u64)| comment("p", "en", rating, number);
+    let comments: Vec<NewComment> = (1..).zip(ratings).map(of).collect();
+    let running = start(site_settings(), &comments).await;
+    let page = Page::get(&running.http, "/product/p/comments", 200).await;
+    let shown: Vec<String> = page.all(".contrast blockquote").into_iter().map(text_of).collect();
+    assert_eq!(shown, ["Title 6 Body 6 of p", "Title 4 Body 4 of p"]);
+    assert_eq!(
+        page.links(".contrast a"),
+        [
+            format!("/comments/{}", comments[5].id),
+            "/product/p/comments/~/4.5".to_owned(),
+            format!("/comments/{}", comments[3].id),
+            "/product/p/comments/~/1.2.3".to_owned(),
+        ]
+    );
+    for without in ["/product/p/comments/en", "/product/p/comments?order=oldest", "/product/p/comments/~/4.5"] {
+        assert!(Page::get(&running.http, without, 200).await.all(".contrast").is_empty(), "{without}");
+    }
+    running.finish().await;
+    // Without a critical comment there is nothing to compare.
+    let running = start(site_settings(), &comments[4..]).await;
+    assert!(Page::get(&running.http, "/product/p/comments", 200).await.all(".contrast").is_empty());
     running.finish().await;
 }

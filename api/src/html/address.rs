@@ -11,8 +11,10 @@
 //! | `?order=newest` | without it: that is the order of pages that name none |
 //! | `?page=3&order=oldest` | `?order=oldest&page=3` |
 //!
-//! `?cursor=…` is a page that no number leads to. Other parameters than `order`, `page` and `cursor` change nothing: they
-//! neither redirect nor are refused.
+//! `?cursor=…` is a page that no number leads to. `?date=2024-05`, without a page number, leads to the page that holds the
+//! newest comment of that month (`dates`).
+//!
+//! Other parameters than `order`, `page`, `cursor` and `date` change nothing: they neither redirect nor are refused.
 //!
 //! In stable numbering, the page without a number is the front page, and page 1 has the oldest comments. `comments` leads a
 //! number to the front page: that depends on how many comments there are.
@@ -20,7 +22,7 @@
 //! **Invariant:** a canonical address leads nowhere else (`a_canonical_address_does_not_redirect`).
 
 use actix_web::HttpRequest;
-use model::{ANY, Filter, InvalidInput, Language, Order, PageNumber, PageSize, Rating, RatingSet};
+use model::{ANY, Filter, InvalidInput, Language, Order, PageNumber, PageSize, Period, ProductId, Rating, RatingSet};
 
 use crate::{
     error::ApiError,
@@ -40,9 +42,18 @@ pub(super) struct Address {
     pub(super) cursor: Option<String>,
     /// How the site numbers pages.
     pub(super) page_numbers: PageNumbers,
+    /// A month or a day to lead to, instead of a page.
+    pub(super) date: Option<Period>,
 }
 
 impl Address {
+    /// The first page of all comments on a product, newest first.
+    pub(super) fn of_product(product: ProductId, page_numbers: PageNumbers) -> Self {
+        let (filter, order, page_size) = (Filter::ANY, Order::default(), PageSize::default());
+        let query = ListingQuery { product, filter, order, page_size };
+        Self { query, number: None, cursor: None, page_numbers, date: None }
+    }
+
     /// Whether the listing has stable numbering. Oldest first, pages are counted from their first one anyway.
     pub(super) fn is_stable(&self) -> bool {
         self.page_numbers == PageNumbers::Stable && self.query.order == Order::Newest
@@ -73,6 +84,35 @@ impl Address {
     /// The path and query of the page with the same number without a filter.
     pub(super) fn original(&self) -> String {
         links::ordered_page(&self.query.product, &Filter::ANY, self.query.order, self.number)
+    }
+
+    /// The number of the page that holds the comment of this rank, counted from 0 for the oldest comment; `None` for the
+    /// first page of the listing.
+    pub(super) fn number_of_rank(&self, total: u64, rank: u64) -> Option<PageNumber> {
+        let number = self.query.number_of_rank(self.is_stable(), total, rank);
+        number.filter(|number| self.is_stable() || *number != PageNumber::FIRST)
+    }
+
+    /// The path and query that lead to the page with the newest comment of a period.
+    pub(super) fn dated(&self, period: Period) -> String {
+        let ListingQuery { product, filter, order, .. } = &self.query;
+        links::dated_page(product, filter, *order, period)
+    }
+
+    /// The path and query of the years and months of the listing, those of one year or of the newest.
+    pub(super) fn dates(&self, year: Option<u16>) -> String {
+        let ListingQuery { product, filter, order, .. } = &self.query;
+        links::dates(product, filter, *order, year)
+    }
+
+    /// The path of the feed of the filter's comments.
+    pub(super) fn feed(&self) -> String {
+        links::feed(&self.query.product, &self.query.filter)
+    }
+
+    /// The path of the page with the newest comments of the filter.
+    pub(super) fn newest(&self) -> String {
+        links::page(&self.query.product, &self.query.filter, None)
     }
 
     /// The path and query of the first page with a different filter, in the order of this page.
@@ -113,14 +153,18 @@ pub(super) fn read(request: &HttpRequest, page_numbers: PageNumbers) -> Result<(
         "" | ANY => None,
         set => parse_ratings(set)?,
     };
-    let Parameters { page, order, cursor, spelling } = parameters(request.query_string())?;
+    let Parameters { page, order, cursor, date, spelling } = parameters(request.query_string())?;
     if page.is_some() && cursor.is_some() {
         return Err(ApiError::invalid("page", "cannot be combined with cursor"));
     }
+    if date.is_some() && (page.is_some() || cursor.is_some()) {
+        return Err(ApiError::invalid("date", "cannot be combined with page or cursor"));
+    }
+    let date = date.map(|date| Period::parse(date.trim_matches(' '))).transpose()?;
     let number = page.map(|page| parse_number(&page)).transpose()?;
     let order = order.map(|order| Order::parse(&order)).transpose()?.unwrap_or_default();
     let query = ListingQuery { product, filter: Filter::new(language, ratings), order, page_size: PageSize::default() };
-    let mut address = Address { query, number, cursor, page_numbers };
+    let mut address = Address { query, number, cursor, page_numbers, date };
     if !address.is_stable() {
         address.number = number.filter(|number| *number != PageNumber::FIRST);
     }
@@ -135,6 +179,7 @@ struct Parameters {
     page: Option<String>,
     order: Option<String>,
     cursor: Option<String>,
+    date: Option<String>,
     /// All of them as they were sent.
     spelling: String,
 }
@@ -151,14 +196,33 @@ fn parameters(query: &str) -> Result<Parameters, ApiError> {
             Some("page") => ("page", &mut known.page),
             Some("order") => ("order", &mut known.order),
             Some("cursor") => ("cursor", &mut known.cursor),
+            Some("date") => ("date", &mut known.date),
             Some(_) | None => continue,
         };
         if value.replace(pair.value.ok_or_else(|| not_encoded(name))?).is_some() {
             return Err(repeated(name));
         }
-        spellings.push(pair.spelling);
+        if name != "date" {
+            spellings.push(pair.spelling);
+        }
     }
     Ok(Parameters { spelling: spellings.join("&"), ..known })
+}
+
+/// The year of a page of dates. All other parameters are ignored.
+///
+/// # Errors
+/// The year is given more than once, or is not a number of at most four digits.
+pub(super) fn read_year(query: &str) -> Result<Option<u16>, ApiError> {
+    let mut years = pairs(query).filter(|pair| pair.name.as_deref() == Some("year"));
+    let Some(year) = years.next() else { return Ok(None) };
+    if years.next().is_some() {
+        return Err(repeated("year"));
+    }
+    let text = year.value.ok_or_else(|| not_encoded("year"))?;
+    let is_year = text.len() <= 4 && text.bytes().all(|byte| byte.is_ascii_digit());
+    let year = text.parse().ok().filter(|_| is_year);
+    year.map(Some).ok_or_else(|| ApiError::invalid("year", "is not a number of at most four digits"))
 }
 
 /// A set of ratings in any order.
@@ -251,6 +315,9 @@ mod tests {
             ("comments?order=%FF", "order"),
             ("comments?order=oldest&page=2&order=oldest", "order"),
             ("comments?page=2&cursor=AbC-_", "page"),
+            ("comments?date=2024", "date"),
+            ("comments?date=2024-05&page=2", "date"),
+            ("comments?date=2024-05&date=2024-05", "date"),
         ] {
             assert_eq!(refused_field(read_at(&format!("/product/p/{path}"))), named, "{path}");
         }

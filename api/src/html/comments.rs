@@ -1,4 +1,4 @@
-//! `/product/{product}/comments/{language or ~}/{ratings or ~}?page=N`, or `?cursor=…` where no number leads
+//! `/product/{product}/comments/{language or ~}/{ratings or ~}?page=N` or `?date=YYYY-MM`; `?cursor=…` where no number leads
 
 use actix_web::{
     HttpRequest, HttpResponse,
@@ -10,7 +10,9 @@ use page_index::Stats;
 
 use super::{
     address::{self, Address},
+    contrast,
     counts::Counts,
+    dates,
     error_page::{Help, PageError},
     head::Neighbours,
     render,
@@ -20,6 +22,7 @@ use crate::{
     error::ApiError,
     http::{answer_memory::AnswerMemory, caching},
     read::{
+        contrast::Contrast,
         cursor::{Cursor, CursorSealer},
         page::{CursorPage, ListingPage, NumberedPage, stable::StablyNumberedPage},
     },
@@ -36,6 +39,9 @@ pub(super) async fn page(
     cursors: web::Data<CursorSealer>,
 ) -> Result<HttpResponse, PageError> {
     let (address, is_canonical) = address::read(&request, site.page_numbers)?;
+    if let Some(period) = address.date {
+        return dates::lead(&address, period, &stores).await;
+    }
     if !is_canonical {
         // The canonical address depends only on the address, so caches may keep the redirect.
         return Ok(HttpResponse::MovedPermanently().insert_header((header::LOCATION, address.canonical())).finish());
@@ -44,13 +50,17 @@ pub(super) async fn page(
     let cursor = address.cursor.as_deref().map(|text| cursors.open(query, text)).transpose();
     let cursor = cursor.map_err(|error| PageError { help: help(&address, &error, None), error })?;
     let stable = (address.is_stable() && cursor.is_none()).then_some(StablyNumberedPage { query, number: *number });
+    let has_contrast = contrast::belongs_to(&address);
     let comments_max = stable.map_or(u16::from(query.page_size.get()), |page| page.comments_max());
+    let comments_max = comments_max + if has_contrast { Contrast::COMMENTS } else { 0 };
     // Before all reads, so that a refused request costs no store a call.
     memory.make_room(&request, comments_max).await?;
     // The counts of the filters also come from the page index; without it, the page omits them.
     let stats = stores.stats(&query.product, &query.filter);
     let record = stores.known_record(&query.product);
-    let (listing, stats, record) = tokio::join!(read(stable, cursor, &address, &stores), stats, record);
+    let contrast = async { if has_contrast { Contrast::read(&stores, &query.product).await } else { None } };
+    let (listing, stats, record, contrast) =
+        tokio::join!(read(stable, cursor, &address, &stores), stats, record, contrast);
     let listing = match listing {
         // The comments there have been deleted. Whether the listing has others is seen on its first page.
         Ok(Some(listing)) if address.cursor.is_some() && listing.comments.is_empty() => {
@@ -75,7 +85,9 @@ pub(super) async fn page(
     let status = if exists { StatusCode::OK } else { StatusCode::NOT_FOUND };
     let by_cursor = by_cursor(&address, &listing, &cursors)?;
     let page = CommentsPage::new(&site, &address, record.record(), &listing, stats.as_ref(), by_cursor);
-    let mut answer = render(&site, status, &page.head, &page)?;
+    let page = page.with_contrast(&site, stats.as_ref(), contrast);
+    // The field for a page number is a form.
+    let mut answer = render(&site, status, &page.head, &page, "'self'")?;
     if let Some(validator) = page.validator(&site).map_err(ApiError::internal)? {
         answer.headers_mut().insert(header::ETAG, caching::value(&validator));
     }

@@ -89,11 +89,13 @@ impl FilterLink {
     /// The link to a filter; `None` if it has no comment.
     fn new(site: &Site, counts: Counts<'_>, language: Option<Language>, ratings: Option<RatingSet>) -> Option<Self> {
         let filter = Filter::new(language, ratings);
-        if counts.of(&filter) == Some(0) {
-            return None;
-        }
-        let nofollow = counts.indexing(site, &filter, counts.address.query.order) != Indexing::Own;
-        Some(Self { href: counts.address.filtered(&filter), nofollow })
+        (counts.of(&filter) != Some(0)).then(|| Self::to(site, counts, &filter))
+    }
+
+    /// The link to the first page of a filter, in the order of the page.
+    pub(super) fn to(site: &Site, counts: Counts<'_>, filter: &Filter) -> Self {
+        let nofollow = counts.indexing(site, filter, counts.address.query.order) != Indexing::Own;
+        Self { href: counts.address.filtered(filter), nofollow }
     }
 }
 

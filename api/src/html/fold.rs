@@ -11,6 +11,9 @@ use model::visible::has_visible_char;
 const SHOWN_LINES: usize = 20;
 const SHOWN_CHARS: usize = 1_500;
 
+/// The most characters of an excerpt: four lines of a phone.
+const EXCERPT_CHARS: usize = 180;
+
 /// A rest below both limits is shown with the beginning, because it is too short to fold.
 const REST_LINES_MIN: usize = 5;
 const REST_CHARS_MIN: usize = 300;
@@ -32,6 +35,13 @@ pub(super) fn fold(text: &str) -> (String, Option<String>) {
     if is_short { (text, None) } else { (beginning.to_owned(), Some(rest.to_owned())) }
 }
 
+/// The beginning of a text for a box, on one line.
+pub(super) fn excerpt(text: &str) -> String {
+    let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let Some(end) = words_end(&words, EXCERPT_CHARS) else { return words };
+    words.get(..end).unwrap_or(&words).trim_end().to_owned() + "…"
+}
+
 /// Whether browsers begin a new line after the character.
 fn is_break(c: char) -> bool {
     matches!(c, '\n' | '\r' | '\u{2028}' | '\u{2029}')
@@ -51,17 +61,24 @@ fn without_blank_runs(text: &str) -> String {
 /// Where the beginning ends, in bytes: at a line's end, else between words, else between user-perceived characters.
 fn beginning_end(text: &str) -> usize {
     let line_end = text.match_indices(is_break).nth(SHOWN_LINES - 1).map_or(text.len(), |(at, _)| at);
-    let Some((char_end, _)) = text.char_indices().nth(SHOWN_CHARS) else { return line_end };
-    if line_end <= char_end {
-        return line_end;
+    match words_end(text, SHOWN_CHARS) {
+        // A line that ends at the last character shown ends there too.
+        Some(end) if text.char_indices().nth(SHOWN_CHARS).is_some_and(|(char_end, _)| char_end < line_end) => end,
+        Some(_) | None => line_end,
     }
+}
+
+/// Where the longest beginning of at most this many characters ends, in bytes: between words, else between
+/// user-perceived characters. `None` when the text is not longer.
+fn words_end(text: &str, chars_max: usize) -> Option<usize> {
+    let (char_end, _) = text.char_indices().nth(chars_max)?;
     let before = text.get(..char_end).unwrap_or_default();
     let near = || before.char_indices().rev().take(WORD_MAX_CHARS);
     if let Some((at, space)) = near().find(|(_, c)| c.is_whitespace()) {
-        return if is_break(space) { at } else { at + space.len_utf8() };
+        return Some(if is_break(space) { at } else { at + space.len_utf8() });
     }
     let boundary = near().find(|(at, c)| begins_a_character(text.get(..*at).unwrap_or_default(), *c));
-    boundary.map_or(char_end, |(at, _)| at)
+    Some(boundary.map_or(char_end, |(at, _)| at))
 }
 
 /// Whether a user-perceived character may begin with `c`: not an accent, and not a later part of an emoji or of a
@@ -97,6 +114,14 @@ mod tests {
             assert_eq!(fold(&text), (text, None));
         }
         assert_eq!(fold("a\r\n\n\u{2028}\r \t\n\u{200b}\nb").0, "a\n\n\u{2028}b");
+    }
+
+    #[test]
+    fn an_excerpt_is_one_line_that_ends_between_words() {
+        assert_eq!(excerpt("a\n\n b\tc"), "a b c");
+        assert_eq!(excerpt(&"word ".repeat(36)), "word ".repeat(36).trim_end());
+        assert_eq!(excerpt(&"word ".repeat(37)), "word ".repeat(36).trim_end().to_owned() + "…");
+        assert_eq!(excerpt(&"の".repeat(200)).chars().count(), EXCERPT_CHARS);
     }
 
     #[test]

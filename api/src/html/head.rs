@@ -17,6 +17,8 @@ pub(super) struct Head {
     pub(super) canonical: Option<String>,
     pub(super) neighbours: Neighbours,
     pub(super) structured_data: Option<ScriptJson>,
+    /// The title and the path of the listing's feed.
+    pub(super) feed: Option<(String, String)>,
 }
 
 /// Path and query of other pages of the same listing. The first and last page are known when the total is known.

@@ -4,7 +4,10 @@
 //! - `comments`: a page of comments, made of `view`, `filters`, `place`, `page_bar`; its `head` and `structured_data`.
 //!   `counts` tells how many comments its filters have.
 //! - `products`: the lists of products, and the start page.
+//! - `contrast`: two comments that differ, on the front page.
+//! - `dates`: the years and months of a listing, and the way to the page for one.
 //! - `assets`: the files that pages load.
+//! - `feed`: the newest comments for readers of feeds.
 //! - `fold`: shows the beginning of a long text.
 //! - `form`: a comment to post, in the local stack only.
 //! - `error_page`: errors, and the links that lead on from them.
@@ -17,8 +20,11 @@
 mod address;
 mod assets;
 mod comments;
+mod contrast;
 mod counts;
+mod dates;
 pub(crate) mod error_page;
+mod feed;
 mod filters;
 mod fold;
 mod form;
@@ -39,7 +45,7 @@ use actix_web::{
     web,
 };
 use askama::Template;
-use model::{Filter, Order, PageNumber, PageSize, StablePage, StablePages};
+use model::{Filter, Order};
 use page_index::Position;
 
 use crate::{
@@ -50,9 +56,10 @@ use crate::{
         routing::{cached, get, not_allowed},
     },
     links,
-    site::{PageNumbers, Site},
+    site::Site,
     store::StoreClients,
 };
+use address::Address;
 use error_page::{PageError, html};
 use head::Head;
 
@@ -70,6 +77,10 @@ pub(crate) fn configure(config: &mut web::ServiceConfig, max_age_seconds: u32) {
     page("/static/icon.svg", get().to(async |request: HttpRequest| assets::ICON.answer(request.query_string())));
     page("/product/{product}/comments", get().to(comments::page));
     page("/product/{product}/comments/{filter:.*}", get().to(comments::page));
+    page("/product/{product}/dates", get().to(dates::page));
+    page("/product/{product}/dates/{filter:.*}", get().to(dates::page));
+    page("/product/{product}/feed", get().to(feed::feed));
+    page("/product/{product}/feed/{filter:.*}", get().to(feed::feed));
     page("/comments/{id}", get().to(comment));
     page("/robots.txt", get().to(sitemap::robots));
     page(links::SITEMAP, get().to(sitemap::index));
@@ -83,13 +94,20 @@ pub(crate) fn configure(config: &mut web::ServiceConfig, max_age_seconds: u32) {
     );
 }
 
-fn render(site: &Site, status: StatusCode, head: &Head, template: &impl Template) -> Result<HttpResponse, PageError> {
+/// The answer with a page. `form_action` says where its forms may lead: see [`html`].
+fn render(
+    site: &Site,
+    status: StatusCode,
+    head: &Head,
+    template: &impl Template,
+    form_action: &str,
+) -> Result<HttpResponse, PageError> {
     let body = template.render().map_err(ApiError::internal)?;
     let mut answer = HttpResponse::build(status);
     if let Some(links) = head.link_header(site) {
         answer.insert_header((header::LINK, links));
     }
-    Ok(html(&mut answer, "'none'", body))
+    Ok(html(&mut answer, form_action, body))
 }
 
 /// Redirects to the page that shows a comment.
@@ -102,14 +120,7 @@ async fn comment(
     let comment = stores.comment(&id).await?.ok_or(ApiError::NoSuchComment)?;
     let position = stores.position(&comment, &Filter::ANY, Order::Oldest).await.ok_or(ApiError::IndexUnavailable)?;
     let Position { total, rank } = position;
-    let number = match (site.page_numbers, StablePages::new(total, PageSize::default()).of_rank(rank)) {
-        (PageNumbers::Stable, StablePage::Front) => None,
-        (PageNumbers::Stable, StablePage::Archive(number)) => Some(number),
-        (PageNumbers::NewestFirst, _) => {
-            let number = PageNumber::of_rank(total.saturating_sub(1 + rank), PageSize::default());
-            Some(number).filter(|number| *number != PageNumber::FIRST)
-        }
-    };
-    let page = links::page(&comment.product, &Filter::ANY, number);
+    let address = Address::of_product(comment.product, site.page_numbers);
+    let page = address.page(address.number_of_rank(total, rank));
     Ok(caching::lead_to(&(page + &links::fragment(&id))))
 }

@@ -1,62 +1,67 @@
-//! The pages at the foot of a page: first, neighbours, last, and gaps between them.
+//! The bar of pages at the top and the foot of a page: the ends, the neighbours, and pages 10, 100 and 1,000 away. A
+//! field leads to any other page.
+//!
+//! **Invariant:** the bar has at most [`ITEMS_MAX`] pages, however many the listing has
+//! (`the_bar_shows_the_ends_and_leaps`).
+
+use std::collections::BTreeSet;
 
 use super::words::grouped;
 
-/// How many pages are shown on each side of the current one.
-const NEIGHBOURS: u64 = 2;
+/// How far the linked pages are from the current one, on both sides.
+const LEAPS: [u64; 4] = [1, 10, 100, 1_000];
 
-/// A page, or, without a URL, a gap.
+/// The most pages in a bar: the current one, those at the leaps, the ends, and one in each gap of a single page.
+#[cfg(test)]
+const ITEMS_MAX: usize = 13;
+
+/// A page in the bar.
 pub(super) struct BarItem {
     pub(super) label: String,
     /// Whether the label is the page's number.
     pub(super) is_number: bool,
     pub(super) href: Option<String>,
     pub(super) current: bool,
+    /// Whether pages are left out before this one.
+    pub(super) after_gap: bool,
 }
 
 impl BarItem {
     /// A page with this number.
     pub(super) fn numbered(number: u64, href: Option<String>) -> Self {
-        Self { label: grouped(number), is_number: true, href, current: false }
+        Self { label: grouped(number), is_number: true, href, current: false, after_gap: false }
     }
 
     /// A page with this name.
     pub(super) fn named(name: &str, href: String) -> Self {
-        Self { label: name.to_owned(), is_number: false, href: Some(href), current: false }
+        Self { is_number: false, label: name.to_owned(), ..Self::numbered(0, Some(href)) }
     }
 }
 
-/// The items of the pages, which have the places 1 to `pages`, and gaps, in order. A listing of one page has none.
+/// The items of the pages, which have the places 1 to `pages`, in order. A listing of one page has none.
 pub(super) fn page_bar(current: u64, pages: u64, item: impl Fn(u64) -> BarItem) -> Vec<BarItem> {
-    let items = places(current, pages).into_iter().map(|place| match place {
-        Some(place) => BarItem { current: place == current, ..item(place) },
-        None => BarItem { label: "…".to_owned(), is_number: false, href: None, current: false },
+    let mut before = 0;
+    let items = places(current, pages).into_iter().map(|place| {
+        let after_gap = place > before + 1;
+        before = place;
+        BarItem { current: place == current, after_gap, ..item(place) }
     });
     items.collect()
 }
 
-/// The places to show; `None` stands for a gap of two or more.
-fn places(current: u64, pages: u64) -> Vec<Option<u64>> {
+/// The places to show.
+fn places(current: u64, pages: u64) -> BTreeSet<u64> {
     if pages < 2 {
-        return Vec::new();
+        return BTreeSet::new();
     }
+    let back = LEAPS.into_iter().filter_map(|leap| current.checked_sub(leap));
+    let forth = LEAPS.into_iter().map(|leap| current.saturating_add(leap));
+    let near = back.chain(forth).filter(|place| (1..=pages).contains(place));
+    let mut places: BTreeSet<u64> = near.chain([1, current, pages]).collect();
     // A gap of one page would take no less room than its number.
-    let from = match current.saturating_sub(NEIGHBOURS) {
-        0..=3 => 1,
-        from => from,
-    };
-    let to = match current.saturating_add(NEIGHBOURS) {
-        to if pages.saturating_sub(to) <= 2 => pages,
-        to => to,
-    };
-    let mut places = Vec::new();
-    if from > 1 {
-        places.extend([Some(1), None]);
-    }
-    places.extend((from..=to).map(Some));
-    if to < pages {
-        places.extend([None, Some(pages)]);
-    }
+    let single = |place: &u64| !places.contains(&(place + 1)) && places.contains(&(place + 2));
+    let gaps: Vec<u64> = places.iter().filter(|place| single(place)).map(|place| place + 1).collect();
+    places.extend(gaps);
     places
 }
 
@@ -64,20 +69,33 @@ fn places(current: u64, pages: u64) -> Vec<Option<u64>> {
 mod tests {
     use super::*;
 
+    fn bar(current: u64, pages: u64) -> String {
+        let items = page_bar(current, pages, |place| BarItem::numbered(place, None));
+        assert!(items.len() <= ITEMS_MAX, "{current} of {pages}");
+        assert!(items.is_empty() || items.iter().filter(|item| item.current).count() == 1);
+        let text = |item: BarItem| if item.after_gap { format!("… {}", item.label) } else { item.label };
+        items.into_iter().map(text).collect::<Vec<_>>().join(" ")
+    }
+
     #[test]
-    fn a_gap_stands_for_two_or_more_pages() {
+    fn the_bar_shows_the_ends_and_leaps() {
         for (current, pages, expected) in [
             (1, 1, ""),
+            (1, 3, "1 2 3"),
             (1, 4, "1 2 3 4"),
-            (1, 5, "1 2 3 4 5"),
-            (1, 6, "1 2 3 … 6"),
-            (5, 9, "1 2 3 4 5 6 7 8 9"),
-            (6, 11, "1 … 4 5 6 7 8 … 11"),
-            (392_716, 392_716, "1 … 392714 392715 392716"),
+            (1, 5, "1 2 … 5"),
+            (4, 7, "1 2 3 4 5 6 7"),
+            (6, 11, "1 … 5 6 7 … 11"),
+            (14, 30, "1 … 4 … 13 14 15 … 24 … 30"),
+            (5_000, 392_716, "1 … 4,000 … 4,900 … 4,990 … 4,999 5,000 5,001 … 5,010 … 5,100 … 6,000 … 392,716"),
+            (392_716, 392_716, "1 … 391,716 … 392,616 … 392,706 … 392,715 392,716"),
         ] {
-            let text = |place: Option<u64>| place.map_or("…".to_owned(), |place| place.to_string());
-            let shown: Vec<String> = places(current, pages).into_iter().map(text).collect();
-            assert_eq!(shown.join(" "), expected);
+            assert_eq!(bar(current, pages), expected);
+        }
+        for pages in 2..40 {
+            for current in 1..=pages {
+                bar(current, pages);
+            }
         }
     }
 }

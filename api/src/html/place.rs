@@ -106,6 +106,18 @@ impl Place {
         })
     }
 
+    /// The greatest number that leads to a page; `None` when the listing has one page, or nobody knows how many.
+    pub(super) fn last_number(self) -> Option<u64> {
+        let pages = match self {
+            Self::Unknown => return None,
+            Self::Counted { total_pages, .. } => total_pages?,
+            // The number after the last archive page leads to the front page.
+            Self::Front { archived } => archived? + 1,
+            Self::Archive { archived, .. } => archived + 1,
+        };
+        (pages > 1).then_some(pages)
+    }
+
     /// "page 7", if the page is not the first; "continued" if its number is unknown.
     pub(super) fn number(self) -> Option<String> {
         let number = match self {

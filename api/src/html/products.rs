@@ -208,7 +208,7 @@ pub(super) async fn list(
     };
     let entries = entries(&stores, page.products()).await;
     let page = ProductsPage::new(&site, address, &page, entries);
-    render(&site, StatusCode::OK, &page.head, &page)
+    render(&site, StatusCode::OK, &page.head, &page, "'none'")
 }
 
 #[derive(Template)]
@@ -251,7 +251,7 @@ pub(super) async fn start(
         entries,
         all: (links::PRODUCTS, grouped(total)),
     };
-    let mut answer = render(&site, StatusCode::OK, &page.head, &page)?;
+    let mut answer = render(&site, StatusCode::OK, &page.head, &page, "'none'")?;
     if first.is_none() {
         // Not cached, because a cache would keep it longer than the page index is unavailable.
         let (name, value) = caching::NO_STORE;

@@ -3,12 +3,14 @@
 use std::fmt::Write;
 
 use askama::Template;
-use model::{Comment, Filter, Language, Order, ProductRecord, Rating, WebUrl};
+use model::{Comment, Filter, Language, Order, ProductRecord, WebUrl};
 use page_index::Stats;
 
 use super::{
     address::Address,
+    contrast::{self, ContrastView},
     counts::Counts,
+    feed,
     filters::{Chips, FilterLink, Filters},
     fold::fold,
     head::{Head, Neighbours},
@@ -16,12 +18,12 @@ use super::{
     page_bar::BarItem,
     place::Place,
     structured_data,
-    words::{self, Average, counted, day, displayed, grouped, in_words, joined, minute},
+    words::{self, Average, counted, day, displayed, grouped, in_words, joined, minute, stars},
 };
 use crate::{
     http::entity_tag::WeakTagWriter,
     links,
-    read::page::ListingPage,
+    read::{contrast::Contrast, page::ListingPage},
     site::{Indexing, Site},
 };
 
@@ -31,6 +33,7 @@ const SHAPE: &str = concat!(
     include_str!("../../templates/base.html"),
     include_str!("../../templates/comments.html"),
     include_str!("../../templates/language.html"),
+    include_str!("../../templates/pages.html"),
 );
 
 /// A page of comments.
@@ -60,6 +63,8 @@ pub(super) struct CommentsPage<'page> {
     /// Whether the product has comments, as far as is known.
     has_comments: bool,
     comment_form: Option<String>,
+    /// The most recent positive and critical comments; on the front page of all comments only.
+    contrast: Option<ContrastView>,
     /// What changes with comments on other pages. It is taken away only for [`CommentsPage::validator`].
     volatile: Option<Volatile>,
 }
@@ -74,6 +79,8 @@ struct Volatile {
     /// "12,275 comments in English, page 3 of 614: 41 to 60, newest first".
     heading: String,
     page_bar: Vec<BarItem>,
+    /// The greatest number that leads to a page; `None` when there is one page.
+    last_number: Option<u64>,
 }
 
 struct CommentView<'page> {
@@ -131,8 +138,17 @@ impl<'page> CommentsPage<'page> {
             is_filtered: query.filter != Filter::ANY,
             has_comments: !is_empty || counts.of_product() != Some(0),
             comment_form: site.comment_form.then(|| links::comment_form(&query.product)),
+            contrast: None,
             volatile: Some(Volatile::new(site, counts, place, listing, average)),
         }
+    }
+
+    /// The page with two comments that differ, unless it shows hardly more than those.
+    pub(super) fn with_contrast(mut self, site: &Site, stats: Option<&Stats>, contrast: Option<Contrast>) -> Self {
+        let contrast = contrast.filter(|_| self.comments.len() >= contrast::COMMENTS_MIN);
+        let counts = Counts::new(self.address, stats);
+        self.contrast = contrast.map(|contrast| ContrastView::new(site, counts, contrast));
+        self
     }
 
     /// The entity tag of an archive page; `None` for any other page. It covers the page without what changes with
@@ -154,6 +170,10 @@ impl<'page> CommentsPage<'page> {
         Ok(Some(tag.finish()))
     }
 
+    fn has_neighbours(&self) -> bool {
+        self.head.neighbours.prev.is_some() || self.head.neighbours.next.is_some()
+    }
+
     /// The words for the pages before and after this one in the order of the listing.
     fn steps(&self) -> (&'static str, &'static str) {
         if self.address.is_stable() { ("Newer", "Older") } else { ("Previous", "Next") }
@@ -172,6 +192,7 @@ impl Volatile {
             filters: Filters::new(site, counts),
             heading: heading(address, place, listing),
             page_bar: place.bar(address),
+            last_number: place.last_number(),
         }
     }
 }
@@ -216,6 +237,7 @@ fn head(
     let average = average.filter(|_| !is_archive(place));
     head.description = Some(describe(address, place, listing, average, &subject));
     head.neighbours = place.neighbours(address);
+    head.feed = Some((feed::title(query), address.feed()));
     head.structured_data = structured_data::of_page(site, &query.product, record, average, &listing.comments);
     head
 }
@@ -296,11 +318,6 @@ fn shown(address: &Address, place: Place, listing: &ListingPage) -> Option<(u64,
     let before = place.before(address)?;
     let count = u64::try_from(listing.comments.len()).ok().filter(|count| *count > 0)?;
     Some((before + 1, before.saturating_add(count)))
-}
-
-fn stars(rating: Rating) -> String {
-    let filled = usize::from(rating.get());
-    "★".repeat(filled) + &"☆".repeat(Rating::ALL.len() - filled)
 }
 
 #[cfg(test)]

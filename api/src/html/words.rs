@@ -1,6 +1,6 @@
 //! Formats numbers, times and filters for people.
 
-use model::{Filter, Rating, Timestamp};
+use model::{Filter, Period, Rating, Timestamp};
 
 use super::language_name::english_name;
 use crate::json::stats;
@@ -77,16 +77,33 @@ pub(super) fn grouped(number: u64) -> String {
 
 /// The day of an instant, `29 Feb 2024`, in UTC.
 pub(super) fn day(instant: Timestamp) -> String {
-    const MONTHS: [&str; 12] = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
     let text = instant.to_string();
+    let day = text.get(8..10).unwrap_or_default().trim_start_matches('0');
+    format!("{day} {}", month_and_year(&text))
+}
+
+/// A month, `Feb 2024`.
+pub(super) fn month(period: Period) -> String {
+    month_and_year(&period.to_string())
+}
+
+/// The month and the year of a text that begins with `YYYY-MM`.
+fn month_and_year(text: &str) -> String {
+    const MONTHS: [&str; 12] = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
     let part = |from, to| text.get(from..to).unwrap_or_default();
     let month = part(5, 7).parse::<usize>().ok().and_then(|month| MONTHS.get(month.checked_sub(1)?));
-    format!("{} {} {}", part(8, 10).trim_start_matches('0'), month.copied().unwrap_or_default(), part(0, 4))
+    format!("{} {}", month.copied().unwrap_or_default(), part(0, 4))
 }
 
 /// The day and the minute, `29 Feb 2024, 23:59 UTC`.
 pub(super) fn minute(instant: Timestamp) -> String {
     format!("{}, {} UTC", day(instant), instant.to_string().get(11..16).unwrap_or_default())
+}
+
+/// Five stars, as many of them filled as the rating says.
+pub(super) fn stars(rating: Rating) -> String {
+    let filled = usize::from(rating.get());
+    "★".repeat(filled) + &"☆".repeat(Rating::ALL.len() - filled)
 }
 
 #[cfg(test)]
@@ -112,6 +129,7 @@ mod tests {
         let at = |text: &str| Timestamp::parse(text).unwrap();
         assert_eq!([0, 999, 1_000, 392_716].map(grouped), ["0", "999", "1,000", "392,716"]);
         assert_eq!(day(at("2024-02-29T23:59:59Z")), "29 Feb 2024");
+        assert_eq!(month(Period::month(2024, 2)), "Feb 2024");
         assert_eq!(minute(at("2016-12-05T00:07:59.999Z")), "5 Dec 2016, 00:07 UTC");
         assert_eq!([1, 12_275].map(counted), ["1 comment", "12,275 comments"]);
     }

@@ -1,23 +1,27 @@
 //! `GET /api/v1/products/{product}/comments`
 
 use actix_web::{HttpRequest, HttpResponse, http::header, web};
-use model::{Language, Order, PageNumber, PageSize, Rating, StablePages, Timestamp};
+use model::{Language, Order, PageNumber, PageSize, Period, Rating, StablePages, Timestamp};
 use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::{
     comment_body::{self, CommentBody},
+    explanation::Explanation,
     parameters::{
-        AS_OF, CURSOR, LANGUAGE, NUMBERING, ORDER, PAGE, PAGE_SIZE, PRODUCT, Parameter, Parsed, Query, RATING, Request,
+        AS_OF, CURSOR, DATE, EXPLAIN, LANGUAGE, NUMBERING, ORDER, PAGE, PAGE_SIZE, PRODUCT, Parameter, Parsed, Query,
+        RATING, Request,
     },
 };
 use crate::{
     error::{ApiError, PROBLEM_JSON, Problem},
     http::{answer_memory::AnswerMemory, caching, path_and_query},
     links::{self, ListingUrls},
+    ops::cost,
     read::{
         ListingQuery,
         cursor::{Cursor, CursorSealer},
+        dates::{self, DatedPlace},
         known::check_known,
         page::{CursorPage, ListingPage, NumberedPage, stable::StablyNumberedPage},
     },
@@ -28,7 +32,18 @@ use crate::{
 /// A request for a page of a listing.
 pub(crate) struct ListRequest {
     listing: ListingQuery,
-    place: Place,
+    asked: Asked,
+    explains: bool,
+}
+
+/// What is asked for.
+enum Asked {
+    Page(Place),
+    /// The way to the page that holds the newest comment of a period.
+    Date {
+        period: Period,
+        is_stable: bool,
+    },
 }
 
 /// The requested page.
@@ -45,7 +60,7 @@ enum Place {
 
 impl Request for ListRequest {
     const PARAMETERS: &'static [&'static Parameter] =
-        &[&PRODUCT, &LANGUAGE, &PAGE, &PAGE_SIZE, &ORDER, &NUMBERING, &AS_OF, &CURSOR, &RATING];
+        &[&PRODUCT, &LANGUAGE, &PAGE, &PAGE_SIZE, &ORDER, &NUMBERING, &DATE, &AS_OF, &CURSOR, &EXPLAIN, &RATING];
 
     fn read(request: &HttpRequest) -> Result<Self, ApiError> {
         let product = path_and_query::product(request, 4)?;
@@ -54,7 +69,14 @@ impl Request for ListRequest {
         let listing = ListingQuery { product, filter, order, page_size };
         let as_of = query.parse(&AS_OF, Timestamp::parse)?;
         let number = query.parse(&PAGE, PageNumber::parse)?;
+        let explains = query.explains()?;
         let is_stable = query.is_stable(&[&ORDER, &AS_OF, &CURSOR])?;
+        if let Some(period) = query.parse(&DATE, Period::parse)? {
+            return match [&PAGE, &AS_OF, &CURSOR].into_iter().find(|parameter| query.get(parameter).is_some()) {
+                Some(other) => Err(ApiError::invalid(other.name, "cannot be combined with date")),
+                None => Ok(Self { listing, asked: Asked::Date { period, is_stable }, explains }),
+            };
+        }
         let place = match query.get(&CURSOR) {
             None if is_stable => Place::Stable(number),
             None => Place::Page { number: number.unwrap_or(PageNumber::FIRST), as_of },
@@ -64,7 +86,7 @@ impl Request for ListRequest {
             }
             Some(text) => Place::Cursor(text.to_owned()),
         };
-        Ok(Self { listing, place })
+        Ok(Self { listing, asked: Asked::Page(place), explains })
     }
 }
 
@@ -77,8 +99,8 @@ impl Request for ListRequest {
 /// A page beyond its numbers is 503 (`not-yet-listed`) while there are comments newer, or older, than all that it has, and
 /// 404 otherwise.
 ///
-/// With `numbering=stable`, the comments of the next page to become full are still on the front page, so its number leads
-/// there (302).
+/// With `date`, the answer leads to a page (302). With `numbering=stable`, the comments of the next page to become full are
+/// still on the front page, so its number leads there (302).
 #[utoipa::path(
     get,
     path = "/api/v1/products/{product}/comments",
@@ -96,9 +118,9 @@ impl Request for ListRequest {
         ),
         (
             status = 302,
-            description = "Only with `numbering=stable`: the comments of this page are still on the front page",
+            description = "With `date`; with `numbering=stable`, when the comments of this page are still on the front page",
             headers(
-                ("Location" = String, description = "The front page"),
+                ("Location" = String, description = "The page for the date, or the front page"),
             ),
         ),
         (
@@ -111,13 +133,19 @@ impl Request for ListRequest {
     ),
 )]
 pub(crate) async fn list_comments(
-    Parsed(ListRequest { listing: query, place }): Parsed<ListRequest>,
+    Parsed(ListRequest { listing: query, asked, explains }): Parsed<ListRequest>,
     request: HttpRequest,
     stores: web::Data<StoreClients>,
     cursors: web::Data<CursorSealer>,
     memory: web::Data<AnswerMemory>,
     site: web::Data<Site>,
 ) -> Result<HttpResponse, ApiError> {
+    let place = match asked {
+        Asked::Page(place) => place,
+        Asked::Date { period, is_stable } => {
+            return Ok(caching::lead_to(&dated_page(&stores, &query, period, is_stable).await?));
+        }
+    };
     let listing = match &place {
         Place::Page { number, as_of } => {
             memory.make_room(&request, query.page_size.get().into()).await?;
@@ -143,14 +171,28 @@ pub(crate) async fn list_comments(
     if listing.comments.is_empty() {
         check_known(&stores, &site, &query.product).await?;
     }
-    let body = Body::new(&cursors, &query, &place, &listing)?;
+    let mut body = Body::new(&cursors, &query, &place, &listing)?;
+    body.explain = explains.then(|| cost::so_far().into());
     let mut answer = HttpResponse::Ok();
     answer.insert_header((header::LINK, body.links.header()));
-    if listing.total.is_none() {
-        // Not cached, because a cache would keep it longer than the page index is unavailable.
+    if listing.total.is_none() || explains {
+        // Not cached: a cache would keep it longer than the index is unavailable. An explanation is of one answer.
         answer.insert_header(caching::NO_STORE);
     }
     Ok(answer.json(body))
+}
+
+/// The URL of the page that holds the newest comment of a period.
+async fn dated_page(
+    stores: &StoreClients,
+    query: &ListingQuery,
+    period: Period,
+    is_stable: bool,
+) -> Result<String, ApiError> {
+    let DatedPlace { total, rank, .. } = dates::place(stores, query, period).await?;
+    let urls = ListingUrls { listing: query, as_of: None };
+    let number = query.number_of_rank(is_stable, total, rank).map(PageNumber::get);
+    Ok(if is_stable { urls.stable_page(number) } else { urls.page(number.unwrap_or(1)) })
 }
 
 /// One page of comments.
@@ -197,6 +239,9 @@ pub(crate) struct Body<'listing> {
     comments: Vec<CommentBody<'listing>>,
     links: Links,
     cursor: Cursors,
+    /// Only with `explain=true`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    explain: Option<Explanation>,
 }
 
 /// Whether totals and page numbers are available.
@@ -289,6 +334,7 @@ impl<'listing> Body<'listing> {
             comments: listing.comments.iter().map(CommentBody::from).collect(),
             links: page_links(&urls, place, total_pages, &cursor, listing.continues_by_cursor),
             cursor,
+            explain: None,
         })
     }
 }
@@ -353,6 +399,9 @@ mod tests {
             ("numbering=stable&as_of=2024-01-01T00:00:00Z", "as_of"),
             ("numbering=stable&cursor=AAAA", "cursor"),
             ("numbering=newest-first", "numbering"),
+            ("date=2024-05&page=1", "page"),
+            ("date=2024-13", "date"),
+            ("explain=yes", "explain"),
         ] {
             let request = TestRequest::with_uri(&format!("/api/v1/products/p/comments?{query}")).to_http_request();
             assert_eq!(refused_field(ListRequest::read(&request)), field);

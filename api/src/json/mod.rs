@@ -6,6 +6,7 @@
 mod comment;
 mod comment_body;
 mod create;
+mod explanation;
 mod fields;
 mod headers;
 mod list;

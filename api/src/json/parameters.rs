@@ -146,6 +146,25 @@ pub(crate) static AS_OF: Parameter = Parameter {
     example: || json!("2024-11-14T09:30:00.000Z"),
 };
 
+pub(crate) static DATE: Parameter = Parameter {
+    name: "date",
+    place: ParameterIn::Query,
+    description: "Leads (302) to the page that holds the newest comment of this month or day (UTC), or of the last one \
+                  before it that has comments: `2024-05` or `2024-05-17`. A day that its month does not have stands for \
+                  the month's last day. Not together with `page`, `as_of` or `cursor`",
+    schema: || schema::text("^[0-9]{4}-(0[1-9]|1[0-2])(-(0[1-9]|[12][0-9]|3[01]))?$").into(),
+    example: || json!("2024-05"),
+};
+
+pub(crate) static EXPLAIN: Parameter = Parameter {
+    name: "explain",
+    place: ParameterIn::Query,
+    description: "`true`: the answer says what it asked of the stores: the filter key, the start key, the number of \
+                  calls, and the read units. Such an answer is not cached",
+    schema: || ObjectBuilder::new().schema_type(Type::Boolean).default(Some(false.into())).into(),
+    example: || json!(true),
+};
+
 /// The key that sealed its example is lost.
 pub(crate) static CURSOR: Parameter = Parameter {
     name: "cursor",
@@ -269,6 +288,18 @@ impl Query {
         match excluded.iter().find(|parameter| self.get(parameter).is_some()) {
             Some(given) => Err(ApiError::invalid(given.name, "cannot be combined with numbering")),
             None => Ok(true),
+        }
+    }
+
+    /// Whether [`EXPLAIN`] asks for an explanation.
+    ///
+    /// # Errors
+    /// Neither `true` nor `false`.
+    pub(crate) fn explains(&self) -> Result<bool, ApiError> {
+        match self.get(&EXPLAIN) {
+            None | Some("false") => Ok(false),
+            Some("true") => Ok(true),
+            Some(_) => Err(ApiError::invalid(EXPLAIN.name, "is not true or false")),
         }
     }
 

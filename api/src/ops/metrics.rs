@@ -25,7 +25,7 @@ use prometheus_client::{
 };
 use strum::{IntoStaticStr, VariantArray};
 
-use super::index_watch::IndexAnswerKind;
+use super::{cost, index_watch::IndexAnswerKind};
 
 /// Begins every metric's name.
 const PREFIX: &str = "pagemark";
@@ -164,7 +164,9 @@ impl Metrics {
         let result = calling.await;
         let outcome = if result.is_ok() { "ok" } else { "error" };
         let labels = [("store", call.store()), ("call", call.into()), ("outcome", outcome)];
-        self.store_calls.get_or_create(&labels).observe(began.elapsed().as_secs_f64());
+        let took = began.elapsed();
+        self.store_calls.get_or_create(&labels).observe(took.as_secs_f64());
+        cost::note_call(call.store(), took);
         result
     }
 

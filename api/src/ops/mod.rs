@@ -2,10 +2,12 @@
 //!
 //! - `health`: `/livez` and `/readyz`.
 //! - `metrics`: what is counted; `scrape`: `/metrics`.
+//! - `cost`: what a request asked of the stores.
 //! - `access`: request ids, trace context, access logs.
 //! - `index_watch`: the last answer of the page index for each partition.
 
 pub(crate) mod access;
+pub(crate) mod cost;
 pub(crate) mod health;
 pub(crate) mod index_watch;
 pub(crate) mod metrics;

@@ -160,7 +160,7 @@ impl ListingQuery {
     }
 
     /// The query for the page index.
-    fn page_start(&self, skip: u64, as_of: Option<Timestamp>) -> PageStartQuery<'_> {
+    pub(super) fn page_start(&self, skip: u64, as_of: Option<Timestamp>) -> PageStartQuery<'_> {
         PageStartQuery { product: &self.product, filter: &self.filter, skip, order: self.order, as_of }
     }
 }

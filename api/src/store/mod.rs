@@ -17,6 +17,7 @@ use process::{StoreError, now};
 use table::{CommentPatch, Created, Idempotency, NewComment, Page, PageQuery, ProductPut, Table, WriteError};
 
 use crate::ops::{
+    cost,
     index_watch::{IndexAnswerKind, IndexWatch},
     metrics::{DriftSign, Metrics, StoreCall},
 };
@@ -94,6 +95,7 @@ impl StoreClients {
 
     pub(crate) async fn page(&self, query: &PageQuery) -> Result<Page, StoreError> {
         let page = self.metrics.timed(StoreCall::Page, self.table.page(query)).await?;
+        cost::note_query(query, &page);
         let count = page.malformed.len() + page.left_out.len();
         if let Some(first) = page.malformed.iter().chain(&page.left_out).next() {
             self.metrics.count_malformed_items(count);

@@ -1,0 +1,87 @@
+//! `/product/{product}/dates/{language or ~}/{ratings or ~}?year=N`: the years and months of a listing, with counts. Each
+//! month leads to the page that holds its newest comment.
+
+use actix_web::{HttpRequest, HttpResponse, http::StatusCode, web};
+use askama::Template;
+use model::Period;
+
+use super::{
+    address::{self, Address},
+    error_page::PageError,
+    head::Head,
+    render,
+    words::{counted, in_words, joined, month},
+};
+use crate::{
+    error::ApiError,
+    http::caching,
+    links,
+    read::dates::{self, Calendar},
+    site::Site,
+    store::StoreClients,
+};
+
+/// Redirects to the page that holds the newest comment of a period, and to that comment.
+pub(super) async fn lead(address: &Address, period: Period, stores: &StoreClients) -> Result<HttpResponse, PageError> {
+    let place = dates::place(stores, &address.query, period).await?;
+    let fragment = place.id.as_ref().map_or_else(|| links::TO_COMMENTS.to_owned(), links::fragment);
+    Ok(caching::lead_to(&(address.page(address.number_of_rank(place.total, place.rank)) + &fragment)))
+}
+
+#[derive(Template)]
+#[template(path = "dates.html")]
+struct DatesPage<'page> {
+    head: Head,
+    address: &'page Address,
+    /// The filter in words; empty without one.
+    which: String,
+    year: u16,
+    months: Vec<Entry>,
+    years: Vec<Entry>,
+    /// Whether older comments are counted in the oldest year.
+    is_cut: bool,
+}
+
+/// A month or a year with comments.
+struct Entry {
+    name: String,
+    href: String,
+    count: String,
+    is_current: bool,
+}
+
+impl Entry {
+    fn new(name: String, href: String, count: u64, is_current: bool) -> Option<Self> {
+        (count > 0).then(|| Self { name, href, count: counted(count), is_current })
+    }
+}
+
+/// Answers the calendar of a listing.
+pub(super) async fn page(
+    request: HttpRequest,
+    stores: web::Data<StoreClients>,
+    site: web::Data<Site>,
+) -> Result<HttpResponse, PageError> {
+    let (address, _) = address::read(&request, site.page_numbers)?;
+    let wanted = address::read_year(request.query_string())?;
+    let calendar = dates::calendar(&stores, &address.query, wanted).await?.ok_or(ApiError::NoRoute)?;
+    let Calendar { years, year, months, is_cut } = calendar;
+    let months = months.into_iter().filter_map(|(of, count)| Entry::new(month(of), address.dated(of), count, false));
+    let years = years.into_iter().filter_map(|(of, count)| {
+        let href = address.dates(Some(of));
+        Entry::new(of.to_string(), href, count, of == year)
+    });
+    let which = in_words(&address.query.filter);
+    let subject = format!("Dates of the comments on {}", address.query.product);
+    let title = joined([Some(subject), which.clone(), Some(year.to_string())]);
+    let page = DatesPage {
+        head: Head::new(&site, &address.dates(Some(year)), title, false),
+        which: which.unwrap_or_default(),
+        year,
+        months: months.collect(),
+        years: years.collect(),
+        is_cut,
+        address: &address,
+    };
+    render(&site, StatusCode::OK, &page.head, &page, "'none'")
+}

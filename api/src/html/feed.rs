@@ -1,0 +1,81 @@
+//! `/product/{product}/feed/{language or ~}/{ratings or ~}`: the newest comments of a listing as an Atom feed (RFC 4287).
+//!
+//! An entry's `updated` is the time of the comment's last change, so readers of feeds see edits. A deleted comment only
+//! disappears.
+
+use actix_web::{HttpRequest, HttpResponse, http::header, web};
+use askama::Template;
+use model::{Comment, Order, PageNumber, Timestamp};
+
+use super::{
+    address::{self, Address},
+    error_page::PageError,
+    words::{in_words, joined},
+};
+use crate::{
+    error::ApiError,
+    http::answer_memory::AnswerMemory,
+    links,
+    read::{ListingQuery, page::NumberedPage},
+    site::Site,
+    store::StoreClients,
+};
+
+/// The media type of a feed.
+pub(super) const ATOM: &str = "application/atom+xml";
+
+#[derive(Template)]
+#[template(path = "feed.xml")]
+struct Feed<'feed> {
+    site: &'feed Site,
+    address: &'feed Address,
+    title: String,
+    updated: Timestamp,
+    comments: &'feed [Comment],
+}
+
+/// Answers the feed of a listing.
+pub(super) async fn feed(
+    request: HttpRequest,
+    stores: web::Data<StoreClients>,
+    memory: web::Data<AnswerMemory>,
+    site: web::Data<Site>,
+) -> Result<HttpResponse, PageError> {
+    let (address, _) = address::read(&request, site.page_numbers)?;
+    let query = ListingQuery { order: Order::Newest, ..address.query.clone() };
+    memory.make_room(&request, query.page_size.get().into()).await?;
+    let listing = NumberedPage { query: &query, number: PageNumber::FIRST, as_of: None }.read(&stores).await?;
+    // A feed needs the time of a change, which only a comment has.
+    let updated = listing.comments.iter().map(|comment| comment.revision.instant()).max().ok_or(ApiError::NoRoute)?;
+    let feed = Feed { site: &site, address: &address, title: title(&query), updated, comments: &listing.comments };
+    let body = feed.render().map_err(ApiError::internal)?;
+    let mut answer = HttpResponse::Ok();
+    answer.insert_header((header::CONTENT_TYPE, format!("{ATOM}; charset=utf-8")));
+    // A search result should lead to a page.
+    answer.insert_header(("X-Robots-Tag", "noindex"));
+    if listing.total.is_none() {
+        answer.insert_header(crate::http::caching::NO_STORE);
+    }
+    Ok(answer.body(body))
+}
+
+/// "Comments on espresso-machine, in English".
+pub(super) fn title(query: &ListingQuery) -> String {
+    joined([Some(format!("Comments on {}", query.product)), in_words(&query.filter)])
+}
+
+/// A text without the characters that XML does not have, which escaping cannot express: U+FFFE and U+FFFF. Stored texts
+/// have no control characters but line breaks and tabs.
+fn xml_text(text: &str) -> String {
+    text.chars().filter(|c| matches!(c, '\t' | '\n' | '\r' | ' '..='\u{fffd}' | '\u{10000}'..)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn characters_that_xml_lacks_are_left_out() {
+        assert_eq!(xml_text("a\u{0}\u{7}\u{1b}b\u{fffe}\u{ffff}c\n\t☕😀"), "abc\n\t☕😀");
+    }
+}

@@ -1,0 +1,135 @@
+//! What a request asked of the stores, for the header `Server-Timing` and for answers with `explain=true`.
+//!
+//! A request is one task, so what it asks for is kept with the task. Calls outside a request are not kept.
+
+use std::{cell::RefCell, collections::BTreeMap, time::Duration};
+
+use actix_web::{
+    Error,
+    body::BoxBody,
+    dev::{ServiceRequest, ServiceResponse},
+    http::header::{HeaderName, HeaderValue},
+    middleware::Next,
+};
+use model::Cd;
+use table::{Page, PageQuery};
+
+const SERVER_TIMING: HeaderName = HeaderName::from_static("server-timing");
+
+tokio::task_local! {
+    static COST: RefCell<Cost>;
+}
+
+/// What a request has asked so far.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Cost {
+    calls: BTreeMap<&'static str, Calls>,
+    /// The queries for pages, in the order in which they were answered.
+    pub(crate) queries: Vec<QueryCost>,
+}
+
+/// The calls of one store.
+#[derive(Debug, Clone, Copy, Default)]
+struct Calls {
+    count: u32,
+    /// The sum of their times. Calls may run at the same time.
+    took: Duration,
+}
+
+/// A query for a page, and what it consumed.
+#[derive(Debug, Clone)]
+pub(crate) struct QueryCost {
+    pub(crate) query: PageQuery,
+    /// Number of items read.
+    pub(crate) items: usize,
+    /// The read units, as the table reported them.
+    pub(crate) read_units: f64,
+}
+
+impl Cost {
+    /// Number of calls of a store.
+    pub(crate) fn calls_of(&self, store: &str) -> u32 {
+        self.calls.get(store).map_or(0, |calls| calls.count)
+    }
+
+    /// The value of `Server-Timing` (W3C Server Timing), in milliseconds; `None` without calls.
+    fn server_timing(&self) -> Option<HeaderValue> {
+        let parts = self.calls.iter().map(|(store, Calls { count, took })| {
+            let noun = if *count == 1 { "call" } else { "calls" };
+            format!("{store};dur={:.2};desc=\"{count} {noun}\"", took.as_secs_f64() * 1e3)
+        });
+        let text = parts.collect::<Vec<_>>().join(", ");
+        HeaderValue::from_str(&text).ok().filter(|value| !value.is_empty())
+    }
+}
+
+impl QueryCost {
+    /// The key just before the first item; `None` for the beginning.
+    pub(crate) fn start_key(&self) -> Option<String> {
+        self.query.start.as_ref().map(Cd::to_string)
+    }
+}
+
+/// Follows a request, and adds to its answer how long the stores took.
+pub(crate) async fn follow(request: ServiceRequest, next: Next<BoxBody>) -> Result<ServiceResponse, Error> {
+    let answered = async {
+        let answer = next.call(request).await;
+        (answer, so_far())
+    };
+    let (mut answer, cost) = COST.scope(RefCell::default(), answered).await;
+    if let (Ok(answer), Some(value)) = (&mut answer, cost.server_timing()) {
+        answer.headers_mut().insert(SERVER_TIMING, value);
+    }
+    answer
+}
+
+/// What this request has asked so far.
+pub(crate) fn so_far() -> Cost {
+    COST.try_with(|cost| cost.borrow().clone()).unwrap_or_default()
+}
+
+/// Keeps a call of a store.
+pub(crate) fn note_call(store: &'static str, took: Duration) {
+    note(|cost| {
+        let calls = cost.calls.entry(store).or_default();
+        calls.count += 1;
+        calls.took += took;
+    });
+}
+
+/// Keeps an answered query.
+pub(crate) fn note_query(query: &PageQuery, page: &Page) {
+    note(|cost| {
+        let items = page.comments.len() + page.malformed.len() + page.left_out.len();
+        cost.queries.push(QueryCost { query: query.clone(), items, read_units: page.read_units });
+    });
+}
+
+fn note(change: impl FnOnce(&mut Cost)) {
+    // Outside a request there is nothing to keep it with.
+    COST.try_with(|cost| change(&mut cost.borrow_mut())).unwrap_or_default();
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn each_request_has_its_own_cost_and_names_its_stores() {
+        let request = |calls: u32| {
+            COST.scope(RefCell::default(), async move {
+                for _ in 0..calls {
+                    note_call("table", Duration::from_micros(1_500));
+                    tokio::task::yield_now().await;
+                }
+                so_far().server_timing().map(|value| value.to_str().unwrap().to_owned())
+            })
+        };
+        let (none, one, two) = tokio::join!(request(0), request(1), request(2));
+        assert_eq!(none, None);
+        assert_eq!(one.as_deref(), Some("table;dur=1.50;desc=\"1 call\""));
+        assert_eq!(two.as_deref(), Some("table;dur=3.00;desc=\"2 calls\""));
+        note_call("table", Duration::ZERO);
+        assert_eq!(so_far().calls_of("table"), 0, "no request is under way");
+    }
+}

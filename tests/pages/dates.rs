@@ -1,0 +1,166 @@
+//! The way to a month or a day: by its date to the page that holds its newest comment, and the list of months.
+
+use model::{Filter, Language, Order, Period, Placement, RatingSet};
+use table::NewComment;
+
+use super::{
+    addresses::assert_leads_to,
+    comment,
+    html::{Page, text_of},
+    newest_first, site_settings, start,
+};
+use crate::fixture::{
+    http::{Http, ids},
+    redis_server::OwnRedis,
+    stack::settings_at,
+};
+
+const PAGES: &str = "/product/p/comments";
+
+/// A comment every three days, over some three years.
+fn three_years() -> Vec<NewComment> {
+    let of = |number: i64| {
+        let language = if number % 3 == 0 { "de" } else { "en" };
+        comment("p", language, u64::try_from(number % 5).unwrap() + 1, number * 72)
+    };
+    (0..360).map(of).collect()
+}
+
+/// Days and months within the comments' years, before, and after.
+fn periods(comments: &[NewComment]) -> Vec<String> {
+    let dated = [0, 1, 17, 180, 350, 359].map(|at: usize| comments[at].created_at.to_string());
+    let days = dated.iter().map(|instant| instant[..10].to_owned());
+    let months = dated.iter().map(|instant| instant[..7].to_owned());
+    days.chain(months).chain(["1970-01", "2999-12-31"].map(str::to_owned)).collect()
+}
+
+fn matches(filter: &Filter, comment: &NewComment) -> bool {
+    let NewComment { product, language, rating, .. } = comment.clone();
+    filter.matches(&Placement { product, language, rating })
+}
+
+/// The newest comment of a filter up to the end of a period, or else the oldest of the filter.
+fn wanted<'all>(comments: &'all [NewComment], filter: &Filter, period: &str) -> &'all NewComment {
+    let end = Period::parse(period).unwrap().end();
+    let mut matching = comments.iter().filter(|comment| matches(filter, comment));
+    let first = matching.clone().next().unwrap();
+    matching.rfind(|comment| comment.created_at <= end).unwrap_or(first)
+}
+
+/// Asserts that a date leads to the page that shows its comment.
+async fn assert_leads_to_date(http: &Http, comments: &[NewComment], path: &str, filter: &Filter, period: &str) {
+    let separator = if path.contains('?') { '&' } else { '?' };
+    let answer = http.get(&format!("{path}{separator}date={period}")).await;
+    let wanted = wanted(comments, filter, period);
+    let (page, fragment) = answer.header("location").unwrap().split_once('#').unwrap();
+    let page = page.to_owned();
+    let shown = Page::get(http, &page, 200).await;
+    let id = format!("comment-{}", wanted.id);
+    assert_eq!(shown.all(&format!("article[id='{id}']")).len(), 1, "{path} {period}: {page}");
+    // Before the first comment, and for the only one before the end, the list is the target.
+    assert!(fragment == id || fragment == "comments", "{fragment}");
+    assert_leads_to(&answer, &format!("{page}#{fragment}"));
+}
+
+#[tokio::test]
+async fn a_date_leads_to_the_page_with_its_newest_comment_in_both_numberings() {
+    let comments = three_years();
+    for settings in [site_settings(), newest_first()] {
+        let running = start(settings, &comments).await;
+        for (filter, order) in [("", ""), ("/en", ""), ("/~/1.5", ""), ("/de/4", ""), ("", "?order=oldest")] {
+            let mut parts = filter.split('/').skip(1);
+            let language = parts.next().and_then(|tag| Language::parse(tag).ok());
+            let parsed = Filter::new(language, parts.next().and_then(|set| RatingSet::parse(set).ok()));
+            for period in periods(&comments) {
+                let path = format!("{PAGES}{filter}{order}");
+                assert_leads_to_date(&running.http, &comments, &path, &parsed, &period).await;
+            }
+        }
+        // Nobody has commented here: the first page says so.
+        assert_leads_to(
+            &running.http.get("/product/nobody/comments?date=2024-05").await,
+            "/product/nobody/comments#comments",
+        );
+        running.finish().await;
+    }
+}
+
+#[tokio::test]
+async fn a_date_in_the_json_api_leads_to_that_page_too() {
+    let comments = three_years();
+    let running = start(site_settings(), &comments).await;
+    let api = "/api/v1/products/p/comments";
+    for query in ["", "order=oldest&", "numbering=stable&", "language=en&rating=1&rating=5&page_size=7&"] {
+        let mut filter = Filter::ANY;
+        if query.contains("language") {
+            filter = Filter::new(Language::parse("en").ok(), RatingSet::parse("1.5").ok());
+        }
+        for period in periods(&comments) {
+            let answer = running.http.get(&format!("{api}?{query}date={period}")).await;
+            let location = answer.header("location").unwrap_or_else(|| panic!("{answer:?}")).to_owned();
+            assert_leads_to(&answer, &location);
+            let shown = ids(&running.http.get(&location).await.expect(200));
+            let wanted = wanted(&comments, &filter, &period).id.to_string();
+            assert!(shown.contains(&wanted), "{query}{period}: {location}");
+        }
+    }
+    running.finish().await;
+}
+
+#[tokio::test]
+async fn the_months_of_a_listing_are_counted_and_lead_to_their_comments() {
+    let comments = three_years();
+    let running = start(site_settings(), &comments).await;
+    let http = &running.http;
+    for (path, order) in [("", Order::Newest), ("/en/4.5", Order::Newest), ("", Order::Oldest)] {
+        let filter = if path.is_empty() {
+            Filter::ANY
+        } else {
+            Filter::new(Language::parse("en").ok(), RatingSet::parse("4.5").ok())
+        };
+        let query = if order == Order::Oldest { "?order=oldest" } else { "" };
+        let list = Page::get(http, &format!("{PAGES}{path}{query}"), 200).await;
+        let dates = format!("/product/p/dates{path}{query}");
+        assert!(list.links(".tools a").contains(&dates.as_str()), "{dates}");
+        let newest = Page::get(http, &dates, 200).await;
+        assert_eq!(newest.robots(), "noindex,follow");
+        let years: Vec<String> =
+            newest.links("main h2 ~ h2 ~ .dates a").into_iter().map(str::to_owned).chain([dates]).collect();
+        assert!(years.len() >= 3, "{years:?}");
+        let mut counted = 0;
+        for year in years {
+            let page = Page::get(http, &year, 200).await;
+            for entry in page.all("main h2:first-of-type + .dates li") {
+                let (month, count) =
+                    (text_of(entry), text_of(entry).split(' ').nth(2).unwrap().parse::<u64>().unwrap());
+                counted += count;
+                let link = page.links("main h2:first-of-type + .dates a");
+                assert!(!link.is_empty(), "{month}");
+            }
+            for link in page.links("main h2:first-of-type + .dates a") {
+                let period = link.split("date=").nth(1).unwrap();
+                let path = format!("{PAGES}{path}{query}");
+                assert_leads_to_date(http, &comments, &path, &filter, period).await;
+                assert!(wanted(&comments, &filter, period).created_at.to_string().starts_with(period));
+            }
+        }
+        let matching = comments.iter().filter(|comment| matches(&filter, comment)).count();
+        assert_eq!(counted, matching as u64, "every comment is in one month");
+    }
+    Page::get(http, "/product/nobody/dates", 404).await;
+    Page::get(http, "/product/p/dates?year=x", 400).await;
+    running.finish().await;
+}
+
+#[tokio::test]
+async fn without_the_index_a_date_is_for_later() {
+    let redis = OwnRedis::start().await;
+    let running = start(settings_at(&redis), &three_years()[..30]).await;
+    redis.kill().await;
+    for path in ["/product/p/comments?date=2024-05", "/product/p/dates", "/api/v1/products/p/comments?date=2024-05"] {
+        running.http.get(path).await.assert_later();
+    }
+    redis.server.restart().await.unwrap();
+    running.http.wait_for_200("/product/p/dates").await;
+    running.finish().await;
+}
