@@ -217,9 +217,12 @@ impl Reads for EmbeddedIndex {
         let partition = self.read(partition)?;
         let judged = partition.marker.judge(&self.owner(table_id), now, self.0.max_age);
         Ok(judged.map(|_| {
-            let all = partition.languages.codes(None, None);
-            let total =
-                |(id, product): (&ProductId, &Product)| ProductTotal { product: id.clone(), total: product.count(all) };
+            let total = |(id, product): (&ProductId, &Product)| {
+                let Stats { mut by_language, .. } = product.stats(&Filter::ANY, &partition.languages);
+                by_language.retain(|(_, total)| *total > 0);
+                let total = product.count(partition.languages.codes(None, None));
+                ProductTotal { product: id.clone(), total, by_language }
+            };
             partition.products.iter().map(total).collect()
         }))
     }
@@ -234,8 +237,10 @@ impl Reads for EmbeddedIndex {
         let partition = self.read(partition)?;
         let judged = partition.marker.judge(&self.owner(table_id), now, self.0.max_age);
         Ok(judged.map(|_| {
-            let all = partition.languages.codes(None, None);
-            let time = |at: &ProductRank<'_>| partition.products.get(at.product)?.created_at(all, at.order, at.rank);
+            let time = |at: &ProductRank<'_>| {
+                let codes = partition.languages.codes(at.language, None);
+                partition.products.get(at.product)?.created_at(codes, at.order, at.rank)
+            };
             ranks.iter().map(time).collect()
         }))
     }

@@ -62,11 +62,13 @@ pub struct Position {
     pub rank: u64,
 }
 
-/// A rank among all comments of a product.
+/// A rank among the comments of a product.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ProductRank<'query> {
     /// The product.
     pub product: &'query ProductId,
+    /// The language of the comments; `None` for all comments.
+    pub language: Option<&'query Language>,
     /// The end that the rank is counted from.
     pub order: Order,
     /// The rank, from 0.
@@ -102,4 +104,7 @@ pub struct ProductTotal {
     pub product: ProductId,
     /// At least one.
     pub total: u64,
+    /// The number of comments of each language that has any, in ascending order of the tags: of the first
+    /// [`Stats::LANGUAGES_MAX`] languages. Counted a moment before or after `total`.
+    pub by_language: Vec<(Language, u64)>,
 }

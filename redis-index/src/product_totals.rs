@@ -1,24 +1,56 @@
-//! The products that have comments, from which the sitemap is made.
+//! The products that have comments, with their languages, from which the sitemap is made.
 //!
 //! **Invariant:** every step also reads the partition's marker, and all steps see the same marker. So an answer never
 //! comes from a partition that was lost or rebuilt during the read.
 //!
-//! **Invariant:** a step never blocks the server for long: it reads [`STEP`] products.
+//! **Invariant:** a step never blocks the server for long: it reads [`STEP`] sets.
 
 use std::collections::BTreeSet;
 
-use model::{BaseSet, Malformed, ProductId, Timestamp};
-use page_index::{IndexAnswer, IndexPartition, ProductTotal};
+use model::{BaseSet, Language, Malformed, ProductId, Timestamp};
+use page_index::{IndexAnswer, IndexPartition, NotReady, ProductTotal, Stats};
 use process::{Store, StoreError};
+use redis::FromRedisValue;
 
 use crate::{RedisIndex, connection::Routed, markers::marker_of_fields};
 
-/// Number of products that one call reads: some tenths of a millisecond of the server's time.
+/// Number of products or sets that one call reads: some tenths of a millisecond of the server's time.
 const STEP: usize = 1_000;
 
 /// Maximum number of starts of a read. It starts over when the watermark moves meanwhile: in a rebuild, and whenever
 /// repair advances.
 const BEGUN_MAX: usize = 3;
+
+/// Why a read ended early.
+enum Interrupted {
+    /// Readers must not believe the partition.
+    NotReady(NotReady),
+    /// The marker is not the one that the first step saw.
+    MarkerChanged,
+    Failed(StoreError),
+}
+
+impl From<StoreError> for Interrupted {
+    fn from(error: StoreError) -> Self {
+        Self::Failed(error)
+    }
+}
+
+impl From<Malformed> for Interrupted {
+    fn from(error: Malformed) -> Self {
+        Self::Failed(error.into())
+    }
+}
+
+/// A read of a partition, in several steps.
+struct Reading<'index> {
+    index: &'index RedisIndex,
+    partition: IndexPartition,
+    table_id: &'index str,
+    now: Timestamp,
+    /// The watermark that the first step saw.
+    watermark: Option<Timestamp>,
+}
 
 impl RedisIndex {
     /// The products of a partition that have comments, in ascending byte order of their ids. A product that is added or
@@ -32,45 +64,14 @@ impl RedisIndex {
         table_id: &str,
         now: Timestamp,
     ) -> Result<IndexAnswer<Vec<ProductTotal>>, StoreError> {
-        'begin: for _ in 0..BEGUN_MAX {
-            let (mut products, mut cursor, mut first) = (BTreeSet::new(), "0".to_owned(), None);
-            loop {
-                let keys = [self.keys.marker(partition), self.keys.products(partition)];
-                let call = Routed::call(&self.scripts.products, &keys).arg(&cursor).arg(STEP);
-                type Answer = (Option<String>, Option<i64>, Option<i64>, String, Vec<String>);
-                let (table, watermark, vouched, next, found): Answer = self.ask(call).await?;
-                match self.judge(marker_of_fields((table, watermark, vouched)), table_id, now) {
-                    Err(not_ready) => return Ok(Err(not_ready)),
-                    Ok(watermark) if *first.get_or_insert(watermark) != watermark => continue 'begin,
-                    Ok(_) => {}
-                }
-                products.extend(found);
-                cursor = next;
-                if cursor == "0" {
-                    break;
-                }
+        for _ in 0..BEGUN_MAX {
+            let mut reading = Reading { index: self, partition, table_id, now, watermark: None };
+            match reading.product_totals().await {
+                Ok(totals) => return Ok(Ok(totals)),
+                Err(Interrupted::NotReady(not_ready)) => return Ok(Err(not_ready)),
+                Err(Interrupted::Failed(error)) => return Err(error),
+                Err(Interrupted::MarkerChanged) => {}
             }
-            let mut product_totals = Vec::with_capacity(products.len());
-            let products: Vec<ProductId> =
-                products.iter().map(|escaped| product_of(escaped)).collect::<Result<_, _>>()?;
-            for some in products.chunks(STEP) {
-                let mut keys = vec![self.keys.marker(partition)];
-                keys.extend(some.iter().map(|product| {
-                    self.keys.base_set(&BaseSet { product: product.clone(), language: None, rating: None })
-                }));
-                type Answer = (Option<String>, Option<i64>, Option<i64>, Vec<u64>);
-                let (table, watermark, vouched, totals): Answer =
-                    self.ask(Routed::call(&self.scripts.totals, &keys)).await?;
-                match self.judge(marker_of_fields((table, watermark, vouched)), table_id, now) {
-                    Err(not_ready) => return Ok(Err(not_ready)),
-                    Ok(watermark) if first != Some(watermark) => continue 'begin,
-                    Ok(_) => {}
-                }
-                let totals = some.iter().cloned().zip(totals).filter(|(_, total)| *total > 0);
-                product_totals.extend(totals.map(|(product, total)| ProductTotal { product, total }));
-            }
-            product_totals.sort_by(|a, b| a.product.cmp(&b.product));
-            return Ok(Ok(product_totals));
         }
         Err(StoreError::unavailable(
             Store::PageIndex,
@@ -79,6 +80,93 @@ impl RedisIndex {
     }
 }
 
+impl Reading<'_> {
+    async fn product_totals(&mut self) -> Result<Vec<ProductTotal>, Interrupted> {
+        let mut product_totals = Vec::new();
+        for products in self.products().await?.chunks(STEP) {
+            let whole = products.iter().map(|product| of_language(product, None)).collect();
+            let totals = self.totals(whole).await?;
+            let languages = self.languages(products).await?;
+            let sets = products.iter().zip(&languages).flat_map(|(product, languages)| {
+                languages.iter().map(move |language| of_language(product, Some(language)))
+            });
+            let mut of_languages = self.totals(sets.collect()).await?.into_iter();
+            for ((product, total), languages) in products.iter().zip(totals).zip(languages) {
+                let by_language = languages.into_iter().zip(of_languages.by_ref()).filter(|(_, total)| *total > 0);
+                let by_language = by_language.collect();
+                product_totals.push(ProductTotal { product: product.clone(), total, by_language });
+            }
+        }
+        product_totals.retain(|product| product.total > 0);
+        product_totals.sort_by(|a, b| a.product.cmp(&b.product));
+        Ok(product_totals)
+    }
+
+    /// The names of the products, also of those that have no comment left.
+    async fn products(&mut self) -> Result<Vec<ProductId>, Interrupted> {
+        let index = self.index;
+        let keys = [index.keys.marker(self.partition), index.keys.products(self.partition)];
+        let (mut products, mut cursor) = (BTreeSet::new(), "0".to_owned());
+        loop {
+            let call = Routed::call(&index.scripts.products, &keys).arg(&cursor).arg(STEP);
+            let (next, found): (String, Vec<String>) = self.ask(call).await?;
+            products.extend(found);
+            cursor = next;
+            if cursor == "0" {
+                break;
+            }
+        }
+        Ok(products.iter().map(|escaped| product_of(escaped)).collect::<Result<_, _>>()?)
+    }
+
+    /// The first languages of each product, in the order of their tags.
+    async fn languages(&mut self, products: &[ProductId]) -> Result<Vec<Vec<Language>>, Interrupted> {
+        let index = self.index;
+        let mut keys = vec![index.keys.marker(self.partition)];
+        keys.extend(products.iter().map(|product| index.keys.languages(product)));
+        let found: Vec<Vec<String>> = self.ask(Routed::call(&index.scripts.languages, &keys)).await?;
+        let of_product = |tags: Vec<String>| {
+            let mut languages: Vec<Language> = tags.iter().map(|tag| language_of(tag)).collect::<Result<_, _>>()?;
+            languages.sort();
+            languages.truncate(Stats::LANGUAGES_MAX);
+            Ok::<_, Malformed>(languages)
+        };
+        Ok(found.into_iter().map(of_product).collect::<Result<_, _>>()?)
+    }
+
+    /// The sizes of sets, in their order.
+    async fn totals(&mut self, sets: Vec<BaseSet>) -> Result<Vec<u64>, Interrupted> {
+        let index = self.index;
+        let mut totals = Vec::with_capacity(sets.len());
+        for some in sets.chunks(STEP) {
+            let mut keys = vec![index.keys.marker(self.partition)];
+            keys.extend(some.iter().map(|set| index.keys.base_set(set)));
+            totals.extend(self.ask::<Vec<u64>>(Routed::call(&index.scripts.totals, &keys)).await?);
+        }
+        Ok(totals)
+    }
+
+    /// Takes a step: a script that returns the marker's fields and an answer.
+    async fn ask<T: FromRedisValue>(&mut self, call: Routed<'_>) -> Result<T, Interrupted> {
+        type Answer<T> = (Option<String>, Option<i64>, Option<i64>, T);
+        let (table, watermark, vouched, answer): Answer<T> = self.index.ask(call).await?;
+        let marker = marker_of_fields((table, watermark, vouched));
+        let watermark = self.index.judge(marker, self.table_id, self.now).map_err(Interrupted::NotReady)?;
+        if *self.watermark.get_or_insert(watermark) != watermark {
+            return Err(Interrupted::MarkerChanged);
+        }
+        Ok(answer)
+    }
+}
+
+fn of_language(product: &ProductId, language: Option<&Language>) -> BaseSet {
+    BaseSet { product: product.clone(), language: language.cloned(), rating: None }
+}
+
 fn product_of(escaped: &str) -> Result<ProductId, Malformed> {
     ProductId::from_escaped(escaped).map_err(|error| Malformed::new("set of products", error.to_string()))
+}
+
+fn language_of(tag: &str) -> Result<Language, Malformed> {
+    Language::parse(tag).map_err(|error| Malformed::new("set of languages", error.to_string()))
 }

@@ -8,12 +8,14 @@
 //! - `structured_data`: their description in the terms of schema.org.
 //! - `texts`: people's texts on a page.
 //! - `sitemap`: the list of all pages.
+//! - `crawl`: what a crawler finds.
 //! - `form`: posting a comment from a page, in the local stack.
 //! - `browser`: all of it in a real browser.
 
 mod addresses;
 mod browser;
 mod by_cursor;
+mod crawl;
 mod form;
 mod head;
 mod html;

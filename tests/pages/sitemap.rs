@@ -1,6 +1,6 @@
 //! The sitemap lists every page once by its canonical address, and answers nothing when the pages are unknown.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use api::Indexable;
 use futures_util::{StreamExt, stream};
@@ -8,6 +8,7 @@ use local_stack::{demo::demo_comments, stack::StackSettings};
 use model::plan::index_edits;
 use page_index::ProductTotal;
 use process::now;
+use table::NewComment;
 
 use super::{SITE, html::Page, newest_first, site_settings, start, three_pages};
 use crate::fixture::{
@@ -19,7 +20,7 @@ use crate::fixture::{
 };
 
 /// An entry of a sitemap or sitemap index: the path on the site, and the date.
-type Entry = (String, Option<String>);
+pub(super) type Entry = (String, Option<String>);
 
 async fn listed(http: &Http, path: &str, root: &str, entry: &str) -> Vec<Entry> {
     let answer = http.get(path).await;
@@ -39,7 +40,7 @@ async fn listed(http: &Http, path: &str, root: &str, entry: &str) -> Vec<Entry> 
 }
 
 /// Every page that the sitemap leads to, with its date.
-async fn walk(http: &Http) -> Vec<Entry> {
+pub(super) async fn walk(http: &Http) -> Vec<Entry> {
     let robots = http.get("/robots.txt").await;
     assert_eq!(robots.header("content-type"), Some("text/plain; charset=utf-8"));
     assert!(robots.body.lines().any(|line| line == format!("Sitemap: {SITE}/sitemap.xml")), "{}", robots.body);
@@ -52,6 +53,19 @@ async fn walk(http: &Http) -> Vec<Entry> {
     pages
 }
 
+/// The listings of a product that search engines may index, each with its number of comments. These are all comments, and
+/// those of each language that has five or more, but not all.
+fn indexable_listings(comments: &[NewComment], product: &str) -> Vec<(String, u64)> {
+    let mut by_language = BTreeMap::new();
+    for comment in comments.iter().filter(|comment| comment.product.as_str() == product) {
+        *by_language.entry(comment.language.to_string()).or_insert(0) += 1;
+    }
+    let total: u64 = by_language.values().sum();
+    let of_languages = by_language.into_iter().filter(|(_, count)| (5..total).contains(count));
+    let of_languages = of_languages.map(|(tag, count)| (format!("{}/{tag}", page_path(product)), count));
+    of_languages.chain([(page_path(product), total)]).collect()
+}
+
 /// Checks that the sitemap lists every page of the comments. `numbers` are those of a product with this many comments.
 async fn check_sitemap(settings: StackSettings, numbers: fn(u64) -> std::ops::RangeInclusive<u64>) {
     let comments: Vec<_> = demo_comments(1_500).chain(three_pages("100% & <odd> \"product\"/☕")).collect();
@@ -60,10 +74,14 @@ async fn check_sitemap(settings: StackSettings, numbers: fn(u64) -> std::ops::Ra
     let mut expected = BTreeSet::new();
     let products: BTreeSet<&str> = comments.iter().map(|comment| comment.product.as_str()).collect();
     for product in products {
-        let count = comments.iter().filter(|comment| comment.product.as_str() == product).count();
-        expected.insert(page_path(product));
-        expected.extend(numbers(count as u64).map(|page| format!("{}?page={page}", page_path(product))));
+        for (path, count) in indexable_listings(&comments, product) {
+            expected.extend(numbers(count).map(|page| format!("{path}?page={page}")));
+            expected.insert(path);
+        }
     }
+    assert!(
+        expected.iter().any(|path| path.ends_with("/en")) && expected.iter().any(|path| path.contains("/en?page="))
+    );
     let walked = walk(http).await;
     assert_eq!(walked.iter().map(|(path, _)| path.clone()).collect::<BTreeSet<_>>(), expected);
     assert_eq!(walked.len(), expected.len(), "none twice");
@@ -104,7 +122,11 @@ async fn without_a_ready_index_there_is_no_sitemap() {
     }
     assert_eq!(http.get("/robots.txt").await.status, 200);
     redis.server.restart().await.unwrap();
-    assert_eq!(http.wait_for_200(&part).await.body.matches("<loc>").count(), 3);
+    assert_eq!(
+        http.wait_for_200(&part).await.body.matches("<loc>").count(),
+        6,
+        "three pages, two in English, one in German"
+    );
     running.finish().await;
 }
 
@@ -181,8 +203,13 @@ async fn a_partition_lists_every_product_that_has_comments() {
         all.extend(totals);
     }
     all.sort_by(|a, b| a.product.cmp(&b.product));
-    let mut expected: Vec<_> =
-        (0..PRODUCTS / 2).map(|number| ProductTotal { product: placement(number, 1).product, total: 2 }).collect();
+    let mut expected: Vec<_> = (0..PRODUCTS / 2)
+        .map(|number| ProductTotal {
+            product: placement(number, 1).product,
+            total: 2,
+            by_language: vec![(data::language("en"), 2)],
+        })
+        .collect();
     expected.sort_by(|a, b| a.product.cmp(&b.product));
     assert_eq!(all, expected);
 }
