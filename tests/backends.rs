@@ -153,7 +153,9 @@ async fn a_rank_from_either_end_has_the_creation_time_of_its_comment() {
             });
             index.apply(&edits.collect_vec()).await.unwrap();
         }
-        let ask = |product, order, rank| ProductRank { product, order, rank };
+        let ask = |product, order, rank| ProductRank { product, language: None, order, rank };
+        let german = data::language("de");
+        let in_german = |product, order, rank| ProductRank { product, language: Some(&german), order, rank };
         let mut asked = vec![
             (ask(&first, Order::Oldest, 0), Some(at(0))),
             (ask(&first, Order::Newest, 0), Some(at(2))),
@@ -162,6 +164,10 @@ async fn a_rank_from_either_end_has_the_creation_time_of_its_comment() {
             (ask(&first, Order::Oldest, 3), None),
             (ask(&first, Order::Newest, 3), None),
             (ask(&nobody, Order::Newest, 0), None),
+            // Every third comment is in German, from the oldest on.
+            (in_german(&first, Order::Newest, 0), Some(at(0))),
+            (in_german(&first, Order::Oldest, 1), None),
+            (in_german(&second, Order::Oldest, 1), Some(at(3))),
         ];
         asked.extend((0..COMMENTS).map(|rank| (ask(&second, Order::Oldest, rank), Some(at(rank)))));
         let (ranks, expected): (Vec<_>, Vec<_>) = asked.into_iter().unzip();

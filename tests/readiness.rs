@@ -25,7 +25,7 @@ async fn ask(index: &PageIndex, table_id: &str, at: Timestamp) -> IndexAnswer<Pa
     assert_eq!(index.stats(&product, &filter, table_id, at).await.unwrap().map(drop), judgement);
     let partition = index.partition_of(&product);
     assert_eq!(index.product_totals(partition, table_id, at).await.unwrap().map(drop), judgement);
-    let newest = ProductRank { product: &product, order: Order::Newest, rank: 0 };
+    let newest = ProductRank { product: &product, language: None, order: Order::Newest, rank: 0 };
     assert_eq!(index.creation_times(partition, &[newest], table_id, at).await.unwrap().map(drop), judgement);
     let cd = Cd { created_at: at, id: data::comment_id("c1") };
     let position = index.position(&product, &filter, &cd, Order::Newest, table_id, at).await.unwrap();

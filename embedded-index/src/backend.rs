@@ -16,8 +16,8 @@ use model::{
 };
 use page_index::{
     Advance, Backend, Contents, Edits, Extent, IndexAnswer, IndexPart, IndexPartition, IndexScanPosition, Marker,
-    Markers, PageIndex, PageStart, PageStartQuery, Position, ProductRank, Reads, Rebuild, Rebuilds, ServerIdentity,
-    Stats, VouchTime, owner,
+    Markers, PageIndex, PageStart, PageStartQuery, Position, ProductLanguages, ProductRank, Reads, Rebuild, Rebuilds,
+    ServerIdentity, Stats, VouchTime, owner,
 };
 use process::{Store, StoreError};
 
@@ -225,6 +225,25 @@ impl Reads for EmbeddedIndex {
         }))
     }
 
+    async fn product_languages(
+        &self,
+        partition: IndexPartition,
+        table_id: &str,
+        now: Timestamp,
+    ) -> Result<IndexAnswer<Vec<ProductLanguages>>, StoreError> {
+        let partition = self.read(partition)?;
+        let judged = partition.marker.judge(&self.owner(table_id), now, self.0.max_age);
+        Ok(judged.map(|_| {
+            let languages = |(id, product): (&ProductId, &Product)| {
+                let Stats { mut by_language, .. } = product.stats(&Filter::ANY, &partition.languages);
+                by_language.retain(|(_, total)| *total > 0);
+                let total = product.count(partition.languages.codes(None, None));
+                (total > 0).then(|| ProductLanguages { product: id.clone(), total, by_language })
+            };
+            partition.products.iter().filter_map(languages).collect()
+        }))
+    }
+
     async fn creation_times(
         &self,
         partition: IndexPartition,
@@ -235,8 +254,10 @@ impl Reads for EmbeddedIndex {
         let partition = self.read(partition)?;
         let judged = partition.marker.judge(&self.owner(table_id), now, self.0.max_age);
         Ok(judged.map(|_| {
-            let all = partition.languages.codes(None, None);
-            let time = |at: &ProductRank<'_>| partition.products.get(at.product)?.created_at(all, at.order, at.rank);
+            let time = |at: &ProductRank<'_>| {
+                let codes = partition.languages.codes(at.language, None);
+                partition.products.get(at.product)?.created_at(codes, at.order, at.rank)
+            };
             ranks.iter().map(time).collect()
         }))
     }

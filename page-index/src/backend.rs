@@ -18,7 +18,7 @@ use process::StoreError;
 
 use crate::{
     Advance, Extent, IndexAnswer, IndexPart, IndexPartition, IndexScanPosition, Marker, PageIndex, PageStart,
-    PageStartQuery, Position, ProductRank, Rebuild, ServerIdentity, Stats, VouchTime,
+    PageStartQuery, Position, ProductLanguages, ProductRank, Rebuild, ServerIdentity, Stats, VouchTime,
 };
 
 /// A page index.
@@ -108,6 +108,18 @@ pub trait Reads {
         table_id: &str,
         now: Timestamp,
     ) -> Result<IndexAnswer<Vec<ProductTotals>>, StoreError>;
+
+    /// The products of a partition that have comments, in ascending byte order of their ids, with their languages. As exact
+    /// as [`Reads::product_totals`].
+    ///
+    /// # Errors
+    /// As for [`Reads::product_totals`].
+    async fn product_languages(
+        &self,
+        partition: IndexPartition,
+        table_id: &str,
+        now: Timestamp,
+    ) -> Result<IndexAnswer<Vec<ProductLanguages>>, StoreError>;
 
     /// The creation times of the comments with these ranks, in the order of the ranks; `None` where a product has no
     /// comment of that rank. All products are in this partition. Some may be looked up independently, so a concurrent

@@ -62,11 +62,13 @@ pub struct Position {
     pub rank: u64,
 }
 
-/// A rank among all comments of a product.
+/// A rank among the comments of a product.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ProductRank<'query> {
     /// The product.
     pub product: &'query ProductId,
+    /// The language of the comments; `None` for all comments.
+    pub language: Option<&'query Language>,
     /// The end that the rank is counted from.
     pub order: Order,
     /// The rank, from 0.
@@ -93,4 +95,16 @@ impl Stats {
     /// Maximum number of languages whose comments are counted. A product never has as many languages that people speak.
     /// The number of well-formed tags is unlimited, and counting takes up to four sets per language.
     pub const LANGUAGES_MAX: usize = 200;
+}
+
+/// The languages of a product's comments.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ProductLanguages {
+    /// The product.
+    pub product: ProductId,
+    /// Number of comments, at least one.
+    pub total: u64,
+    /// The number of comments of each language that has any, in ascending order of the tags: of the first
+    /// [`Stats::LANGUAGES_MAX`] languages. Counted a moment before or after `total`.
+    pub by_language: Vec<(Language, u64)>,
 }

@@ -32,15 +32,15 @@ impl RedisIndex {
         Ok(Ok(times))
     }
 
-    /// Names each product's set once, although many ranks may be of one product.
+    /// Names each set once, although many ranks may be of one listing.
     fn times_call(&self, partition: IndexPartition, ranks: &[ProductRank<'_>]) -> Routed<'_> {
         let (mut keys, mut pairs) = (vec![self.keys.marker(partition)], Vec::with_capacity(ranks.len()));
         let mut last = None;
         for at in ranks {
-            if last != Some(at.product) {
-                last = Some(at.product);
-                let whole = BaseSet { product: at.product.clone(), language: None, rating: None };
-                keys.push(self.keys.base_set(&whole));
+            if last != Some((at.product, at.language)) {
+                last = Some((at.product, at.language));
+                let set = BaseSet { product: at.product.clone(), language: at.language.cloned(), rating: None };
+                keys.push(self.keys.base_set(&set));
             }
             let rank = match at.order {
                 Order::Newest => at.rank.to_string(),

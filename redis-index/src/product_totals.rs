@@ -1,21 +1,23 @@
-//! The products that have comments with their totals, from which the sitemap and the product lists are made.
+//! The products that have comments: their totals, of which the lists of products are made, and their languages, of which
+//! the sitemap is made.
 //!
 //! **Invariant:** every step also reads the partition's marker, and all steps see the same marker. So an answer never
 //! comes from a partition that was lost or rebuilt during the read.
 //!
-//! **Invariant:** a step never blocks the server for long: it reads [`NAMES_STEP`] names, or the totals of [`TOTALS_STEP`]
-//! products.
+//! **Invariant:** a step never blocks the server for long: it reads [`STEP`] names or sets, or the totals of
+//! [`TOTALS_STEP`] products.
 
 use std::collections::BTreeSet;
 
-use model::{BaseSet, Malformed, ProductId, ProductTotals, Rating, Timestamp};
-use page_index::{IndexAnswer, IndexPartition};
+use model::{BaseSet, Language, Malformed, ProductId, ProductTotals, Rating, Timestamp};
+use page_index::{IndexAnswer, IndexPartition, NotReady, ProductLanguages, Stats};
 use process::{Store, StoreError};
+use redis::FromRedisValue;
 
 use crate::{RedisIndex, connection::Routed, keys::Keys, markers::marker_of_fields, reads::timestamp_of};
 
-/// Number of names that one call reads: some tenths of a millisecond of the server's time.
-const NAMES_STEP: usize = 1_000;
+/// Number of names or sets that one call reads: some tenths of a millisecond of the server's time.
+const STEP: usize = 1_000;
 
 /// Number of products whose totals one call reads, with six commands each: about a millisecond of the server's time.
 const TOTALS_STEP: usize = 100;
@@ -23,6 +25,37 @@ const TOTALS_STEP: usize = 100;
 /// Maximum number of starts of a read. It starts over when the watermark moves meanwhile: in a rebuild, and whenever
 /// repair advances.
 const BEGUN_MAX: usize = 3;
+
+/// Why a read ended early.
+enum Interrupted {
+    /// Readers must not believe the partition.
+    NotReady(NotReady),
+    /// The marker is not the one that the first step saw.
+    MarkerChanged,
+    Failed(StoreError),
+}
+
+impl From<StoreError> for Interrupted {
+    fn from(error: StoreError) -> Self {
+        Self::Failed(error)
+    }
+}
+
+impl From<Malformed> for Interrupted {
+    fn from(error: Malformed) -> Self {
+        Self::Failed(error.into())
+    }
+}
+
+/// A read of a partition, in several steps.
+struct Reading<'index> {
+    index: &'index RedisIndex,
+    partition: IndexPartition,
+    table_id: &'index str,
+    now: Timestamp,
+    /// The watermark that the first step saw.
+    watermark: Option<Timestamp>,
+}
 
 impl RedisIndex {
     /// See [`page_index::Reads::product_totals`].
@@ -32,65 +65,161 @@ impl RedisIndex {
         table_id: &str,
         now: Timestamp,
     ) -> Result<IndexAnswer<Vec<ProductTotals>>, StoreError> {
-        'begin: for _ in 0..BEGUN_MAX {
-            let (mut products, mut cursor, mut first) = (BTreeSet::new(), "0".to_owned(), None);
-            loop {
-                let keys = [self.keys.marker(partition), self.keys.products(partition)];
-                let call = Routed::call(&self.scripts.products, &keys).arg(&cursor).arg(NAMES_STEP);
-                type Answer = (Option<String>, Option<i64>, Option<i64>, String, Vec<String>);
-                let (table, watermark, vouched, next, found): Answer = self.ask(call).await?;
-                match self.judge(marker_of_fields((table, watermark, vouched)), table_id, now) {
-                    Err(not_ready) => return Ok(Err(not_ready)),
-                    Ok(watermark) if *first.get_or_insert(watermark) != watermark => continue 'begin,
-                    Ok(_) => {}
-                }
-                products.extend(found);
-                cursor = next;
-                if cursor == "0" {
-                    break;
-                }
+        for _ in 0..BEGUN_MAX {
+            let mut reading = Reading { index: self, partition, table_id, now, watermark: None };
+            if let Some(answer) = answer(reading.product_totals().await) {
+                return answer;
             }
-            let mut product_totals = Vec::with_capacity(products.len());
-            let products: Vec<ProductId> =
-                products.iter().map(|escaped| product_of(escaped)).collect::<Result<_, _>>()?;
-            for some in products.chunks(TOTALS_STEP) {
-                type Answer = (Option<String>, Option<i64>, Option<i64>, Vec<Vec<u64>>, Vec<Option<f64>>);
-                let (table, watermark, vouched, totals, newest): Answer =
-                    self.ask(self.totals_call(partition, some)).await?;
-                match self.judge(marker_of_fields((table, watermark, vouched)), table_id, now) {
-                    Err(not_ready) => return Ok(Err(not_ready)),
-                    Ok(watermark) if first != Some(watermark) => continue 'begin,
-                    Ok(_) => {}
-                }
-                for ((product, by_rating), newest) in some.iter().zip(totals).zip(newest) {
-                    // Without a comment, the product is about to be removed.
-                    let Some(newest) = newest else { continue };
-                    let by_rating = by_rating.try_into().map_err(|_| Malformed::new("totals", "not five numbers"))?;
-                    let last_commented_at = timestamp_of(newest)?;
-                    product_totals.push(ProductTotals { product: product.clone(), by_rating, last_commented_at });
-                }
-            }
-            product_totals.sort_by(|a, b| a.product.cmp(&b.product));
-            return Ok(Ok(product_totals));
         }
-        Err(StoreError::unavailable(
-            Store::PageIndex,
-            "the partition's marker changes faster than its products are read",
-        ))
+        Err(changing())
     }
 
-    fn totals_call(&self, partition: IndexPartition, products: &[ProductId]) -> Routed<'_> {
-        let mut keys = vec![self.keys.marker(partition)];
+    /// See [`page_index::Reads::product_languages`].
+    pub(crate) async fn languages_of_partition(
+        &self,
+        partition: IndexPartition,
+        table_id: &str,
+        now: Timestamp,
+    ) -> Result<IndexAnswer<Vec<ProductLanguages>>, StoreError> {
+        for _ in 0..BEGUN_MAX {
+            let mut reading = Reading { index: self, partition, table_id, now, watermark: None };
+            if let Some(answer) = answer(reading.product_languages().await) {
+                return answer;
+            }
+        }
+        Err(changing())
+    }
+}
+
+/// The answer of a read that has ended; `None` when it must start over.
+fn answer<T>(read: Result<T, Interrupted>) -> Option<Result<IndexAnswer<T>, StoreError>> {
+    match read {
+        Ok(read) => Some(Ok(Ok(read))),
+        Err(Interrupted::NotReady(not_ready)) => Some(Ok(Err(not_ready))),
+        Err(Interrupted::Failed(error)) => Some(Err(error)),
+        Err(Interrupted::MarkerChanged) => None,
+    }
+}
+
+fn changing() -> StoreError {
+    StoreError::unavailable(Store::PageIndex, "the partition's marker changes faster than its products are read")
+}
+
+impl<'index> Reading<'index> {
+    async fn product_totals(&mut self) -> Result<Vec<ProductTotals>, Interrupted> {
+        let mut product_totals = Vec::new();
+        for products in self.products().await?.chunks(TOTALS_STEP) {
+            let (totals, newest): (Vec<Vec<u64>>, Vec<Option<f64>>) = self.ask(self.totals_call(products)).await?;
+            for ((product, by_rating), newest) in products.iter().zip(totals).zip(newest) {
+                // Without a comment, the product is about to be removed.
+                let Some(newest) = newest else { continue };
+                let by_rating = by_rating.try_into().map_err(|_| Malformed::new("totals", "not five numbers"))?;
+                let last_commented_at = timestamp_of(newest)?;
+                product_totals.push(ProductTotals { product: product.clone(), by_rating, last_commented_at });
+            }
+        }
+        product_totals.sort_by(|a, b| a.product.cmp(&b.product));
+        Ok(product_totals)
+    }
+
+    fn totals_call(&self, products: &[ProductId]) -> Routed<'index> {
+        let index = self.index;
+        let mut keys = vec![index.keys.marker(self.partition)];
         let of_ratings = Rating::ALL.map(Some).into_iter().chain([None]);
         for product in products {
-            let stem = self.keys.stem(partition, &product.escaped());
+            let stem = index.keys.stem(self.partition, &product.escaped());
             let set = |rating| BaseSet { product: product.clone(), language: None, rating };
             keys.extend(of_ratings.clone().map(|rating| Keys::base_set_at(&stem, &set(rating))));
         }
-        Routed::call(&self.scripts.totals, &keys)
+        Routed::call(&index.scripts.totals, &keys)
     }
+
+    async fn product_languages(&mut self) -> Result<Vec<ProductLanguages>, Interrupted> {
+        let mut product_languages = Vec::new();
+        for products in self.products().await?.chunks(STEP) {
+            let whole = products.iter().map(|product| of_language(product, None)).collect();
+            let totals = self.sizes(whole).await?;
+            let languages = self.languages(products).await?;
+            let sets = products.iter().zip(&languages).flat_map(|(product, languages)| {
+                languages.iter().map(move |language| of_language(product, Some(language)))
+            });
+            let mut of_languages = self.sizes(sets.collect()).await?.into_iter();
+            for ((product, total), languages) in products.iter().zip(totals).zip(languages) {
+                let by_language = languages.into_iter().zip(of_languages.by_ref()).filter(|(_, total)| *total > 0);
+                let by_language = by_language.collect();
+                product_languages.push(ProductLanguages { product: product.clone(), total, by_language });
+            }
+        }
+        product_languages.retain(|product| product.total > 0);
+        product_languages.sort_by(|a, b| a.product.cmp(&b.product));
+        Ok(product_languages)
+    }
+
+    /// The names of the products, also of those that have no comment left.
+    async fn products(&mut self) -> Result<Vec<ProductId>, Interrupted> {
+        let index = self.index;
+        let keys = [index.keys.marker(self.partition), index.keys.products(self.partition)];
+        let (mut products, mut cursor) = (BTreeSet::new(), "0".to_owned());
+        loop {
+            let call = Routed::call(&index.scripts.products, &keys).arg(&cursor).arg(STEP);
+            let (next, found): (String, Vec<String>) = self.ask(call).await?;
+            products.extend(found);
+            cursor = next;
+            if cursor == "0" {
+                break;
+            }
+        }
+        Ok(products.iter().map(|escaped| product_of(escaped)).collect::<Result<_, _>>()?)
+    }
+
+    /// The first languages of each product, in the order of their tags.
+    async fn languages(&mut self, products: &[ProductId]) -> Result<Vec<Vec<Language>>, Interrupted> {
+        let index = self.index;
+        let mut keys = vec![index.keys.marker(self.partition)];
+        keys.extend(products.iter().map(|product| index.keys.languages(product)));
+        let found: Vec<Vec<String>> = self.ask(Routed::call(&index.scripts.languages, &keys)).await?;
+        let of_product = |tags: Vec<String>| {
+            let mut languages: Vec<Language> = tags.iter().map(|tag| language_of(tag)).collect::<Result<_, _>>()?;
+            languages.sort();
+            languages.truncate(Stats::LANGUAGES_MAX);
+            Ok::<_, Malformed>(languages)
+        };
+        Ok(found.into_iter().map(of_product).collect::<Result<_, _>>()?)
+    }
+
+    /// The sizes of sets, in their order.
+    async fn sizes(&mut self, sets: Vec<BaseSet>) -> Result<Vec<u64>, Interrupted> {
+        let index = self.index;
+        let mut sizes = Vec::with_capacity(sets.len());
+        for some in sets.chunks(STEP) {
+            let mut keys = vec![index.keys.marker(self.partition)];
+            keys.extend(some.iter().map(|set| index.keys.base_set(set)));
+            sizes.extend(self.ask::<Vec<u64>>(Routed::call(&index.scripts.sizes, &keys)).await?);
+        }
+        Ok(sizes)
+    }
+
+    /// Takes a step: a script that returns the marker's fields and an answer.
+    async fn ask<T: FromRedisValue>(&mut self, call: Routed<'_>) -> Result<T, Interrupted> {
+        type Answer<T> = (Option<String>, Option<i64>, Option<i64>, T);
+        let (table, watermark, vouched, answer): Answer<T> = self.index.ask(call).await?;
+        let marker = marker_of_fields((table, watermark, vouched));
+        let watermark = self.index.judge(marker, self.table_id, self.now).map_err(Interrupted::NotReady)?;
+        if *self.watermark.get_or_insert(watermark) != watermark {
+            return Err(Interrupted::MarkerChanged);
+        }
+        Ok(answer)
+    }
+}
+
+fn of_language(product: &ProductId, language: Option<&Language>) -> BaseSet {
+    BaseSet { product: product.clone(), language: language.cloned(), rating: None }
 }
 
 fn product_of(escaped: &str) -> Result<ProductId, Malformed> {
     ProductId::from_escaped(escaped).map_err(|error| Malformed::new("set of products", error.to_string()))
+}
+
+fn language_of(tag: &str) -> Result<Language, Malformed> {
+    Language::parse(tag).map_err(|error| Malformed::new("set of languages", error.to_string()))
 }

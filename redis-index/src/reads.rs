@@ -3,7 +3,8 @@
 use async_trait::async_trait;
 use model::{Cd, CommentId, Filter, Malformed, Order, ProductId, ProductTotals, Timestamp};
 use page_index::{
-    Ends, Extent, IndexAnswer, IndexPartition, PageStart, PageStartQuery, Position, ProductRank, Reads, Stats,
+    Ends, Extent, IndexAnswer, IndexPartition, PageStart, PageStartQuery, Position, ProductLanguages, ProductRank,
+    Reads, Stats,
 };
 use process::StoreError;
 
@@ -101,6 +102,15 @@ impl Reads for RedisIndex {
         now: Timestamp,
     ) -> Result<IndexAnswer<Vec<ProductTotals>>, StoreError> {
         self.totals_of_partition(partition, table_id, now).await
+    }
+
+    async fn product_languages(
+        &self,
+        partition: IndexPartition,
+        table_id: &str,
+        now: Timestamp,
+    ) -> Result<IndexAnswer<Vec<ProductLanguages>>, StoreError> {
+        self.languages_of_partition(partition, table_id, now).await
     }
 
     async fn creation_times(

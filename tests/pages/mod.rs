@@ -12,12 +12,14 @@
 //! - `products`: the lists of products.
 //! - `sitemap`: the list of all pages.
 //! - `feed`: the feed of a listing.
+//! - `crawl`: what a crawler finds.
 //! - `form`: posting a comment from a page, in the local stack.
 //! - `browser`: all of it in a real browser.
 
 mod addresses;
 mod browser;
 mod by_cursor;
+mod crawl;
 mod dates;
 mod feed;
 mod form;

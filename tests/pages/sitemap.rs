@@ -1,22 +1,26 @@
 //! The sitemap lists every page once by its canonical address, and answers nothing when the pages are unknown.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use api::Indexable;
 use futures_util::{StreamExt, stream};
 use local_stack::{demo::demo_comments, stack::StackSettings};
+use model::plan::index_edits;
+use page_index::ProductLanguages;
+use process::now;
+use table::NewComment;
 
 use super::{SITE, html::Page, newest_first, site_settings, start, three_pages};
 use crate::fixture::{
     data,
     http::{Http, page_path},
-    redis_server::OwnRedis,
+    redis_server::{self, OwnRedis, TABLE_ID},
     stack::settings_at,
     wait_for,
 };
 
 /// An entry of a sitemap or sitemap index: the path on the site, and the date.
-type Entry = (String, Option<String>);
+pub(super) type Entry = (String, Option<String>);
 
 /// The pages of the sitemap that show products. They have no date.
 const LISTS: [&str; 2] = ["/", "/products"];
@@ -39,7 +43,7 @@ async fn listed(http: &Http, path: &str, root: &str, entry: &str) -> Vec<Entry> 
 }
 
 /// Every page that the sitemap leads to, with its date.
-async fn walk(http: &Http) -> Vec<Entry> {
+pub(super) async fn walk(http: &Http) -> Vec<Entry> {
     let robots = http.get("/robots.txt").await;
     assert_eq!(robots.header("content-type"), Some("text/plain; charset=utf-8"));
     assert!(robots.body.lines().any(|line| line == format!("Sitemap: {SITE}/sitemap.xml")), "{}", robots.body);
@@ -52,6 +56,19 @@ async fn walk(http: &Http) -> Vec<Entry> {
     pages
 }
 
+/// The listings of a product that search engines may index, each with its number of comments. These are all comments, and
+/// those of each language that has five or more, but not all.
+fn indexable_listings(comments: &[NewComment], product: &str) -> Vec<(String, u64)> {
+    let mut by_language = BTreeMap::new();
+    for comment in comments.iter().filter(|comment| comment.product.as_str() == product) {
+        *by_language.entry(comment.language.to_string()).or_insert(0) += 1;
+    }
+    let total: u64 = by_language.values().sum();
+    let of_languages = by_language.into_iter().filter(|(_, count)| (5..total).contains(count));
+    let of_languages = of_languages.map(|(tag, count)| (format!("{}/{tag}", page_path(product)), count));
+    of_languages.chain([(page_path(product), total)]).collect()
+}
+
 /// Checks that the sitemap lists every page of the comments. `numbers` are those of a product with this many comments.
 async fn check_sitemap(settings: StackSettings, numbers: fn(u64) -> std::ops::RangeInclusive<u64>) {
     let comments: Vec<_> = demo_comments(1_500).chain(three_pages("100% & <odd> \"product\"/☕")).collect();
@@ -60,10 +77,14 @@ async fn check_sitemap(settings: StackSettings, numbers: fn(u64) -> std::ops::Ra
     let mut expected = BTreeSet::from(LISTS.map(str::to_owned));
     let products: BTreeSet<&str> = comments.iter().map(|comment| comment.product.as_str()).collect();
     for product in products {
-        let count = comments.iter().filter(|comment| comment.product.as_str() == product).count();
-        expected.insert(page_path(product));
-        expected.extend(numbers(count as u64).map(|page| format!("{}?page={page}", page_path(product))));
+        for (path, count) in indexable_listings(&comments, product) {
+            expected.extend(numbers(count).map(|page| format!("{path}?page={page}")));
+            expected.insert(path);
+        }
     }
+    assert!(
+        expected.iter().any(|path| path.ends_with("/en")) && expected.iter().any(|path| path.contains("/en?page="))
+    );
     let walked = walk(http).await;
     assert_eq!(walked.iter().map(|(path, _)| path.clone()).collect::<BTreeSet<_>>(), expected);
     assert_eq!(walked.len(), expected.len(), "none twice");
@@ -108,7 +129,11 @@ async fn without_a_ready_index_there_is_no_sitemap() {
     }
     assert_eq!(http.get("/robots.txt").await.status, 200);
     redis.server.restart().await.unwrap();
-    assert_eq!(http.wait_for_200(&part).await.body.matches("<loc>").count(), 3);
+    assert_eq!(
+        http.wait_for_200(&part).await.body.matches("<loc>").count(),
+        6,
+        "three pages, two in English, one in German"
+    );
     running.finish().await;
 }
 
@@ -155,4 +180,43 @@ async fn a_site_without_indexable_pages_has_no_sitemap() {
     let running = start(site_settings(), &[]).await;
     assert_eq!(running.http.get("/sitemap.xml").await.status, 404);
     running.finish().await;
+}
+
+#[tokio::test]
+async fn a_partition_lists_every_product_that_has_comments() {
+    const PRODUCTS: usize = 2_500;
+    let index = redis_server::own_index().await;
+    let placement =
+        |number: usize, rating| data::placement(&data::product(&format!("{{product}} ~{number}")), "en", rating);
+    let id = |number: usize| data::comment_id(&format!("c{number}"));
+    let rebuild = index.begin_rebuild().await.unwrap();
+    let edits: Vec<_> = (0..PRODUCTS)
+        .flat_map(|number| {
+            let of = placement(number / 2, 1 + number as u64 % 5);
+            data::index_comment(&id(number), &of, data::at_ms(number as i64))
+        })
+        .collect();
+    index.apply(&edits).await.unwrap();
+    // A product that once had comments.
+    let gone = placement(PRODUCTS, 3);
+    index.apply(&data::index_comment(&id(PRODUCTS), &gone, now())).await.unwrap();
+    index.apply(&index_edits(&id(PRODUCTS), None, &[gone])).await.unwrap();
+    index.finish_rebuild(&rebuild, TABLE_ID, now()).await.unwrap();
+    let mut all = Vec::new();
+    for partition in index.partitions() {
+        let totals = index.product_languages(partition, TABLE_ID, now()).await.unwrap().unwrap();
+        assert!(totals.is_sorted_by(|a, b| a.product < b.product));
+        assert!(totals.iter().all(|of| index.partition_of(&of.product) == partition));
+        all.extend(totals);
+    }
+    all.sort_by(|a, b| a.product.cmp(&b.product));
+    let mut expected: Vec<_> = (0..PRODUCTS / 2)
+        .map(|number| ProductLanguages {
+            product: placement(number, 1).product,
+            total: 2,
+            by_language: vec![(data::language("en"), 2)],
+        })
+        .collect();
+    expected.sort_by(|a, b| a.product.cmp(&b.product));
+    assert_eq!(all, expected);
 }

@@ -11,7 +11,8 @@ use model::{
     Revision, Timestamp,
 };
 use page_index::{
-    Extent, IndexAnswer, IndexPartition, PageIndex, PageStart, PageStartQuery, Position, ProductRank, Stats,
+    Extent, IndexAnswer, IndexPartition, PageIndex, PageStart, PageStartQuery, Position, ProductLanguages, ProductRank,
+    Stats,
 };
 use process::{StoreError, now};
 use table::{CommentPatch, Created, Idempotency, NewComment, Page, PageQuery, ProductPut, Table, WriteError};
@@ -215,6 +216,12 @@ impl StoreClients {
     /// The products of a partition with their totals; `None` when the page index is unavailable.
     pub(crate) async fn product_totals(&self, partition: IndexPartition) -> Option<Vec<ProductTotals>> {
         let ask = async |table_id: &str| self.index.product_totals(partition, table_id, now()).await;
+        self.ask_index(partition, StoreCall::Catalog, ask).await
+    }
+
+    /// The products of a partition with their languages; `None` when the page index is unavailable.
+    pub(crate) async fn product_languages(&self, partition: IndexPartition) -> Option<Vec<ProductLanguages>> {
+        let ask = async |table_id: &str| self.index.product_languages(partition, table_id, now()).await;
         self.ask_index(partition, StoreCall::Catalog, ask).await
     }
 

@@ -1,9 +1,7 @@
 -- Counts the comments of products.
 -- KEYS: the partition's marker, then six base sets for each product: one for each rating, and the one of all comments.
--- Returns:
--- - the marker's `table`, `watermark` and `vouched`
--- - for each product the totals of the five ratings
--- - for each product the score of its newest comment, or false
+-- Returns the marker's `table`, `watermark` and `vouched`, and two lists: for each product the totals of the five ratings,
+-- and the score of its newest comment, or false.
 local marker = redis.call('HMGET', KEYS[1], 'table', 'watermark', 'vouched')
 local totals, newest = {}, {}
 for i = 2, #KEYS, 6 do
@@ -12,4 +10,4 @@ for i = 2, #KEYS, 6 do
   totals[#totals + 1] = by_rating
   newest[#newest + 1] = redis.call('ZREVRANGE', KEYS[i + 5], '0', '0', 'WITHSCORES')[2] or false
 end
-return { marker[1], marker[2], marker[3], totals, newest }
+return { marker[1], marker[2], marker[3], { totals, newest } }

@@ -18,12 +18,8 @@ use actix_web::web;
 use page_index::{IndexPartition, ProductRank};
 use tokio::sync::Mutex;
 
-use super::parts::{Dates, PartitionSitemap, ProductTotal};
-use crate::{
-    error::ApiError,
-    site::{PageNumbers, Site},
-    store::StoreClients,
-};
+use super::parts::{Dates, Listing, PartitionSitemap};
+use crate::{error::ApiError, site::Site, store::StoreClients};
 
 /// How long cached content is valid; a sitemap may be this old. Crawlers fetch one a few times a day.
 const MAX_AGE: Duration = Duration::from_secs(600);
@@ -41,9 +37,7 @@ type Parts = Vec<(u16, usize)>;
 /// The cache.
 pub(crate) struct Cache {
     stores: web::Data<StoreClients>,
-    page_numbers: PageNumbers,
-    /// The length of the site's URL.
-    site_bytes: usize,
+    site: Site,
     contents: std::sync::Mutex<Contents>,
     reading: Arc<Mutex<()>>,
 }
@@ -72,9 +66,7 @@ impl Contents {
 
 impl Cache {
     pub(crate) fn new(stores: web::Data<StoreClients>, site: &Site) -> Self {
-        let Site { page_numbers, public_url, .. } = site;
-        let site_bytes = public_url.to_string().len();
-        Self { stores, page_numbers: *page_numbers, site_bytes, contents: Default::default(), reading: Arc::default() }
+        Self { stores, site: site.clone(), contents: Default::default(), reading: Arc::default() }
     }
 
     /// The partitions of the page index.
@@ -165,8 +157,10 @@ impl Cache {
 
     /// Reads the products of a partition and caches them.
     async fn read(&self, partition: IndexPartition) -> Option<Arc<PartitionSitemap>> {
-        let products = self.stores.product_totals(partition).await?.into_iter().map(ProductTotal::from).collect();
-        let sitemap = Arc::new(PartitionSitemap::new(products, self.page_numbers, self.site_bytes));
+        let products = self.stores.product_languages(partition).await?;
+        let listings = products.into_iter().flat_map(|product| Listing::of_product(&self.site, product)).collect();
+        let site_bytes = self.site.public_url.to_string().len();
+        let sitemap = Arc::new(PartitionSitemap::new(listings, self.site.page_numbers, site_bytes));
         let mut contents = self.contents();
         contents.partitions.insert(partition, (Instant::now(), Arc::clone(&sitemap)));
         contents.drop_oldest();

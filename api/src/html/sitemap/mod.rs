@@ -113,7 +113,7 @@ pub(super) async fn part(
     let mut xml = String::new();
     for (place, page) in pages.iter().enumerate() {
         // Everything that XML would not take literally is percent-encoded in a URL.
-        let url = site.public_url.join(&links::page(page.newest.product, &Filter::ANY, page.number));
+        let url = site.public_url.join(&page.listing.page(page.number));
         match dates.as_ref().and_then(|dates| *dates.get(place)?) {
             Some(date) => {
                 xml.push_str(

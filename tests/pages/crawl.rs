@@ -1,0 +1,120 @@
+//! A crawler follows the links of a whole site, as a search engine does: it finds the pages of the sitemap, and no others
+//! that it may index.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use futures_util::{StreamExt, stream};
+use local_stack::demo::demo_comments;
+use table::NewComment;
+
+use super::{SITE, comment, html::Page, newest_first, site_settings, sitemap, start};
+use crate::fixture::{
+    http::{Answer, Http, page_path},
+    size::{Size, size},
+};
+
+/// Size of the site.
+fn comments() -> Vec<NewComment> {
+    let count = match size() {
+        Size::Small => 300,
+        Size::Usual => 1_000,
+        Size::Full => 3_000,
+    };
+    // Also a product with one comment, and one in a single language.
+    let alone = [comment("alone", "en", 2, 0)];
+    demo_comments(count).chain(alone).chain((0..50).map(|number| comment("one language", "ja", 4, number))).collect()
+}
+
+/// A page that the crawler has seen.
+struct Seen {
+    /// Whether search engines may index it under this address.
+    is_indexed: bool,
+    /// The creation time of the newest comment on it.
+    newest: Option<String>,
+    /// The addresses that it leads to.
+    followed: Vec<String>,
+    /// Those that a crawler need not follow.
+    others: Vec<String>,
+}
+
+impl Seen {
+    fn of(answer: Answer, target: &str) -> Self {
+        let page = Page::of(answer, 200);
+        let (mut followed, mut others) = (Vec::new(), Vec::new());
+        for link in page.all("a[href]") {
+            let href = link.attr("href").unwrap().split('#').next().unwrap();
+            let is_followed = link.attr("rel").is_none_or(|rel| !rel.contains("nofollow"));
+            if href.starts_with('/') {
+                let links = if is_followed { &mut followed } else { &mut others };
+                links.push(href.to_owned());
+            }
+        }
+        Self {
+            is_indexed: page.robots() == "index,follow" && page.canonical() == Some(format!("{SITE}{target}")),
+            newest: page.all("article time").iter().map(|time| time.attr("datetime").unwrap().to_owned()).max(),
+            followed,
+            others,
+        }
+    }
+}
+
+/// The page that an address leads to. A redirect leads to a page at once.
+async fn get(http: &Http, target: &str) -> (String, Answer) {
+    let answer = http.get(target).await;
+    if !matches!(answer.status, 301 | 302) {
+        return (target.to_owned(), answer);
+    }
+    let to = answer.header("location").unwrap().split('#').next().unwrap().to_owned();
+    let page = http.get(&to).await;
+    assert_eq!(page.status, 200, "{target} leads to {to}");
+    (to, page)
+}
+
+/// Follows all links from these addresses on.
+async fn crawl(http: &Http, from: impl IntoIterator<Item = String>) -> BTreeMap<String, Seen> {
+    let (mut seen, mut asked) = (BTreeMap::new(), BTreeSet::new());
+    let mut open: BTreeSet<String> = from.into_iter().collect();
+    while !open.is_empty() {
+        asked.extend(open.iter().cloned());
+        let found = stream::iter(&open).map(async |target| get(http, target).await).buffer_unordered(4);
+        let found: Vec<(String, Answer)> = found.collect().await;
+        let mut next = BTreeSet::new();
+        for (target, answer) in found {
+            let page = Seen::of(answer, &target);
+            next.extend(page.followed.iter().filter(|link| !asked.contains(*link)).cloned());
+            seen.insert(target, page);
+        }
+        open = next;
+    }
+    seen
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_crawler_finds_exactly_the_pages_of_the_sitemap_and_no_broken_link() {
+    let comments = comments();
+    let products: BTreeSet<&str> = comments.iter().map(|comment| comment.product.as_str()).collect();
+    for settings in [site_settings(), newest_first()] {
+        let running = start(settings, &comments).await;
+        let http = &running.http;
+        let seen = crawl(http, products.iter().map(|product| page_path(product))).await;
+        let indexed: BTreeSet<&String> =
+            seen.iter().filter(|(_, page)| page.is_indexed).map(|(path, _)| path).collect();
+        let listed = sitemap::walk(http).await;
+        assert_eq!(listed.iter().map(|(path, _)| path).collect::<BTreeSet<_>>(), indexed);
+        assert_eq!(listed.len(), indexed.len(), "none twice");
+        for (path, lastmod) in &listed {
+            assert!(lastmod.is_some() && *lastmod == seen[path].newest, "{path}: {lastmod:?}");
+        }
+        // The other links lead to pages too. Of the many permalinks, some are tried.
+        let others: BTreeSet<&String> = seen.values().flat_map(|page| &page.others).collect();
+        let (permalinks, others): (Vec<&String>, Vec<&String>) =
+            others.into_iter().partition(|link| link.starts_with("/comments/"));
+        let tried: Vec<&String> = others.into_iter().chain(permalinks.into_iter().step_by(20)).collect();
+        println!("{} pages, {} of them indexed; {} other links tried", seen.len(), indexed.len(), tried.len());
+        let answers = stream::iter(tried).map(async |target| (target, get(http, target).await.1.status));
+        for (target, status) in answers.buffer_unordered(4).collect::<Vec<_>>().await {
+            assert_eq!(status, 200, "{target}");
+        }
+        running.finish().await;
+    }
+}
