@@ -5,8 +5,8 @@
 use std::{collections::BTreeMap, ops::ControlFlow};
 
 use counted_tree::{Code, CountedTree};
-use model::{Cd, CommentId, Filter, Language, Order, Rating, Timestamp, plan::IndexEdit};
-use page_index::{Ends, Extent, PageStartQuery, Position, Stats};
+use model::{Cd, CommentId, Filter, Language, Order, Rating, RatingSet, Timestamp, plan::IndexEdit};
+use page_index::{Ends, Extent, PageStartQuery, Position, Stats, Summary};
 
 use crate::{
     codes::{Codes, Languages},
@@ -180,6 +180,14 @@ impl Product {
             languages,
             last_commented_at: self.newest(of_language),
         }
+    }
+
+    /// How many comments there are by rating in a language, or in any.
+    pub(crate) fn summary(&self, language: Option<&Language>, languages: &Languages) -> Summary {
+        let by_rating = Rating::ALL
+            .into_iter()
+            .map(|rating| (rating, self.count(languages.codes(language, RatingSet::of([rating])))));
+        Summary { by_rating: by_rating.collect(), last_commented_at: self.newest(languages.codes(language, None)) }
     }
 
     /// The languages of the comments. One comes once for each of its ratings.

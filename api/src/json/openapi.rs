@@ -16,7 +16,7 @@ use utoipa::{
     },
 };
 
-use super::{comment, create, list, responses::Errors, stats};
+use super::{comment, create, list, responses::Errors, stats, summaries};
 use crate::{
     error::{ApiError, Problem},
     ops::{health, scrape},
@@ -36,6 +36,7 @@ use crate::{
         list::list_comments,
         create::create_comment,
         stats::product_stats,
+        summaries::stats_of_products,
         comment::get_comment,
         comment::change_comment,
         comment::delete_comment,
