@@ -9,8 +9,7 @@ use crate::{RedisIndex, connection::Routed, markers::marker_of_fields, reads::ti
 /// Maximum number of tries of [`RedisIndex::count`]. It tries again when a language is added or removed meanwhile.
 const STATS_TRIES_MAX: usize = 4;
 
-/// The script's answer: the marker, the product's languages, the totals by rating in the language and in any, the newest
-/// score, and the totals of the languages' sets.
+/// What the script returns, in its order: `stats.lua` names the parts.
 type Answer = (Option<String>, Option<i64>, Option<i64>, Vec<String>, Vec<u64>, Vec<u64>, Option<f64>, Vec<u64>);
 
 impl RedisIndex {

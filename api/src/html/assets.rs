@@ -19,6 +19,13 @@ pub(super) static ICON: Asset = Asset {
     url: LazyLock::new(|| ICON.versioned("/static/icon.svg")),
 };
 
+/// The web component that shows a fragment. Pages of other sites name it, so its address has no version.
+pub(super) static COMPONENT: Asset = Asset {
+    media_type: "text/javascript; charset=utf-8",
+    content: include_str!("../../static/pagemark-comments.js"),
+    url: LazyLock::new(|| COMPONENT.versioned("/static/pagemark-comments.js")),
+};
+
 /// A file.
 pub(super) struct Asset {
     media_type: &'static str,
@@ -44,5 +51,15 @@ impl Asset {
             .insert_header((header::CONTENT_TYPE, self.media_type))
             .insert_header((header::CACHE_CONTROL, "public, max-age=86400"))
             .body(self.content)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_web_component_has_at_most_3_kilobytes() {
+        assert!(COMPONENT.content.len() <= 3_000, "{}", COMPONENT.content.len());
     }
 }

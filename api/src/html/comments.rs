@@ -6,7 +6,7 @@ use model::{Filter, PageNumber};
 use super::{
     address::{self, Address},
     error_page::{Help, PageError},
-    render,
+    fragment, render,
     view::CommentsPage,
 };
 use crate::{
@@ -51,7 +51,15 @@ pub(super) async fn page(
     };
     let stats = stats.filter(|_| listing.total.is_some());
     let page = CommentsPage::new(&site, &address, &listing, stats.as_ref());
-    let mut answer = render(&site, &page.head, &page)?;
+    let (page, mut answer) = if fragment::is_asked(&request) {
+        let page = page.into_fragment();
+        let list = page.list().map_err(ApiError::internal)?;
+        let answer = fragment::answer(&site, &list, page.head.link_header(&site));
+        (page, answer)
+    } else {
+        let answer = render(&site, &page.head, &page)?;
+        (page, answer)
+    };
     if let Some(validator) = page.validator(&site).map_err(ApiError::internal)? {
         answer.headers_mut().insert(header::ETAG, caching::value(&validator));
     }

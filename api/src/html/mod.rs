@@ -4,6 +4,7 @@
 //! - `comments`: a page of comments, made of `view`, `filters`, `place`, `page_bar`; its `head` and `structured_data`.
 //! - `assets`: the files that pages load.
 //! - `fold`: shows the beginning of a long text.
+//! - `fragment`: the list of a page, for pages of other sites.
 //! - `form`: a comment to post, in the local stack only.
 //! - `error_page`: errors, and the links that lead on from them.
 //! - `sitemap`: the sitemap and `robots.txt`.
@@ -19,6 +20,7 @@ pub(crate) mod error_page;
 mod filters;
 mod fold;
 mod form;
+mod fragment;
 mod head;
 mod language_name;
 mod page_bar;
@@ -29,7 +31,7 @@ mod structured_data;
 mod view;
 mod words;
 
-use actix_web::{HttpRequest, HttpResponse, Route, http::header, web};
+use actix_web::{HttpRequest, HttpResponse, Route, http::header, middleware::from_fn, web};
 use askama::Template;
 use model::{Filter, Order, PageNumber, PageSize, ProductId, StablePage, StablePages};
 use page_index::Position;
@@ -37,7 +39,7 @@ use page_index::Position;
 use crate::{
     error::ApiError,
     http::{
-        caching,
+        base_path, caching,
         path_and_query::comment_id,
         routing::{cached, get, not_allowed},
     },
@@ -58,12 +60,17 @@ pub(crate) fn configure(config: &mut web::ServiceConfig, max_age_seconds: u32) {
     page("/static/icon.svg", get().to(async || assets::ICON.answer()));
     page("/product/{product}/comments", get().to(comments::page));
     page("/product/{product}/comments/{filter:.*}", get().to(comments::page));
+    for path in ["/fragment/product/{product}/comments", "/fragment/product/{product}/comments/{filter:.*}"] {
+        page(path, get().to(comments::page).wrap(from_fn(fragment::mount)));
+    }
+    page("/static/pagemark-comments.js", get().to(async || assets::COMPONENT.answer()));
     page("/comments/{id}", get().to(comment));
     page("/robots.txt", get().to(sitemap::robots));
     page(links::SITEMAP, get().to(sitemap::index));
     page("/sitemap/{file}", get().to(sitemap::part));
     config.service(
         web::resource("/local/product/{product}/comments")
+            .wrap(from_fn(base_path::extend))
             .route(get().to(form::show))
             .route(web::post().to(form::post))
             .default_service(not_allowed("GET, HEAD, POST")),
@@ -86,6 +93,8 @@ struct StartPage<'site> {
     /// Whether pages have stable numbers.
     is_stable: bool,
     products: &'site [ProductId],
+    /// The path of the site's root, empty or such as `/reviews`.
+    base_path: &'site str,
 }
 
 async fn start(site: web::Data<Site>) -> Result<HttpResponse, PageError> {
@@ -94,7 +103,7 @@ async fn start(site: web::Data<Site>) -> Result<HttpResponse, PageError> {
     head.description =
         Some("Comments of products, with filters and with page numbers that are real addresses.".to_owned());
     let is_stable = site.page_numbers == PageNumbers::Stable;
-    let page = StartPage { head, is_stable, products: &site.sample_products };
+    let page = StartPage { head, is_stable, products: &site.sample_products, base_path: site.public_url.base_path() };
     render(&site, &page.head, &page)
 }
 

@@ -29,7 +29,7 @@ const SHAPE: &str = concat!(
 
 /// A page of comments.
 #[derive(Template)]
-#[template(path = "comments.html")]
+#[template(path = "comments.html", blocks = ["list"])]
 pub(super) struct CommentsPage<'page> {
     pub(super) head: Head,
     address: &'page Address,
@@ -44,6 +44,8 @@ pub(super) struct CommentsPage<'page> {
     is_degraded: bool,
     is_filtered: bool,
     comment_form: Option<String>,
+    /// Whether only the list is shown, inside a page of another site.
+    is_fragment: bool,
     /// What changes with comments on other pages. It is taken away only for [`CommentsPage::validator`].
     volatile: Option<Volatile>,
 }
@@ -111,8 +113,22 @@ impl<'page> CommentsPage<'page> {
             is_degraded: listing.total.is_none(),
             is_filtered: query.filter != Filter::ANY,
             comment_form: site.comment_form.then(|| links::comment_form(&query.product)),
+            is_fragment: false,
             volatile: Some(Volatile::new(site, address, place, listing, average, stats)),
         }
+    }
+
+    /// The page as a fragment: only its list will be shown.
+    pub(super) fn into_fragment(self) -> Self {
+        Self { is_fragment: true, ..self }
+    }
+
+    /// The list of a fragment.
+    ///
+    /// # Errors
+    /// The template's.
+    pub(super) fn list(&self) -> Result<String, askama::Error> {
+        self.as_list().render()
     }
 
     /// The entity tag of an archive page; `None` for any other page. It covers the page without what changes with

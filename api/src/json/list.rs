@@ -20,6 +20,7 @@ use crate::{
         cursor::{Cursor, CursorSealer},
         page::{CursorPage, ListingPage, NumberedPage, stable::StablyNumberedPage},
     },
+    site::Site,
     store::StoreClients,
 };
 
@@ -108,6 +109,7 @@ pub(crate) async fn list_comments(
     stores: web::Data<StoreClients>,
     cursors: web::Data<CursorSealer>,
     memory: web::Data<AnswerMemory>,
+    site: web::Data<Site>,
 ) -> Result<HttpResponse, ApiError> {
     let listing = match &place {
         Place::Page { number, as_of } => {
@@ -120,7 +122,7 @@ pub(crate) async fn list_comments(
             match page.read(&stores).await? {
                 Some(listing) => listing,
                 None => {
-                    let urls = ListingUrls { listing: &query, as_of: None };
+                    let urls = ListingUrls { listing: &query, as_of: None, base_path: "" };
                     return Ok(caching::lead_to(&urls.stable_page(None)));
                 }
             }
@@ -131,7 +133,7 @@ pub(crate) async fn list_comments(
             CursorPage { query: &query, cursor }.read(&stores).await?
         }
     };
-    let body = Body::new(&cursors, &query, &place, &listing)?;
+    let body = Body::new(&cursors, &query, &place, &listing, site.public_url.base_path())?;
     let mut answer = HttpResponse::Ok();
     answer.insert_header((header::LINK, body.links.header()));
     if listing.total.is_none() {
@@ -247,6 +249,7 @@ impl<'listing> Body<'listing> {
         query: &'listing ListingQuery,
         place: &Place,
         listing: &'listing ListingPage,
+        base_path: &str,
     ) -> Result<Self, ApiError> {
         let seal = |cursor: &Option<Cursor>| cursor.as_ref().map(|cursor| sealer.seal(query, cursor)).transpose();
         let cursor = Cursors { next: seal(&listing.next)?, prev: seal(&listing.prev)? };
@@ -260,7 +263,7 @@ impl<'listing> Body<'listing> {
             Place::Cursor(_) => (None, None),
         };
         let ListingQuery { product, filter, order, page_size } = query;
-        let urls = ListingUrls { listing: query, as_of };
+        let urls = ListingUrls { listing: query, as_of, base_path };
         Ok(Self {
             product: product.as_str(),
             filter: FilterBody {

@@ -65,7 +65,7 @@ pub(crate) struct Body<'summaries> {
     /// Null: of all languages.
     #[schema(required)]
     language: Option<&'summaries str>,
-    /// In the order of the request. A product that nobody has commented on has no comments, like one that does not exist.
+    /// In the order of the request. A product that is not known has zeros.
     #[schema(min_items = 1, max_items = 100)]
     products: Vec<ProductSummary<'summaries>>,
 }
