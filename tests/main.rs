@@ -22,6 +22,7 @@ mod deployed;
 mod described;
 mod designs;
 mod edits;
+mod embed;
 mod engines;
 mod export;
 mod failures;

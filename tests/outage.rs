@@ -58,6 +58,7 @@ async fn assert_degraded(http: &Http, cursor: &str, first: &Value) {
     let id = &ids(first)[0];
     timed(http, &format!("/api/v1/comments/{id}/position")).await.assert_later();
     timed(http, &format!("{}/stats", product_path(PRODUCT))).await.assert_later();
+    timed(http, &format!("/api/v1/stats?product={}", encoded(PRODUCT))).await.assert_later();
     // The API cannot distinguish an empty page from a page that has not been fanned out yet.
     timed(http, &format!("{}/comments", product_path("nobody/commented/this"))).await.assert_later();
     timed(http, &format!("/api/v1/comments/{id}")).await.expect(200);

@@ -23,6 +23,12 @@ async fn ask(index: &PageIndex, table_id: &str, at: Timestamp) -> IndexAnswer<Pa
     // All other questions get the same judgement.
     let judgement = answer.clone().map(drop);
     assert_eq!(index.stats(&product, &filter, table_id, at).await.unwrap().map(drop), judgement);
+    let products = [product.clone()];
+    let summaries = index.summaries(&products, None, table_id, at).await.unwrap();
+    assert_eq!(
+        summaries.into_iter().map(|answer| answer.map(drop)).collect::<Vec<_>>(),
+        std::slice::from_ref(&judgement)
+    );
     let partition = index.partition_of(&product);
     assert_eq!(index.product_totals(partition, table_id, at).await.unwrap().map(drop), judgement);
     let newest = ProductRank { product: &product, language: None, order: Order::Newest, rank: 0 };

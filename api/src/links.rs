@@ -1,5 +1,6 @@
-//! Builds every URL that the service gives out. All are relative to the host, so they are right behind any proxy. Where
-//! a URL must be absolute, `site::PublicUrl` is put in front.
+//! Builds every URL that the service gives out. All begin at the root of the site. `http::base_path` puts the path of the
+//! public URL in front of those in pages and redirects, and [`ListingUrls`] does so itself. Where a URL must be absolute,
+//! `site::PublicUrl` is put in front.
 //!
 //! **Invariant:** a product id in a path has everything percent-encoded but unreserved characters (RFC 3986 section
 //! 2.3), so that no client, proxy or crawler reads a separator into it.
@@ -34,6 +35,8 @@ pub(crate) fn api_comment(id: &CommentId) -> String {
 pub(crate) struct ListingUrls<'listing> {
     pub(crate) listing: &'listing ListingQuery,
     pub(crate) as_of: Option<Timestamp>,
+    /// The path of the site's root, empty or such as `/reviews`. Nothing later adds it to a JSON text.
+    pub(crate) base_path: &'listing str,
 }
 
 impl ListingUrls<'_> {
@@ -43,7 +46,7 @@ impl ListingUrls<'_> {
         parameters.push(("page", number.to_string()));
         parameters.extend(self.size_and_order());
         parameters.extend(self.as_of.map(|as_of| ("as_of", as_of.to_string())));
-        with_query(api_comments(&self.listing.product), &parameters)
+        with_query(self.path(), &parameters)
     }
 
     /// The page of this number in stable numbering; `None` for the front page.
@@ -52,7 +55,7 @@ impl ListingUrls<'_> {
         parameters.extend(number.map(|number| ("page", number.to_string())));
         parameters.extend(self.size_and_order());
         parameters.push(("numbering", STABLE.to_owned()));
-        with_query(api_comments(&self.listing.product), &parameters)
+        with_query(self.path(), &parameters)
     }
 
     /// The page at a sealed cursor.
@@ -60,7 +63,11 @@ impl ListingUrls<'_> {
         let mut parameters = self.filter_parameters();
         parameters.extend(self.size_and_order());
         parameters.push(("cursor", cursor.to_owned()));
-        with_query(api_comments(&self.listing.product), &parameters)
+        with_query(self.path(), &parameters)
+    }
+
+    fn path(&self) -> String {
+        [self.base_path, &api_comments(&self.listing.product)].concat()
     }
 
     fn filter_parameters(&self) -> Vec<(&'static str, String)> {
@@ -256,7 +263,7 @@ mod tests {
         let as_of = Some(Timestamp::parse("2024-02-29T12:00:00Z").unwrap());
         let listing =
             ListingQuery { product: product("p"), filter, order: Order::Newest, page_size: PageSize::default() };
-        let plain = ListingUrls { listing: &listing, as_of: None };
+        let plain = ListingUrls { listing: &listing, as_of: None, base_path: "" };
         let path = "/api/v1/products/p/comments";
         assert_eq!(plain.page(3), format!("{path}?language=en&rating=1&rating=5&page=3"));
         assert_eq!(plain.cursor("AbC-_"), format!("{path}?language=en&rating=1&rating=5&cursor=AbC-_"));
@@ -264,11 +271,11 @@ mod tests {
         assert_eq!(plain.stable_page(Some(3)), format!("{path}{stable}"));
         assert_eq!(plain.stable_page(None), format!("{path}{}", stable.replace("&page=3", "")));
         let listing = ListingQuery { order: Order::Oldest, page_size: PageSize::new(50).unwrap(), ..listing.clone() };
-        let special = ListingUrls { listing: &listing, as_of };
+        let special = ListingUrls { listing: &listing, as_of, base_path: "/r" };
         assert_eq!(
             special.page(1),
             format!(
-                "{path}?language=en&rating=1&rating=5&page=1&page_size=50&order=oldest&as_of=2024-02-29T12%3A00%3A00.000Z"
+                "/r{path}?language=en&rating=1&rating=5&page=1&page_size=50&order=oldest&as_of=2024-02-29T12%3A00%3A00.000Z"
             )
         );
     }

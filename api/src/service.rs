@@ -15,6 +15,7 @@ use crate::{
     html::{self, sitemap},
     http::{
         answer_memory::{self, AnswerMemory},
+        base_path,
         body::BodyTimeout,
         connection, cross_origin, deadline,
         load::{self, Load},
@@ -117,26 +118,28 @@ impl Service {
             .app_data(self.sitemap.clone())
             .app_data(self.products.clone())
             .app_data(self.body_timeout)
-            // 9. What it asks of the stores is kept, and its answer says how long they took.
+            // 10. What it asks of the stores is kept, and its answer says how long they took.
             .wrap(from_fn(cost::follow))
-            // 8. A panic of a handler is a 500.
+            // 9. A panic of a handler is a 500.
             .wrap(from_fn(panics::catch))
-            // 7. A request that takes too long is a 503.
+            // 8. A request that takes too long is a 503.
             .wrap(from_fn(move |request, next| deadline::bound(request_timeout, request, next)))
-            // 6. The memory of readers' answers is bounded.
+            // 7. The memory of readers' answers is bounded.
             .wrap(from_fn(move |request: ServiceRequest, next| {
                 let memory = (!is_operational(request.path())).then(|| memory.clone());
                 answer_memory::hold(memory, request, next)
             }))
-            // 5. The number of requests under way is bounded.
+            // 6. The number of requests under way is bounded.
             .wrap(from_fn(move |request: ServiceRequest, next| {
                 let load = if is_operational(request.path()) { &operations } else { &readers };
                 load::bound(load.clone(), request, next)
             }))
-            // 4. Browsers take every answer for what its media type says.
+            // 5. Browsers take every answer for what its media type says.
             .wrap(DefaultHeaders::new().add(("X-Content-Type-Options", "nosniff")))
-            // 3. Scripts of other sites may read the JSON API.
+            // 4. Scripts of other sites may read the JSON API and fragments.
             .wrap(from_fn(cross_origin::admit))
+            // 3. Paths begin at the root of the site.
+            .wrap(from_fn(base_path::serve))
             // 2. The request gets an id, is counted and logged.
             .wrap(from_fn(move |request, next| access::observe(metrics.clone(), proxies, request, next)))
             // 1. Its connection knows what it is doing.

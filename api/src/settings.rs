@@ -30,8 +30,8 @@ pub struct Settings {
     /// Address and port to serve at; port 0 takes a free one.
     #[arg(long, env = "PAGEMARK_LISTEN", value_name = "ADDRESS:PORT", default_value = "127.0.0.1:8080")]
     pub listen: SocketAddr,
-    /// The scheme, host and port that readers and crawlers know the site by, such as `https://comments.example.com`:
-    /// canonical links and sitemaps are made of it.
+    /// The scheme, host, port and path that readers and crawlers know the site by, such as
+    /// `https://comments.example.com` or `https://shop.example.com/reviews`: links and sitemaps are made of it.
     #[arg(long, env = "PAGEMARK_PUBLIC_URL", value_name = "URL")]
     pub public_url: PublicUrl,
     /// The settings of the service besides its stores.

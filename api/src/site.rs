@@ -10,20 +10,55 @@ use actix_web::http::Uri;
 use clap::ValueEnum;
 use model::{Filter, Order};
 
-/// The scheme, host and port that readers and crawlers know the site by, such as `https://comments.example.com`.
+/// The first parts of the paths of this service. A base path that began with one could not be told from a path of the
+/// service.
+const ROOTS: [&str; 14] = [
+    "api",
+    "comments",
+    "fragment",
+    "livez",
+    "local",
+    "metrics",
+    "openapi.json",
+    "product",
+    "products",
+    "readyz",
+    "robots.txt",
+    "sitemap",
+    "sitemap.xml",
+    "static",
+];
+
+/// The address that readers and crawlers know the site by: scheme, host and port, and a path if the site is not at the root
+/// of the host. `https://shop.example.com/reviews` has one.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct PublicUrl(String);
+pub struct PublicUrl {
+    origin: String,
+    /// Empty at the root; else it begins with a slash and does not end with one.
+    base_path: String,
+}
 
 impl PublicUrl {
     /// The absolute URL of a path on the site, which begins with a slash.
     pub(crate) fn join(&self, path: &str) -> String {
-        [&self.0, path].concat()
+        [&self.origin, &self.base_path, path].concat()
+    }
+
+    /// Scheme, host and port.
+    pub(crate) fn origin(&self) -> &str {
+        &self.origin
+    }
+
+    /// The path of the site's root: empty, or `/reviews`.
+    pub(crate) fn base_path(&self) -> &str {
+        &self.base_path
     }
 }
 
 impl fmt::Display for PublicUrl {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
+        f.write_str(&self.origin)?;
+        f.write_str(&self.base_path)
     }
 }
 
@@ -32,7 +67,7 @@ impl FromStr for PublicUrl {
 
     /// Case and default ports are normalised, because search engines compare URLs as texts.
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        const PROBLEM: &str = "the public URL must be http:// or https://, a host, and at most a port, such as https://comments.example.com";
+        const PROBLEM: &str = "the public URL must be http:// or https://, a host, perhaps a port, and perhaps a path, such as https://comments.example.com or https://shop.example.com/reviews";
         // Parsing drops fragments silently.
         if text.contains(['#', '?']) {
             return Err(PROBLEM);
@@ -49,18 +84,35 @@ impl FromStr for PublicUrl {
         // Other lengths are due to a user, or to a port that is not a number.
         let len = host.len() + port.as_ref().map_or(0, |port| 1 + port.as_str().len());
         let port = port.map(|port| port.as_u16());
-        if !is_host || authority.as_str().len() != len || port == Some(0) || !matches!(uri.path(), "" | "/") {
+        if !is_host || authority.as_str().len() != len || port == Some(0) {
             return Err(PROBLEM);
         }
-        match (scheme, port) {
-            (_, None) | ("http", Some(80)) | ("https", Some(443)) => Ok(Self(format!("{scheme}://{host}"))),
-            (_, Some(port)) => Ok(Self(format!("{scheme}://{host}:{port}"))),
-        }
+        let base_path = base_path(uri.path())?;
+        let origin = match (scheme, port) {
+            (_, None) | ("http", Some(80)) | ("https", Some(443)) => format!("{scheme}://{host}"),
+            (_, Some(port)) => format!("{scheme}://{host}:{port}"),
+        };
+        Ok(Self { origin, base_path })
     }
 }
 
 /// Fewer comments than this make a page that search engines judge as thin.
 const INDEXABLE_COMMENTS_MIN: u64 = 5;
+/// The path of a public URL, without a slash at the end.
+fn base_path(path: &str) -> Result<String, &'static str> {
+    let path = path.strip_suffix('/').unwrap_or(path);
+    let Some(inner) = path.strip_prefix('/') else { return Ok(String::new()) };
+    let is_unreserved = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte);
+    if inner.split('/').any(|part| matches!(part, "" | "." | "..") || !part.bytes().all(is_unreserved)) {
+        return Err("the path of the public URL must be letters, digits, - . _ ~ and slashes, such as /reviews");
+    }
+    if inner.split('/').next().is_some_and(|first| ROOTS.contains(&first)) {
+        return Err(
+            "the path of the public URL must not begin like a path of the service: product, comments, api, static and others",
+        );
+    }
+    Ok(path.to_owned())
+}
 
 /// Which pages search engines may put into their indexes. The others say `noindex`; links on them are followed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, ValueEnum)]
@@ -208,7 +260,8 @@ impl Site {
             unknown_products,
             comment_form,
         } = settings;
-        let public_url = public_url.unwrap_or_else(|| PublicUrl(format!("http://{address}")));
+        let public_url =
+            public_url.unwrap_or_else(|| PublicUrl { origin: format!("http://{address}"), base_path: String::new() });
         Self {
             public_url,
             indexable,
@@ -260,13 +313,15 @@ mod tests {
     use model::{Language, RatingSet};
 
     #[test]
-    fn a_public_url_is_a_scheme_a_host_and_perhaps_a_port() {
+    fn a_public_url_is_a_scheme_a_host_and_perhaps_a_port_and_a_path() {
         for (given, normal) in [
             ("https://comments.example.com", "https://comments.example.com"),
             ("HTTPS://Comments.Example.COM:443/", "https://comments.example.com"),
             ("http://localhost:8080", "http://localhost:8080"),
             ("http://127.0.0.1:80", "http://127.0.0.1"),
             ("https://[2001:DB8::1]:8443", "https://[2001:db8::1]:8443"),
+            ("https://Shop.example.com/Reviews/", "https://shop.example.com/Reviews"),
+            ("https://shop.example.com:8443/a/b~1", "https://shop.example.com:8443/a/b~1"),
         ] {
             assert_eq!(given.parse::<PublicUrl>().map(|url| url.to_string()).as_deref(), Ok(normal), "{given}");
         }
@@ -277,6 +332,12 @@ mod tests {
             "ftp://example.com",
             "https://",
             "https://example.com/comments",
+            "https://example.com/product/reviews",
+            "https://example.com//reviews",
+            "https://example.com/reviews//",
+            "https://example.com/a/../b",
+            "https://example.com/a%2Fb",
+            "https://example.com/a b",
             "https://example.com?x",
             "https://example.com#x",
             "https://user@example.com",

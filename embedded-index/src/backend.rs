@@ -17,7 +17,7 @@ use model::{
 use page_index::{
     Advance, Backend, Contents, Edits, Extent, IndexAnswer, IndexPart, IndexPartition, IndexScanPosition, Marker,
     Markers, PageIndex, PageStart, PageStartQuery, Position, ProductLanguages, ProductRank, Reads, Rebuild, Rebuilds,
-    ServerIdentity, Stats, VouchTime, owner,
+    ServerIdentity, Stats, Summary, VouchTime, owner,
 };
 use process::{Store, StoreError};
 
@@ -206,6 +206,19 @@ impl Reads for EmbeddedIndex {
         now: Timestamp,
     ) -> Result<IndexAnswer<Stats>, StoreError> {
         self.answer(product, table_id, now, |partition, product, _| product.stats(filter, &partition.languages))
+    }
+
+    async fn summaries(
+        &self,
+        products: &[ProductId],
+        language: Option<&Language>,
+        table_id: &str,
+        now: Timestamp,
+    ) -> Result<Vec<IndexAnswer<Summary>>, StoreError> {
+        let summary = |id| {
+            self.answer(id, table_id, now, |partition, product, _| product.summary(language, &partition.languages))
+        };
+        products.iter().map(summary).collect()
     }
 
     async fn product_totals(

@@ -6,7 +6,7 @@ use std::{collections::BTreeMap, ops::ControlFlow};
 
 use counted_tree::{Code, CountedTree};
 use model::{Cd, CommentId, Filter, Language, Order, Rating, RatingSet, Timestamp, plan::IndexEdit};
-use page_index::{Ends, Extent, PageStartQuery, Position, Stats};
+use page_index::{Ends, Extent, PageStartQuery, Position, Stats, Summary};
 
 use crate::{
     codes::{Codes, Languages},
@@ -187,6 +187,14 @@ impl Product {
         let newest = self.newest(languages.codes(None, None))?;
         let of_rating = |rating| self.count(languages.codes(None, RatingSet::of([rating])));
         Some((Rating::ALL.map(of_rating), newest))
+    }
+
+    /// How many comments there are by rating in a language, or in any.
+    pub(crate) fn summary(&self, language: Option<&Language>, languages: &Languages) -> Summary {
+        let by_rating = Rating::ALL
+            .into_iter()
+            .map(|rating| (rating, self.count(languages.codes(language, RatingSet::of([rating])))));
+        Summary { by_rating: by_rating.collect(), last_commented_at: self.newest(languages.codes(language, None)) }
     }
 
     /// The languages of the comments. One comes once for each of its ratings.

@@ -228,6 +228,7 @@ mod tests {
     proptest! {
         /// The score is compared with one in floating point, which is exact enough unless two are almost equal.
         #[test]
+        #[expect(clippy::cast_precision_loss, reason = "small numbers")]
         fn every_page_of_every_list_is_that_of_a_sorted_vector(
             products in prop::collection::btree_map("[a-d]{1,3}", (prop::array::uniform5(0..4_u64), 0..9_i64), 0..40),
             size in 1..7_u64,

@@ -18,7 +18,7 @@ use process::StoreError;
 
 use crate::{
     Advance, Extent, IndexAnswer, IndexPart, IndexPartition, IndexScanPosition, Marker, PageIndex, PageStart,
-    PageStartQuery, Position, ProductLanguages, ProductRank, Rebuild, ServerIdentity, Stats, VouchTime,
+    PageStartQuery, Position, ProductLanguages, ProductRank, Rebuild, ServerIdentity, Stats, Summary, VouchTime,
 };
 
 /// A page index.
@@ -96,6 +96,16 @@ pub trait Reads {
         table_id: &str,
         now: Timestamp,
     ) -> Result<IndexAnswer<Stats>, StoreError>;
+
+    /// How many comments each of some products has, in the order of the products. Products of different partitions are
+    /// read at different moments, so each has its own answer.
+    async fn summaries(
+        &self,
+        products: &[ProductId],
+        language: Option<&Language>,
+        table_id: &str,
+        now: Timestamp,
+    ) -> Result<Vec<IndexAnswer<Summary>>, StoreError>;
 
     /// The products of a partition that have comments, in ascending byte order of their ids, with their totals. A product
     /// that is added or removed during the read may be included or not. Some products may be looked up later than others.

@@ -28,7 +28,9 @@ pub use backend::{Backend, Contents, Edits, Markers, Reads, Rebuilds};
 pub use contents::{IndexPart, IndexScanPosition};
 pub use marker::{Advance, Mark, Marker, Rebuild, ServerIdentity, VouchTime};
 pub use partition::IndexPartition;
-pub use query::{Ends, Extent, IndexAnswer, PageStart, PageStartQuery, Position, ProductLanguages, ProductRank, Stats};
+pub use query::{
+    Ends, Extent, IndexAnswer, PageStart, PageStartQuery, Position, ProductLanguages, ProductRank, Stats, Summary,
+};
 pub use readiness::NotReady;
 
 /// A page index. Clones are the same index.

@@ -97,6 +97,15 @@ impl Stats {
     pub const LANGUAGES_MAX: usize = 200;
 }
 
+/// How many comments a product has in one language, or in any.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Summary {
+    /// By rating, all five.
+    pub by_rating: Vec<(Rating, u64)>,
+    /// Creation time of the newest comment.
+    pub last_commented_at: Option<Timestamp>,
+}
+
 /// The languages of a product's comments.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ProductLanguages {

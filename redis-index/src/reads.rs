@@ -1,10 +1,10 @@
 //! What readers ask: where pages start, how far the ranks of a filter reach, and where a comment stands.
 
 use async_trait::async_trait;
-use model::{Cd, CommentId, Filter, Malformed, Order, ProductId, ProductTotals, Timestamp};
+use model::{Cd, CommentId, Filter, Language, Malformed, Order, ProductId, ProductTotals, Timestamp};
 use page_index::{
     Ends, Extent, IndexAnswer, IndexPartition, PageStart, PageStartQuery, Position, ProductLanguages, ProductRank,
-    Reads, Stats,
+    Reads, Stats, Summary,
 };
 use process::StoreError;
 
@@ -93,6 +93,16 @@ impl Reads for RedisIndex {
         now: Timestamp,
     ) -> Result<IndexAnswer<Stats>, StoreError> {
         self.count(product, filter, table_id, now).await
+    }
+
+    async fn summaries(
+        &self,
+        products: &[ProductId],
+        language: Option<&Language>,
+        table_id: &str,
+        now: Timestamp,
+    ) -> Result<Vec<IndexAnswer<Summary>>, StoreError> {
+        self.summarise(products, language, table_id, now).await
     }
 
     async fn product_totals(

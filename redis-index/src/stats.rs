@@ -1,13 +1,16 @@
 //! How many comments a product has, by rating and by language.
 
 use model::{BaseSet, Filter, Language, Malformed, ProductId, Rating, Timestamp};
-use page_index::{IndexAnswer, Stats};
+use page_index::{IndexAnswer, Stats, Summary};
 use process::{Store, StoreError};
 
 use crate::{RedisIndex, connection::Routed, markers::marker_of_fields, reads::timestamp_of};
 
 /// Maximum number of tries of [`RedisIndex::count`]. It tries again when a language is added or removed meanwhile.
 const STATS_TRIES_MAX: usize = 4;
+
+/// What the script returns, in its order: `stats.lua` names the parts.
+type Answer = (Option<String>, Option<i64>, Option<i64>, Vec<String>, Vec<u64>, Vec<u64>, Option<f64>, Vec<u64>);
 
 impl RedisIndex {
     /// How many comments a product has: by rating in the filter's language, and by language with the filter's ratings.
@@ -18,24 +21,10 @@ impl RedisIndex {
         table_id: &str,
         now: Timestamp,
     ) -> Result<IndexAnswer<Stats>, StoreError> {
-        let set = |language: Option<&Language>, rating| {
-            self.keys.base_set(&BaseSet { product: product.clone(), language: language.cloned(), rating })
-        };
-        let language = filter.language();
         let sets_a_language = filter.ratings().map_or(1, |ratings| ratings.iter().count());
         let mut languages = self.known_languages.of(product);
         for _ in 0..STATS_TRIES_MAX {
-            let mut keys = vec![self.marker_of(product), self.keys.languages(product)];
-            keys.extend(Rating::ALL.into_iter().map(|rating| set(language, Some(rating))));
-            keys.extend(Rating::ALL.into_iter().map(|rating| set(None, Some(rating))));
-            keys.push(set(language, None));
-            for known in &languages {
-                let of_language = Filter::new(Some(known.clone()), filter.ratings()).base_sets(product);
-                keys.extend(of_language.iter().map(|set| self.keys.base_set(set)));
-            }
-            let call = Routed::call(&self.scripts.stats, &keys);
-            type Answer =
-                (Option<String>, Option<i64>, Option<i64>, Vec<String>, Vec<u64>, Vec<u64>, Option<f64>, Vec<u64>);
+            let call = self.stats_call(product, filter, &languages);
             let (table, watermark, vouched, found, by_rating, in_any_language, last, by_language): Answer =
                 self.ask(call).await?;
             if let Err(not_ready) = self.judge(marker_of_fields((table, watermark, vouched)), table_id, now) {
@@ -65,5 +54,42 @@ impl RedisIndex {
             }));
         }
         Err(StoreError::unavailable(Store::PageIndex, "the product's languages change faster than they can be read"))
+    }
+
+    /// How many comments each of some products has, in one pipeline per server.
+    pub(crate) async fn summarise(
+        &self,
+        products: &[ProductId],
+        language: Option<&Language>,
+        table_id: &str,
+        now: Timestamp,
+    ) -> Result<Vec<IndexAnswer<Summary>>, StoreError> {
+        let filter = Filter::new(language.cloned(), None);
+        let calls = products.iter().map(|product| self.stats_call(product, &filter, &[]));
+        let answers: Vec<Answer> = self.ask_all(calls).await?;
+        let summaries = answers.into_iter().map(|(table, watermark, vouched, _, by_rating, _, last, _)| {
+            let last_commented_at = last.map(timestamp_of).transpose()?;
+            let by_rating = Rating::ALL.into_iter().zip(by_rating).collect();
+            let judged = self.judge(marker_of_fields((table, watermark, vouched)), table_id, now);
+            Ok(judged.map(|_| Summary { by_rating, last_commented_at }))
+        });
+        summaries.collect()
+    }
+
+    /// A call of the script about a product that is believed to have these languages.
+    fn stats_call(&self, product: &ProductId, filter: &Filter, languages: &[Language]) -> Routed<'_> {
+        let set = |language: Option<&Language>, rating| {
+            self.keys.base_set(&BaseSet { product: product.clone(), language: language.cloned(), rating })
+        };
+        let language = filter.language();
+        let mut keys = vec![self.marker_of(product), self.keys.languages(product)];
+        keys.extend(Rating::ALL.into_iter().map(|rating| set(language, Some(rating))));
+        keys.extend(Rating::ALL.into_iter().map(|rating| set(None, Some(rating))));
+        keys.push(set(language, None));
+        for known in languages {
+            let of_language = Filter::new(Some(known.clone()), filter.ratings()).base_sets(product);
+            keys.extend(of_language.iter().map(|set| self.keys.base_set(set)));
+        }
+        Routed::call(&self.scripts.stats, &keys)
     }
 }

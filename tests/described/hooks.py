@@ -3,7 +3,7 @@
 A cursor comes from an earlier answer for the same listing, and excludes page and as_of. Stable numbering excludes order,
 as_of and a cursor. A date excludes page and as_of. So the first hook removes the cursor, and what stable numbering and a
 date exclude, from requests that must be accepted. Requests that must be refused keep them. A GTIN ends with a check
-digit, so the hook puts the right one there.
+digit, so the hook puts the right one there. `.` and `..` are not products: in a path they would lead elsewhere.
 
 A page beyond the ranked comments is 503 while others are still to be ranked. So the second hook asks again, as that
 answer says. Only an answer that lasts is judged.
@@ -31,6 +31,8 @@ def before_call(context, case, kwargs):
         if "date" in case.query:
             case.query.pop("page", None)
             case.query.pop("as_of", None)
+        if isinstance(case.query.get("product"), list):
+            case.query["product"] = [product for product in case.query["product"] if product not in (".", "..")] or ["p"]
     if isinstance(case.body, dict) and isinstance(case.body.get("gtin"), str):
         case.body["gtin"] = with_check_digit(case.body["gtin"])
 

@@ -115,6 +115,15 @@ async fn on_a_phone_comments_begin_in_the_upper_half_and_turning_leads_to_them()
 }
 
 #[tokio::test]
+async fn the_web_component_turns_pages_inside_a_page_of_another_site() {
+    let running = start(settings(), &comments()).await;
+    let screenshots = std::env::var(SCREENSHOTS).ok();
+    let (base, product) = (running.stack.api_url().unwrap(), page_path("espresso machine"));
+    browser::run("component.mjs", &json!({ "base": base, "product": product, "screenshots": screenshots })).await;
+    running.finish().await;
+}
+
+#[tokio::test]
 async fn lighthouse_finds_nothing_wrong_on_a_phone() {
     let running = start(settings(), &comments()).await;
     // No test asserts a time, so performance is missing here: `make lighthouse` measures it.

@@ -23,6 +23,9 @@ async fn follow(http: &Http, from: &Page, direction: &str) -> (Vec<String>, Opti
     (ids, last)
 }
 
+/// Whether a listing has the comment of this number.
+type Chosen = fn(usize) -> bool;
+
 #[tokio::test]
 async fn without_the_index_cursors_lead_from_the_first_page_to_every_comment_and_back() {
     let comments = three_pages("p");
@@ -33,8 +36,7 @@ async fn without_the_index_cursors_lead_from_the_first_page_to_every_comment_and
         let http = &running.http;
         redis.kill().await;
         let mut kept = None;
-        let listings: [(&str, fn(usize) -> bool); 3] =
-            [("", |_| true), ("/en", |at| at % 3 != 0), ("?order=oldest", |_| true)];
+        let listings: [(&str, Chosen); 3] = [("", |_| true), ("/en", |at| at % 3 != 0), ("?order=oldest", |_| true)];
         for (filter, is_matching) in listings {
             let first = Page::get(http, &format!("/product/p/comments{filter}"), 200).await;
             assert_eq!(first.answer.header("cache-control"), Some("no-store"));

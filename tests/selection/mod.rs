@@ -10,10 +10,10 @@ use std::collections::BTreeMap;
 use futures_util::{StreamExt, stream};
 use itertools::{Itertools, iproduct};
 use model::{
-    Cd, Filter, Language, Order, Placement, RatingSet, Timestamp,
+    Cd, Filter, Language, Order, Placement, Rating, RatingSet, Timestamp,
     plan::{IndexEdit, index_edits},
 };
-use page_index::{PageIndex, PageStartQuery, Stats};
+use page_index::{PageIndex, PageStartQuery, Stats, Summary};
 use process::now;
 use rand::{
     RngExt, SeedableRng,
@@ -222,12 +222,20 @@ pub(crate) async fn check_stats(index: &PageIndex, product: &Product, filter: &F
     };
     let in_language = |placement: &Placement| filter.language().is_none_or(|language| placement.language == *language);
     let found = index.stats(&product.id, filter, TABLE_ID, now()).await.unwrap().unwrap();
-    for (rating, count) in found.by_rating {
+    for (rating, count) in &found.by_rating {
+        let (rating, count) = (*rating, *count);
         assert_eq!(count, counted(&|placement| placement.rating == rating && in_language(placement)), "{rating}");
     }
     for (rating, count) in found.by_rating_in_any_language {
         assert_eq!(count, counted(&|placement| placement.rating == rating), "{rating}");
     }
+    let nobody = data::product("nobody has commented on this");
+    let asked = [nobody, product.id.clone()];
+    let summaries = index.summaries(&asked, filter.language(), TABLE_ID, now()).await.unwrap();
+    let [Ok(of_nobody), Ok(summary)] = summaries.as_slice() else { panic!("{summaries:?}") };
+    assert_eq!(*summary, Summary { by_rating: found.by_rating, last_commented_at: found.last_commented_at });
+    let without_comments = Rating::ALL.into_iter().map(|rating| (rating, 0)).collect();
+    assert_eq!(*of_nobody, Summary { by_rating: without_comments, last_commented_at: None });
     let mut by_language: BTreeMap<&Language, u64> = BTreeMap::new();
     for Listed { placement, .. } in &product.comments {
         let is_wanted = filter.ratings().is_none_or(|ratings| ratings.contains(placement.rating));

@@ -21,6 +21,14 @@ pub(super) static ICON: Asset = Asset {
     version: LazyLock::new(|| ICON.hashed()),
 };
 
+/// The web component that shows a fragment. Pages of other sites name it, so its address has no version.
+pub(super) static COMPONENT: Asset = Asset {
+    media_type: "text/javascript; charset=utf-8",
+    content: include_str!("../../static/pagemark-comments.js"),
+    path: "/static/pagemark-comments.js",
+    version: LazyLock::new(|| COMPONENT.hashed()),
+};
+
 /// A file.
 pub(super) struct Asset {
     media_type: &'static str,
@@ -50,5 +58,15 @@ impl Asset {
             .insert_header((header::CONTENT_TYPE, self.media_type))
             .insert_header((header::CACHE_CONTROL, caching))
             .body(self.content)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_web_component_has_at_most_3_kilobytes() {
+        assert!(COMPONENT.content.len() <= 3_000, "{}", COMPONENT.content.len());
     }
 }

@@ -14,6 +14,7 @@ use super::{
     counts::Counts,
     dates,
     error_page::{Help, PageError},
+    fragment,
     head::Neighbours,
     render,
     view::CommentsPage,
@@ -86,8 +87,16 @@ pub(super) async fn page(
     let by_cursor = by_cursor(&address, &listing, &cursors)?;
     let page = CommentsPage::new(&site, &address, record.record(), &listing, stats.as_ref(), by_cursor);
     let page = page.with_contrast(&site, stats.as_ref(), contrast);
-    // The field for a page number is a form.
-    let mut answer = render(&site, status, &page.head, &page, "'self'")?;
+    let (page, mut answer) = if fragment::is_asked(&request) {
+        let page = page.into_fragment();
+        let list = page.list().map_err(ApiError::internal)?;
+        let answer = fragment::answer(&site, status, &list, page.head.link_header(&site));
+        (page, answer)
+    } else {
+        // The field for a page number is a form.
+        let answer = render(&site, status, &page.head, &page, "'self'")?;
+        (page, answer)
+    };
     if let Some(validator) = page.validator(&site).map_err(ApiError::internal)? {
         answer.headers_mut().insert(header::ETAG, caching::value(&validator));
     }

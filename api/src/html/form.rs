@@ -200,7 +200,7 @@ fn check_origin(request: &HttpRequest, site: &Site) -> Result<(), ApiError> {
     let host = header(header::HOST).unwrap_or_default();
     let is_own = |origin: &str| {
         let authority = origin.strip_prefix("http://").or_else(|| origin.strip_prefix("https://"));
-        authority.is_some_and(|authority| authority == host) || origin == site.public_url.to_string()
+        authority.is_some_and(|authority| authority == host) || origin == site.public_url.origin()
     };
     match (sender, origin) {
         (None, None) => Err(ApiError::CrossSite),

@@ -9,6 +9,7 @@
 //! - `assets`: the files that pages load.
 //! - `feed`: the newest comments for readers of feeds.
 //! - `fold`: shows the beginning of a long text.
+//! - `fragment`: the list of a page, for pages of other sites.
 //! - `form`: a comment to post, in the local stack only.
 //! - `error_page`: errors, and the links that lead on from them.
 //! - `sitemap`: the sitemap and `robots.txt`.
@@ -28,6 +29,7 @@ mod feed;
 mod filters;
 mod fold;
 mod form;
+mod fragment;
 mod head;
 mod language_name;
 mod page_bar;
@@ -42,6 +44,7 @@ mod words;
 use actix_web::{
     HttpRequest, HttpResponse, Route,
     http::{StatusCode, header},
+    middleware::from_fn,
     web,
 };
 use askama::Template;
@@ -51,7 +54,7 @@ use page_index::Position;
 use crate::{
     error::ApiError,
     http::{
-        caching,
+        base_path, caching,
         path_and_query::comment_id,
         routing::{cached, get, not_allowed},
     },
@@ -81,6 +84,13 @@ pub(crate) fn configure(config: &mut web::ServiceConfig, max_age_seconds: u32) {
     page("/product/{product}/dates/{filter:.*}", get().to(dates::page));
     page("/product/{product}/feed", get().to(feed::feed));
     page("/product/{product}/feed/{filter:.*}", get().to(feed::feed));
+    for path in ["/fragment/product/{product}/comments", "/fragment/product/{product}/comments/{filter:.*}"] {
+        page(path, get().to(comments::page).wrap(from_fn(fragment::mount)));
+    }
+    page(
+        "/static/pagemark-comments.js",
+        get().to(async |request: HttpRequest| assets::COMPONENT.answer(request.query_string())),
+    );
     page("/comments/{id}", get().to(comment));
     page("/robots.txt", get().to(sitemap::robots));
     page(links::SITEMAP, get().to(sitemap::index));
@@ -88,6 +98,7 @@ pub(crate) fn configure(config: &mut web::ServiceConfig, max_age_seconds: u32) {
     page("/sitemap/{file}", get().to(sitemap::part));
     config.service(
         web::resource("/local/product/{product}/comments")
+            .wrap(from_fn(base_path::extend))
             .route(get().to(form::show))
             .route(web::post().to(form::post))
             .default_service(not_allowed("GET, HEAD, POST")),

@@ -213,7 +213,7 @@ pub(super) async fn list(
 
 #[derive(Template)]
 #[template(path = "start.html")]
-struct StartPage {
+struct StartPage<'site> {
     head: Head,
     /// Whether pages have stable numbers.
     is_stable: bool,
@@ -221,6 +221,8 @@ struct StartPage {
     entries: Option<Vec<Entry>>,
     /// The address of all products, and their number.
     all: (&'static str, String),
+    /// The path of the site's root, empty or such as `/reviews`.
+    base_path: &'site str,
 }
 
 /// Answers the start page. While the page index is away, it shows no products and is not cached.
@@ -250,6 +252,7 @@ pub(super) async fn start(
         is_stable: site.page_numbers == PageNumbers::Stable,
         entries,
         all: (links::PRODUCTS, grouped(total)),
+        base_path: site.public_url.base_path(),
     };
     let mut answer = render(&site, StatusCode::OK, &page.head, &page, "'none'")?;
     if first.is_none() {

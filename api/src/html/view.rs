@@ -38,7 +38,7 @@ const SHAPE: &str = concat!(
 
 /// A page of comments.
 #[derive(Template)]
-#[template(path = "comments.html")]
+#[template(path = "comments.html", blocks = ["list"])]
 pub(super) struct CommentsPage<'page> {
     pub(super) head: Head,
     address: &'page Address,
@@ -65,6 +65,8 @@ pub(super) struct CommentsPage<'page> {
     comment_form: Option<String>,
     /// The most recent positive and critical comments; on the front page of all comments only.
     contrast: Option<ContrastView>,
+    /// Whether only the list is shown, inside a page of another site.
+    is_fragment: bool,
     /// What changes with comments on other pages. It is taken away only for [`CommentsPage::validator`].
     volatile: Option<Volatile>,
 }
@@ -139,6 +141,7 @@ impl<'page> CommentsPage<'page> {
             has_comments: !is_empty || counts.of_product() != Some(0),
             comment_form: site.comment_form.then(|| links::comment_form(&query.product)),
             contrast: None,
+            is_fragment: false,
             volatile: Some(Volatile::new(site, counts, place, listing, average)),
         }
     }
@@ -149,6 +152,19 @@ impl<'page> CommentsPage<'page> {
         let counts = Counts::new(self.address, stats);
         self.contrast = contrast.map(|contrast| ContrastView::new(site, counts, contrast));
         self
+    }
+
+    /// The page as a fragment: only its list will be shown.
+    pub(super) fn into_fragment(self) -> Self {
+        Self { is_fragment: true, ..self }
+    }
+
+    /// The list of a fragment.
+    ///
+    /// # Errors
+    /// The template's.
+    pub(super) fn list(&self) -> Result<String, askama::Error> {
+        self.as_list().render()
     }
 
     /// The entity tag of an archive page; `None` for any other page. It covers the page without what changes with

@@ -1,6 +1,6 @@
-//! Cross-origin access. Scripts of other sites may read the JSON API: its answers are public and depend on nothing that
-//! a browser adds. So `Access-Control-Allow-Origin` is `*` for all origins, and caches need not distinguish origins
-//! (Fetch, section 3.2). Scripts may not write, because a write token has no place in a page.
+//! Cross-origin access. Scripts of other sites may read the JSON API and the fragments of pages. These answers are public
+//! and depend on nothing that a browser adds. So `Access-Control-Allow-Origin` is `*` for all origins, and caches need
+//! not distinguish origins (Fetch, section 3.2). Scripts may not write, because a write token has no place in a page.
 //!
 //! This module answers a preflight before the load limit counts it, because it costs nothing.
 
@@ -27,10 +27,10 @@ const PREFLIGHT: [(HeaderName, &str); 4] = [
     (header::ACCESS_CONTROL_MAX_AGE, "7200"),
 ];
 
-/// Lets scripts of any site read the answers of the JSON API, including errors.
+/// Lets scripts of any site read the answers of the JSON API and fragments, including errors.
 pub(crate) async fn admit(request: ServiceRequest, next: Next<BoxBody>) -> Result<ServiceResponse, Error> {
     let path = request.path();
-    if !path.starts_with("/api/") && path != "/openapi.json" {
+    if !path.starts_with("/api/") && !path.starts_with("/fragment/") && path != "/openapi.json" {
         return next.call(request).await;
     }
     if is_preflight(request.method(), request.headers()) {

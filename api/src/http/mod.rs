@@ -2,13 +2,15 @@
 //!
 //! - `server`: actix's server with bounded connections (`connection`); a body is requested when it is read
 //!   (`expectation`).
-//! - The layers around all handlers: `connection::follow`, `cross_origin`, `load`, `answer_memory`, `deadline`,
+//! - The layers around all handlers: `connection::follow`, `base_path`, `cross_origin`, `load`, `answer_memory`, `deadline`,
 //!   `panics`. [`crate::service`] lists them in order.
-//! - The layers around some resources: `compression` and `caching`. `routing` registers such resources.
+//! - The layers around some resources: `compression`, `caching` and
+//!   `base_path`. `routing` registers such resources.
 //! - For handlers: `path_and_query`, `body`, `entity_tag`, `audience`.
 
 pub(crate) mod answer_memory;
 pub(crate) mod audience;
+pub(crate) mod base_path;
 pub(crate) mod body;
 pub(crate) mod caching;
 pub(crate) mod compression;

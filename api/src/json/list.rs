@@ -157,7 +157,7 @@ pub(crate) async fn list_comments(
             match page.read(&stores).await? {
                 Some(listing) => listing,
                 None => {
-                    let urls = ListingUrls { listing: &query, as_of: None };
+                    let urls = ListingUrls { listing: &query, as_of: None, base_path: "" };
                     return Ok(caching::lead_to(&urls.stable_page(None)));
                 }
             }
@@ -171,7 +171,7 @@ pub(crate) async fn list_comments(
     if listing.comments.is_empty() {
         check_known(&stores, &site, &query.product).await?;
     }
-    let mut body = Body::new(&cursors, &query, &place, &listing)?;
+    let mut body = Body::new(&cursors, &query, &place, &listing, site.public_url.base_path())?;
     body.explain = explains.then(|| cost::so_far().into());
     let mut answer = HttpResponse::Ok();
     answer.insert_header((header::LINK, body.links.header()));
@@ -190,7 +190,7 @@ async fn dated_page(
     is_stable: bool,
 ) -> Result<String, ApiError> {
     let DatedPlace { total, rank, .. } = dates::place(stores, query, period).await?;
-    let urls = ListingUrls { listing: query, as_of: None };
+    let urls = ListingUrls { listing: query, as_of: None, base_path: "" };
     let number = query.number_of_rank(is_stable, total, rank).map(PageNumber::get);
     Ok(if is_stable { urls.stable_page(number) } else { urls.page(number.unwrap_or(1)) })
 }
@@ -304,6 +304,7 @@ impl<'listing> Body<'listing> {
         query: &'listing ListingQuery,
         place: &Place,
         listing: &'listing ListingPage,
+        base_path: &str,
     ) -> Result<Self, ApiError> {
         let seal = |cursor: &Option<Cursor>| cursor.as_ref().map(|cursor| sealer.seal(query, cursor)).transpose();
         let cursor = Cursors { next: seal(&listing.next)?, prev: seal(&listing.prev)? };
@@ -317,7 +318,7 @@ impl<'listing> Body<'listing> {
             Place::Cursor(_) => (None, None),
         };
         let ListingQuery { product, filter, order, page_size } = query;
-        let urls = ListingUrls { listing: query, as_of };
+        let urls = ListingUrls { listing: query, as_of, base_path };
         Ok(Self {
             product: product.as_str(),
             filter: FilterBody {

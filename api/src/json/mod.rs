@@ -17,6 +17,7 @@ mod products;
 mod responses;
 mod schema;
 pub(crate) mod stats;
+mod summaries;
 
 use actix_web::web;
 
@@ -39,6 +40,7 @@ pub(crate) fn configure(config: &mut web::ServiceConfig, max_age_seconds: u32) {
                 .route(web::delete().to(product::delete_product)),
         )
         .service(resource("/api/v1/products/{product}/stats", "GET, HEAD").route(get().to(stats::product_stats)))
+        .service(resource("/api/v1/stats", "GET, HEAD").route(get().to(summaries::stats_of_products)))
         .service(
             resource("/api/v1/comments/{id}", "GET, HEAD, PATCH, DELETE")
                 .route(get().to(comment::get_comment))

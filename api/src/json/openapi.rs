@@ -7,19 +7,20 @@
 
 use std::sync::LazyLock;
 
-use actix_web::{HttpResponse, http::header::ContentType};
+use actix_web::{HttpResponse, http::header::ContentType, web};
 use utoipa::{
     Modify, OpenApi,
     openapi::{
-        OpenApi as Description,
+        OpenApi as Description, Server,
         security::{Http, HttpAuthScheme, SecurityScheme},
     },
 };
 
-use super::{comment, create, list, product, products, responses::Errors, stats};
+use super::{comment, create, list, product, products, responses::Errors, stats, summaries};
 use crate::{
     error::{ApiError, Problem},
     ops::{health, scrape},
+    site::Site,
 };
 
 /// The description. Its text is made once.
@@ -40,6 +41,7 @@ use crate::{
         product::get_product,
         product::put_product,
         product::delete_product,
+        summaries::stats_of_products,
         comment::get_comment,
         comment::change_comment,
         comment::delete_comment,
@@ -71,10 +73,17 @@ impl Modify for WriteToken {
 static TEXT: LazyLock<Result<String, serde_json::Error>> =
     LazyLock::new(|| ApiDescription::openapi().to_pretty_json().map(|text| text + "\n"));
 
-/// Answers `/openapi.json`.
-pub(crate) async fn description() -> Result<HttpResponse, ApiError> {
-    let text = TEXT.as_ref().map_err(|error| ApiError::internal(error.to_string()))?;
-    Ok(HttpResponse::Ok().insert_header(ContentType::json()).body(text.as_str()))
+/// Answers `/openapi.json`. Of a site that is not at the root of its host, the description names the base path.
+pub(crate) async fn description(site: web::Data<Site>) -> Result<HttpResponse, ApiError> {
+    let text = match site.public_url.base_path() {
+        "" => TEXT.as_ref().map_err(|error| ApiError::internal(error.to_string()))?.clone(),
+        base_path => {
+            let mut description = ApiDescription::openapi();
+            description.servers = Some(vec![Server::new(base_path)]);
+            description.to_pretty_json().map_err(ApiError::internal)?
+        }
+    };
+    Ok(HttpResponse::Ok().insert_header(ContentType::json()).body(text))
 }
 
 #[cfg(test)]

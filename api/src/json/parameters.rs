@@ -41,6 +41,22 @@ pub(crate) static PRODUCT: Parameter = Parameter {
     example: || json!("espresso-machine"),
 };
 
+/// Maximum number of products of one request: a page of products has fewer. One call of the page index answers them, so
+/// the number bounds how long the index works for one request.
+pub(crate) const PRODUCTS_MAX: usize = 100;
+
+/// May be repeated.
+pub(crate) static PRODUCTS: Parameter = Parameter {
+    name: PRODUCT.name,
+    place: ParameterIn::Query,
+    description: "The id of a product, as in a path; repeated for each product, each once",
+    schema: || {
+        let products = ArrayBuilder::new().items(schema::product()).unique_items(true);
+        products.min_items(Some(1)).max_items(Some(PRODUCTS_MAX)).into()
+    },
+    example: || json!(["espresso-machine", "milk-jug"]),
+};
+
 pub(crate) static COMMENT_ID: Parameter = Parameter {
     name: "id",
     place: ParameterIn::Path,
@@ -57,7 +73,7 @@ pub(crate) static LANGUAGE: Parameter = Parameter {
     example: || json!("en"),
 };
 
-/// The only parameter that may be repeated.
+/// May be repeated.
 pub(crate) static RATING: Parameter = Parameter {
     name: "rating",
     place: ParameterIn::Query,
@@ -177,7 +193,8 @@ pub(crate) static CURSOR: Parameter = Parameter {
 
 impl Parameter {
     fn describe(&self) -> Description {
-        let required = if self.place == ParameterIn::Path { Required::True } else { Required::False };
+        let is_required = self.place == ParameterIn::Path || self.name == PRODUCTS.name;
+        let required = if is_required { Required::True } else { Required::False };
         ParameterBuilder::new()
             .name(self.name)
             .parameter_in(self.place.clone())
@@ -238,7 +255,7 @@ impl Query {
                 let there_are = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
                 return Err(ApiError::invalid(name, format!("is not a parameter here; there are {there_are}")));
             };
-            if name != RATING.name && query.get(parameter).is_some() {
+            if ![RATING.name, PRODUCTS.name].contains(&parameter.name) && query.get(parameter).is_some() {
                 return Err(repeated(name));
             }
             query.0.push((parameter, pair.value.ok_or_else(|| not_encoded(parameter.name))?));
@@ -246,7 +263,8 @@ impl Query {
         Ok(query)
     }
 
-    fn all(&self, parameter: &Parameter) -> impl Iterator<Item = &str> {
+    /// The values of a parameter.
+    pub(crate) fn all(&self, parameter: &Parameter) -> impl Iterator<Item = &str> {
         self.0.iter().filter(|(given, _)| given.name == parameter.name).map(|(_, value)| value.as_str())
     }
 

@@ -63,7 +63,7 @@ pub(crate) struct Body<'stats> {
 }
 
 #[derive(Debug, Serialize, ToSchema)]
-pub(super) struct RatingTotal {
+pub(crate) struct RatingTotal {
     #[schema(value_type = u8, minimum = 1, maximum = 5)]
     pub(super) rating: Rating,
     pub(super) total: u64,
@@ -105,16 +105,26 @@ pub(crate) async fn product_stats(
         product: product.as_str(),
         language: language.as_ref().map(Language::as_str),
         total: total(&stats.by_rating),
-        by_rating: stats.by_rating.iter().map(|&(rating, total)| RatingTotal { rating, total }).collect(),
+        by_rating: by_rating(&stats.by_rating),
         by_language: stats
             .by_language
             .iter()
             .map(|(language, total)| LanguageTotal { language, total: *total })
             .collect(),
         languages: stats.languages,
-        average: average_hundredths(&stats.by_rating).map(|hundredths| f64::from(hundredths) / 100.0),
+        average: average(&stats.by_rating),
         last_commented_at: stats.last_commented_at,
     }))
+}
+
+/// The totals of the ratings.
+pub(super) fn by_rating(by_rating: &[(Rating, u64)]) -> Vec<RatingTotal> {
+    by_rating.iter().map(|&(rating, total)| RatingTotal { rating, total }).collect()
+}
+
+/// Average rating, rounded half up to two decimals; `None` without comments.
+pub(super) fn average(by_rating: &[(Rating, u64)]) -> Option<f64> {
+    average_hundredths(by_rating).map(|hundredths| f64::from(hundredths) / 100.0)
 }
 
 /// Total number of comments.

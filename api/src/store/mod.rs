@@ -7,12 +7,12 @@ mod table_id;
 use std::{fmt::Display, sync::Arc, time::Duration};
 
 use model::{
-    Cd, Comment, CommentId, Filter, Malformed, Order, ProductDetails, ProductId, ProductRecord, ProductTotals,
-    Revision, Timestamp,
+    Cd, Comment, CommentId, Filter, Language, Malformed, Order, ProductDetails, ProductId, ProductRecord,
+    ProductTotals, Revision, Timestamp,
 };
 use page_index::{
     Extent, IndexAnswer, IndexPartition, PageIndex, PageStart, PageStartQuery, Position, ProductLanguages, ProductRank,
-    Stats,
+    Stats, Summary,
 };
 use process::{StoreError, now};
 use table::{CommentPatch, Created, Idempotency, NewComment, Page, PageQuery, ProductPut, Table, WriteError};
@@ -209,6 +209,13 @@ impl StoreClients {
         self.ask_index(self.index.partition_of(product), StoreCall::Stats, ask).await
     }
 
+    /// The number of comments of each of some products; `None` when the page index is unavailable for one of them.
+    pub(crate) async fn summaries(&self, products: &[ProductId], language: Option<&Language>) -> Option<Vec<Summary>> {
+        let partitions = products.iter().map(|product| self.index.partition_of(product)).collect();
+        let ask = async |table_id: &str| self.index.summaries(products, language, table_id, now()).await;
+        self.ask_index_of(partitions, StoreCall::Stats, ask).await
+    }
+
     pub(crate) fn partitions(&self) -> impl Iterator<Item = IndexPartition> + use<> {
         self.index.partitions()
     }
@@ -254,27 +261,50 @@ impl StoreClients {
         Ok(Some((partitions.iter().filter(|(_, answer)| answer.is_ok()).count(), partitions.len())))
     }
 
-    /// Asks the page index about a partition, with the table's id: without it, the owner of the page index is unknown.
-    /// `None` without a trustworthy answer.
+    /// Asks the page index about a partition. `None` without a trustworthy answer.
     async fn ask_index<T>(
         &self,
         partition: IndexPartition,
         call: StoreCall,
         ask: impl AsyncFnOnce(&str) -> Result<IndexAnswer<T>, StoreError>,
     ) -> Option<T> {
+        let ask = async |table_id: &str| Ok(vec![ask(table_id).await?]);
+        self.ask_index_of(vec![partition], call, ask).await?.pop()
+    }
+
+    /// Asks the page index once about partitions, with the table's id: without it, the owner of the page index is unknown.
+    /// The answers are in the order of the partitions. `None` unless all are trustworthy.
+    async fn ask_index_of<T>(
+        &self,
+        partitions: Vec<IndexPartition>,
+        call: StoreCall,
+        ask: impl AsyncFnOnce(&str) -> Result<Vec<IndexAnswer<T>>, StoreError>,
+    ) -> Option<Vec<T>> {
+        let count_all = |kind, reason: Option<&dyn Display>| {
+            partitions.iter().for_each(|partition| self.count_answer(*partition, kind, reason));
+        };
         let Some(table_id) = self.table_id.get().await else {
-            self.count_answer(partition, IndexAnswerKind::Unknown, None);
+            count_all(IndexAnswerKind::Unknown, None);
             return None;
         };
-        let answer = self.metrics.timed(call, ask(&table_id)).await;
-        let (kind, reason): (_, Option<&dyn Display>) = match &answer {
-            Ok(Ok(_)) => (IndexAnswerKind::Ready, None),
-            Ok(Err(not_ready)) => (IndexAnswerKind::NotReady, Some(not_ready)),
-            Err(error) if error.is_unavailable() => (IndexAnswerKind::Unreachable, Some(error)),
-            Err(error) => (IndexAnswerKind::Broken, Some(error)),
+        let answers = match self.metrics.timed(call, ask(&table_id)).await {
+            Ok(answers) => answers,
+            Err(error) if error.is_unavailable() => {
+                count_all(IndexAnswerKind::Unreachable, Some(&error));
+                return None;
+            }
+            Err(error) => {
+                count_all(IndexAnswerKind::Broken, Some(&error));
+                return None;
+            }
         };
-        self.count_answer(partition, kind, reason);
-        answer.ok()?.ok()
+        for (partition, answer) in partitions.iter().zip(&answers) {
+            match answer {
+                Ok(_) => self.count_answer(*partition, IndexAnswerKind::Ready, None),
+                Err(not_ready) => self.count_answer(*partition, IndexAnswerKind::NotReady, Some(not_ready)),
+            }
+        }
+        answers.into_iter().map(Result::ok).collect()
     }
 
     fn count_answer(&self, partition: IndexPartition, kind: IndexAnswerKind, reason: Option<&dyn Display>) {

@@ -45,7 +45,7 @@ pub(super) struct Args {
     /// Keep the page index in a Redis server that is started for it: redis-server or valkey-server on the PATH.
     #[arg(long, conflicts_with = "redis_url")]
     redis: bool,
-    /// The scheme, host and port that the pages are known by [default: http:// and where they listen]
+    /// The scheme, host, port and path that the pages are known by [default: http:// and where they listen]
     #[arg(long, env = "PAGEMARK_PUBLIC_URL", value_name = "URL")]
     public_url: Option<PublicUrl>,
     /// Where `/livez`, `/readyz` and `/metrics` are served, and then only there [default: with everything else; with

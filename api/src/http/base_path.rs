@@ -1,0 +1,179 @@
+//! The base path: the path of the public URL, such as `/reviews` where a proxy serves the site under
+//! `https://shop.example.com/reviews/`.
+//!
+//! Everything inside knows only paths from the root of the site: routes, links and templates. This layer removes the base
+//! path from requests, and puts it in front of the addresses in answers. Absolute URLs have it from the
+//! public URL, and the links of the JSON API from their own module.
+//!
+//! A proxy may remove the base path, or leave it: a request without it is answered too.
+//!
+//! **Invariant:** an address of the site is never taken for a text of a person. In a page, only a template writes a
+//! quotation mark behind an attribute's name; in texts they are escaped (`a_text_that_looks_like_an_attribute_stays`).
+
+use actix_web::{
+    Error,
+    body::{BoxBody, MessageBody},
+    dev::{ResponseHead, ServiceRequest, ServiceResponse},
+    error::InternalError,
+    http::{
+        Uri,
+        header::{self, HeaderMap, HeaderValue},
+        uri::PathAndQuery,
+    },
+    middleware::Next,
+    web::Data,
+};
+
+use crate::site::Site;
+
+/// The attributes of pages that hold addresses.
+const ATTRIBUTES: [&str; 3] = [" href", " src", " action"];
+
+/// Serves requests with the base path, or without it. The other layers see them without it.
+pub(crate) async fn serve(mut request: ServiceRequest, next: Next<BoxBody>) -> Result<ServiceResponse, Error> {
+    let base = of(&request);
+    if base.is_empty() {
+        return next.call(request).await;
+    }
+    remove(&mut request, &base);
+    let add = |head: &mut ResponseHead, body| added(&base, head, body);
+    match next.call(request).await {
+        Ok(answer) => Ok(answer.map_body(add)),
+        // The layers inside answer so when a request takes too long, or panics.
+        Err(error) => {
+            let answer = error.error_response().map_body(add);
+            Err(InternalError::from_response(error, answer).into())
+        }
+    }
+}
+
+/// Adds the base path to the pages of a resource before they get their entity tag and are compressed.
+pub(crate) async fn extend(request: ServiceRequest, next: Next<BoxBody>) -> Result<ServiceResponse, Error> {
+    let base = of(&request);
+    let answer = next.call(request).await?;
+    if base.is_empty() {
+        return Ok(answer);
+    }
+    Ok(answer.map_body(|head, body| added(&base, head, body)))
+}
+
+fn of(request: &ServiceRequest) -> String {
+    request.app_data::<Data<Site>>().map(|site| site.public_url.base_path().to_owned()).unwrap_or_default()
+}
+
+/// Removes `base` from the front of a request's path, if it is there.
+pub(crate) fn remove(request: &mut ServiceRequest, base: &str) {
+    let Some(uri) = without(request.uri(), base) else { return };
+    request.match_info_mut().get_mut().update(&uri);
+    request.head_mut().uri = uri;
+}
+
+fn without(uri: &Uri, base: &str) -> Option<Uri> {
+    let rest = uri.path().strip_prefix(base).filter(|rest| rest.is_empty() || rest.starts_with('/'))?;
+    let path = if rest.is_empty() { "/" } else { rest };
+    let target = uri.query().map_or_else(|| path.to_owned(), |query| format!("{path}?{query}"));
+    let mut parts = uri.clone().into_parts();
+    parts.path_and_query = Some(target.parse::<PathAndQuery>().ok()?);
+    Uri::from_parts(parts).ok()
+}
+
+/// Adds `base` to the place that an answer leads to, if that is a path without it.
+pub(crate) fn lead(headers: &mut HeaderMap, base: &str) {
+    let Some(path) = headers.get(header::LOCATION).and_then(|place| place.to_str().ok()) else { return };
+    if is_path_without(path, base)
+        && let Ok(place) = HeaderValue::from_str(&[base, path].concat())
+    {
+        headers.insert(header::LOCATION, place);
+    }
+}
+
+fn added(base: &str, head: &mut ResponseHead, body: BoxBody) -> BoxBody {
+    lead(&mut head.headers, base);
+    let is_page = head.headers.get(header::CONTENT_TYPE).is_some_and(|kind| kind.as_bytes().starts_with(b"text/html"));
+    if !is_page || head.headers.contains_key(header::CONTENT_ENCODING) {
+        return body;
+    }
+    match body.try_into_bytes() {
+        Ok(bytes) => match std::str::from_utf8(&bytes) {
+            Ok(page) => BoxBody::new(in_page(page, base)),
+            Err(_) => BoxBody::new(bytes),
+        },
+        // A page in parts, which `extend` has seen whole.
+        Err(body) => body,
+    }
+}
+
+/// Puts `base` in front of the addresses in a page that begin at the root of the site.
+pub(crate) fn in_page(page: &str, base: &str) -> String {
+    const VALUE: &str = "=\"";
+    let mut with_base = String::with_capacity(page.len() + page.len() / 8);
+    let mut rest = page;
+    while let Some((before, from)) = rest.split_once(VALUE) {
+        with_base.push_str(before);
+        with_base.push_str(VALUE);
+        if ATTRIBUTES.iter().any(|name| before.ends_with(name)) && is_path_without(from, base) {
+            with_base.push_str(base);
+        }
+        rest = from;
+    }
+    with_base.push_str(rest);
+    with_base
+}
+
+/// Whether a text begins with a path to which `base` was not added yet. No path of the service begins with the base path.
+fn is_path_without(text: &str, base: &str) -> bool {
+    text.starts_with('/') && !text.strip_prefix(base).is_some_and(|rest| rest.starts_with('/'))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_base_path_is_removed_only_as_whole_parts() {
+        let without = |uri: &str| without(&uri.parse().unwrap(), "/reviews").map(|uri| uri.to_string());
+        for (uri, rest) in [
+            ("/reviews", "/"),
+            ("/reviews?x=1", "/?x=1"),
+            ("/reviews/product/a%2Fb/comments?page=2", "/product/a%2Fb/comments?page=2"),
+            ("/reviews/reviews/x", "/reviews/x"),
+        ] {
+            assert_eq!(without(uri).as_deref(), Some(rest), "{uri}");
+        }
+        for uri in ["/", "/product/p/comments", "/reviewsx/", "/x/reviews/"] {
+            assert_eq!(without(uri), None, "{uri}");
+        }
+    }
+
+    #[test]
+    fn each_address_of_a_page_gets_the_base_path_once() {
+        let page =
+            r##"<a href="/x?a=1&amp;b=2">a</a><a href="#main"><img src="/i.svg"><form action="/f"><a href="/">"##;
+        let based = r##"<a href="/r/x?a=1&amp;b=2">a</a><a href="#main"><img src="/r/i.svg"><form action="/r/f"><a href="/r/">"##;
+        assert_eq!(in_page(page, "/r"), based);
+        assert_eq!(in_page(based, "/r"), based);
+        let absolute = based.replace("=\"/r/", "=\"https://example.com/r/");
+        assert_eq!(in_page(page, "https://example.com/r"), absolute);
+    }
+
+    #[test]
+    fn a_text_that_looks_like_an_attribute_stays() {
+        for text in
+            ["<p> href=&#34;/x&#34;</p>", r#"{"reviewBody":" href=\"/x\""}"#, r#"<input value="/x">"#, "href='/x'"]
+        {
+            assert_eq!(in_page(text, "/r"), text);
+        }
+    }
+
+    #[test]
+    fn a_redirect_leads_below_the_base_path() {
+        for (place, expected) in
+            [("/x?y", "/r/x?y"), ("/r/x", "/r/x"), ("/rx", "/r/rx"), ("https://a/x", "https://a/x")]
+        {
+            let mut headers = HeaderMap::new();
+            headers.insert(header::LOCATION, HeaderValue::from_static(place));
+            lead(&mut headers, "/r");
+            assert_eq!(headers.get(header::LOCATION).unwrap(), expected);
+        }
+    }
+}

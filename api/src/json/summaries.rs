@@ -1,0 +1,132 @@
+//! `GET /api/v1/stats`
+
+use std::collections::BTreeSet;
+
+use actix_web::{HttpRequest, HttpResponse, web};
+use model::{Language, ProductId, Timestamp};
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use super::{
+    parameters::{LANGUAGE, PRODUCTS, PRODUCTS_MAX, Parameter, Parsed, Query, Request},
+    stats::{RatingTotal, average, by_rating, total},
+};
+use crate::{error::ApiError, store::StoreClients};
+
+/// A request for the totals of some products.
+pub(crate) struct SummariesRequest {
+    /// Each once.
+    products: Vec<ProductId>,
+    language: Option<Language>,
+}
+
+impl Request for SummariesRequest {
+    const PARAMETERS: &'static [&'static Parameter] = &[&PRODUCTS, &LANGUAGE];
+
+    fn read(request: &HttpRequest) -> Result<Self, ApiError> {
+        let query = Query::read(request, Self::PARAMETERS)?;
+        let products: Vec<ProductId> = query.all(&PRODUCTS).map(ProductId::parse).collect::<Result<_, _>>()?;
+        let refuse = |problem: String| Err(ApiError::invalid(PRODUCTS.name, problem));
+        if products.is_empty() {
+            return refuse("is missing: name each product once, as in product=a&product=b".to_owned());
+        }
+        if products.len() > PRODUCTS_MAX {
+            return refuse(format!("is given {} times; one request takes up to {PRODUCTS_MAX}", products.len()));
+        }
+        let mut seen = BTreeSet::new();
+        if let Some(again) = products.iter().find(|product| !seen.insert(*product)) {
+            return refuse(format!("names {:?} more than once", again.as_str()));
+        }
+        Ok(Self { language: query.parse(&LANGUAGE, Language::parse)?, products })
+    }
+}
+
+/// How many comments some products have.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = StatsOfProducts, example = json!({
+    "language": null, "products": [
+        {
+            "product": "espresso-machine", "total": 45, "by_rating": [
+                {"rating": 1, "total": 2}, {"rating": 2, "total": 1}, {"rating": 3, "total": 4},
+                {"rating": 4, "total": 12}, {"rating": 5, "total": 26}
+            ],
+            "average": 4.31, "last_commented_at": "2024-11-14T09:21:05.600Z"
+        },
+        {
+            "product": "milk-jug", "total": 0, "by_rating": [
+                {"rating": 1, "total": 0}, {"rating": 2, "total": 0}, {"rating": 3, "total": 0},
+                {"rating": 4, "total": 0}, {"rating": 5, "total": 0}
+            ],
+            "average": null, "last_commented_at": null
+        }
+    ]
+}))]
+pub(crate) struct Body<'summaries> {
+    /// Null: of all languages.
+    #[schema(required)]
+    language: Option<&'summaries str>,
+    /// In the order of the request. A product that is not known has zeros.
+    #[schema(min_items = 1, max_items = 100)]
+    products: Vec<ProductSummary<'summaries>>,
+}
+
+/// How many comments a product has, in the language when one is given.
+#[derive(Debug, Serialize, ToSchema)]
+struct ProductSummary<'summaries> {
+    product: &'summaries str,
+    total: u64,
+    /// By rating, all five.
+    by_rating: Vec<RatingTotal>,
+    /// The average rating, to two decimals; null without comments.
+    #[schema(minimum = 1, maximum = 5, required)]
+    average: Option<f64>,
+    /// When the newest was made; null without comments.
+    #[schema(value_type = Option<String>, format = DateTime, required)]
+    last_commented_at: Option<Timestamp>,
+}
+
+/// How many comments up to 100 products have, by rating: for a page that lists products.
+#[utoipa::path(
+    get,
+    path = "/api/v1/stats",
+    tag = "comments",
+    params(Parsed<SummariesRequest>),
+    responses((status = 200, description = "The totals of each product", body = Body<'static>)),
+)]
+pub(crate) async fn stats_of_products(
+    Parsed(SummariesRequest { products, language }): Parsed<SummariesRequest>,
+    stores: web::Data<StoreClients>,
+) -> Result<HttpResponse, ApiError> {
+    let summaries = stores.summaries(&products, language.as_ref()).await.ok_or(ApiError::IndexUnavailable)?;
+    let products = products.iter().zip(&summaries).map(|(product, summary)| ProductSummary {
+        product: product.as_str(),
+        total: total(&summary.by_rating),
+        by_rating: by_rating(&summary.by_rating),
+        average: average(&summary.by_rating),
+        last_commented_at: summary.last_commented_at,
+    });
+    let products = products.collect();
+    Ok(HttpResponse::Ok().json(Body { language: language.as_ref().map(Language::as_str), products }))
+}
+
+#[cfg(test)]
+mod tests {
+    use actix_web::test::TestRequest;
+
+    use super::*;
+    use crate::error::tests::refused_field;
+
+    fn read(query: &str) -> Result<SummariesRequest, ApiError> {
+        SummariesRequest::read(&TestRequest::with_uri(&format!("/api/v1/stats?{query}")).to_http_request())
+    }
+
+    #[test]
+    fn one_request_names_up_to_100_different_products() {
+        let many = |count: usize| (0..count).map(|number| format!("product={number}")).collect::<Vec<_>>().join("&");
+        assert_eq!(read(&many(PRODUCTS_MAX)).unwrap().products.len(), PRODUCTS_MAX);
+        for wrong in ["", "language=en", "product=", "product=..", &many(PRODUCTS_MAX + 1), "product=a&product=%61"] {
+            assert_eq!(refused_field(read(wrong)), "product", "{wrong}");
+        }
+        assert_eq!(refused_field(read("product=a&language=en&language=de")), "language");
+    }
+}

@@ -1,0 +1,304 @@
+//! A site can show comments in pages of its own, as `docs/embed.md` describes.
+
+use std::{collections::BTreeSet, path::Path};
+
+use hyper::Method;
+use itertools::Itertools;
+use local_stack::stack::StackSettings;
+use scraper::{Html, Selector};
+use serde_json::{Value, json};
+
+use crate::fixture::{
+    data,
+    http::{Answer, Http, WRITE_TOKEN, encoded, good_comment, product_path},
+    stack::{Running, settings},
+};
+
+/// What the requests of `docs/embed.md` ask for.
+const PRODUCTS: [(&str, u64); 2] = [("espresso-machine", 45), ("milk-jug", 3)];
+
+/// A stack with comments on [`PRODUCTS`].
+async fn start() -> Running {
+    start_with(settings()).await
+}
+
+async fn start_with(settings: StackSettings) -> Running {
+    let mut running = Running::start_with(settings).await;
+    let mut comments = Vec::new();
+    for (product, count) in PRODUCTS {
+        for number in 0..count {
+            let language = ["en", "de"][usize::from(number % 3 == 0)];
+            let id = format!("{product}-{number}");
+            comments.push(data::new_comment(&id, &data::product(product), language, 1 + number % 5));
+        }
+    }
+    running.import(&comments).await;
+    running
+}
+
+#[tokio::test]
+async fn the_stats_of_100_products_are_those_of_each_one() {
+    let running = start().await;
+    let nobody = (2..100).map(|number| format!("nobody/{number}"));
+    let products: Vec<String> =
+        PRODUCTS.map(|(product, _)| product.to_owned()).into_iter().rev().chain(nobody).collect();
+    for language in ["", "language=de", "language=fr"] {
+        let asked = products.iter().map(|product| format!("product={}", encoded(product))).join("&");
+        let answer = running.http.get(&format!("/api/v1/stats?{asked}&{language}")).await.expect(200);
+        assert_eq!(answer["products"].as_array().unwrap().len(), products.len());
+        for (product, summary) in products.iter().zip(answer["products"].as_array().unwrap()) {
+            let alone = running.http.get(&format!("{}/stats?{language}", product_path(product))).await.expect(200);
+            let fields = ["product", "total", "by_rating", "average", "last_commented_at"];
+            assert_eq!(
+                *summary,
+                Value::Object(fields.map(|field| (field.to_owned(), alone[field].clone())).into_iter().collect())
+            );
+            assert_eq!(alone["language"], answer["language"]);
+        }
+    }
+    running.finish().await;
+}
+
+/// The fenced blocks of `docs/embed.md`, each with its language.
+fn blocks() -> Vec<(String, String)> {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/embed.md");
+    let text = std::fs::read_to_string(path).unwrap();
+    let fenced = text.split("```").skip(1).step_by(2);
+    fenced
+        .map(|block| block.split_once('\n').unwrap())
+        .map(|(kind, block)| (kind.to_owned(), block.to_owned()))
+        .collect()
+}
+
+/// The value of a template's placeholder, such as `products.0.total`.
+fn value<'answer>(answer: &'answer Value, placeholder: &str) -> &'answer Value {
+    let pointer = format!("/{}", placeholder.replace('.', "/"));
+    answer.pointer(&pointer).unwrap_or_else(|| panic!("{placeholder} is not in {answer:#}"))
+}
+
+/// Each template of the document is filled with the answers to the requests before it.
+#[tokio::test]
+async fn the_requests_of_the_recipe_answer_what_its_templates_show() {
+    let running = start().await;
+    let (mut answers, mut filled) = (json!({}), 0);
+    for (kind, block) in blocks() {
+        match kind.as_str() {
+            "http" => {
+                answers = json!({});
+                for line in block.lines() {
+                    let (name, request) = line.split_once(": GET ").unwrap_or_else(|| panic!("{line}"));
+                    answers[name] = running.http.get(request).await.expect(200);
+                }
+            }
+            "html" => {
+                for placeholder in block.split("{{").skip(1).map(|rest| rest.split("}}").next().unwrap().trim()) {
+                    assert!(!value(&answers, placeholder).is_null(), "{placeholder}: {answers:#}");
+                    filled += 1;
+                }
+            }
+            _ => {}
+        }
+    }
+    assert!(filled >= 8, "the document has only {filled} placeholders");
+    running.finish().await;
+}
+
+/// The public URL of the tests' site. Only the proxy of the test is there.
+const SITE: &str = "https://shop.example.com/reviews";
+
+/// The path of [`SITE`].
+const BASE_PATH: &str = "/reviews";
+
+/// A stack with comments on [`PRODUCTS`] that is known as [`SITE`].
+async fn start_below_a_path() -> Running {
+    let mut settings = settings();
+    settings.site.public_url = Some(SITE.parse().unwrap());
+    settings.site.comment_form = true;
+    start_with(settings).await
+}
+
+/// The values of attributes that hold addresses.
+fn addresses(html: &Html) -> Vec<String> {
+    let with = ["href", "src", "action"];
+    let elements = html.tree.nodes().filter_map(|node| node.value().as_element());
+    elements.flat_map(|element| with.iter().filter_map(|name| element.attr(name))).map(str::to_owned).collect()
+}
+
+fn article_ids(html: &Html) -> Vec<String> {
+    let articles = Selector::parse("article").unwrap();
+    html.select(&articles).map(|article| article.attr("id").unwrap().to_owned()).collect()
+}
+
+#[tokio::test]
+async fn a_fragment_is_the_list_of_its_page_with_links_to_pages() {
+    let running = start_below_a_path().await;
+    let http = &running.http;
+    for page in ["", "/en", "/~/1.5", "?page=1", "?order=oldest&page=2"] {
+        let path = format!("/product/espresso-machine/comments{page}");
+        let shown = http.get(&path).await;
+        let fragment = http.get(&format!("/fragment{path}")).await;
+        assert_eq!((fragment.status, fragment.header("content-type")), (200, Some("text/html; charset=utf-8")));
+        assert_eq!(fragment.header("x-robots-tag"), Some("noindex"));
+        assert_eq!(fragment.header("access-control-allow-origin"), Some("*"));
+        assert_eq!(fragment.header("link"), shown.header("link"), "the canonical URL is that of the page");
+        for frame in ["<html", "<head", "<body", "<main", "<h1", "<script"] {
+            assert!(!fragment.body.contains(frame), "{frame}: {fragment:?}");
+        }
+        let (list, whole) = (Html::parse_fragment(&fragment.body), Html::parse_document(&shown.body));
+        assert!(!article_ids(&whole).is_empty());
+        assert_eq!(article_ids(&list), article_ids(&whole));
+        assert!(list.errors.is_empty(), "{:?}", list.errors);
+        let links = addresses(&list);
+        assert!(links.len() > 10);
+        assert!(links.iter().all(|link| link.starts_with(&format!("{SITE}/"))), "{links:?}");
+        let tag = fragment.header("etag").unwrap();
+        assert_ne!(Some(tag), shown.header("etag"));
+        let again = http.send(Method::GET, &format!("/fragment{path}"), &[("if-none-match", tag)], b"").await;
+        assert_eq!(again.status, 304);
+    }
+    let product = "/product/espresso-machine/comments";
+    for (asked, status, leads_to) in [("/EN", 301, "/en"), ("?page=02&x=1", 301, "?page=2"), ("?page=2", 302, "")] {
+        let answer = http.get(&format!("/fragment{product}{asked}")).await;
+        let expected = format!("{BASE_PATH}/fragment{product}{leads_to}");
+        assert_eq!((answer.status, answer.header("location")), (status, Some(expected.as_str())));
+        assert_eq!(answer.header("access-control-allow-origin"), Some("*"));
+    }
+    let missing = http.get(&format!("/fragment{product}?page=999")).await;
+    assert_eq!((missing.status, missing.header("access-control-allow-origin")), (404, Some("*")));
+    assert!(missing.body.starts_with("<div class=\"notice\"") && missing.body.contains(&format!("{SITE}{product}\"")));
+    running.finish().await;
+}
+
+#[tokio::test]
+async fn the_tag_of_a_full_fragment_stays_while_comments_are_posted() {
+    let mut running = start_below_a_path().await;
+    let target = "/fragment/product/espresso-machine/comments?page=1";
+    let before = running.http.get(target).await;
+    running.http.post("espresso-machine", &good_comment("en", 5, "Another.")).await.expect(201);
+    running.settle().await;
+    let after = running.http.get(target).await;
+    assert_ne!(before.body, after.body, "the counts differ");
+    assert!(before.header("etag").is_some());
+    assert_eq!(before.header("etag"), after.header("etag"));
+    running.finish().await;
+}
+
+/// A proxy that serves the site under [`BASE_PATH`], and nothing else.
+struct Proxy<'site> {
+    site: &'site Http,
+    /// Whether it removes the base path.
+    strips: bool,
+}
+
+impl Proxy<'_> {
+    async fn send(&self, method: Method, address: &str, headers: &[(&str, &str)], body: &[u8]) -> Answer {
+        let path = address.strip_prefix("https://shop.example.com").unwrap_or(address);
+        let inner = path.strip_prefix(BASE_PATH).filter(|inner| inner.starts_with('/'));
+        let inner = inner.unwrap_or_else(|| panic!("{address} is not below {BASE_PATH}"));
+        self.site.send(method, if self.strips { inner } else { path }, headers, body).await
+    }
+
+    async fn get(&self, address: &str) -> Answer {
+        self.send(Method::GET, address, &[], b"").await
+    }
+}
+
+/// Whether an address has a filter of several ratings. There are many, and their pages have no other kind of link.
+fn has_several_ratings(address: &str) -> bool {
+    let path = address.split('?').next().unwrap();
+    path.contains("/comments/") && path.rsplit('/').next().unwrap().contains('.')
+}
+
+/// All addresses that an answer names.
+fn named(answer: &Answer) -> Vec<String> {
+    let mut named: Vec<String> = answer.header("location").map(str::to_owned).into_iter().collect();
+    let links = answer.header("link").unwrap_or_default();
+    named.extend(links.split('<').skip(1).map(|link| link.split('>').next().unwrap().to_owned()));
+    match answer.header("content-type").unwrap_or_default().split(';').next().unwrap() {
+        "text/html" => named.extend(addresses(&Html::parse_document(&answer.body))),
+        "application/xml" => {
+            named.extend(answer.body.split("<loc>").skip(1).map(|loc| loc.split('<').next().unwrap().to_owned()));
+        }
+        "application/json" => {
+            let json = answer.json();
+            let links = json["links"].as_object().into_iter().flat_map(|links| links.values());
+            named.extend(links.filter_map(Value::as_str).map(str::to_owned));
+        }
+        _ => {}
+    }
+    named.retain(|address| !address.starts_with('#'));
+    named
+}
+
+#[tokio::test]
+async fn a_crawl_through_a_proxy_finds_no_address_outside_the_base_path() {
+    let running = start_below_a_path().await;
+    for strips in [false, true] {
+        let proxy = Proxy { site: &running.http, strips };
+        // What no page leads to.
+        let others = [
+            "/robots.txt",
+            "/sitemap.xml",
+            "/openapi.json",
+            "/static/pagemark-comments.js",
+            "/api/v1/products/espresso-machine/comments?page=2&page_size=9",
+            "/api/v1/products/espresso-machine/comments?page_size=9&numbering=stable",
+            "/fragment/product/espresso-machine/comments",
+            "/product/espresso-machine/comments/EN?page=01",
+            "/product/espresso-machine/comments?page=2",
+        ];
+        let mut open: Vec<String> = others.iter().chain(&["/"]).map(|path| format!("{BASE_PATH}{path}")).collect();
+        let mut seen: BTreeSet<String> = open.iter().cloned().collect();
+        while let Some(address) = open.pop() {
+            let answer = proxy.get(&address).await;
+            assert!([200, 301, 302].contains(&answer.status), "{address}: {answer:?}");
+            for found in named(&answer) {
+                let found = found.split('#').next().unwrap().to_owned();
+                let is_below = [SITE, BASE_PATH].iter().any(|base| found.starts_with(&format!("{base}/")));
+                assert!(is_below, "{address} names {found}");
+                if !has_several_ratings(&found) && seen.insert(found.clone()) {
+                    open.push(found);
+                }
+            }
+        }
+        assert!(seen.len() > 60, "only {} addresses were found", seen.len());
+        // Pages that lead on from errors.
+        for missing in ["/product/espresso-machine/comments?page=999", "/product/p/comments/e", "/nothing"] {
+            let answer = proxy.get(&format!("{BASE_PATH}{missing}")).await;
+            assert!([400, 404].contains(&answer.status), "{answer:?}");
+            for found in named(&answer) {
+                assert_eq!(proxy.get(&found).await.status, 200, "{missing}: {found}");
+            }
+        }
+        let robots = proxy.get(&format!("{BASE_PATH}/robots.txt")).await.body;
+        assert!(robots.contains(&format!("Disallow: {BASE_PATH}/api/\n")), "{robots}");
+        assert!(robots.contains(&format!("Sitemap: {SITE}/sitemap.xml\n")), "{robots}");
+        let described = proxy.get(&format!("{BASE_PATH}/openapi.json")).await.json();
+        assert_eq!(described["servers"], json!([{ "url": BASE_PATH }]));
+    }
+    running.finish().await;
+}
+
+#[tokio::test]
+async fn writes_below_a_base_path_lead_to_addresses_below_it() {
+    let running = start_below_a_path().await;
+    for strips in [false, true] {
+        let proxy = Proxy { site: &running.http, strips };
+        let form = format!("{BASE_PATH}/local/product/milk-jug/comments");
+        let fields = format!("rating=5&language=en&body=Good&token={WRITE_TOKEN}&key=key-{strips}");
+        let typed = [("content-type", "application/x-www-form-urlencoded"), ("origin", "https://shop.example.com")];
+        let posted = proxy.send(Method::POST, &form, &typed, fields.as_bytes()).await;
+        assert_eq!(posted.status, 303, "{posted:?}");
+        let place = posted.header("location").unwrap();
+        assert!(place.starts_with(&format!("{BASE_PATH}/product/milk-jug/comments#")), "{place}");
+        let authorization = format!("Bearer {WRITE_TOKEN}");
+        let headers = [("authorization", authorization.as_str()), ("content-type", "application/json")];
+        let api = format!("{BASE_PATH}/api/v1/products/milk-jug/comments");
+        let body = good_comment("en", 5, "Good").to_string();
+        let created = proxy.send(Method::POST, &api, &headers, body.as_bytes()).await;
+        let place = created.header("location").unwrap().to_owned();
+        assert!(place.starts_with(&format!("{BASE_PATH}/api/v1/comments/")), "{place}");
+        proxy.get(&place).await.expect(200);
+    }
+    running.finish().await;
+}
