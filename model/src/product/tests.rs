@@ -70,8 +70,14 @@ fn no_index_and_no_reader_of_comments_takes_a_record_for_a_comment() {
         assert_eq!(comment_id_of_pk(&pk), None);
         assert!(matches!(PrimaryItem::read(&item), PrimaryItem::Invalid(_)));
         let keys = json!({ "pk": { "S": pk }, "sk": { "S": sk } });
-        let change = json!({ "Keys": keys, "NewImage": item, "SequenceNumber": "1", "ApproximateCreationDateTime": 0 });
-        let record = json!({ "eventName": "INSERT", "dynamodb": change, "awsRegion": "local" });
+        let change = json!({
+            "ApproximateCreationDateTime": 1_709_208_000.0, "Keys": keys, "NewImage": item, "SequenceNumber": "1",
+            "SizeBytes": 512, "StreamViewType": "NEW_AND_OLD_IMAGES",
+        });
+        let record = json!({
+            "awsRegion": "eu-central-1", "eventID": "1", "eventName": "INSERT", "eventSource": "aws:dynamodb",
+            "eventVersion": "1.1", "dynamodb": change,
+        });
         let record: EventRecord = serde_json::from_value(record).unwrap();
         assert_eq!(decode_record(0, &record), Ok(None));
         assert!(pk.len() <= 2048 && sk.len() <= 1024, "within the limits of a key");
