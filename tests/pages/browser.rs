@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use table::NewComment;
 
-use super::{comment, start, structured_data::HOSTILE, three_pages, with_text};
+use super::{comment, names, start, structured_data::HOSTILE, three_pages, with_text};
 use crate::fixture::{
     browser,
     http::{WRITE_TOKEN, page_path},
@@ -63,6 +63,10 @@ async fn every_kind_of_page_is_accessible_and_fits_its_screen() {
     let redis = OwnRedis::start().await;
     let running = start(settings_at(&redis), &comments()).await;
     let base = running.stack.api_url().unwrap();
+    // Search engines require a name, which only a record says.
+    for product in ["espresso machine", "right to left", HOSTILE[0]] {
+        names::put(&running, product, &json!({ "name": product })).await;
+    }
     let many = page_path("espresso machine");
     let pages = vec![
         page("first", many.clone(), 200, true),

@@ -5,19 +5,25 @@ use local_stack::stack::StackSettings;
 use super::{html::Page, newest_first, site_settings, stable::shown, start, three_pages};
 use crate::fixture::{http::Http, redis_server::OwnRedis, stack::settings_at};
 
+/// The page to which the bar at the foot of a page leads in one direction.
+fn turn(page: &Page, direction: &str) -> Option<String> {
+    let link = page.attribute(&format!("#pages a[rel~={direction}]"), "href")?;
+    Some(link.strip_suffix("#comments").unwrap().to_owned())
+}
+
 /// Follows the links in one direction. Each must lead by cursor to a page that says so. Returns the ids of the comments on
 /// these pages, and the address of the last one.
 async fn follow(http: &Http, from: &Page, direction: &str) -> (Vec<String>, Option<String>) {
     let (mut ids, mut last) = (Vec::new(), None);
-    let mut next = from.attribute(&format!("a[rel~={direction}]"), "href");
+    let mut next = turn(from, direction);
     while let Some(target) = next {
         assert!(target.contains("cursor="), "{target}");
         let page = Page::get(http, &target, 200).await;
         assert_eq!(page.robots(), "noindex,follow", "{target}");
         assert!(page.text("title").contains("continued") && page.text("main h2").contains("first"));
-        assert_eq!(page.all(".pages li a").len(), 1, "one link to the first page");
+        assert_eq!(page.all("#pages li a").len(), 1, "one link to the first page");
         ids.extend(shown(&page));
-        next = page.attribute(&format!("a[rel~={direction}]"), "href");
+        next = turn(&page, direction);
         last = Some(target);
     }
     (ids, last)
@@ -50,16 +56,16 @@ async fn without_the_index_cursors_lead_from_the_first_page_to_every_comment_and
             let last = Page::get(http, &last.unwrap(), 200).await;
             let (back, _) = follow(http, &last, "prev").await;
             assert_eq!(back.len() + shown(&last).len(), expected.len(), "{filter}");
-            kept = first.attribute("a[rel~=next]", "href");
+            kept = turn(&first, "next");
         }
         // The address still answers when numbers are back, and shows the numbered pages the way.
         redis.server.restart().await.unwrap();
         http.wait_for_200("/product/p/comments?order=oldest&page=2").await;
         let page = Page::get(http, &kept.unwrap(), 200).await;
         assert_eq!((page.robots().as_str(), shown(&page).len()), ("noindex,follow", 20));
-        assert_eq!(page.links(".pages li a"), ["/product/p/comments?order=oldest"]);
+        assert_eq!(page.links("#pages li a"), ["/product/p/comments?order=oldest#comments"]);
         let first = Page::get(http, "/product/p/comments", 200).await;
-        assert!(!first.attribute("a[rel~=next]", "href").unwrap().contains("cursor"));
+        assert!(!turn(&first, "next").unwrap().contains("cursor"));
         running.finish().await;
     }
 }

@@ -9,7 +9,7 @@ use crate::fixture::{
     stack::Running,
 };
 
-async fn put(running: &Running, product: &str, record: &Value) {
+pub(super) async fn put(running: &Running, product: &str, record: &Value) {
     let answer = running.http.write(Method::PUT, &product_path(product), &[], record.to_string().as_bytes()).await;
     assert!(matches!(answer.status, 200 | 201), "{answer:?}");
 }
@@ -69,20 +69,6 @@ async fn a_known_product_without_comments_is_an_empty_page_that_is_not_indexed()
     assert_eq!((page.text("h1 bdi"), page.robots()), ("Quiet".to_owned(), "noindex,follow".to_owned()));
     assert!(page.text(".notice").contains("Nobody has commented on this product yet."));
     assert!(page.structured_data().is_none());
-    running.finish().await;
-}
-
-#[tokio::test]
-async fn an_unknown_product_is_a_helpful_404_where_the_site_wants_that() {
-    let mut settings = site_settings();
-    settings.site.unknown_products = ::api::UnknownProducts::NotFound;
-    let running = start(settings, &in_turn(&["en"], &[5], 1)).await;
-    Page::get(&running.http, "/product/p/comments", 200).await;
-    for target in ["/product/q/comments", "/product/q/comments/de", "/product/q/comments?order=oldest"] {
-        let page = Page::get(&running.http, target, 404).await;
-        assert_eq!(page.links(".ways a"), ["/"], "{target}");
-        assert!(page.text("main").contains("There is no such product."), "{target}");
-    }
     running.finish().await;
 }
 

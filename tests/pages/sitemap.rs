@@ -23,7 +23,7 @@ use crate::fixture::{
 pub(super) type Entry = (String, Option<String>);
 
 /// The pages of the sitemap that show products. They have no date.
-const LISTS: [&str; 2] = ["/", "/products"];
+pub(super) const LISTS: [&str; 2] = ["/", "/products"];
 
 async fn listed(http: &Http, path: &str, root: &str, entry: &str) -> Vec<Entry> {
     let answer = http.get(path).await;

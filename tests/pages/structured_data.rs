@@ -28,7 +28,7 @@ pub(super) fn shown_reviews(page: &Page) -> Vec<Value> {
             "reviewRating": { "@type": "Rating", "ratingValue": rating, "bestRating": 5, "worstRating": 1 },
             "reviewBody": find(".text").unwrap().text().collect::<String>(),
         });
-        if let Some(title) = find("h3") {
+        if let Some(title) = find("h3:not(.hidden)") {
             review["name"] = title.text().collect::<String>().into();
         }
         reviews.push(review);

@@ -138,11 +138,17 @@ fn front_max(size: PageSize) -> u16 {
 fn shown_on_front(page: Page, size: PageSize, ranks: Option<&FrontRanks>) -> Found {
     // Without the index, the end of the archive is unknown. Every front page shows as many as an archive page, or all.
     let Some(ranks) = ranks else { return Found::new(page, size.get().into(), None) };
-    let mut found = Found::new(page, front_max(size).into(), None);
-    let Some(newest_archived) = &ranks.newest_archived else { return found };
-    let is_archived = |row: &Row| row.cd().is_some_and(|cd| cd <= *newest_archived);
+    let max = usize::from(front_max(size));
+    // The row after the last one may be the first archived one, which ends the page.
+    let mut found = Found::new(page, max + 1, None);
+    let is_archived =
+        |row: &Row| row.cd().zip(ranks.newest_archived.as_ref()).is_some_and(|(cd, newest)| cd <= *newest);
     let end = match found.rows.iter().position(is_archived) {
-        None => return found,
+        None => {
+            let more = found.more || found.rows.len() > max;
+            found.rows.truncate(max);
+            return Found { more, ..found };
+        }
         // The table has only archived comments.
         Some(0) => usize::from(size.get()),
         Some(end) => end,
