@@ -82,6 +82,19 @@ impl Listing {
         path
     }
 
+    /// The same page by the number that it has when pages are counted from the oldest comment. All pages must be full, so
+    /// that the first one is the front page.
+    pub(crate) fn stable_json_path(&self, page: u64) -> String {
+        let number = (self.pages() + 1).saturating_sub(page);
+        let path = if page > 1 { self.json_path(number) } else { self.json_path(1).replace("page=1", "") };
+        path + "&numbering=stable"
+    }
+
+    /// Whether all pages are full.
+    pub(crate) fn is_even(&self) -> bool {
+        self.total().is_multiple_of(PAGE_SIZE as u64)
+    }
+
     pub(crate) fn html_path(&self, page: u64) -> String {
         let product = utf8_percent_encode(self.key.product.as_str(), &RESERVED);
         let filter = self.key.filter.ratings().map_or(String::new(), |ratings| format!("/~/{ratings}"));

@@ -23,6 +23,7 @@ mod one_machine;
 mod options;
 mod overheads;
 mod payload;
+mod recrawl;
 mod repair;
 mod report;
 mod scale;
@@ -92,6 +93,8 @@ enum Name {
     OneMachine,
     /// Bytes and read and write units of a comment in each format of `comment_blob`. 15 s.
     Payload,
+    /// What a crawler finds when it comes again after 100 posts, with each way to number pages.
+    Recrawl,
     /// The rebuild of the page index, beside a bare pipeline of the same `ZADD`s. 30 s.
     Rebuild,
     /// How pages, page index, audit and rebuild grow with the number of comments, up to ten million.
@@ -162,6 +165,7 @@ async fn measure(name: Name, options: &Options, report: &mut Report) -> anyhow::
         Name::Embedded => embedded::measure(report, options.comments_or(100_000, 1_000_000), is_quick).await,
         Name::Import => import::measure(report, data, options.comments_or(1_000, 5_000).into()).await,
         Name::Audit => repair::measure_audit(report, options.comments_or(1_000, 3_000), is_quick).await,
+        Name::Recrawl => recrawl::measure(report, options.comments_or(2_000, 10_000)).await,
         Name::Rebuild => repair::measure_rebuild(report, options.comments_or(1_000, 4_000)).await,
         Name::FanOut => fan_out::measure(report, options.comments_or(1_000, 4_000)).await,
         Name::Index => index::measure(report, options.comments_or(100_000, 1_000_000), is_quick).await,

@@ -62,6 +62,8 @@ pub(crate) async fn ask_all<C: Caller>(callers: Vec<C>, pages: Vec<u64>) -> anyh
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Show {
     Json,
+    /// JSON, by the numbers of pages that are counted from the oldest comment.
+    Stable,
     Html,
     /// HTML, compressed as crawlers request it.
     Packed,
@@ -87,6 +89,7 @@ impl HttpCaller {
     async fn get(&mut self, page: u64) -> anyhow::Result<Response<Incoming>> {
         let path = match self.show {
             Show::Json => self.listing.json_path(page),
+            Show::Stable => self.listing.stable_json_path(page),
             Show::Html | Show::Packed => self.listing.html_path(page),
         };
         let accepted = if self.show == Show::Packed { "gzip, deflate, br" } else { "identity" };
@@ -115,7 +118,7 @@ impl HttpCaller {
     async fn ids(&mut self, page: u64) -> anyhow::Result<Vec<String>> {
         let body = self.get(page).await?.into_body().collect().await?.to_bytes();
         match self.show {
-            Show::Json => {
+            Show::Json | Show::Stable => {
                 let body: Value = serde_json::from_slice(&body)?;
                 let comments = body.get("comments").and_then(Value::as_array).context("a page has comments")?;
                 let id = |comment: &Value| Some(comment.get("id")?.as_str()?.to_owned());

@@ -84,7 +84,7 @@ pub(crate) async fn measure(
                 subject.memory(report).await?;
                 subject.stalled_stores(report, &binary).await?;
             }
-            for kind in subject.kinds()? {
+            for kind in subject.kinds()?.into_iter().chain(subject.stable_kind()) {
                 subject.throughput(report, &kind, effort).await?;
             }
         }
@@ -168,7 +168,8 @@ impl Subject {
             let mut pages = vec![1, 2, listing.pages()];
             pages.extend(self.draw(&listing, SAMPLES));
             let sdk = SdkCaller::several(&self.dataset.stores, &listing, 1).pop().context("a caller")?;
-            for show in [Show::Json, Show::Html] {
+            let stable = listing.is_even().then_some(Show::Stable);
+            for show in [Show::Json, Show::Html].into_iter().chain(stable) {
                 let mut http = HttpCaller::open(&self.api, &listing, show).await?;
                 for page in &pages {
                     compare(&mut http, &sdk, &listing, *page).await?;
@@ -232,6 +233,13 @@ impl Subject {
     /// Number of 503 answers of the API since the last call.
     fn unavailable(&self) -> f64 {
         as_f64(self.api.unavailable.swap(0, Ordering::Relaxed))
+    }
+
+    /// Pages counted from the oldest comment. Their numbers fit the listing only if all pages are full.
+    fn stable_kind(&self) -> Option<Kind> {
+        let listing = self.dataset.all.clone();
+        let ratio = "api_stable_json_vs_sdk";
+        listing.is_even().then_some(Kind { ratio, limit: Limit::None, listing, show: Show::Stable })
     }
 
     fn kinds(&self) -> anyhow::Result<[Kind; 4]> {
