@@ -297,11 +297,16 @@ mod tests {
         let writes = watch::Sender::default();
         let mut announced = writes.subscribe();
         let disk = DiskSync::instead_of_each_commit(&database, &folder.path().join("data.db")).unwrap();
-        tokio::spawn(serve(listener, Served { database, writes, disk }, std::future::pending()));
+        let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
+        let stopped = async move { drop(stopped.await) };
+        let serving = tokio::spawn(serve(listener, Served { database, writes, disk }, stopped.shared()));
         let head = "POST / HTTP/1.1\r\nhost: localhost\r\nx-amz-target: DynamoDB_20120810.PutItem\r\ncontent-length: 9";
         client.write_all(format!("{head}\r\n\r\n").as_bytes()).await.unwrap();
         drop(client);
         tokio::time::timeout(Duration::from_secs(30), announced.changed()).await.unwrap().unwrap();
+        // The folder must outlive the wait for the disk, which ends the process when the log is missing.
+        drop(stop);
+        serving.await.unwrap();
     }
 
     #[test]
