@@ -87,12 +87,14 @@ impl ListingUrls<'_> {
 
 /// The common part of the URLs of one product list's pages in the JSON API. Defaults are left out.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct ProductListUrls {
+pub(crate) struct ProductListUrls<'site> {
     pub(crate) sort: ProductSort,
     pub(crate) page_size: PageSize,
+    /// The path of the site's root, empty or such as `/reviews`. Nothing later adds it to a JSON text.
+    pub(crate) base_path: &'site str,
 }
 
-impl ProductListUrls {
+impl ProductListUrls<'_> {
     /// The page of this number.
     pub(crate) fn page(self, number: u64) -> String {
         let mut parameters = sort_parameter(self.sort);
@@ -100,7 +102,7 @@ impl ProductListUrls {
         if self.page_size != PageSize::default() {
             parameters.push(("page_size", self.page_size.to_string()));
         }
-        with_query("/api/v1/products".to_owned(), &parameters)
+        with_query(format!("{}/api/v1/products", self.base_path), &parameters)
     }
 }
 

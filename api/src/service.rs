@@ -138,10 +138,10 @@ impl Service {
             .wrap(DefaultHeaders::new().add(("X-Content-Type-Options", "nosniff")))
             // 4. Scripts of other sites may read the JSON API and fragments.
             .wrap(from_fn(cross_origin::admit))
-            // 3. Paths begin at the root of the site.
-            .wrap(from_fn(base_path::serve))
-            // 2. The request gets an id, is counted and logged.
+            // 3. The request gets an id, is counted and logged.
             .wrap(from_fn(move |request, next| access::observe(metrics.clone(), proxies, request, next)))
+            // 2. Paths begin at the root of the site.
+            .wrap(from_fn(base_path::serve))
             // 1. Its connection knows what it is doing.
             .wrap(from_fn(connection::follow))
             .configure(|config| configure(self, config))

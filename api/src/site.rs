@@ -284,7 +284,7 @@ impl Site {
         if *filter == Filter::ANY {
             return Indexing::Own;
         }
-        if totals.is_some_and(|totals| totals.filter == totals.product) {
+        if totals.is_some_and(|totals| totals.filter >= totals.product) {
             return Indexing::Copy;
         }
         let has_enough = totals.is_none_or(|totals| totals.filter >= self.indexable_comments_min);

@@ -326,11 +326,12 @@ impl Stack {
             }
         }
         let keeps_data = self.engine.is_some() && !self.data_dir.is_temporary();
-        // A change without its duplicates is still in the stream, or in quarantine.
-        if keeps_data
-            && self.quarantined() == 0
-            && let Err(error) = self.table.advance_watermark(now()).await
-        {
+        // A change without its duplicates is in the stream, in quarantine, or older than the unfinished catching up.
+        let is_whole = keeps_data
+            && tokio::time::timeout(SETTLE_TIMEOUT, self.settle()).await.is_ok()
+            && self.index_state() == IndexState::Ready
+            && !self.has_quarantine();
+        if is_whole && let Err(error) = self.table.advance_watermark(now()).await {
             tracing::warn!(%error, "the next start takes longer");
         }
         let table_stays = keeps_data || self.engine.is_none();
@@ -338,12 +339,8 @@ impl Stack {
             tracing::warn!(%error, "the table still names this stack as running");
         }
         if keeps_data {
-            // `stream-writer` also writes records for `page-indexer` to pass over, so the second time has less to do.
-            let settled = async {
-                self.settle().await;
-                self.settle().await;
-            };
-            tokio::time::timeout(SETTLE_TIMEOUT, settled).await.ok();
+            // `stream-writer` has written records for `page-indexer` to pass over.
+            tokio::time::timeout(SETTLE_TIMEOUT, self.settle()).await.ok();
         }
         self.tasks.shutdown().await;
         match &self.placed {
@@ -375,6 +372,15 @@ impl Stack {
     }
 
     /// Whether the page index has every change. The engine has stopped, so no other program can make one any more.
+    /// Whether stream records wait in quarantine, of this life of the stack or of an earlier one.
+    fn has_quarantine(&self) -> bool {
+        fn has_file(folder: &Path) -> bool {
+            let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+            entries.map(|entry| entry.path()).any(|path| !path.is_dir() || has_file(&path))
+        }
+        self.quarantined() > 0 || has_file(&self.data_dir.path().join(QUARANTINE))
+    }
+
     async fn has_indexed_everything(&self) -> bool {
         let (data_file, table) = (self.data_dir.data_file(), self.table.name().to_owned());
         let newest = blocking(move || DataFile::of_stopped(&data_file)?.newest_stream_record(&table)).await;

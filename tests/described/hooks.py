@@ -4,7 +4,7 @@ A cursor comes from an earlier answer for the same listing, and excludes page an
 as_of and a cursor. A date excludes page and as_of. So the first hook removes the cursor, and what stable numbering and a
 date exclude, from requests that must be accepted. Requests that must be refused keep them. A GTIN ends with a check
 digit, so the hook puts the right one there. `.` and `..` are not products: in a path they would lead elsewhere. The
-entity tag of a record comes from an earlier answer, and a record can be put without one: so the hook removes it.
+entity tag of a record comes from an earlier answer, and requests without one are accepted: so the hook removes it.
 
 A page beyond the ranked comments is 503 while others are still to be ranked. So the second hook asks again, as that
 answer says. Only an answer that lasts is judged.
@@ -34,7 +34,7 @@ def before_call(context, case, kwargs):
             case.query.pop("as_of", None)
         if isinstance(case.query.get("product"), list):
             case.query["product"] = [product for product in case.query["product"] if product not in (".", "..")] or ["p"]
-    if case.method.upper() == "PUT":
+    if case.operation.path == "/api/v1/products/{product}":
         for name in ("If-Match", "If-None-Match"):
             case.headers.pop(name, None)
     if isinstance(case.body, dict) and isinstance(case.body.get("gtin"), str):

@@ -223,7 +223,7 @@ async fn without_a_ready_index_there_are_no_lists() {
         .assert_later();
     }
     let home = Page::get(http, "/", 200).await;
-    assert_eq!((home.robots().as_str(), home.answer.header("cache-control")), ("noindex,follow", Some("no-store")));
+    assert_eq!((home.robots().as_str(), home.answer.header("cache-control")), ("index,follow", Some("no-store")));
     assert!(home.links(".products a").is_empty());
     // The server comes back without data, and a rebuild fills it.
     redis.server.restart().await.unwrap();

@@ -21,7 +21,7 @@ pub(super) const COMMENTS_MIN: usize = 3;
 /// Whether a page has the box: the first page of all comments, newest first.
 pub(super) fn belongs_to(address: &Address) -> bool {
     let query = &address.query;
-    address.number.is_none() && query.filter == Filter::ANY && query.order == Order::Newest
+    address.number.is_none() && address.cursor.is_none() && query.filter == Filter::ANY && query.order == Order::Newest
 }
 
 /// Both comments as the page shows them.

@@ -33,6 +33,8 @@ pub(super) async fn lead(address: &Address, period: Period, stores: &StoreClient
 struct DatesPage<'page> {
     head: Head,
     address: &'page Address,
+    /// What people call the product.
+    name: &'page str,
     /// The filter in words; empty without one.
     which: String,
     year: u16,
@@ -64,7 +66,11 @@ pub(super) async fn page(
 ) -> Result<HttpResponse, PageError> {
     let (address, _) = address::read(&request, site.page_numbers)?;
     let wanted = address::read_year(request.query_string())?;
-    let calendar = dates::calendar(&stores, &address.query, wanted).await?.ok_or(ApiError::NoRoute)?;
+    let Some(calendar) = dates::calendar(&stores, &address.query, wanted).await? else {
+        return Err(address.query.missing(&stores).await.into());
+    };
+    let record = stores.known_record(&address.query.product).await;
+    let name = record.record().map_or(address.query.product.as_str(), |record| &record.details.name);
     let Calendar { years, year, months, is_cut } = calendar;
     let months = months.into_iter().filter_map(|(of, count)| Entry::new(month(of), address.dated(of), count, false));
     let years = years.into_iter().filter_map(|(of, count)| {
@@ -72,10 +78,11 @@ pub(super) async fn page(
         Entry::new(of.to_string(), href, count, of == year)
     });
     let which = in_words(&address.query.filter);
-    let subject = format!("Dates of the comments on {}", address.query.product);
+    let subject = format!("Dates of the comments on {name}");
     let title = joined([Some(subject), which.clone(), Some(year.to_string())]);
     let page = DatesPage {
         head: Head::new(&site, &address.dates(Some(year)), title, false),
+        name,
         which: which.unwrap_or_default(),
         year,
         months: months.collect(),

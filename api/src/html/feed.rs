@@ -5,7 +5,7 @@
 
 use actix_web::{HttpRequest, HttpResponse, http::header, web};
 use askama::Template;
-use model::{Comment, Order, PageNumber, Timestamp};
+use model::{Comment, Filter, Order, PageNumber, Timestamp};
 
 use super::{
     address::{self, Address},
@@ -46,8 +46,13 @@ pub(super) async fn feed(
     memory.make_room(&request, query.page_size.get().into()).await?;
     let listing = NumberedPage { query: &query, number: PageNumber::FIRST, as_of: None }.read(&stores).await?;
     // A feed needs the time of a change, which only a comment has.
-    let updated = listing.comments.iter().map(|comment| comment.revision.instant()).max().ok_or(ApiError::NoRoute)?;
-    let feed = Feed { site: &site, address: &address, title: title(&query), updated, comments: &listing.comments };
+    let Some(updated) = listing.comments.iter().map(|comment| comment.revision.instant()).max() else {
+        return Err(query.missing(&stores).await.into());
+    };
+    let record = stores.known_record(&query.product).await;
+    let name = record.record().map_or(query.product.as_str(), |record| &record.details.name);
+    let title = title(name, &query.filter);
+    let feed = Feed { site: &site, address: &address, title, updated, comments: &listing.comments };
     let body = feed.render().map_err(ApiError::internal)?;
     let mut answer = HttpResponse::Ok();
     answer.insert_header((header::CONTENT_TYPE, format!("{ATOM}; charset=utf-8")));
@@ -60,8 +65,8 @@ pub(super) async fn feed(
 }
 
 /// "Comments on espresso-machine, in English".
-pub(super) fn title(query: &ListingQuery) -> String {
-    joined([Some(format!("Comments on {}", query.product)), in_words(&query.filter)])
+pub(super) fn title(name: &str, filter: &Filter) -> String {
+    joined([Some(format!("Comments on {name}")), in_words(filter)])
 }
 
 /// A text without the characters that XML does not have, which escaping cannot express: U+FFFE and U+FFFF. Stored texts

@@ -238,7 +238,8 @@ pub(super) async fn start(
         Err(error) => return Err(error.into()),
     };
     let total = first.as_ref().map_or(0, |page| page.total);
-    let may_index = total > 0 && site.indexable.admits(&Filter::ANY);
+    // A page that is indexed stays so while the page index is away.
+    let may_index = (first.is_none() || total > 0) && site.indexable.admits(&Filter::ANY);
     let mut head = Head::new(&site, "/", "Pagemark: comments of products".to_owned(), may_index);
     head.description =
         Some("Comments of products, with filters and with page numbers that are real addresses.".to_owned());

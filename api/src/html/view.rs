@@ -253,7 +253,7 @@ fn head(
     let average = average.filter(|_| !is_archive(place));
     head.description = Some(describe(address, place, listing, average, &subject));
     head.neighbours = place.neighbours(address);
-    head.feed = Some((feed::title(query), address.feed()));
+    head.feed = Some((feed::title(name, &query.filter), address.feed()));
     head.structured_data = structured_data::of_page(site, &query.product, record, average, &listing.comments);
     head
 }

@@ -121,7 +121,7 @@ impl PageLinks {
 
 /// One page of the products that have comments.
 ///
-/// The lists are made of the totals in the page index. They trail it by at most two seconds, or forty times as long as it
+/// The lists are made of the totals in the page index. They trail it by at most ten seconds, or forty times as long as it
 /// takes to read these totals. While a part of the page index is away, the answer is 503.
 #[utoipa::path(
     get,
@@ -144,7 +144,9 @@ impl PageLinks {
 pub(crate) async fn list_products(
     Parsed(ProductsRequest { sort, number, page_size }): Parsed<ProductsRequest>,
     listed: web::Data<ListedProducts>,
+    site: web::Data<Site>,
 ) -> Result<HttpResponse, ApiError> {
+    let base_path = site.public_url.base_path();
     let page = listed.into_inner().page(sort, number, page_size).await?;
     let products = page.products().map(|totals| {
         let by_rating: Vec<_> = totals.ratings().collect();
@@ -154,10 +156,10 @@ pub(crate) async fn list_products(
             average: average_hundredths(&by_rating).map(|hundredths| f64::from(hundredths) / 100.0),
             by_rating: by_rating.into_iter().map(|(rating, total)| RatingTotal { rating, total }).collect(),
             last_commented_at: totals.last_commented_at,
-            comments: links::api_comments(&totals.product),
+            comments: format!("{base_path}{}", links::api_comments(&totals.product)),
         }
     });
-    let links = PageLinks::new(ProductListUrls { sort, page_size }, number.get(), page.total_pages);
+    let links = PageLinks::new(ProductListUrls { sort, page_size, base_path }, number.get(), page.total_pages);
     let mut answer = HttpResponse::Ok();
     answer.insert_header((header::LINK, links.header()));
     let (total, total_pages) = (page.total, page.total_pages);

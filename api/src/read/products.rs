@@ -21,7 +21,10 @@ use tokio::sync::{Mutex, OwnedMutexGuard};
 use crate::{error::ApiError, store::StoreClients};
 
 /// The lists stay current for at least this long.
-const CURRENT_MIN: Duration = Duration::from_secs(1);
+const CURRENT_MIN: Duration = Duration::from_secs(5);
+
+/// And for at most this long, however slow reading was.
+const CURRENT_MAX: Duration = Duration::from_secs(120);
 
 /// The lists stay current for this many times as long as it took to read them.
 const READING_SHARE: u32 = 20;
@@ -63,7 +66,7 @@ struct Read {
 
 impl Read {
     fn new(lists: ProductLists, began: Instant) -> Self {
-        let current_for = CURRENT_MIN.max(began.elapsed() * READING_SHARE);
+        let current_for = (began.elapsed() * READING_SHARE).clamp(CURRENT_MIN, CURRENT_MAX);
         Self { lists: Arc::new(lists), began, current_for }
     }
 }

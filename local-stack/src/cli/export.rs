@@ -6,7 +6,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use anyhow::Context;
+use anyhow::{Context, ensure};
 use indicatif::HumanCount;
 use model::{ProductId, primaries::PRIMARIES_SHARDS};
 use repair_job::Display;
@@ -59,6 +59,10 @@ pub(super) struct Args {
 
 pub(super) async fn run(args: Args) -> anyhow::Result<ExitCode> {
     let mut signals = Signals::listen()?;
+    if let Some(products) = &args.products {
+        ensure!(*products != args.output, "comments and records need two files, not {}", products.display());
+        ensure!(products != Path::new("-"), "--products needs the name of a file");
+    }
     let compression = args.compress.unwrap_or_else(|| Compression::of_name(&args.output));
     let target = match args.output.as_path() {
         path if path == Path::new("-") => Target::stdout(compression),

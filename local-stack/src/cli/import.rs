@@ -9,7 +9,7 @@ use std::{
     },
 };
 
-use anyhow::Context;
+use anyhow::{Context, ensure};
 use indicatif::ProgressBar;
 use repair_job::Display;
 use table::{CommentBlobArgs, Table, TableConfig};
@@ -71,34 +71,52 @@ pub(super) struct Args {
     mapping: MappingArgs,
 }
 
-impl Args {
-    fn options(&self) -> anyhow::Result<ImportOptions> {
-        let create =
-            |path: &PathBuf| Rejects::create(path).with_context(|| format!("{} cannot be written", path.display()));
-        Ok(ImportOptions {
-            existing: if self.update { Existing::Update } else { Existing::Keep },
-            dry_run: self.dry_run,
-            workers: self.concurrency,
-            rejects: self.rejects.as_ref().map(create).transpose()?,
-            checkpoint: None,
-        })
-    }
-}
-
 /// Files to import, and how.
 struct Work {
     products: Vec<(PathBuf, InputFile)>,
     comments: Vec<(PathBuf, InputFile)>,
     reading: Reading,
+    /// What decides about what is written, for the checkpoint.
+    choices: String,
     options: ImportOptions,
+    rejects: Option<PathBuf>,
     /// Where it is kept how far the import has come.
     checkpoint: Option<PathBuf>,
 }
 
+impl Work {
+    fn new(args: &Args) -> anyhow::Result<Self> {
+        let (products, comments) = (open_all(&args.products)?, open_all(&args.files)?);
+        for output in [&args.rejects, &args.checkpoint].into_iter().flatten() {
+            let written =
+                [&args.rejects, &args.checkpoint].into_iter().flatten().filter(|path| *path == output).count();
+            let is_read = args.files.iter().chain(&args.products).any(|file| is_same_file(file, output));
+            ensure!(!is_read && written == 1, "{} would be overwritten: name another file", output.display());
+        }
+        let options = ImportOptions {
+            existing: if args.update { Existing::Update } else { Existing::Keep },
+            dry_run: args.dry_run,
+            workers: args.concurrency,
+            ..ImportOptions::default()
+        };
+        Ok(Self {
+            products,
+            comments,
+            reading: Reading::new(args.format, args.mapping.clone(), args.rejects.is_some()),
+            choices: format!("{:?} {:?} {:?}", options.existing, args.format, args.mapping),
+            options,
+            rejects: args.rejects.clone(),
+            checkpoint: args.checkpoint.clone(),
+        })
+    }
+}
+
+fn is_same_file(a: &Path, b: &Path) -> bool {
+    std::fs::canonicalize(a).ok().zip(std::fs::canonicalize(b).ok()).is_some_and(|(a, b)| a == b)
+}
+
 pub(super) async fn run(args: Args) -> anyhow::Result<ExitCode> {
-    let (products, comments) = (open_all(&args.products)?, open_all(&args.files)?);
-    let (reading, options) = (Reading::new(args.format, args.mapping.clone()), args.options()?);
-    let work = Work { products, comments, reading, options, checkpoint: args.checkpoint.clone() };
+    let work = Work::new(&args)?;
     let interrupt = interrupt()?;
     let config = |table: &str, url: Option<&str>| TableConfig {
         comment_blob: args.comment_blob.comment_blob,
@@ -127,33 +145,41 @@ pub(super) async fn run(args: Args) -> anyhow::Result<ExitCode> {
 
 /// Imports files, one after another. Returns the number of bad lines; an exit code if a file was not imported to its end.
 async fn import_all(
-    Work { products, comments, reading, mut options, checkpoint }: Work,
+    work: Work,
     config: TableConfig,
     interrupt: impl Future<Output = ()> + Clone + Send + 'static,
 ) -> anyhow::Result<Result<u64, ExitCode>> {
     let table = connect(&config).await?;
+    let Work { products, comments, reading, choices, mut options, rejects, checkpoint } = work;
     if let Some(path) = checkpoint {
         let id = table.describe().await?.id;
         let opened = Checkpoint::open(&path, &id);
         let opened = opened.with_context(|| format!("{} cannot be used as a checkpoint", path.display()))?;
         options.checkpoint = Some(Arc::new(opened));
     }
-    let mut bad = 0;
-    let begin = |path: &Path| match &options.checkpoint {
-        Some(checkpoint) => checkpoint.begin_file(path).with_context(|| format!("{} cannot be read", path.display())),
-        None => Ok(()),
+    let create =
+        |path: PathBuf| Rejects::create(&path).with_context(|| format!("{} cannot be written", path.display()));
+    let rejects = rejects.map(create).transpose()?;
+    let mut begin = |path: &Path, file: &InputFile, kind: &str| {
+        options.rejects = rejects.as_ref().map(|rejects| rejects.of_file(&path.display().to_string()));
+        if let Some(checkpoint) = &options.checkpoint {
+            let begun = checkpoint.begin_file(path, file, &format!("{kind} {choices}"));
+            begun.with_context(|| format!("{} cannot be read", path.display()))?;
+        }
+        anyhow::Ok(options.clone())
     };
+    let mut bad = 0;
     for (path, file) in products {
-        begin(&path)?;
+        let options = begin(&path, &file, "products")?;
         let progress = file.progress.clone();
-        let source = read_lines_with(LineReader::new(file), parse_product_line);
+        let source = read_lines_with(LineReader::new(file), rejects.is_some(), parse_product_line);
         match import_file(&table, &path, source.until(interrupt.clone()), progress, &options).await {
             Ok(report) => bad += report.bad,
             Err(ended) => return Ok(Err(ended_early(&path, &ended))),
         }
     }
     for (path, file) in comments {
-        begin(&path)?;
+        let options = begin(&path, &file, "comments")?;
         let progress = file.progress.clone();
         let source = reading.source(&path, file);
         match import_file(&table, &path, source.until(interrupt.clone()), progress, &options).await {

@@ -1,7 +1,8 @@
 //! How far imports of files have come, kept in a file. A later import skips those lines, instead of looking each comment
 //! up.
 //!
-//! **Invariant:** the file counts a line only when its comment is written, or refused, and so are all before it.
+//! **Invariant:** the file counts a line only when what it says is in the table, and so are all lines before it. A refused
+//! line is never passed. So the next import looks at it, and at all after it, again.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -13,6 +14,8 @@ use std::{
 
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
+
+use super::InputFile;
 
 /// How long the file may be behind.
 const SAVE_EVERY: Duration = Duration::from_secs(1);
@@ -38,11 +41,13 @@ struct Kept {
     files: BTreeMap<String, KeptFile>,
 }
 
-/// A file as it was, and how many of its lines are done.
+/// A file as it was, how it was read, and how many of its lines are done.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 struct KeptFile {
     bytes: u64,
     modified_ms: u128,
+    /// The options of the import. With others, the file begins anew.
+    options: String,
     lines: u64,
 }
 
@@ -88,18 +93,25 @@ impl Checkpoint {
         Ok(checkpoint)
     }
 
-    /// Begins, or goes on with, the import of a file. A file that has changed begins anew.
+    /// Begins, or goes on with, the import of an open file with some options. A file that has changed begins anew, and so
+    /// does one with other options.
     ///
     /// # Errors
     /// The file system's.
-    pub fn begin_file(&self, file: &Path) -> io::Result<()> {
-        let metadata = fs::metadata(file)?;
+    pub fn begin_file(&self, file: &Path, opened: &InputFile, options: &str) -> io::Result<()> {
+        let metadata = &opened.metadata;
         let modified = metadata.modified()?.duration_since(UNIX_EPOCH).unwrap_or_default();
         let name = fs::canonicalize(file)?.to_string_lossy().into_owned();
         let mut state = self.lock();
-        let as_it_is = KeptFile { bytes: metadata.len(), modified_ms: modified.as_millis(), lines: 0 };
+        let as_it_is = KeptFile {
+            bytes: metadata.len(),
+            modified_ms: modified.as_millis(),
+            options: options.to_owned(),
+            lines: 0,
+        };
         let known = state.kept.files.entry(name.clone()).or_insert_with(|| as_it_is.clone());
-        if (known.bytes, known.modified_ms) != (as_it_is.bytes, as_it_is.modified_ms) {
+        let lines = known.lines;
+        if *known != (KeptFile { lines, ..as_it_is.clone() }) {
             *known = as_it_is;
         }
         (state.last, state.current) = (known.lines, name);
@@ -118,7 +130,7 @@ impl Checkpoint {
         false
     }
 
-    /// A line is done.
+    /// What a line says is in the table.
     ///
     /// # Errors
     /// The file system's, when the file is written.
@@ -171,10 +183,14 @@ mod tests {
         (folder, checkpoint, file)
     }
 
+    fn begin(checkpoint: &Checkpoint, file: &Path) {
+        checkpoint.begin_file(file, &InputFile::open(file).unwrap(), "options").unwrap();
+    }
+
     /// The first lines that are done, of ten, in a new import.
     fn done(checkpoint: &Path, file: &Path) -> Vec<u64> {
         let checkpoint = Checkpoint::open(checkpoint, "table").unwrap();
-        checkpoint.begin_file(file).unwrap();
+        begin(&checkpoint, file);
         (1..=10).filter(|line| checkpoint.begin_line(*line)).collect()
     }
 
@@ -182,7 +198,7 @@ mod tests {
     fn a_line_counts_only_when_all_before_it_are_done() {
         let (_folder, path, file) = folder();
         let checkpoint = Checkpoint::open(&path, "table").unwrap();
-        checkpoint.begin_file(&file).unwrap();
+        begin(&checkpoint, &file);
         assert!((1..=4).all(|line| !checkpoint.begin_line(line)));
         for (line, expected) in [(1, &[1][..]), (3, &[1]), (2, &[1, 2, 3]), (4, &[1, 2, 3, 4])] {
             checkpoint.end_line(line).unwrap();
@@ -192,13 +208,17 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_has_changed_begins_anew() {
+    fn a_file_that_has_changed_and_one_with_other_options_begin_anew() {
         let (_folder, path, file) = folder();
         let checkpoint = Checkpoint::open(&path, "table").unwrap();
-        checkpoint.begin_file(&file).unwrap();
+        begin(&checkpoint, &file);
         checkpoint.begin_line(1);
         checkpoint.end_line(1).unwrap();
         checkpoint.save().unwrap();
+        assert_eq!(done(&path, &file), [1]);
+        let other = Checkpoint::open(&path, "table").unwrap();
+        other.begin_file(&file, &InputFile::open(&file).unwrap(), "other options").unwrap();
+        assert!(!other.begin_line(1));
         fs::write(&file, "other lines").unwrap();
         assert!(done(&path, &file).is_empty());
     }

@@ -4,14 +4,14 @@ use std::path::Path;
 
 use clap::ValueEnum;
 use serde_dynamo::AttributeValue;
-use serde_json::{Map, Number, Value};
+use serde_json::{Map, Value};
 use table::NewComment;
 
 use super::{
     input_file::InputFile,
-    line::{NOT_LINES, printable},
+    line::{NOT_LINES, parse_line, printable},
     mapping::{Mapping, MappingArgs},
-    reader::{LineReader, read_lines, read_lines_with},
+    reader::{LineReader, read_lines_with},
     separated,
     source::Source,
 };
@@ -49,34 +49,37 @@ impl Format {
 pub struct Reading {
     format: Option<Format>,
     mapping: Mapping,
-    /// Whether lines may differ from those of an export.
+    /// Whether lines may differ from those of an export: a format or a mapping was named.
     is_foreign: bool,
+    /// Whether each line keeps its text, for a file of rejected lines.
+    keeps_text: bool,
 }
 
 impl Reading {
-    /// How files of this format are read, or files of the format that their names ask for.
-    pub fn new(format: Option<Format>, args: MappingArgs) -> Self {
-        let is_foreign = args != MappingArgs::default();
-        Self { format, mapping: Mapping::new(args), is_foreign }
+    /// How files of this format are read, or files of the format that their names ask for. With `keeps_text`, rejected lines
+    /// can be written with their text.
+    pub fn new(format: Option<Format>, args: MappingArgs, keeps_text: bool) -> Self {
+        let is_foreign = format.is_some() || args != MappingArgs::default();
+        Self { format, mapping: Mapping::new(args), is_foreign, keeps_text }
     }
 
     /// Reads the comments of a file.
     pub fn source(&self, path: &Path, file: InputFile) -> Source {
-        let mapping = self.mapping.clone();
+        let (mapping, keeps_text) = (self.mapping.clone(), self.keeps_text);
         match self.format.unwrap_or_else(|| Format::of_name(path)) {
             // A misspelt field is not lost: lines of an export have no other fields.
-            Format::JsonLines if !self.is_foreign => read_lines(LineReader::new(file)),
+            Format::JsonLines if !self.is_foreign => read_lines_with(LineReader::new(file), keeps_text, parse_line),
             Format::JsonLines => {
                 let parse = move |line: &[u8]| foreign_line(line, &mapping);
-                read_lines_with(LineReader::new(file), parse)
+                read_lines_with(LineReader::new(file), keeps_text, parse)
             }
             Format::DynamodbJson => {
                 let parse = move |line: &[u8]| item(line, &mapping);
-                read_lines_with(LineReader::new(file), parse)
+                read_lines_with(LineReader::new(file), keeps_text, parse)
             }
-            Format::Csv => Source::of_lines(separated::rows(file, b',', mapping)),
-            Format::Semicolons => Source::of_lines(separated::rows(file, b';', mapping)),
-            Format::Tsv => Source::of_lines(separated::rows(file, b'\t', mapping)),
+            Format::Csv => Source::of_lines(separated::rows(file, b',', mapping, keeps_text)),
+            Format::Semicolons => Source::of_lines(separated::rows(file, b';', mapping, keeps_text)),
+            Format::Tsv => Source::of_lines(separated::rows(file, b'\t', mapping, keeps_text)),
         }
     }
 
@@ -119,8 +122,8 @@ fn item(line: &[u8], mapping: &Mapping) -> Result<NewComment, String> {
 /// The value of an attribute as JSON has it. No field is binary, so binary values become null.
 fn plain(attribute: AttributeValue) -> Value {
     match attribute {
-        AttributeValue::S(text) => text.into(),
-        AttributeValue::N(digits) => digits.parse::<Number>().map_or_else(|_| digits.into(), Value::Number),
+        // A number of DynamoDB has up to 38 digits, more than one of JSON keeps.
+        AttributeValue::S(text) | AttributeValue::N(text) => text.into(),
         AttributeValue::Bool(flag) => flag.into(),
         AttributeValue::M(map) => map.into_iter().map(|(name, value)| (name, plain(value))).collect(),
         AttributeValue::L(list) => list.into_iter().map(plain).collect(),

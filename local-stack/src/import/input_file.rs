@@ -1,7 +1,7 @@
 //! An open file of comments or records: its bytes, compressed or not, and how far it has been read.
 
 use std::{
-    fs::File,
+    fs::{File, Metadata},
     io::{self, BufRead, Read, Seek},
     path::Path,
 };
@@ -15,6 +15,8 @@ use crate::compression::Compression;
 pub struct InputFile {
     pub(super) bytes: Box<dyn BufRead + Send>,
     compression: Compression,
+    /// What the file system said when it was opened.
+    pub(super) metadata: Metadata,
     /// The bytes of the file, and how many of them have been read. It is not shown.
     pub progress: ProgressBar,
 }
@@ -26,14 +28,14 @@ impl InputFile {
     /// The file system's.
     pub fn open(path: &Path) -> io::Result<Self> {
         let mut file = File::open(path)?;
-        let total = file.metadata()?.len();
+        let metadata = file.metadata()?;
         let mut magic = Vec::new();
         file.by_ref().take(4).read_to_end(&mut magic)?;
         file.rewind()?;
         let progress = ProgressBar::hidden();
-        progress.set_length(total);
+        progress.set_length(metadata.len());
         let compression = Compression::of_start(&magic);
-        Ok(Self { bytes: compression.reader(progress.wrap_read(file))?, compression, progress })
+        Ok(Self { bytes: compression.reader(progress.wrap_read(file))?, compression, metadata, progress })
     }
 
     /// The error of a file that cannot be read beyond a line.

@@ -144,7 +144,7 @@ impl Mapping {
         self.left_out.lock().unwrap_or_else(PoisonError::into_inner).iter().cloned().collect()
     }
 
-    /// The required fields for which no row of a table with these columns has a value.
+    /// The fields for which a table with these columns has none: required ones, and those whose columns were named.
     pub(super) fn missing<'name>(&self, columns: impl Iterator<Item = &'name str>) -> Vec<Field> {
         let columns: BTreeSet<&str> = columns.collect();
         let is_missing = |field: &Field| {
@@ -155,7 +155,8 @@ impl Mapping {
                     field.is_optional()
                 }
             };
-            !is_made && !columns.contains(self.column(*field)) && !self.set.contains_key(field)
+            let is_needed = !is_made || self.columns.contains_key(field);
+            is_needed && !columns.contains(self.column(*field)) && !self.set.contains_key(field)
         };
         Field::ALL.into_iter().filter(is_missing).collect()
     }
@@ -189,6 +190,10 @@ impl Mapping {
         let text = match look_up(row, column) {
             None | Some(Value::Null) => None,
             Some(Value::String(text)) => Some(text.clone()),
+            // A number with a fraction or too many digits has lost some of them, so it names nothing.
+            Some(Value::Number(number)) if number.is_f64() && matches!(field, Field::Id | Field::Product) => {
+                return Err(format!("{field}: {number} is not a whole number that JSON keeps"));
+            }
             Some(Value::Number(number)) => Some(number.to_string()),
             Some(Value::Bool(flag)) => Some(flag.to_string()),
             Some(Value::Array(_) | Value::Object(_)) => {
@@ -196,6 +201,9 @@ impl Mapping {
                 return Err(printable(&format!("{field}: {column:?} holds several values, not a text")));
             }
         };
+        // A body and a title keep the spaces that people put there.
+        let is_name = !matches!(field, Field::Title | Field::Body | Field::Author);
+        let text = text.map(|text| if is_name { text.trim().to_owned() } else { text });
         Ok(text.filter(|text| !text.is_empty()).or_else(|| self.set.get(&field).cloned()))
     }
 
@@ -238,7 +246,7 @@ impl Mapping {
 
     fn language(&self, row: &Row, fields: &Row) -> Result<String, String> {
         let given = match look_up(row, self.column(Field::Language)) {
-            Some(Value::String(tag)) if !tag.is_empty() => Some(tag.clone()),
+            Some(Value::String(tag)) => Some(tag.trim().to_owned()).filter(|tag| !tag.is_empty()),
             _ => None,
         };
         let detected = || self.args.language_detect.then(|| detected(fields)).flatten();

@@ -322,7 +322,6 @@ async fn distribute<T: Importable>(
         match content {
             Err(reason) => {
                 report.add(options.refuse(number, reason, &text)?);
-                options.done(number)?;
                 done.fetch_add(1, Ordering::Relaxed);
             }
             Ok(content) => {
@@ -361,6 +360,7 @@ async fn work<T: Importable>(
                 Err(error) => return (report, Some(error.into())),
             }
         };
+        let is_refused = matches!(outcome, Outcome::Refused(_));
         match outcome {
             Outcome::Created => report.created += 1,
             Outcome::Unchanged => report.unchanged += 1,
@@ -371,7 +371,7 @@ async fn work<T: Importable>(
                 Err(error) => return (report, Some(error)),
             },
         }
-        if let Err(error) = options.done(number) {
+        if !is_refused && let Err(error) = options.done(number) {
             return (report, Some(error));
         }
         done.fetch_add(1, Ordering::Relaxed);

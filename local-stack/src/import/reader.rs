@@ -74,12 +74,14 @@ impl LineReader {
 
 /// Reads a file of comments as an export writes it.
 pub fn read_lines(reader: LineReader) -> Source {
-    read_lines_with(reader, parse_line)
+    read_lines_with(reader, false, parse_line)
 }
 
-/// Reads a file of JSON Lines, each by `parse`. A file that is one array over several lines is an error.
+/// Reads a file of JSON Lines, each by `parse`. A file that is one array over several lines is an error. With `keeps_text`,
+/// rejected lines can be written with their text.
 pub fn read_lines_with<T: Send + 'static>(
     mut reader: LineReader,
+    keeps_text: bool,
     parse: impl Fn(&[u8]) -> Result<T, String> + Send + 'static,
 ) -> Source<T> {
     let mut is_first = true;
@@ -90,7 +92,7 @@ pub fn read_lines_with<T: Send + 'static>(
             if std::mem::take(&mut is_first) && bytes.as_ref().is_ok_and(goes_on) {
                 return Err(SourceError::Array(number));
             }
-            Ok(Numbered::parsed(number, bytes, &parse))
+            Ok(Numbered::parsed(number, bytes, keeps_text, &parse))
         }))
     }))
 }

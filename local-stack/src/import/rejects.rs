@@ -9,10 +9,12 @@ use std::{
 
 use serde_json::{Value, json};
 
-/// The lines that were not imported, each as a JSON object with `line`, `reason` and, where it could be read, `row`. An
+/// The lines that were not imported, each as a JSON object with `file`, `line`, `reason` and, where it could be read, `row`. An
 /// import reads the corrected rows: `jq -c .row`.
 #[derive(Debug, Clone)]
 pub struct Rejects {
+    /// The name of the file that is imported.
+    of: String,
     file: Arc<Mutex<BufWriter<File>>>,
 }
 
@@ -22,7 +24,13 @@ impl Rejects {
     /// # Errors
     /// The file system's.
     pub fn create(path: &Path) -> io::Result<Self> {
-        Ok(Self { file: Arc::new(Mutex::new(BufWriter::new(File::create(path)?))) })
+        Ok(Self { of: String::new(), file: Arc::new(Mutex::new(BufWriter::new(File::create(path)?))) })
+    }
+
+    /// The same for the lines of one file.
+    #[must_use]
+    pub fn of_file(&self, name: &str) -> Self {
+        Self { of: name.to_owned(), file: Arc::clone(&self.file) }
     }
 
     /// Writes a line with its number and its text.
@@ -35,7 +43,7 @@ impl Rejects {
             Err(_) if text.is_empty() => Value::Null,
             Err(_) => text.into(),
         };
-        let line = json!({"line": number, "reason": reason, "row": row});
+        let line = json!({"file": self.of, "line": number, "reason": reason, "row": row});
         writeln!(self.file.lock().unwrap_or_else(PoisonError::into_inner), "{line}")
     }
 

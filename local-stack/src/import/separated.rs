@@ -39,10 +39,11 @@ pub(super) fn rows(
     file: InputFile,
     delimiter: u8,
     mapping: Mapping,
+    keeps_text: bool,
 ) -> impl Iterator<Item = Result<Numbered, SourceError>> + Send + 'static {
     let (bytes, ended) = file.into_parts();
     let limited = Limited { bytes, left: ROW_MAX_BYTES };
-    let mut reader = ReaderBuilder::new().delimiter(delimiter).from_reader(limited);
+    let mut reader = ReaderBuilder::new().delimiter(delimiter).flexible(true).from_reader(limited);
     let failed = move |line: u64, error: csv::Error| {
         let problem = error.to_string();
         let ErrorKind::Io(error) = error.into_kind() else {
@@ -51,6 +52,8 @@ pub(super) fn rows(
         if error.kind() == io::ErrorKind::FileTooLarge { SourceError::EndlessRow(line) } else { ended(line, error) }
     };
     let mut header: Option<Vec<String>> = None;
+    // The reader counts line feeds only. So rows that end with other characters would have one number.
+    let mut last = 1;
     std::iter::from_fn(move || {
         if header.is_none() {
             let named = reader.byte_headers().map_err(|error| failed(1, error));
@@ -60,22 +63,16 @@ pub(super) fn rows(
             }
         }
         reader.get_mut().left = ROW_MAX_BYTES;
-        let line = reader.position().line();
+        let line = reader.position().line().max(last + 1);
         let mut record = ByteRecord::new();
         match reader.read_byte_record(&mut record) {
             Ok(false) => None,
             Ok(true) => {
-                let number = record.position().map_or(line, csv::Position::line);
-                Some(Ok(numbered(number, &record, header.as_deref().unwrap_or_default(), &mapping)))
+                last = record.position().map_or(line, csv::Position::line).max(last + 1);
+                let columns = header.as_deref().unwrap_or_default();
+                Some(Ok(numbered(last, &record, columns, &mapping, keeps_text)))
             }
-            Err(error) => {
-                let ErrorKind::UnequalLengths { expected_len, len, .. } = error.kind() else {
-                    return Some(Err(failed(line, error)));
-                };
-                let reason = format!("has {len} cells, but the first row names {expected_len} columns");
-                let number = error.position().map_or(line, csv::Position::line);
-                Some(Ok(Numbered { number, content: Err(reason), text: String::new() }))
-            }
+            Err(error) => Some(Err(failed(line, error))),
         }
     })
 }
@@ -102,17 +99,18 @@ fn columns(names: &ByteRecord, mapping: &Mapping) -> Result<Vec<String>, SourceE
     )))
 }
 
-fn numbered(number: u64, record: &ByteRecord, columns: &[String], mapping: &Mapping) -> Numbered {
-    let mut row = Row::new();
-    for (column, cell) in columns.iter().zip(record) {
-        row.insert(column.clone(), String::from_utf8_lossy(cell).into());
-    }
-    let content = if record.iter().all(|cell| std::str::from_utf8(cell).is_ok()) {
-        mapping.comment(&row)
+fn numbered(number: u64, record: &ByteRecord, columns: &[String], mapping: &Mapping, keeps_text: bool) -> Numbered {
+    let cells = record.iter().map(|cell| Value::from(String::from_utf8_lossy(cell)));
+    let is_text = record.iter().all(|cell| std::str::from_utf8(cell).is_ok());
+    let (row, content) = if record.len() == columns.len() {
+        let row: Row = columns.iter().cloned().zip(cells).collect();
+        let content = if is_text { mapping.comment(&row) } else { Err("is not UTF-8".to_owned()) };
+        (Value::Object(row), content)
     } else {
-        Err("is not UTF-8".to_owned())
+        let reason = format!("has {} cells, but the first row names {} columns", record.len(), columns.len());
+        (cells.collect(), Err(reason))
     };
-    Numbered { number, content, text: Value::Object(row).to_string() }
+    Numbered { number, content, text: if keeps_text { row.to_string() } else { String::new() } }
 }
 
 #[cfg(test)]
@@ -127,7 +125,7 @@ mod tests {
     fn read(content: &[u8]) -> Vec<Result<Numbered, SourceError>> {
         let mut file = tempfile::NamedTempFile::new().unwrap();
         file.write_all(content).unwrap();
-        let mut rows = rows(InputFile::open(file.path()).unwrap(), b',', Mapping::new(MappingArgs::default()));
+        let mut rows = rows(InputFile::open(file.path()).unwrap(), b',', Mapping::new(MappingArgs::default()), true);
         let mut read = Vec::new();
         // An error is the end.
         while read.last().is_none_or(Result::is_ok) {

@@ -14,11 +14,11 @@ const READ_AHEAD: usize = 512;
 /// One comment or record to import, or what stands in its place.
 #[derive(Debug)]
 pub struct Numbered<T = NewComment> {
-    /// The number of its line, from 1.
+    /// The number of its line, from 1. Numbers ascend, and none comes twice.
     pub number: u64,
     /// What the line says, or the reason why it says nothing.
     pub content: Result<T, String>,
-    /// The line as it was read, for a file of rejected lines.
+    /// The line as it was read, for a file of rejected lines. Empty when there is no such file.
     pub text: String,
 }
 
@@ -27,10 +27,14 @@ impl<T> Numbered<T> {
     pub(super) fn parsed(
         number: u64,
         line: Result<Vec<u8>, String>,
+        keeps_text: bool,
         parse: impl Fn(&[u8]) -> Result<T, String>,
     ) -> Self {
         match line {
-            Ok(line) => Self { number, content: parse(&line), text: String::from_utf8_lossy(&line).into_owned() },
+            Ok(line) => {
+                let text = if keeps_text { String::from_utf8_lossy(&line).into_owned() } else { String::new() };
+                Self { number, content: parse(&line), text }
+            }
             Err(reason) => Self { number, content: Err(reason), text: String::new() },
         }
     }

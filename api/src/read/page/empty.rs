@@ -32,12 +32,27 @@ impl ListingQuery {
             return Ok(*record != KnownRecord::None);
         }
         let whole = Self { filter: Filter::ANY, ..self.clone() };
-        let first = NumberedPage { query: &whole, number: PageNumber::FIRST, as_of: None };
+        whole.check_ranked(stores).await.map(|()| false)
+    }
+
+    /// The error of what is made of a listing, and has found no comment there.
+    pub(crate) async fn missing(&self, stores: &StoreClients) -> ApiError {
+        let whole = Self { filter: Filter::ANY, ..self.clone() };
+        let checked = match self.check_ranked(stores).await {
+            Ok(()) => whole.check_ranked(stores).await,
+            behind => behind,
+        };
+        checked.err().unwrap_or(ApiError::NoRoute)
+    }
+
+    /// Refuses a listing of which a comment still waits for its rank.
+    async fn check_ranked(&self, stores: &StoreClients) -> Result<(), ApiError> {
+        let first = NumberedPage { query: self, number: PageNumber::FIRST, as_of: None };
         // Ranks that were added since the page was read do not matter: their comments are in the table.
         if first.has_unranked(stores, u64::MAX).await? {
             stores.count_drift_sign(DriftSign::Unranked);
             return Err(ApiError::NotYetListed);
         }
-        Ok(false)
+        Ok(())
     }
 }
