@@ -378,7 +378,7 @@ impl Stack {
             let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
             entries.map(|entry| entry.path()).any(|path| !path.is_dir() || has_file(&path))
         }
-        self.quarantined() > 0 || has_file(&self.data_dir.path().join(QUARANTINE))
+        self.quarantined() > 0 || has_file(&self.data_dir.path.join(QUARANTINE))
     }
 
     async fn has_indexed_everything(&self) -> bool {

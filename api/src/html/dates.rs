@@ -13,7 +13,6 @@ use super::{
     words::{counted, in_words, joined, month},
 };
 use crate::{
-    error::ApiError,
     http::caching,
     links,
     read::dates::{self, Calendar},

@@ -13,6 +13,7 @@ use crate::{
     error::{ApiError, PROBLEM_JSON, Problem},
     links::{self, ProductListUrls},
     read::products::ListedProducts,
+    site::Site,
 };
 
 /// A request for a page of a list of products.
