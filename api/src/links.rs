@@ -1,5 +1,5 @@
 //! Builds every URL that the service gives out. All begin at the root of the site. `http::base_path` puts the path of the
-//! public URL in front of those in pages and redirects, and [`ListingUrls`] does so itself. Where a URL must be absolute,
+//! public URL in front of those in pages and redirects, and `ListingUrls` does so itself. Where a URL must be absolute,
 //! `site::PublicUrl` is put in front.
 //!
 //! **Invariant:** a product id in a path has everything percent-encoded but unreserved characters (RFC 3986 section

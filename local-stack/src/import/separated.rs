@@ -153,7 +153,7 @@ mod tests {
 
     #[test]
     fn a_bad_row_is_named_and_the_next_is_read() {
-        let content = [HEADER.as_bytes(), b"1,p\n", row("2", "a").replace('a', "\u{1}").as_bytes(), b"\n"].concat();
+        let content = [HEADER.as_bytes(), b"1,p\n", row("2", "a").replace('a', "\u{1}").as_bytes()].concat();
         let content = [&content, row("3", "x").as_bytes(), b"4,p,en,4,2024-02-29T12:00:00Z,\xff\n"].concat();
         let rows: Vec<_> = read(&content).into_iter().map(Result::unwrap).collect();
         let reason = |at: usize| rows[at].content.as_ref().unwrap_err().as_str();
@@ -161,7 +161,7 @@ mod tests {
         assert!(reason(1).contains("body"), "{}", reason(1));
         assert!(rows[2].content.is_ok());
         assert_eq!(reason(3), "is not UTF-8");
-        assert_eq!(rows.iter().map(|row| row.number).collect::<Vec<_>>(), [2, 3, 5, 6]);
+        assert_eq!(rows.iter().map(|row| row.number).collect::<Vec<_>>(), [2, 3, 4, 5]);
         assert_eq!(serde_json::from_str::<Value>(&rows[1].text).unwrap()["id"], "2");
     }
 
