@@ -1,8 +1,8 @@
 //! How far imports of files have come, kept in a file. A later import skips those lines, instead of looking each comment
 //! up.
 //!
-//! **Invariant:** the file counts a line only when what it says is in the table, and so are all lines before it. A refused
-//! line is never passed. So the next import looks at it, and at all after it, again.
+//! **Invariant:** the file counts a line only when what it says is in the table, and so are all lines before it, except the
+//! refused ones. Those are listed, and the next import tries them again.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -19,6 +19,9 @@ use super::InputFile;
 
 /// How long the file may be behind.
 const SAVE_EVERY: Duration = Duration::from_secs(1);
+
+/// How many refused lines are listed. The first that is not listed is not counted, and so are all after it.
+const REFUSED_MAX: usize = 10_000;
 
 /// Why a checkpoint cannot be used.
 #[derive(Debug, Error)]
@@ -49,6 +52,8 @@ struct KeptFile {
     /// The options of the import. With others, the file begins anew.
     options: String,
     lines: u64,
+    /// Lines that were not imported, of those and of later ones.
+    refused: BTreeSet<u64>,
 }
 
 /// The progress of imports into one table.
@@ -68,6 +73,13 @@ struct State {
     /// The last line that was given to a worker, or refused.
     last: u64,
     saved: Instant,
+}
+
+impl State {
+    /// The file that is being imported.
+    fn file(&mut self) -> Option<&mut KeptFile> {
+        self.kept.files.get_mut(&self.current)
+    }
 }
 
 impl Checkpoint {
@@ -107,11 +119,11 @@ impl Checkpoint {
             bytes: metadata.len(),
             modified_ms: modified.as_millis(),
             options: options.to_owned(),
-            lines: 0,
+            ..KeptFile::default()
         };
         let known = state.kept.files.entry(name.clone()).or_insert_with(|| as_it_is.clone());
-        let lines = known.lines;
-        if *known != (KeptFile { lines, ..as_it_is.clone() }) {
+        let (lines, refused) = (known.lines, known.refused.clone());
+        if *known != (KeptFile { lines, refused, ..as_it_is.clone() }) {
             *known = as_it_is;
         }
         (state.last, state.current) = (known.lines, name);
@@ -123,7 +135,7 @@ impl Checkpoint {
     pub(super) fn begin_line(&self, number: u64) -> bool {
         let mut state = self.lock();
         if number <= state.last {
-            return true;
+            return !state.file().is_some_and(|file| file.refused.contains(&number));
         }
         state.last = number;
         state.under_way.insert(number);
@@ -137,11 +149,26 @@ impl Checkpoint {
     pub(super) fn end_line(&self, number: u64) -> io::Result<()> {
         let mut state = self.lock();
         state.under_way.remove(&number);
+        if let Some(file) = state.file() {
+            file.refused.remove(&number);
+        }
         if state.saved.elapsed() < SAVE_EVERY {
             return Ok(());
         }
         state.saved = Instant::now();
         self.write(&mut state)
+    }
+
+    /// A line is refused. The next import tries it again.
+    pub(super) fn refuse_line(&self, number: u64) {
+        let mut state = self.lock();
+        let is_listed = state.file().is_some_and(|file| {
+            let has_room = file.refused.len() < REFUSED_MAX;
+            file.refused.contains(&number) || (has_room && file.refused.insert(number))
+        });
+        if is_listed {
+            state.under_way.remove(&number);
+        }
     }
 
     /// Writes the file.
@@ -154,7 +181,7 @@ impl Checkpoint {
 
     fn write(&self, state: &mut State) -> io::Result<()> {
         let lines = state.under_way.first().map_or(state.last, |first| first - 1);
-        if let Some(file) = state.kept.files.get_mut(&state.current) {
+        if let Some(file) = state.file() {
             file.lines = lines;
         }
         let folder = self.path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
@@ -205,6 +232,26 @@ mod tests {
             checkpoint.save().unwrap();
             assert_eq!(done(&path, &file), expected);
         }
+    }
+
+    #[test]
+    fn a_refused_line_is_passed_and_tried_again_until_it_is_imported() {
+        let (_folder, path, file) = folder();
+        let checkpoint = Checkpoint::open(&path, "table").unwrap();
+        begin(&checkpoint, &file);
+        assert!((1..=4).all(|line| !checkpoint.begin_line(line)));
+        checkpoint.refuse_line(2);
+        for line in [1, 3] {
+            checkpoint.end_line(line).unwrap();
+        }
+        checkpoint.save().unwrap();
+        assert_eq!(done(&path, &file), [1, 3]);
+        let again = Checkpoint::open(&path, "table").unwrap();
+        begin(&again, &file);
+        assert!(!again.begin_line(2));
+        again.end_line(2).unwrap();
+        again.save().unwrap();
+        assert_eq!(done(&path, &file), [1, 2, 3]);
     }
 
     #[test]

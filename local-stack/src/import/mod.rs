@@ -126,6 +126,9 @@ impl ImportOptions {
         if let Some(rejects) = &self.rejects {
             rejects.write(number, &reason, text).map_err(ImportError::Rejects)?;
         }
+        if let Some(checkpoint) = &self.checkpoint {
+            checkpoint.refuse_line(number);
+        }
         Ok(ImportReport::bad(number, reason))
     }
 }
