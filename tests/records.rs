@@ -15,7 +15,7 @@ use crate::fixture::{
     data::{self, PRODUCT},
     faults::table::{TableFault, chosen_faults_table},
     folder_in_memory,
-    http::{Answer, Http, good_comment, product_path},
+    http::{Answer, Http, good_comment, page_path, product_path},
     invariants::all_items,
     pagemark,
     stores::Stores,
@@ -245,6 +245,22 @@ async fn only_a_product_that_nobody_knows_can_be_404() {
 }
 
 #[tokio::test]
+async fn a_record_that_another_process_wrote_ends_a_404_at_once() {
+    let stores = Stores::start_ready().await;
+    let keeping = ApiSettings { product_max_age_seconds: 3_600, ..settings(UnknownProducts::NotFound) };
+    let api = Served::with(&stores, keeping);
+    let targets = [format!("{}/comments", product_path("new")), page_path("new")];
+    for target in &targets {
+        assert_eq!(api.http.get(target).await.status, 404, "{target}");
+    }
+    stores.table.put_product(&data::product("new"), &details("The name"), |_| true).await.unwrap();
+    for target in &targets {
+        assert_eq!(api.http.get(target).await.status, 200, "{target}");
+    }
+    api.finish_with(stores).await;
+}
+
+#[tokio::test]
 async fn a_record_that_cannot_be_read_neither_hides_a_page_nor_makes_it_404() {
     let stores = Stores::start_ready().await;
     stores.create_numbered(1, data::product(PRODUCT)).await;
@@ -255,7 +271,7 @@ async fn a_record_that_cannot_be_read_neither_hides_a_page_nor_makes_it_404() {
     let faulty: Table =
         chosen_faults_table(&config, move |body| is_of_record(body).then_some(TableFault::Throttle)).await;
     let api = Served::start(faulty, stores.index.clone(), settings(UnknownProducts::NotFound));
-    let page = api.http.get(&crate::fixture::http::page_path(PRODUCT)).await;
+    let page = api.http.get(&page_path(PRODUCT)).await;
     assert_eq!((page.status, page.header("cache-control")), (200, Some("no-store")), "{page:?}");
     assert!(!page.body.contains("The name"));
     api.http.get(&format!("{}/comments", product_path("unknown"))).await.expect(200);

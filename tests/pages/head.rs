@@ -154,8 +154,8 @@ async fn a_link_leads_to_the_other_order_and_back_with_the_same_filter() {
     running.finish().await;
 }
 
-/// Each policy, and whether it allows indexing of pages: without a filter, of one language, of one rating, of several
-/// ratings, and of a language and a rating.
+/// Each policy, and which pages it lets search engines index. The pages: without a filter, one language, one rating,
+/// several ratings, a language with a rating.
 const POLICIES: [(Indexable, [bool; 5]); 5] = [
     (Indexable::None, [false; 5]),
     (Indexable::Unfiltered, [true, false, false, false, false]),

@@ -80,7 +80,7 @@ pub(super) async fn page(
     };
     let stats = stats.filter(|_| listing.total.is_some());
     let exists = !listing.comments.is_empty() || {
-        let exists = query.exists_without_comments(&stores, &record).await;
+        let exists = query.exists_without_comments(&stores).await;
         exists.map_err(|error| PageError { help: help(&address, &error, stats.as_ref()), error })?
     };
     let status = if exists { StatusCode::OK } else { StatusCode::NOT_FOUND };

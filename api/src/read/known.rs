@@ -6,7 +6,7 @@ use table::PageQuery;
 use crate::{
     error::ApiError,
     site::{Site, UnknownProducts},
-    store::{KnownRecord, StoreClients},
+    store::StoreClients,
 };
 
 /// Refuses a product that nobody knows, if the site does not serve such products. Only a listing that has turned out empty
@@ -15,7 +15,7 @@ use crate::{
 /// # Errors
 /// [`ApiError::NoSuchProduct`]; the table's. A record that cannot be read is not taken for a missing one.
 pub(crate) async fn check_known(stores: &StoreClients, site: &Site, product: &ProductId) -> Result<(), ApiError> {
-    if site.unknown_products == UnknownProducts::Serve || stores.known_record(product).await != KnownRecord::None {
+    if site.unknown_products == UnknownProducts::Serve || stores.has_record(product).await {
         return Ok(());
     }
     let key = FilterKey { product: product.clone(), filter: Filter::ANY };

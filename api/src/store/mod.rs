@@ -4,7 +4,11 @@ mod per_thread;
 mod product_cache;
 mod table_id;
 
-use std::{fmt::Display, sync::Arc, time::Duration};
+use std::{
+    fmt::Display,
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use model::{
     Cd, Comment, CommentId, Filter, Language, Malformed, Order, ProductDetails, ProductId, ProductRecord,
@@ -141,10 +145,11 @@ impl StoreClients {
             Cached::Fresh(known) => return known,
             Cached::Old(before) => before,
         };
+        let asked = Instant::now();
         match self.metrics.timed(StoreCall::Product, self.table.product_to_show(product)).await {
             Ok(record) => {
                 let known = KnownRecord::from(record);
-                self.products.keep(product, known.clone());
+                self.products.keep(product, known.clone(), asked);
                 known
             }
             Err(error) => {
@@ -152,6 +157,19 @@ impl StoreClients {
                 before
             }
         }
+    }
+
+    /// Whether a product has a record now. The answer may make a page 404, so a cached "none" is read again, strongly
+    /// consistent. A record that cannot be read is not taken for a missing one.
+    pub(crate) async fn has_record(&self, product: &ProductId) -> bool {
+        if self.known_record(product).await != KnownRecord::None {
+            return true;
+        }
+        let asked = Instant::now();
+        let Ok(record) = self.product(product).await else { return true };
+        let has_record = record.is_some();
+        self.products.keep(product, record.into(), asked);
+        has_record
     }
 
     pub(crate) async fn put_product(
@@ -162,7 +180,7 @@ impl StoreClients {
     ) -> Result<ProductPut, WriteError> {
         let put = self.table.put_product(product, details, allows);
         let put = self.metrics.timed(StoreCall::PutProduct, put).await?;
-        self.products.keep(product, Some(put.record.clone()).into());
+        self.products.keep(product, Some(put.record.clone()).into(), Instant::now());
         Ok(put)
     }
 
@@ -173,7 +191,7 @@ impl StoreClients {
     ) -> Result<(), WriteError> {
         let deletion = self.table.delete_product(product, allows);
         self.metrics.timed(StoreCall::DeleteProduct, deletion).await?;
-        self.products.keep(product, KnownRecord::None);
+        self.products.keep(product, KnownRecord::None, Instant::now());
         Ok(())
     }
 

@@ -60,15 +60,19 @@ impl ProductCache {
         }
     }
 
-    /// Keeps what was read or written just now.
-    pub(super) fn keep(&self, product: &ProductId, known: KnownRecord) {
+    /// Keeps what was asked for, or written, at an instant. It replaces nothing that is younger: a slow read must not bring
+    /// back what a write has changed meanwhile.
+    pub(super) fn keep(&self, product: &ProductId, known: KnownRecord, at: Instant) {
         let mut all = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        if all.get(product).is_some_and(|(kept, _)| *kept > at) {
+            return;
+        }
         if all.len() >= PRODUCTS_MAX && !all.contains_key(product) {
             let mut read: Vec<Instant> = all.values().map(|(read, _)| *read).collect();
             let (_, median, _) = read.select_nth_unstable(PRODUCTS_MAX / 2);
             all.retain(|_, (read, _)| *read > *median);
         }
-        all.insert(product.clone(), (Instant::now(), known));
+        all.insert(product.clone(), (at, known));
     }
 }
 
@@ -92,7 +96,7 @@ mod tests {
         for (max_age, is_fresh) in [(Duration::from_secs(3_600), true), (Duration::ZERO, false)] {
             let cache = ProductCache::new(max_age);
             assert!(matches!(cache.get(&product(1)), Cached::Old(KnownRecord::Unreadable)));
-            cache.keep(&product(1), KnownRecord::None);
+            cache.keep(&product(1), KnownRecord::None, Instant::now());
             match cache.get(&product(1)) {
                 Cached::Fresh(known) => assert!(is_fresh && known == KnownRecord::None),
                 Cached::Old(known) => assert!(!is_fresh && known == KnownRecord::None),
@@ -101,10 +105,19 @@ mod tests {
     }
 
     #[test]
+    fn a_read_that_began_before_a_write_does_not_replace_what_was_written() {
+        let cache = ProductCache::new(Duration::from_secs(3_600));
+        let asked = Instant::now();
+        cache.keep(&product(1), KnownRecord::None, asked + Duration::from_millis(1));
+        cache.keep(&product(1), KnownRecord::Unreadable, asked);
+        assert!(matches!(cache.get(&product(1)), Cached::Fresh(KnownRecord::None)));
+    }
+
+    #[test]
     fn the_cache_has_a_bounded_number_of_products() {
         let cache = ProductCache::new(Duration::from_secs(3_600));
         for number in 0..3 * PRODUCTS_MAX {
-            cache.keep(&product(number), KnownRecord::None);
+            cache.keep(&product(number), KnownRecord::None, Instant::now());
             assert!(cache.known.lock().unwrap().len() <= PRODUCTS_MAX);
         }
         // The last ones are there, the first ones are not.

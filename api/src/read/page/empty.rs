@@ -6,16 +6,10 @@
 use model::{Filter, PageNumber};
 
 use super::NumberedPage;
-use crate::{
-    error::ApiError,
-    ops::metrics::DriftSign,
-    read::ListingQuery,
-    store::{KnownRecord, StoreClients},
-};
+use crate::{error::ApiError, ops::metrics::DriftSign, read::ListingQuery, store::StoreClients};
 
 impl ListingQuery {
     /// Whether this listing exists although it has no comment: that of a product with a record does, a filter's does not.
-    /// A record that cannot be read is not taken for a missing one.
     ///
     /// A comment is under the key of its product as soon as it is written, and under those of its filters a moment
     /// later. So a filter is empty only if no comment of its product still waits for its ranks. An edit that brings a
@@ -23,13 +17,9 @@ impl ListingQuery {
     ///
     /// # Errors
     /// [`ApiError::NotYetListed`] while a comment of the product waits; the page index is unavailable; the table's.
-    pub(crate) async fn exists_without_comments(
-        &self,
-        stores: &StoreClients,
-        record: &KnownRecord,
-    ) -> Result<bool, ApiError> {
+    pub(crate) async fn exists_without_comments(&self, stores: &StoreClients) -> Result<bool, ApiError> {
         if self.filter == Filter::ANY {
-            return Ok(*record != KnownRecord::None);
+            return Ok(stores.has_record(&self.product).await);
         }
         let whole = Self { filter: Filter::ANY, ..self.clone() };
         whole.check_ranked(stores).await.map(|()| false)
