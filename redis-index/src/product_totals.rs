@@ -1,5 +1,4 @@
-//! The products that have comments: their totals, of which the lists of products are made, and their languages, of which
-//! the sitemap is made.
+//! The products that have comments. Lists of products are made of their totals, the sitemap of their languages.
 //!
 //! **Invariant:** every step also reads the partition's marker, and all steps see the same marker. So an answer never
 //! comes from a partition that was lost or rebuilt during the read.

@@ -1,8 +1,8 @@
 //! How far imports of files have come, kept in a file. A later import skips those lines, instead of looking each comment
 //! up.
 //!
-//! **Invariant:** the file counts a line only when what it says is in the table, and so are all lines before it, except the
-//! refused ones. Those are listed, and the next import tries them again.
+//! **Invariant:** the file counts a line only when it is in the table, and all lines before it are. Refused lines do not
+//! stop the count: they are listed, and the next import tries them again.
 
 use std::{
     collections::{BTreeMap, BTreeSet},

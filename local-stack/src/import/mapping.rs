@@ -1,6 +1,6 @@
 //! Which columns of a foreign file are the fields of a comment, and how their values are read.
 //!
-//! A row is an object: a line of JSON, an item of another table, or the cells of a table's row by the names of its
+//! A row is an object. It is a line of JSON, an item of another table, or a table's row, whose cells have the names of its
 //! columns. What no field takes is left out; [`Mapping::left_out`] names it.
 
 use std::{

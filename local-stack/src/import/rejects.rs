@@ -9,7 +9,8 @@ use std::{
 
 use serde_json::{Value, json};
 
-/// The lines that were not imported, each as a JSON object with `file`, `line`, `reason` and, where it could be read, `row`. An
+/// The lines that were not imported. Each is a JSON object with `file`, `line`, `reason` and `row`, which is null where the
+/// line could not be read. An
 /// import reads the corrected rows: `jq -c .row`.
 #[derive(Debug, Clone)]
 pub struct Rejects {

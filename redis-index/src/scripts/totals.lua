@@ -1,7 +1,7 @@
 -- Counts the comments of products.
 -- KEYS: the partition's marker, then six base sets for each product: one for each rating, and the one of all comments.
--- Returns the marker's `table`, `watermark` and `vouched`, and two lists: for each product the totals of the five ratings,
--- and the score of its newest comment, or false.
+-- Returns the marker's `table`, `watermark` and `vouched`, then two lists. The first has the totals of the five ratings of
+-- each product. The second has the score of its newest comment, or false.
 local marker = redis.call('HMGET', KEYS[1], 'table', 'watermark', 'vouched')
 local totals, newest = {}, {}
 for i = 2, #KEYS, 6 do
