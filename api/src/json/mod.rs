@@ -13,7 +13,7 @@ mod list;
 mod openapi;
 mod parameters;
 mod product;
-mod products;
+mod product_lists;
 mod responses;
 mod schema;
 pub(crate) mod stats;
@@ -27,7 +27,7 @@ use crate::http::routing::{cached, get};
 pub(crate) fn configure(config: &mut web::ServiceConfig, max_age_seconds: u32) {
     let resource = |path, allow| cached(path, allow, max_age_seconds);
     config
-        .service(resource("/api/v1/products", "GET, HEAD").route(get().to(products::list_products)))
+        .service(resource("/api/v1/products", "GET, HEAD").route(get().to(product_lists::list_products)))
         .service(
             resource("/api/v1/products/{product}/comments", "GET, HEAD, POST")
                 .route(get().to(list::list_comments))

@@ -16,7 +16,7 @@ use utoipa::{
     },
 };
 
-use super::{comment, create, list, product, products, responses::Errors, stats, summaries};
+use super::{comment, create, list, product, product_lists, responses::Errors, stats, summaries};
 use crate::{
     error::{ApiError, Problem},
     ops::{health, scrape},
@@ -34,7 +34,7 @@ use crate::{
         license(name = "MIT", identifier = "MIT"),
     ),
     paths(
-        products::list_products,
+        product_lists::list_products,
         list::list_comments,
         create::create_comment,
         stats::product_stats,
