@@ -32,6 +32,7 @@ mod import;
 mod input;
 mod installing;
 mod log;
+mod moderation;
 mod ordering;
 mod outage;
 mod packaged;

@@ -40,5 +40,5 @@ mod write;
 
 pub use application::{Application, StartError};
 pub use secrets::{CursorKey, WriteToken, WriteTokenHash};
-pub use settings::{ApiSettings, REQUEST_TIMEOUT, Settings};
+pub use settings::{ApiSettings, ModerationSettings, REQUEST_TIMEOUT, Settings};
 pub use site::{Indexable, PageNumbers, PastTheEnd, PublicUrl, SiteSettings, UnknownProducts};

@@ -24,7 +24,7 @@ use crate::{
     json,
     ops::{self, access, cost, is_operational, metrics::Metrics},
     read::{cursor::CursorSealer, products::ListedProducts},
-    secrets::{CursorKey, WriteTokens},
+    secrets::{CursorKey, Tokens},
     settings::ApiSettings,
     site::Site,
     store::StoreClients,
@@ -45,7 +45,7 @@ pub(crate) struct Service {
     metrics: Data<Metrics>,
     memory: Data<AnswerMemory>,
     cursors: Data<CursorSealer>,
-    write_tokens: Data<WriteTokens>,
+    tokens: Data<Tokens>,
     site: Data<Site>,
     sitemap: Data<sitemap::Cache>,
     products: Data<ListedProducts>,
@@ -61,7 +61,13 @@ impl Service {
     pub(crate) fn new(table: Table, index: PageIndex, settings: ApiSettings, address: SocketAddr) -> Self {
         let metrics = Arc::new(Metrics::new());
         let product_max_age = Duration::from_secs(settings.product_max_age_seconds.into());
-        let stores = Data::new(StoreClients::new(table, index, Arc::clone(&metrics), product_max_age));
+        let stores = Data::new(StoreClients::new(
+            table,
+            index,
+            Arc::clone(&metrics),
+            product_max_age,
+            settings.moderation.new_comments,
+        ));
         let site = Site::new(settings.site, address);
         let memory_bytes = usize::from(settings.answer_memory_mib) * BYTES_A_MIB;
         let mut cursor_keys = settings.cursor_keys.into_iter();
@@ -72,7 +78,10 @@ impl Service {
             memory: Data::new(AnswerMemory::new(memory_bytes, metrics.shed.clone())),
             metrics: Data::from(metrics),
             cursors: Data::new(CursorSealer::new(sealing_key, cursor_keys.collect())),
-            write_tokens: Data::new(WriteTokens(settings.write_tokens)),
+            tokens: Data::new(Tokens {
+                write: settings.write_tokens,
+                moderation: settings.moderation.moderation_tokens,
+            }),
             products: Data::new(ListedProducts::new(stores.clone())),
             sitemap: Data::new(sitemap::Cache::new(stores.clone(), &site)),
             site: Data::new(site),
@@ -113,7 +122,7 @@ impl Service {
             .app_data(self.load.clone())
             .app_data(self.memory.clone())
             .app_data(self.cursors.clone())
-            .app_data(self.write_tokens.clone())
+            .app_data(self.tokens.clone())
             .app_data(self.site.clone())
             .app_data(self.sitemap.clone())
             .app_data(self.products.clone())

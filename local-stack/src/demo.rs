@@ -141,6 +141,7 @@ fn demo_comment(rng: &mut StdRng, number: u64, count: u64) -> Option<NewComment>
         language: Language::parse(voice.tag).ok()?,
         rating: Rating::new(rating).ok()?,
         created_at: Timestamp::from_epoch_ms(created_ms).ok()?,
+        status: None,
         text: CommentText::new(title, body, author).ok()?,
     })
 }

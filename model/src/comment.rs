@@ -10,6 +10,7 @@ use crate::{
     language::Language,
     rating::Rating,
     revision::Revision,
+    status::Status,
     strict_text::{strict_optional_text, strict_text},
     timestamp::Timestamp,
     visible::has_visible_char,
@@ -30,6 +31,8 @@ pub struct Comment {
     pub created_at: Timestamp,
     /// The version of this state.
     pub revision: Revision,
+    /// Whether readers see it.
+    pub status: Status,
     /// The text that its author wrote.
     pub text: CommentText,
 }

@@ -75,6 +75,7 @@ mod tests {
             rating: Rating::new(rating).unwrap(),
             created_at: now,
             revision: Revision::after(None, now, u128::from(rating)),
+            status: model::Status::Published,
             text: CommentText::new(None, "Fine.".to_owned(), None).unwrap(),
         };
         serde_dynamo::to_item(CommentItem::primary(&comment, BlobFormat::Map)).unwrap()

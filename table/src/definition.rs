@@ -11,7 +11,10 @@ use aws_sdk_dynamodb::{
         ScalarAttributeType, StreamSpecification, StreamViewType, TableStatus, TimeToLiveSpecification,
     },
 };
-use model::{item::attribute, primaries::PRIMARIES_PROJECTED};
+use model::{
+    item::{attribute, unpublished::UNPUBLISHED_KEYS},
+    primaries::{PRIMARIES_KEYS, PRIMARIES_PROJECTED},
+};
 use process::{Backoff, Store, StoreError};
 use tokio::time::Instant;
 
@@ -25,11 +28,17 @@ pub const GSI: &str = "gsi";
 /// ranks need ([`model::primaries`]).
 pub const PRIMARIES: &str = "primaries";
 
+/// Name of the sparse index of unpublished primary items. Its partition key is `unpublished`, the status, and its sort key
+/// `unpublished_cd`. It projects every attribute, because moderators read the comments there
+/// ([`model::item::unpublished`]).
+pub const MODERATION: &str = "moderation";
+
 /// The attributes of all keys.
 pub fn attribute_definitions() -> Result<Vec<AttributeDefinition>, BuildError> {
     let text =
         |name: &str| AttributeDefinition::builder().attribute_name(name).attribute_type(ScalarAttributeType::S).build();
-    [attribute::PK, attribute::SK, attribute::CD, attribute::SHARD, attribute::PCD].into_iter().map(text).collect()
+    let of_table_and_gsi = [attribute::PK, attribute::SK, attribute::CD];
+    of_table_and_gsi.into_iter().chain(PRIMARIES_KEYS).chain(UNPUBLISHED_KEYS).map(text).collect()
 }
 
 /// The keys of the table or of an index.
@@ -57,6 +66,15 @@ pub fn primaries() -> Result<GlobalSecondaryIndex, BuildError> {
         .index_name(PRIMARIES)
         .set_key_schema(Some(key_schema(attribute::SHARD, attribute::PCD)?))
         .projection(projection)
+        .build()
+}
+
+/// The index [`MODERATION`].
+pub fn moderation() -> Result<GlobalSecondaryIndex, BuildError> {
+    GlobalSecondaryIndex::builder()
+        .index_name(MODERATION)
+        .set_key_schema(Some(key_schema(attribute::UNPUBLISHED, attribute::UNPUBLISHED_CD)?))
+        .projection(Projection::builder().projection_type(ProjectionType::All).build())
         .build()
 }
 
@@ -92,6 +110,7 @@ impl Table {
             .set_key_schema(Some(key_schema(attribute::PK, attribute::SK).map_err(refused)?))
             .global_secondary_indexes(gsi().map_err(refused)?)
             .global_secondary_indexes(primaries().map_err(refused)?)
+            .global_secondary_indexes(moderation().map_err(refused)?)
             .billing_mode(BillingMode::PayPerRequest)
             .stream_specification(stream)
             .send()

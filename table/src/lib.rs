@@ -11,7 +11,8 @@
 //! - `guarded`: the repair job's writes, on condition that the primary item is as it was read.
 //! - `products`: the records of products.
 //! - `inspection`: reads for the repair job only.
-//! - `whole`: reads every comment, for an export.
+//! - `whole`: reads every published comment, for an export.
+//! - `moderation`: reads the comments that readers do not see.
 //! - `state`: the stored state of the repair job.
 //! - `error`: the meaning of the SDK's errors.
 //! - `capacity`: counts and limits the units that calls consume.
@@ -29,6 +30,7 @@ mod idempotency;
 mod inspection;
 mod item_json;
 mod item_key;
+mod moderation;
 mod page_answer;
 mod products;
 mod reader;
@@ -47,13 +49,14 @@ use serde::{Serialize, de::DeserializeOwned};
 use crate::capacity::Meter;
 pub use args::{CommentBlobArgs, TableArgs};
 pub use change::{CommentPatch, Created, NewComment, WriteError};
-pub use definition::{GSI, PRIMARIES, TableDescription};
+pub use definition::{GSI, MODERATION, PRIMARIES, TableDescription};
 pub use duplicates::{DuplicatesWritten, FailedWrites};
 pub use error::store_error;
 pub use idempotency::Idempotency;
 pub use inspection::{JournalPart, JournalPosition, JournalRow, PrimariesPart, PrimariesPosition, Scanned};
 pub use item_json::ItemJson;
 pub use item_key::{InvalidEntry, ItemKey};
+pub use moderation::{ModerationPart, ModerationPosition};
 pub use page_answer::{Consumed, MalformedItem, QueryAnswer, QueryReader};
 use process::{
     StoreError,

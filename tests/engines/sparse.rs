@@ -15,7 +15,7 @@ fn listed(pk: &str, shard: Option<&str>, pcd: Option<&str>) -> Item {
 
 /// The partition keys of the items in the index.
 async fn held(under: &Under) -> Vec<String> {
-    entries(&under.table).await.iter().map(|entry| text(entry, "pk")).sorted().collect()
+    entries(&under.table, table::PRIMARIES).await.iter().map(|entry| text(entry, "pk")).sorted().collect()
 }
 
 #[tokio::test]

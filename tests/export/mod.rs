@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, atomic::AtomicU64};
 
 use local_stack::import::{self, LineReader, Source, read_lines, to_line};
-use model::{BlobFormat, Comment, CommentText, item::attribute};
+use model::{BlobFormat, Comment, CommentText, Status, item::attribute};
 use repair_job::{AuditOptions, Job, JobSettings, Stop};
 use serde_json::Value;
 use table::{CommentPatch, NewComment, Table, TableConfig};
@@ -152,10 +152,15 @@ async fn varied(exporter: &Exporter) {
     let half = comments.split_off(comments.len() / 2);
     import_into(&exporter.stores.table, Source::of_comments(comments.clone())).await;
     import_into(&zstd, Source::of_comments(half)).await;
-    for (number, comment) in comments.iter().enumerate().filter(|(number, _)| number % 7 < 3) {
+    for (number, comment) in comments.iter().enumerate().filter(|(number, _)| number % 7 < 5) {
         match number % 7 {
             0 => zstd.delete_comment(&comment.id, None).await.unwrap(),
             1 => drop(zstd.patch_comment(&comment.id, None, &data::rate(3)).await.unwrap()),
+            place @ (2 | 3) => {
+                let status = Some(Status::UNPUBLISHED[place - 2]);
+                let patch = CommentPatch { status, ..CommentPatch::default() };
+                drop(zstd.patch_comment(&comment.id, None, &patch).await.unwrap());
+            }
             _ => {
                 let patch = CommentPatch { title: Some(Some("Edited".to_owned())), ..CommentPatch::default() };
                 drop(zstd.patch_comment(&comment.id, None, &patch).await.unwrap());
@@ -171,6 +176,10 @@ async fn an_import_of_an_export_exports_the_same_byte_for_byte() {
     let lines = first.exported().await;
     assert_eq!(lines, first.expected().await);
     assert!(lines.lines().count() > 100, "{}", lines.lines().count());
+    let statuses = field(&lines, "status");
+    for status in Status::ALL {
+        assert!(statuses.iter().filter(|of| **of == status.as_str()).count() > 10, "{status}");
+    }
 
     // The second table gets the lines compressed, and writes texts in the other format.
     for (name, format) in [("comments.jsonl.zst", BlobFormat::Zstd), ("comments.jsonl.gz", BlobFormat::Map)] {

@@ -62,7 +62,7 @@ fn comments(count: u64) -> Vec<NewComment> {
 
 /// The sort keys of the entries of the index, of the comments of `put_primary_items` and the writers alike.
 async fn listed(stores: &Stores) -> Vec<String> {
-    entries(&stores.table).await.iter().map(|entry| text(entry, attribute::PCD)).collect()
+    entries(&stores.table, table::PRIMARIES).await.iter().map(|entry| text(entry, attribute::PCD)).collect()
 }
 
 #[tokio::test]
@@ -77,7 +77,10 @@ async fn a_comment_is_in_the_index_once_and_its_duplicates_are_not() {
     // An edit moves all duplicates, and no entry.
     stores.table.patch_comment(&one.id, None, &data::rate(5)).await.unwrap();
     stores.deliver_all().await;
-    let of_one = entries(&stores.table).await.into_iter().find(|entry| text(entry, attribute::PCD) == pcd(&one));
+    let of_one = entries(&stores.table, table::PRIMARIES)
+        .await
+        .into_iter()
+        .find(|entry| text(entry, attribute::PCD) == pcd(&one));
     assert_eq!(of_one.unwrap()[attribute::RATING], AttributeValue::N("5".to_owned()));
     assert_eq!(listed(&stores).await.len(), 2);
     // A duplicate with the attributes of a primary item is stale, and the audit repairs it.

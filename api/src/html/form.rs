@@ -30,7 +30,7 @@ use crate::{
         path_and_query::{self, not_encoded, pairs},
     },
     links,
-    secrets::WriteTokens,
+    secrets::{Scope, Tokens},
     site::Site,
     store::StoreClients,
     write::{
@@ -146,7 +146,7 @@ pub(super) async fn post(
     payload: web::Payload,
     site: web::Data<Site>,
     stores: web::Data<StoreClients>,
-    tokens: web::Data<WriteTokens>,
+    tokens: web::Data<Tokens>,
 ) -> Result<HttpResponse, PageError> {
     let product = product(&request, &site)?;
     check_origin(&request, &site)?;
@@ -169,16 +169,18 @@ pub(super) async fn post(
 
 async fn create(
     stores: &StoreClients,
-    tokens: &WriteTokens,
+    tokens: &Tokens,
     product: &ProductId,
     typed: &Typed,
 ) -> Result<String, ApiError> {
     let content = NewContent::of_fields(&typed.filled_in())?;
     // Last, so that the token must be typed again as rarely as possible.
-    let writer = tokens.check(Some(typed.get(TOKEN).trim()))?;
+    let writer = tokens.check(Scope::Write, Some(typed.get(TOKEN).trim()))?;
     let key = IdempotencyKey::parse(typed.get(KEY))?;
     let comment = write::create(stores, product.clone(), content, writer, Some(key)).await?;
-    Ok(links::product_page(product) + &links::fragment(&comment.id))
+    let page = links::product_page(product);
+    // A pending comment is on no page yet.
+    Ok(if comment.status.is_published() { page + &links::fragment(&comment.id) } else { page })
 }
 
 /// The product of a form.

@@ -4,6 +4,7 @@ use actix_web::{HttpRequest, HttpResponse, http::header, web};
 use model::{Comment, CommentId, Filter, Order, PageNumber, PageSize, Revision, StablePage, StablePages};
 use page_index::Position;
 use serde::Serialize;
+use table::CommentPatch;
 use utoipa::ToSchema;
 
 use super::{
@@ -14,8 +15,8 @@ use super::{
 };
 use crate::{
     error::ApiError,
-    http::{entity_tag::strong_tag, path_and_query::comment_id},
-    secrets::Writer,
+    http::{caching::NO_STORE, entity_tag::strong_tag, path_and_query::comment_id},
+    secrets::{Caller, KnownCaller, Scope, Writer},
     store::StoreClients,
 };
 
@@ -30,6 +31,8 @@ impl Request for CommentId {
 }
 
 /// A comment, as it is now.
+///
+/// One that is not published is shown only to a request with a moderation token; to others it does not exist.
 #[utoipa::path(
     get,
     path = "/api/v1/comments/{id}",
@@ -45,11 +48,21 @@ impl Request for CommentId {
     ),
 )]
 pub(crate) async fn get_comment(
+    caller: Caller,
     Parsed(id): Parsed<CommentId>,
     stores: web::Data<StoreClients>,
 ) -> Result<HttpResponse, ApiError> {
-    let comment = stores.comment(&id).await?.ok_or(ApiError::NoSuchComment)?;
+    let comment = match caller.moderates() {
+        true => stores.comment_of_any_status(&id).await?,
+        false => stores.comment(&id).await?,
+    };
+    let comment = comment.ok_or(ApiError::NoSuchComment)?;
     let mut answer = answer(&comment);
+    if !comment.status.is_published() {
+        let (name, value) = NO_STORE;
+        answer.headers_mut().insert(name, header::HeaderValue::from_static(value));
+        return Ok(answer);
+    }
     // The client may change next what it reads here, so no cache may answer.
     answer.headers_mut().insert(header::CACHE_CONTROL, header::HeaderValue::from_static("no-cache"));
     Ok(answer)
@@ -73,6 +86,9 @@ impl Request for WriteRequest {
 }
 
 /// A change of a comment.
+///
+/// Its status is changed with a moderation token, everything else with a write token. A published comment takes the place
+/// that its creation time gives it in every listing.
 #[utoipa::path(
     patch,
     path = "/api/v1/comments/{id}",
@@ -90,16 +106,22 @@ impl Request for WriteRequest {
             headers(("ETag" = String, description = "Its new revision")),
         ),
     ),
-    security(("write_token" = [])),
+    security(("write_token" = []), ("moderation_token" = [])),
 )]
 pub(crate) async fn change_comment(
-    _: Writer,
+    KnownCaller(caller): KnownCaller,
     Parsed(target): Parsed<WriteRequest>,
     request: HttpRequest,
     payload: web::Payload,
     stores: web::Data<StoreClients>,
 ) -> Result<HttpResponse, ApiError> {
     let patch = read_change(&request, payload).await?;
+    if patch.status.is_some() {
+        caller.check(Scope::Moderate)?;
+    }
+    if (CommentPatch { status: None, ..patch.clone() }) != CommentPatch::default() {
+        caller.check(Scope::Write)?;
+    }
     let expected = expected_revision(&stores, &target).await?;
     Ok(answer(&stores.patch(&target.id, expected, &patch).await?))
 }
@@ -139,7 +161,7 @@ async fn expected_revision(stores: &StoreClients, target: &WriteRequest) -> Resu
         }
         Revisions::All | Revisions::These(_) => {}
     }
-    let current = stores.comment(id).await?.ok_or(ApiError::NoSuchComment)?.revision;
+    let current = stores.comment_of_any_status(id).await?.ok_or(ApiError::NoSuchComment)?.revision;
     if !if_match.contains(current) {
         return Err(ApiError::RevisionMismatch { current });
     }

@@ -1,6 +1,6 @@
 //! A comment as the JSON API answers it.
 
-use model::{Comment, Revision, Timestamp};
+use model::{Comment, Revision, Status, Timestamp};
 use serde::Serialize;
 use serde_json::{Value, json};
 use utoipa::ToSchema;
@@ -27,6 +27,10 @@ pub(crate) struct CommentBody<'comment> {
     /// Its version, a ULID: in quotes it is its entity tag.
     #[schema(value_type = String)]
     revision: Revision,
+    /// Only of a comment that readers do not see: `pending` or `hidden`.
+    #[serde(skip_serializing_if = "Status::is_published")]
+    #[schema(value_type = String, pattern = "^(pending|hidden)$", required = false)]
+    status: Status,
 }
 
 impl<'comment> From<&'comment Comment> for CommentBody<'comment> {
@@ -41,6 +45,7 @@ impl<'comment> From<&'comment Comment> for CommentBody<'comment> {
             body: &comment.text.body,
             author: comment.text.author.as_deref(),
             revision: comment.revision,
+            status: comment.status,
         }
     }
 }

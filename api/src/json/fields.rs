@@ -20,7 +20,7 @@ use crate::{
     error::ApiError,
     http::body::{self, BODY_MAX_BYTES},
     write::{
-        content::{Fields, NewContent, change},
+        content::{Fields, NewContent, STATUS, change},
         product,
     },
 };
@@ -92,7 +92,11 @@ impl PartialSchema for CommentChange {
     fn schema() -> RefOr<Schema> {
         let description =
             "JSON Merge Patch (RFC 7396): fields that are left out stay, null removes a title or an author.";
-        fields_schema().description(Some(description)).examples([json!({ "rating": 4, "title": null })]).into()
+        fields_schema()
+            .property(STATUS, schema::status().description(Some("Whether readers see it")))
+            .description(Some(description))
+            .examples([json!({ "rating": 4, "title": null }), json!({ "status": "hidden" })])
+            .into()
     }
 }
 

@@ -10,6 +10,7 @@ mod explanation;
 mod fields;
 mod headers;
 mod list;
+mod moderation;
 mod openapi;
 mod parameters;
 mod product;
@@ -48,6 +49,7 @@ pub(crate) fn configure(config: &mut web::ServiceConfig, max_age_seconds: u32) {
                 .route(web::delete().to(comment::delete_comment)),
         )
         .service(resource("/api/v1/comments/{id}/position", "GET, HEAD").route(get().to(comment::comment_position)))
+        .service(resource("/api/v1/moderation", "GET, HEAD").route(get().to(moderation::list_unpublished)))
         .service(resource("/openapi.json", "GET, HEAD").route(get().to(openapi::description)));
 }
 

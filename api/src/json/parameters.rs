@@ -5,7 +5,9 @@
 use std::future::{Ready, ready};
 
 use actix_web::{FromRequest, HttpRequest, dev::Payload};
-use model::{CommentId, Filter, InvalidInput, Language, Order, PageNumber, PageSize, ProductSort, Rating, RatingSet};
+use model::{
+    CommentId, Filter, InvalidInput, Language, Order, PageNumber, PageSize, ProductSort, Rating, RatingSet, Status,
+};
 use serde_json::{Value, json};
 use utoipa::{
     IntoParams,
@@ -80,6 +82,28 @@ pub(crate) static RATING: Parameter = Parameter {
     description: "Only comments with one of these ratings; all five are the same as none",
     schema: || ArrayBuilder::new().items(schema::rating()).into(),
     example: || json!([1, 5]),
+};
+
+/// Not of published comments: readers' listings have those.
+pub(crate) static STATUS: Parameter = Parameter {
+    name: "status",
+    place: ParameterIn::Query,
+    description: "Which comments: those that wait for a decision, or those that a moderator has hidden",
+    schema: || {
+        let names = Status::UNPUBLISHED.map(Status::as_str);
+        let status = ObjectBuilder::new().schema_type(Type::String).enum_values(Some(names));
+        status.default(Some(Status::Pending.as_str().into())).into()
+    },
+    example: || json!("pending"),
+};
+
+/// A cursor in the lists of moderators. The key that sealed its example is lost.
+pub(crate) static MODERATION_CURSOR: Parameter = Parameter {
+    name: "cursor",
+    place: ParameterIn::Query,
+    description: "The cursor `next` of an earlier answer for the same status and page size",
+    schema: CURSOR.schema,
+    example: CURSOR.example,
 };
 
 pub(crate) static PAGE: Parameter = Parameter {

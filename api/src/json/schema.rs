@@ -4,7 +4,7 @@
 
 use std::sync::LazyLock;
 
-use model::{CommentText, Language, ProductDetails, ProductId, Rating, WebUrl, visible::is_visible};
+use model::{CommentText, Language, ProductDetails, ProductId, Rating, Status, WebUrl, visible::is_visible};
 use utoipa::openapi::{ObjectBuilder, OneOfBuilder, Schema, Type, schema::SchemaType};
 
 /// A character of a text of one line: anything but the control characters (Unicode category Cc).
@@ -53,6 +53,10 @@ pub(super) fn language() -> ObjectBuilder {
 pub(super) fn rating() -> ObjectBuilder {
     let [least, .., greatest] = Rating::ALL;
     number(least.get().into(), greatest.get().into())
+}
+
+pub(super) fn status() -> ObjectBuilder {
+    ObjectBuilder::new().schema_type(Type::String).enum_values(Some(Status::ALL.map(Status::as_str)))
 }
 
 /// A text of one line, or null.

@@ -43,6 +43,7 @@ pub(crate) enum StoreCall {
     Create,
     Patch,
     Delete,
+    Moderation,
     Product,
     PutProduct,
     DeleteProduct,
@@ -58,7 +59,7 @@ impl StoreCall {
     fn store(self) -> &'static str {
         match self {
             Self::Comment | Self::Page | Self::Create | Self::Patch | Self::Delete => "table",
-            Self::Product | Self::PutProduct | Self::DeleteProduct => "table",
+            Self::Moderation | Self::Product | Self::PutProduct | Self::DeleteProduct => "table",
             Self::PageStart | Self::Position | Self::Stats | Self::Catalog | Self::Readiness => "page_index",
         }
     }

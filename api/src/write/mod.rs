@@ -61,6 +61,7 @@ pub(crate) async fn create(
         language: content.language,
         rating: content.rating,
         created_at,
+        status: None,
         text: content.text,
     };
     let (Created::New(comment) | Created::Before(comment)) = stores.create(new, idempotency).await?;

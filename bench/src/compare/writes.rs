@@ -174,7 +174,7 @@ impl Pagemark {
     ) -> anyhow::Result<Option<Comment>> {
         if write == Write::Insert {
             let Comment { id, product, language, rating, created_at, text, .. } = comment.clone();
-            let new = NewComment { id, product, language, rating, created_at, text };
+            let new = NewComment { id, product, language, rating, created_at, status: None, text };
             let Created::New(comment) = self.writer.create_comment(new, None).await? else {
                 bail!("{} was there before", comment.id);
             };

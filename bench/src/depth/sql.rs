@@ -6,7 +6,7 @@
 //! time is a number of milliseconds, with eight bytes like a timestamp.
 
 use anyhow::Context;
-use model::{Cd, Comment, CommentId, CommentText, Filter, Language, ProductId, Rating, Revision, Timestamp};
+use model::{Cd, Comment, CommentId, CommentText, Filter, Language, ProductId, Rating, Revision, Status, Timestamp};
 
 use strum::VariantArray;
 
@@ -97,6 +97,7 @@ impl Row<'_> {
             language: Language::parse(self.language)?,
             rating: Rating::new(u64::try_from(self.rating)?)?,
             created_at: Timestamp::from_epoch_ms(self.created_ms)?,
+            status: Status::Published,
             revision: Revision::parse(self.revision).context("a row's revision")?,
             text: CommentText {
                 title: self.title.map(str::to_owned),

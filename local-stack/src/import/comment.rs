@@ -69,6 +69,7 @@ fn whole_patch(comment: &NewComment) -> CommentPatch {
         title: Some(title),
         body: Some(body),
         author: Some(author),
+        status: comment.status,
     }
 }
 
@@ -77,5 +78,6 @@ fn is_same(comment: &NewComment, present: &Comment) -> bool {
     present.language == comment.language
         && present.rating == comment.rating
         && present.created_at == comment.created_at
+        && comment.status.is_none_or(|status| present.status == status)
         && present.text == comment.text
 }

@@ -1,6 +1,6 @@
 //! A line of an import file. An export writes the same lines.
 
-use model::{Comment, CommentId, CommentText, Language, ProductId, Rating, Timestamp};
+use model::{Comment, CommentId, CommentText, Language, ProductId, Rating, Status, Timestamp};
 use serde::{Deserialize, Serialize, de::IgnoredAny};
 use serde_json::{Map, Value};
 use table::NewComment;
@@ -23,6 +23,9 @@ struct Line {
     body: String,
     #[serde(default)]
     author: Option<String>,
+    /// Without one, a line says nothing about the status of a comment that exists.
+    #[serde(default)]
+    status: Option<Status>,
 }
 
 /// Whether a line begins an array that it does not end.
@@ -57,6 +60,7 @@ fn comment(line: Line) -> Result<NewComment, String> {
         language: line.language,
         rating: line.rating,
         created_at: line.created_at,
+        status: line.status,
         text,
     })
 }
@@ -66,9 +70,9 @@ fn comment(line: Line) -> Result<NewComment, String> {
 /// # Errors
 /// Never fails in practice: every field is a text or a number.
 pub fn to_line(comment: Comment) -> serde_json::Result<String> {
-    let Comment { id, product, language, rating, created_at, revision: _, text } = comment;
-    let CommentText { title, body, author } = text;
-    serde_json::to_string(&Line { id, product, language, rating, created_at, title, body, author })
+    let Comment { id, product, language, rating, created_at, revision: _, status, text } = comment;
+    let (CommentText { title, body, author }, status) = (text, Some(status));
+    serde_json::to_string(&Line { id, product, language, rating, created_at, title, body, author, status })
 }
 
 /// How much of the parser's message is kept: it repeats the names of unknown fields, which may be long.
@@ -96,7 +100,7 @@ mod tests {
 
     use super::*;
 
-    const GOOD: &str = r#"{"id":"c-1","product":"a/b","language":"EN","rating":4,"created_at":"2024-02-29T12:00:00Z","title":null,"body":"Fine.","author":null}"#;
+    const GOOD: &str = r#"{"id":"c-1","product":"a/b","language":"EN","rating":4,"created_at":"2024-02-29T12:00:00Z","title":null,"body":"Fine.","author":null,"status":"published"}"#;
 
     #[test]
     fn a_good_line_is_a_comment() {
@@ -106,11 +110,21 @@ mod tests {
 
     #[test]
     fn a_line_reads_back_as_its_comment_and_names_every_field() {
-        let NewComment { id, product, language, rating, created_at, text } = parse_line(GOOD.as_bytes()).unwrap();
+        let NewComment { id, product, language, rating, created_at, status, text } =
+            parse_line(GOOD.as_bytes()).unwrap();
+        let status = status.unwrap_or_default();
         let revision = Revision::after(None, created_at, 1);
-        let line = to_line(Comment { id, product, language, rating, created_at, revision, text }).unwrap();
+        let line = to_line(Comment { id, product, language, rating, created_at, revision, status, text }).unwrap();
         assert_eq!(line, GOOD.replace("EN", "en").replace("00Z", "00.000Z"));
         assert_eq!(parse_line(line.as_bytes()), parse_line(GOOD.as_bytes()));
+    }
+
+    #[test]
+    fn a_line_without_a_status_says_none_and_an_unknown_one_is_refused() {
+        let status = |with: &str| parse_line(GOOD.replace(",\"status\":\"published\"", with).as_bytes());
+        assert_eq!(status("").unwrap().status, None);
+        assert_eq!(status(",\"status\":\"hidden\"").unwrap().status, Some(Status::Hidden));
+        assert!(status(",\"status\":\"shown\"").unwrap_err().contains("shown"));
     }
 
     #[test]

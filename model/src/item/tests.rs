@@ -1,5 +1,7 @@
 //! Items written and read back, and invalid primary items.
 
+use itertools::Itertools;
+
 use super::*;
 use crate::id::ProductId;
 
@@ -12,12 +14,14 @@ pub(crate) fn comment(id: &str, product: &str, language: &str, rating: u64) -> C
         rating: Rating::new(rating).unwrap(),
         created_at: now,
         revision: Revision::after(None, now, 7),
+        status: Status::Published,
         text: CommentText::new(None, "Fine.".to_owned(), Some("Ann".to_owned())).unwrap(),
     }
 }
 
 pub(crate) fn placed(comment: &Comment) -> PlacedComment {
-    PlacedComment { id: comment.id.clone(), placement: comment.placement(), created_at: comment.created_at }
+    let (id, placement) = (comment.id.clone(), comment.placement());
+    PlacedComment { id, placement, created_at: comment.created_at, status: comment.status }
 }
 
 pub(crate) fn primary_item(comment: &Comment) -> Item {
@@ -39,6 +43,58 @@ fn a_primary_item_has_the_attributes_of_the_design() {
         "pcd": { "S": "a%2Fb#2024-02-29T12:00:00.123Z#c1" },
     });
     assert_eq!(serde_json::to_value(&item).unwrap(), expected);
+}
+
+#[test]
+fn an_unpublished_item_has_no_key_of_a_reader_and_reads_back() {
+    for status in Status::UNPUBLISHED {
+        let comment = Comment { status, ..comment("c1", "a/b", "en", 4) };
+        let item = primary_item(&comment);
+        let mut names: Vec<&String> = item.keys().collect();
+        names.sort();
+        let expected = ["comment_blob", "language", "pk", "rating", "revision", "sk", "unpublished", "unpublished_cd"];
+        assert_eq!(names, expected);
+        assert_eq!(item["unpublished"], text_value(status.as_str()));
+        assert_eq!(item["unpublished_cd"], text_value("2024-02-29T12:00:00.123Z#c1"));
+        let PrimaryItem::Unpublished(read) = PrimaryItem::read(&item) else { panic!("{item:?}") };
+        assert_eq!((read.comment, read.revision), (placed(&comment), comment.revision));
+        assert_eq!(comment_of_primary(&item), Ok(comment.clone()));
+        let typed: CommentItem = serde_dynamo::from_item(item.clone()).unwrap();
+        assert_eq!(typed.into_comment(), Ok(comment));
+        let named = Image::of_primary(&item).unwrap_err().to_string();
+        assert!(named.contains("attribute unpublished: says that the comment is"), "{named}");
+    }
+}
+
+#[test]
+fn an_item_with_attributes_of_both_forms_is_invalid() {
+    let hidden = primary_item(&Comment { status: Status::Hidden, ..comment("c1", "p", "en", 4) });
+    let published = primary_item(&comment("c1", "p", "en", 4));
+    for (of, name, value) in [
+        (&hidden, "cd", text_value("2024-02-29T12:00:00.123Z#c1")),
+        (&hidden, "shard", text_value("49")),
+        (&hidden, "pcd", text_value("p#2024-02-29T12:00:00.123Z#c1")),
+        (&hidden, "unpublished", text_value("published")),
+        (&hidden, "unpublished", AttributeValue::Bool(true)),
+        (&hidden, "unpublished_cd", text_value("2024-02-29T12:00:00.123Z#c2")),
+        (&published, "unpublished", text_value("hidden")),
+        (&published, "unpublished_cd", text_value("2024-02-29T12:00:00.123Z#c1")),
+    ] {
+        let mut both = of.clone().into_inner();
+        both.insert(name.to_owned(), value);
+        let read = Item::from(both);
+        assert!(matches!(PrimaryItem::read(&read), PrimaryItem::Invalid(_)), "{name}: {read:?}");
+        assert!(comment_of(&read).is_err(), "{name}");
+    }
+}
+
+#[test]
+fn an_edit_gives_an_item_the_form_of_its_status() {
+    let of = |status| Comment { status, ..comment("c1", "p", "en", 4) };
+    for (before, after) in [Status::ALL, Status::ALL].into_iter().multi_cartesian_product().map(|of| (of[0], of[1])) {
+        let item = edited(primary_item(&of(before)), &of(after), BlobFormat::Map).unwrap();
+        assert_eq!(item, primary_item(&of(after)), "{before} to {after}");
+    }
 }
 
 #[test]
