@@ -1,5 +1,6 @@
 #!/bin/sh
-# Measures a page of 20 comments with Lighthouse as on a phone, and prints the scores and the reasons for lost points.
+# Measures the front page, a deep page and a filtered page of a product, and the list of products, with Lighthouse as on a
+# phone. Prints the scores and the reasons for lost points.
 # Runs the whole stack as `make run` starts it, on a free port, in light and dark mode.
 set -eu
 cd "$(dirname "$0")/.."
