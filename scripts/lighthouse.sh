@@ -18,7 +18,7 @@ url=$(sed -n 's/^ *pages *//p' "$printed")
 base=${url%%/product/*}
 path=${url#"$base"}
 for dark in false true; do
-    echo "{\"base\": \"$base\", \"pages\": [\"$path\", \"$path?page=7\"], \"dark\": $dark,
+    echo "{\"base\": \"$base\", \"pages\": [\"$path\", \"$path?page=7\", \"$path/en/4.5\", \"/products\"], \"dark\": $dark,
         \"categories\": [\"performance\", \"seo\", \"accessibility\", \"best-practices\"],
         \"least\": {\"performance\": 95, \"seo\": 100, \"accessibility\": 100, \"best-practices\": 100}}" |
         "$target/node-tools/node" --preserve-symlinks --preserve-symlinks-main "$target/node-tools/browser/lighthouse.mjs"
