@@ -91,6 +91,7 @@ fn named(name: &str) -> String {
         "Redis.ConfigurationEndPoint.Port" => "6379".to_owned(),
         "PageNumbers" => "stable".to_owned(),
         "NewComments" => "published".to_owned(),
+        "Proxies" => "1".to_owned(),
         "CursorKeys" => "0a".repeat(32),
         _ => match secret {
             Some(text @ Value::Object(_)) => resolved(&text),
