@@ -4,12 +4,13 @@
 use std::time::Duration;
 
 use api::{ApiSettings, ModerationSettings, WriteToken};
+use aws_sdk_dynamodb::types::{DeleteGlobalSecondaryIndexAction, GlobalSecondaryIndexUpdate};
 use hyper::Method;
 use model::{Comment, CommentId, Status, item::attribute};
 use rand::{RngExt, SeedableRng, rngs::StdRng, seq::IndexedRandom};
 use repair_job::{AuditOptions, Job, JobSettings, Stop};
 use serde_json::{Value, json};
-use table::{CommentPatch, NewComment};
+use table::{CommentPatch, MODERATION, NewComment};
 
 use crate::{
     fixture::{
@@ -17,6 +18,7 @@ use crate::{
         data::{self, PRODUCT},
         http::{Answer, Http, good_comment, ids, listing, page_path, product_path},
         stores::Stores,
+        wait_for,
     },
     replay::write_history,
 };
@@ -238,6 +240,27 @@ async fn new_comments_wait_in_the_list_of_moderators_until_they_are_published() 
     stores.deliver_all().await;
     assert_eq!(http.get(&listing("")).await.expect(200)["total"], 3);
     api.finish_with(stores).await;
+}
+
+#[tokio::test]
+async fn a_table_of_an_earlier_version_gets_the_index_of_moderation() {
+    let stores = Stores::start_ready().await;
+    let client = stores.table.client();
+    let delete = DeleteGlobalSecondaryIndexAction::builder().index_name(MODERATION).build().unwrap();
+    let update = GlobalSecondaryIndexUpdate::builder().delete(delete).build();
+    client.update_table().table_name(stores.table.name()).global_secondary_index_updates(update).send().await.unwrap();
+    let lacking = stores.table.moderation_part(Status::Hidden, None, 10).await.unwrap_err();
+    assert!(lacking.to_string().contains("has no index `moderation`"), "{lacking}");
+    let comment = stores.create_numbered(1, data::product(PRODUCT)).await;
+    let hidden = set_status(&stores, &comment.id, Status::Hidden).await;
+
+    stores.table.create_if_missing().await.unwrap();
+    let listed = wait_for("the new index", async || {
+        let part = stores.table.moderation_part(Status::Hidden, None, 10).await;
+        part.map(|part| part.comments).map_err(|error| error.to_string())
+    });
+    assert_eq!(listed.await, [Ok(hidden)], "what was hidden before is listed, too");
+    stores.finish().await;
 }
 
 #[tokio::test]

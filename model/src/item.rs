@@ -425,8 +425,7 @@ pub fn text<'item>(item: &'item Item, name: &str) -> Option<&'item str> {
     }
 }
 
-/// The text in an attribute of a foreign item that no other type may have: empty for another type, `None` when the
-/// attribute is missing or null.
+/// The text in an attribute that only a text may fill: empty when it has another type, `None` when it is missing or null.
 fn given<'item>(item: &'item Item, name: &str) -> Option<&'item str> {
     match item.get(name) {
         None | Some(AttributeValue::Null(_)) => None,

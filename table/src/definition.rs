@@ -7,8 +7,9 @@ use std::time::Duration;
 use aws_sdk_dynamodb::{
     error::{BuildError, ProvideErrorMetadata},
     types::{
-        AttributeDefinition, BillingMode, GlobalSecondaryIndex, KeySchemaElement, KeyType, Projection, ProjectionType,
-        ScalarAttributeType, StreamSpecification, StreamViewType, TableStatus, TimeToLiveSpecification,
+        AttributeDefinition, BillingMode, CreateGlobalSecondaryIndexAction, GlobalSecondaryIndex,
+        GlobalSecondaryIndexUpdate, KeySchemaElement, KeyType, Projection, ProjectionType, ScalarAttributeType,
+        StreamSpecification, StreamViewType, TableStatus, TimeToLiveSpecification,
     },
 };
 use model::{
@@ -91,8 +92,8 @@ pub struct TableDescription {
 }
 
 impl Table {
-    /// Creates the table if it is missing, and waits until it is active. Only for the local stack and tests:
-    /// deployments create it from the template.
+    /// Creates the table if it is missing, or the index [`MODERATION`] that a table of an earlier version lacks, and waits
+    /// until it is active. Only for the local stack and tests: deployments create it from the template.
     ///
     /// # Errors
     /// The store's, or when the table is not active within 30 s.
@@ -117,7 +118,11 @@ impl Table {
             .await;
         match created {
             Ok(_) => {}
-            Err(error) if error.code() == Some("ResourceInUseException") => return self.wait_until_active().await,
+            Err(error) if error.code() == Some("ResourceInUseException") => {
+                self.wait_until_active().await?;
+                self.add_moderation_if_missing().await?;
+                return self.wait_until_active().await;
+            }
             Err(error) => return Err(store_error(error)),
         }
         let description = self.wait_until_active().await?;
@@ -134,6 +139,30 @@ impl Table {
             .await
             .map_err(store_error)?;
         Ok(description)
+    }
+
+    async fn add_moderation_if_missing(&self) -> Result<(), StoreError> {
+        let answer = self.client.describe_table().table_name(&self.name).send().await.map_err(store_error)?;
+        let indexes = answer.table.and_then(|table| table.global_secondary_indexes).unwrap_or_default();
+        if indexes.iter().any(|index| index.index_name.as_deref() == Some(MODERATION)) {
+            return Ok(());
+        }
+        let index = moderation().map_err(refused)?;
+        let create = CreateGlobalSecondaryIndexAction::builder()
+            .index_name(index.index_name)
+            .set_key_schema(Some(index.key_schema))
+            .set_projection(index.projection)
+            .build()
+            .map_err(refused)?;
+        self.client
+            .update_table()
+            .table_name(&self.name)
+            .set_attribute_definitions(Some(attribute_definitions().map_err(refused)?))
+            .global_secondary_index_updates(GlobalSecondaryIndexUpdate::builder().create(create).build())
+            .send()
+            .await
+            .map_err(store_error)?;
+        Ok(())
     }
 
     async fn wait_until_active(&self) -> Result<TableDescription, StoreError> {

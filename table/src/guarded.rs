@@ -78,9 +78,9 @@ impl Table {
         rejected.map_or(Ok(Guarded::Done), Err)
     }
 
-    /// Takes over a comment whose primary item is only incomplete. It gives the item a new revision and, if the comment is
-    /// published, the keys of the index `primaries`, on condition that the item is as it was read, with an entry of the journal. No call starts
-    /// after `deadline`.
+    /// Takes over a comment whose primary item is only incomplete. It gives the item a new revision, and the keys of the
+    /// index `primaries` if the comment is published. The condition is that the item is as it was read. The transaction
+    /// has an entry of the journal. No call starts after `deadline`.
     ///
     /// # Errors
     /// The store's; the write may have happened by then.

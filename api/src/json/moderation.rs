@@ -81,8 +81,8 @@ fn example() -> serde_json::Value {
 
 /// The comments that readers do not see, oldest first.
 ///
-/// A comment that is published, hidden or deleted leaves its list a moment later, and moves no other: a cursor continues
-/// after its comment, wherever that is now.
+/// A comment that is published, hidden or deleted leaves its list a moment later, and moves no other. A cursor continues
+/// after its comment, wherever that comment is now.
 #[utoipa::path(
     get,
     path = "/api/v1/moderation",
