@@ -16,7 +16,7 @@ use utoipa::{
     },
 };
 
-use super::{comment, create, list, product, product_lists, responses::Errors, stats, summaries};
+use super::{author, comment, create, list, product, product_lists, responses::Errors, stats, summaries};
 use crate::{
     error::{ApiError, Problem},
     ops::{health, scrape},
@@ -46,6 +46,7 @@ use crate::{
         comment::change_comment,
         comment::delete_comment,
         comment::comment_position,
+        author::list_comments_of_author,
         health::livez,
         health::readyz,
         scrape::metrics,

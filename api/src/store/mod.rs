@@ -11,15 +11,17 @@ use std::{
 };
 
 use model::{
-    Cd, Comment, CommentId, Filter, Language, Malformed, Order, ProductDetails, ProductId, ProductRecord,
-    ProductTotals, Revision, Timestamp,
+    AuthorId, Cd, Comment, CommentId, Filter, Language, Malformed, Order, PageSize, ProductDetails, ProductId,
+    ProductRecord, ProductTotals, Revision, Timestamp,
 };
 use page_index::{
     Extent, IndexAnswer, IndexPartition, PageIndex, PageStart, PageStartQuery, Position, ProductLanguages, ProductRank,
     Stats, Summary,
 };
 use process::{StoreError, now};
-use table::{CommentPatch, Created, Idempotency, NewComment, Page, PageQuery, ProductPut, Table, WriteError};
+use table::{
+    AuthorPart, CommentPatch, Created, Idempotency, NewComment, Page, PageQuery, ProductPut, Table, WriteError,
+};
 
 use crate::ops::{
     cost,
@@ -131,6 +133,22 @@ impl StoreClients {
     pub(crate) async fn delete(&self, id: &CommentId, expected: Option<Revision>) -> Result<(), WriteError> {
         let deleted = self.metrics.timed(StoreCall::Delete, self.table.delete_comment(id, expected)).await;
         self.of_valid(deleted)
+    }
+
+    /// Comments of an author, after the one of this id.
+    pub(crate) async fn comments_of_author(
+        &self,
+        author: &AuthorId,
+        after: Option<&CommentId>,
+        page_size: PageSize,
+    ) -> Result<AuthorPart, StoreError> {
+        let read = self.table.comments_of_author(author, after, page_size.get().into());
+        let part = self.metrics.timed(StoreCall::Author, read).await?;
+        for problem in part.comments.iter().filter_map(|comment| comment.as_ref().err()) {
+            self.metrics.count_malformed_items(1);
+            tracing::error!(%problem, "the list of an author's comments is shown without a malformed item");
+        }
+        Ok(part)
     }
 
     /// The record of a product, strongly consistent.
