@@ -29,7 +29,7 @@ mod feed;
 mod filters;
 mod fold;
 mod form;
-mod fragment;
+pub(crate) mod fragment;
 mod head;
 mod language_name;
 mod page_bar;
