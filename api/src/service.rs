@@ -21,7 +21,7 @@ use crate::{
         load::{self, Load},
         panics, routing,
     },
-    json,
+    json::{self, openapi::DescriptionText},
     ops::{self, access, cost, is_operational, metrics::Metrics},
     read::{cursor::CursorSealer, products::ListedProducts},
     secrets::{CursorKey, WriteTokens},
@@ -49,6 +49,7 @@ pub(crate) struct Service {
     site: Data<Site>,
     sitemap: Data<sitemap::Cache>,
     products: Data<ListedProducts>,
+    description: Data<DescriptionText>,
     body_timeout: BodyTimeout,
     request_timeout: Duration,
     /// The number of proxies that every request passes.
@@ -75,6 +76,7 @@ impl Service {
             write_tokens: Data::new(WriteTokens(settings.write_tokens)),
             products: Data::new(ListedProducts::new(stores.clone())),
             sitemap: Data::new(sitemap::Cache::new(stores.clone(), &site)),
+            description: Data::new(DescriptionText::new(site.public_url.base_path())),
             site: Data::new(site),
             stores,
             body_timeout: BodyTimeout(settings.body_timeout),
@@ -117,6 +119,7 @@ impl Service {
             .app_data(self.site.clone())
             .app_data(self.sitemap.clone())
             .app_data(self.products.clone())
+            .app_data(self.description.clone())
             .app_data(self.body_timeout)
             // 10. What it asks of the stores is kept, and its answer says how long they took.
             .wrap(from_fn(cost::follow))
