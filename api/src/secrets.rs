@@ -202,9 +202,9 @@ impl Caller {
         self.tokens.check(scope, self.token.as_deref())
     }
 
-    /// Whether comments that are not published are shown.
-    pub(crate) fn moderates(&self) -> bool {
-        self.check(Scope::Moderate).is_ok()
+    /// Whether the token has this scope. For what everybody may read, any other token counts as none.
+    pub(crate) fn may(&self, scope: Scope) -> bool {
+        self.check(scope).is_ok()
     }
 }
 
@@ -218,7 +218,7 @@ impl FromRequest for KnownCaller {
     fn from_request(request: &HttpRequest, _: &mut Payload) -> Self::Future {
         ready(Caller::of(request).and_then(|caller| {
             let writes = caller.check(Scope::Write);
-            if caller.moderates() { Ok(Self(caller)) } else { writes.map(|_| Self(caller)) }
+            if caller.may(Scope::Moderate) { Ok(Self(caller)) } else { writes.map(|_| Self(caller)) }
         }))
     }
 }

@@ -7,7 +7,8 @@ use aws_lambda_events::{dynamodb::Event, streams::DynamoDbEventResponse};
 use aws_sdk_dynamodb::types::{AttributeDefinition, BillingMode, GlobalSecondaryIndex};
 use local_stack::{demo::demo_comments, redis_server::RedisServer};
 use model::{
-    BlobFormat, Comment, CommentId, CommentText, FilterKey, Language, ProductId, Rating, Revision, Status, Timestamp,
+    BlobFormat, Comment, CommentId, CommentText, FilterKey, Language, ProductId, Rating, Revision, SiteData, Status,
+    Timestamp,
     item::{CommentItem, Image, attribute},
 };
 use page_index::PageIndex;
@@ -90,6 +91,7 @@ impl Comments {
             revision,
             status: Status::Published,
             text: text.context("a text")?.clone(),
+            site: SiteData::default(),
         })
     }
 

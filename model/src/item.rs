@@ -17,6 +17,7 @@ use crate::{
     language::Language,
     rating::Rating,
     revision::Revision,
+    site_data::{AuthorId, CommentAttributes, SiteData, check_object},
     status::Status,
     strict_text::{strict_optional_text, strict_text},
     timestamp::Timestamp,
@@ -24,11 +25,13 @@ use crate::{
 
 mod image;
 pub mod primaries;
+mod primary_item;
 pub mod unpublished;
 
 pub use image::Image;
-use primaries::{PRIMARIES_KEYS, PrimariesKey};
-use unpublished::{PUBLISHED_KEYS, UNPUBLISHED_KEYS, Unpublished};
+use primaries::PrimariesKey;
+pub use primary_item::PrimaryItem;
+use unpublished::{PUBLISHED_KEYS, UNPUBLISHED_KEYS};
 
 /// The names of the attributes that code outside of serde needs.
 pub mod attribute {
@@ -52,6 +55,10 @@ pub mod attribute {
     pub const SHARD: &str = "shard";
     /// The sort key of the index `primaries`, `<escaped product>#<cd>`; on primary items only.
     pub const PCD: &str = "pcd";
+    /// The site's own attributes, as JSON text.
+    pub const ATTRIBUTES: &str = "attributes";
+    /// The author's id, and the partition key of the index `authors`; on primary items only.
+    pub const AUTHOR_ID: &str = "author_id";
     /// The status of an unpublished primary item, and the partition key of the index `moderation`; absent on others.
     pub const UNPUBLISHED: &str = "unpublished";
     /// In place of `cd` on an unpublished primary item, and the sort key of the index `moderation`.
@@ -59,6 +66,10 @@ pub mod attribute {
     /// When DynamoDB may remove an item, in seconds since 1970.
     pub const EXPIRES_AT: &str = "expires_at";
 }
+
+/// The attributes that only primary items have: they key the sparse indexes, which hold no duplicates.
+pub const PRIMARY_ONLY: [&str; 5] =
+    [attribute::SHARD, attribute::PCD, attribute::AUTHOR_ID, attribute::UNPUBLISHED, attribute::UNPUBLISHED_CD];
 
 /// The prefix of a comment's partition key.
 pub const COMMENT_PREFIX: &str = "COMMENT#";
@@ -102,6 +113,12 @@ pub struct CommentItem<Blob = CommentBlob> {
     /// See [`PrimariesKey::pcd`]; only on a primary item.
     #[serde(default, deserialize_with = "strict_optional_text", skip_serializing_if = "Option::is_none")]
     pub pcd: Option<String>,
+    /// See [`CommentAttributes`].
+    #[serde(default, deserialize_with = "strict_optional_text", skip_serializing_if = "Option::is_none")]
+    pub attributes: Option<String>,
+    /// See [`AuthorId`]; only on a primary item.
+    #[serde(default, deserialize_with = "strict_optional_text", skip_serializing_if = "Option::is_none")]
+    pub author_id: Option<String>,
     /// See [`attribute::UNPUBLISHED`].
     #[serde(default, deserialize_with = "strict_optional_text", skip_serializing_if = "Option::is_none")]
     pub unpublished: Option<String>,
@@ -135,6 +152,8 @@ impl CommentItem {
             auto: None,
             shard: if_published(shard),
             pcd: if_published(pcd),
+            attributes: comment.site.attributes.as_ref().map(|attributes| attributes.as_json().to_owned()),
+            author_id: comment.site.author_id.as_ref().map(ToString::to_string),
             unpublished,
             unpublished_cd,
         }
@@ -176,6 +195,8 @@ impl<Blob> CommentItem<Blob> {
             auto,
             shard,
             pcd,
+            attributes,
+            author_id,
             unpublished,
             unpublished_cd,
         } = self;
@@ -191,6 +212,8 @@ impl<Blob> CommentItem<Blob> {
             auto,
             shard,
             pcd,
+            attributes,
+            author_id,
             unpublished,
             unpublished_cd,
         };
@@ -208,6 +231,8 @@ impl<Blob> CommentItem<Blob> {
             revision: Some(&self.revision),
             shard: self.shard.as_deref(),
             pcd: self.pcd.as_deref(),
+            attributes: self.attributes.as_deref(),
+            author_id: self.author_id.as_deref(),
             unpublished: self.unpublished.as_deref(),
             unpublished_cd: self.unpublished_cd.as_deref(),
         }
@@ -252,8 +277,10 @@ pub fn edited(item: Item, comment: &Comment, format: BlobFormat) -> Result<Item,
     let written: Item = serde_dynamo::to_item(CommentItem::primary(comment, format))
         .map_err(|error| Malformed::new("item", error.to_string()))?;
     let mut attributes = item.into_inner();
-    // The new status may have another form.
-    attributes.retain(|name, _| ![&PUBLISHED_KEYS[..], &UNPUBLISHED_KEYS[..]].concat().contains(&name.as_str()));
+    // An edit may remove the site's data, and the new status may have another form.
+    let site_data = [attribute::ATTRIBUTES, attribute::AUTHOR_ID];
+    let replaced = site_data.into_iter().chain(PUBLISHED_KEYS).chain(UNPUBLISHED_KEYS);
+    replaced.for_each(|name| drop(attributes.remove(name)));
     let blob = attributes.get(attribute::COMMENT_BLOB).and_then(|blob| blob::with_unknown_keys_of(blob, &comment.text));
     attributes.extend(written.into_inner());
     attributes.extend(blob.map(|blob| (attribute::COMMENT_BLOB.to_owned(), blob)));
@@ -292,6 +319,8 @@ struct Attributes<'item> {
     revision: Option<&'item str>,
     shard: Option<&'item str>,
     pcd: Option<&'item str>,
+    attributes: Option<&'item str>,
+    author_id: Option<&'item str>,
     unpublished: Option<&'item str>,
     unpublished_cd: Option<&'item str>,
 }
@@ -299,6 +328,10 @@ struct Attributes<'item> {
 impl<'item> Attributes<'item> {
     fn of(item: &'item Item) -> Result<Self, Fault> {
         let required = |name| text(item, name).ok_or_else(|| Fault::new(name, "is missing or no text"));
+        let optional = |name| match item.get(name) {
+            None | Some(AttributeValue::Null(_)) => Ok(None),
+            Some(_) => text(item, name).map(Some).ok_or_else(|| Fault::new(name, "is no text")),
+        };
         let rating = match item.get(attribute::RATING) {
             Some(AttributeValue::N(number)) => number.parse().ok(),
             _ => None,
@@ -313,6 +346,8 @@ impl<'item> Attributes<'item> {
             revision: text(item, attribute::REVISION),
             shard: given(item, attribute::SHARD),
             pcd: given(item, attribute::PCD),
+            attributes: optional(attribute::ATTRIBUTES)?,
+            author_id: optional(attribute::AUTHOR_ID)?,
             unpublished: given(item, attribute::UNPUBLISHED),
             unpublished_cd: given(item, attribute::UNPUBLISHED_CD),
         })
@@ -339,6 +374,9 @@ impl<'item> Attributes<'item> {
         let language =
             Language::parse(self.language).map_err(|_| Fault::new(attribute::LANGUAGE, "is no language tag"))?;
         let rating = Rating::new(self.rating).map_err(|error| Fault::new(attribute::RATING, error.problem))?;
+        if let Some(attributes) = self.attributes {
+            check_object(attributes).map_err(|problem| Fault::new(attribute::ATTRIBUTES, problem))?;
+        }
         let placement = Placement { product: key.product, language, rating };
         Ok(PlacedComment { id, placement, created_at: cd.created_at, status })
     }
@@ -385,8 +423,12 @@ impl<'item> Attributes<'item> {
         let placed = self.read()?;
         let text = text().map_err(|problem| Fault::new(attribute::COMMENT_BLOB, problem))?.shown();
         let revision = self.revision_of(&placed)?;
+        let site = SiteData {
+            attributes: self.attributes.map(CommentAttributes::stored),
+            author_id: self.author_id.map(AuthorId::stored),
+        };
         let PlacedComment { id, placement: Placement { product, language, rating }, created_at, status } = placed;
-        Ok(Comment { id, product, language, rating, created_at, revision, status, text })
+        Ok(Comment { id, product, language, rating, created_at, revision, status, text, site })
     }
 
     /// The comment of an entry of the index `primaries`.
@@ -431,51 +473,6 @@ fn given<'item>(item: &'item Item, name: &str) -> Option<&'item str> {
         None | Some(AttributeValue::Null(_)) => None,
         Some(_) => Some(text(item, name).unwrap_or_default()),
     }
-}
-
-/// The reading of an item under the key of a primary item.
-#[derive(Debug, Clone, PartialEq)]
-pub enum PrimaryItem<'item> {
-    /// A valid primary item of a published comment.
-    Valid(Image<'item>),
-    /// A valid primary item of a comment that readers do not see.
-    Unpublished(Unpublished<'item>),
-    /// Its revision or a key of the index `primaries` is missing or wrong. All else is right, so the repair job can
-    /// supply them.
-    Incomplete(PlacedComment, Malformed),
-    /// The repair job cannot correct the item: a person has to look.
-    Invalid(Malformed),
-}
-
-impl<'item> PrimaryItem<'item> {
-    /// Reads an item by the one definition of a valid primary item.
-    pub fn read(item: &'item Item) -> Self {
-        let read = || {
-            let attributes = Attributes::of(item)?;
-            let placed = attributes.read()?;
-            if !attributes.is_primary() {
-                return Err(Fault::new(attribute::SK, "is not a primary item's"));
-            }
-            let text = blob::check(item.get(attribute::COMMENT_BLOB));
-            text.map_err(|problem| Fault::new(attribute::COMMENT_BLOB, problem))?;
-            Ok((attributes.revision_of(&placed), placed))
-        };
-        match read() {
-            Ok((Ok(revision), comment)) if !comment.status.is_published() => {
-                Self::Unpublished(Unpublished { comment, revision, item })
-            }
-            Ok((Ok(revision), PlacedComment { id, placement, created_at, .. })) => {
-                Self::Valid(Image { id, placement, created_at, revision, item })
-            }
-            Ok((Err(fault), placed)) => Self::Incomplete(placed, fault.of_item(item)),
-            Err(fault) => Self::Invalid(fault.of_item(item)),
-        }
-    }
-}
-
-/// Whether an attribute keys a sparse index. Duplicates have none of them.
-pub fn is_sparse_key(name: &str) -> bool {
-    PRIMARIES_KEYS.into_iter().chain(UNPUBLISHED_KEYS).any(|key| key == name)
 }
 
 #[cfg(test)]

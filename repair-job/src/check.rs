@@ -7,7 +7,7 @@ use std::{
 
 use model::{
     BaseSet, CommentId, Placement, ProductId, Revision, Status, Timestamp,
-    item::{Image, PlacedComment, attribute, is_sparse_key, text, unpublished::Unpublished},
+    item::{Image, PRIMARY_ONLY, PlacedComment, attribute, text, unpublished::Unpublished},
     plan::reconcile::{Collection, Drift, InvalidPrimary, Places, Ranks, plan_ranks},
 };
 use process::StoreError;
@@ -202,7 +202,7 @@ fn stale_attributes(key: &str, attributes: &[String], collection: &Collection<'_
     let right = AttributeValue::Bool(true);
     let should_be = |name: &str| match name {
         attribute::AUTO => Some(&right),
-        name if is_sparse_key(name) => None,
+        name if PRIMARY_ONLY.contains(&name) => None,
         name => primary.and_then(|item| item.get(name)),
     };
     let shown_as = |value: &dyn Fn(&str) -> String| {

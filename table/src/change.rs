@@ -1,6 +1,9 @@
 //! The changes that a caller asks for, and why one did not happen.
 
-use model::{Comment, CommentId, CommentText, InvalidInput, Language, ProductId, Rating, Revision, Status, Timestamp};
+use model::{
+    AuthorId, Comment, CommentAttributes, CommentId, CommentText, InvalidInput, Language, ProductId, Rating, Revision,
+    SiteData, Status, Timestamp,
+};
 use process::StoreError;
 use thiserror::Error;
 
@@ -21,13 +24,15 @@ pub struct NewComment {
     pub status: Option<Status>,
     /// Its text.
     pub text: CommentText,
+    /// What the site stores with it.
+    pub site: SiteData,
 }
 
 impl NewComment {
     pub(crate) fn at(self, revision: Revision) -> Comment {
-        let Self { id, product, language, rating, created_at, status, text } = self;
+        let Self { id, product, language, rating, created_at, status, text, site } = self;
         let status = status.unwrap_or_default();
-        Comment { id, product, language, rating, created_at, revision, status, text }
+        Comment { id, product, language, rating, created_at, revision, status, text, site }
     }
 }
 
@@ -54,6 +59,10 @@ pub struct CommentPatch {
     pub body: Option<String>,
     /// The new author; `Some(None)` removes it.
     pub author: Option<Option<String>>,
+    /// The new attributes, all of them; `Some(None)` removes them.
+    pub attributes: Option<Option<CommentAttributes>>,
+    /// The new id of the author; `Some(None)` removes it.
+    pub author_id: Option<Option<AuthorId>>,
     /// The new status.
     pub status: Option<Status>,
 }
@@ -76,6 +85,10 @@ impl CommentPatch {
             rating: self.rating.unwrap_or(comment.rating),
             status: self.status.unwrap_or(comment.status),
             text,
+            site: SiteData {
+                attributes: self.attributes.clone().unwrap_or_else(|| comment.site.attributes.clone()),
+                author_id: self.author_id.clone().unwrap_or_else(|| comment.site.author_id.clone()),
+            },
             ..comment.clone()
         })
     }

@@ -29,6 +29,10 @@ pub const GSI: &str = "gsi";
 /// ranks need ([`model::primaries`]).
 pub const PRIMARIES: &str = "primaries";
 
+/// Name of the sparse index of authors. Its partition key is `author_id`, its sort key is `pk`, and it projects keys only.
+/// The sort key is neither the creation time nor anything else that a primary item may lack.
+pub const AUTHORS: &str = "authors";
+
 /// Name of the sparse index of unpublished primary items. Its partition key is `unpublished`, the status, and its sort key
 /// `unpublished_cd`. It projects every attribute, because moderators read the comments there
 /// ([`model::item::unpublished`]).
@@ -39,7 +43,13 @@ pub fn attribute_definitions() -> Result<Vec<AttributeDefinition>, BuildError> {
     let text =
         |name: &str| AttributeDefinition::builder().attribute_name(name).attribute_type(ScalarAttributeType::S).build();
     let of_table_and_gsi = [attribute::PK, attribute::SK, attribute::CD];
-    of_table_and_gsi.into_iter().chain(PRIMARIES_KEYS).chain(UNPUBLISHED_KEYS).map(text).collect()
+    of_table_and_gsi
+        .into_iter()
+        .chain(PRIMARIES_KEYS)
+        .chain([attribute::AUTHOR_ID])
+        .chain(UNPUBLISHED_KEYS)
+        .map(text)
+        .collect()
 }
 
 /// The keys of the table or of an index.
@@ -67,6 +77,15 @@ pub fn primaries() -> Result<GlobalSecondaryIndex, BuildError> {
         .index_name(PRIMARIES)
         .set_key_schema(Some(key_schema(attribute::SHARD, attribute::PCD)?))
         .projection(projection)
+        .build()
+}
+
+/// The index [`AUTHORS`].
+pub fn authors() -> Result<GlobalSecondaryIndex, BuildError> {
+    GlobalSecondaryIndex::builder()
+        .index_name(AUTHORS)
+        .set_key_schema(Some(key_schema(attribute::AUTHOR_ID, attribute::PK)?))
+        .projection(Projection::builder().projection_type(ProjectionType::KeysOnly).build())
         .build()
 }
 
@@ -111,6 +130,7 @@ impl Table {
             .set_key_schema(Some(key_schema(attribute::PK, attribute::SK).map_err(refused)?))
             .global_secondary_indexes(gsi().map_err(refused)?)
             .global_secondary_indexes(primaries().map_err(refused)?)
+            .global_secondary_indexes(authors().map_err(refused)?)
             .global_secondary_indexes(moderation().map_err(refused)?)
             .billing_mode(BillingMode::PayPerRequest)
             .stream_specification(stream)

@@ -144,8 +144,9 @@ mod tests {
         let (pk, sk, cd) = (text("COMMENT#c1"), text("PRODUCT#p/~/~"), text("2024-02-29T12:00:00.123Z#c1"));
         let (language, revision) = (text("en"), text("01HQTBRNKV0000000000000007"));
         let (shard, pcd) = (auto.is_none().then(|| text("49")), auto.is_none().then(|| format!("p#{cd}")));
+        let (attributes, author_id) = (Some(text(r#"{"n":1.0}"#)), auto.is_none().then(|| text("u-7")));
         let (cd, unpublished, unpublished_cd) = (Some(cd), None, None);
-        let keys = CommentItem {
+        let item = CommentItem {
             pk,
             sk,
             cd,
@@ -156,10 +157,12 @@ mod tests {
             auto,
             shard,
             pcd,
+            attributes,
+            author_id,
             unpublished,
             unpublished_cd,
         };
-        serde_dynamo::to_item(keys).unwrap()
+        serde_dynamo::to_item(item).unwrap()
     }
 
     fn read(json: &serde_json::Value) -> Result<CommentItem, serde_json::Error> {
@@ -214,6 +217,7 @@ mod tests {
             text("c2"),
             text("01HQTBRNKV0000000000000008"),
             text("ko"),
+            text("{}"),
             text("KO"),
             text(""),
             text("2024-02-29T12:00:00.123Z#c2"),
@@ -248,7 +252,9 @@ mod tests {
         edited(item.clone(), &Comment { status, ..comment_of(&item).unwrap() }, format).unwrap()
     }
 
-    const NAMES: [&str; 12] = [
+    const NAMES: [&str; 14] = [
+        "attributes",
+        "author_id",
         "pk",
         "sk",
         "cd",

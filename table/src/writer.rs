@@ -32,12 +32,14 @@ use super::{
 /// that stays below the 30 s that the repair job relies on.
 pub(super) const STARTED_WITHIN: Duration = Duration::from_secs(20);
 
-/// The attributes of a primary item that an edit sets, or removes where the new status has none.
-const EDITED: [&str; 9] = [
+/// The attributes of a primary item that an edit sets, or removes where the comment has none.
+const EDITED: [&str; 11] = [
     attribute::LANGUAGE,
     attribute::RATING,
     attribute::REVISION,
     attribute::COMMENT_BLOB,
+    attribute::ATTRIBUTES,
+    attribute::AUTHOR_ID,
     attribute::CD,
     attribute::SHARD,
     attribute::PCD,
@@ -166,9 +168,22 @@ impl Table {
     /// [`WriteError::NotFound`], [`WriteError::RevisionMismatch`] when it is not at `expected`, [`WriteError::Contended`],
     /// the store's, that its primary item is invalid.
     pub async fn delete_comment(&self, id: &CommentId, expected: Option<Revision>) -> Result<(), WriteError> {
+        self.delete_if(id, expected, |_| true).await
+    }
+
+    /// Like [`Table::delete_comment`], if the comment is one of the `wanted`; otherwise it counts as absent.
+    pub(super) async fn delete_if(
+        &self,
+        id: &CommentId,
+        expected: Option<Revision>,
+        wanted: impl Fn(&Comment) -> bool,
+    ) -> Result<(), WriteError> {
         let mut backoff = self.change_backoff();
         loop {
             let (old, _) = self.read_for_change(id, expected).await?;
+            if !wanted(&old) {
+                return Err(WriteError::NotFound);
+            }
             let revision = Revision::after(Some(old.revision), now(), rand::random());
             let primary = Delete::builder()
                 .table_name(&self.name)

@@ -15,7 +15,7 @@ use super::{
 };
 use crate::{
     error::ApiError,
-    http::{caching::NO_STORE, entity_tag::strong_tag, path_and_query::comment_id},
+    http::{entity_tag::strong_tag, path_and_query::comment_id},
     secrets::{Caller, KnownCaller, Scope, Writer},
     store::StoreClients,
 };
@@ -30,7 +30,7 @@ impl Request for CommentId {
     }
 }
 
-/// A comment, as it is now.
+/// A comment, as it is now. With a token, also its author's id.
 ///
 /// One that is not published is shown only to a request with a moderation token; to others it does not exist.
 #[utoipa::path(
@@ -52,20 +52,24 @@ pub(crate) async fn get_comment(
     Parsed(id): Parsed<CommentId>,
     stores: web::Data<StoreClients>,
 ) -> Result<HttpResponse, ApiError> {
-    let comment = match caller.moderates() {
+    let (is_writer, is_moderator) = (caller.may(Scope::Write), caller.may(Scope::Moderate));
+    let comment = match is_moderator {
         true => stores.comment_of_any_status(&id).await?,
         false => stores.comment(&id).await?,
     };
     let comment = comment.ok_or(ApiError::NoSuchComment)?;
-    let mut answer = answer(&comment);
-    if !comment.status.is_published() {
-        let (name, value) = NO_STORE;
-        answer.headers_mut().insert(name, header::HeaderValue::from_static(value));
-        return Ok(answer);
-    }
-    // The client may change next what it reads here, so no cache may answer.
-    answer.headers_mut().insert(header::CACHE_CONTROL, header::HeaderValue::from_static("no-cache"));
-    Ok(answer)
+    let is_known = is_writer || is_moderator;
+    let body = if is_known { CommentBody::for_writer(&comment) } else { CommentBody::from(&comment) };
+    // The client may change next what it reads here, so no cache may answer. No shared cache may keep the author's id,
+    // and none at all what readers do not see.
+    let caching = match comment.status.is_published() {
+        true if is_known => "private, no-cache",
+        true => "no-cache",
+        false => "no-store",
+    };
+    let mut answer = HttpResponse::Ok();
+    answer.insert_header((header::ETAG, strong_tag(comment.revision))).insert_header((header::CACHE_CONTROL, caching));
+    Ok(answer.append_header((header::VARY, "Authorization")).json(body))
 }
 
 /// A request to change or delete a comment, on conditions about its revision.
@@ -172,7 +176,9 @@ async fn expected_revision(stores: &StoreClients, target: &WriteRequest) -> Resu
 }
 
 fn answer(comment: &Comment) -> HttpResponse {
-    HttpResponse::Ok().insert_header((header::ETAG, strong_tag(comment.revision))).json(CommentBody::from(comment))
+    HttpResponse::Ok()
+        .insert_header((header::ETAG, strong_tag(comment.revision)))
+        .json(CommentBody::for_writer(comment))
 }
 
 /// A request for the place of a comment in a listing.

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use model::{
-    Cd, Comment, CommentBlob, CommentId, Language, Malformed, ProductId, Rating, Revision, Status,
+    Cd, Comment, CommentBlob, CommentId, Language, Malformed, ProductId, Rating, Revision, SiteData, Status,
     item::{attribute, comment_pk},
 };
 use serde::Deserialize;
@@ -115,6 +115,7 @@ impl Entry {
             status: Status::Published,
             revision: Revision::parse(&self.revision).map_err(|error| malformed(error.to_string()))?,
             text: self.comment_blob.into_text()?,
+            site: SiteData::default(),
         })
     }
 }
@@ -137,6 +138,7 @@ pub(crate) mod tests {
             status: Status::Published,
             revision: Revision::after(None, now, 7),
             text: CommentText::new(None, "Fine.".to_owned(), Some("Ann".to_owned())).unwrap(),
+            site: SiteData::default(),
         }
     }
 

@@ -6,7 +6,9 @@
 //! time is a number of milliseconds, with eight bytes like a timestamp.
 
 use anyhow::Context;
-use model::{Cd, Comment, CommentId, CommentText, Filter, Language, ProductId, Rating, Revision, Status, Timestamp};
+use model::{
+    Cd, Comment, CommentId, CommentText, Filter, Language, ProductId, Rating, Revision, SiteData, Status, Timestamp,
+};
 
 use strum::VariantArray;
 
@@ -104,6 +106,7 @@ impl Row<'_> {
                 body: self.body.to_owned(),
                 author: self.author.map(str::to_owned),
             },
+            site: SiteData::default(),
         })
     }
 }

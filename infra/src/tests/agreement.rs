@@ -10,12 +10,14 @@ use super::{TEMPLATE, assert_properties, file, resources};
 #[test]
 fn the_template_and_the_code_describe_the_table_of_the_design() {
     use model::{
-        item::attribute::{CD, EXPIRES_AT, PCD, PK, SHARD, SK, UNPUBLISHED, UNPUBLISHED_CD},
+        item::attribute::{AUTHOR_ID, CD, EXPIRES_AT, PCD, PK, SHARD, SK, UNPUBLISHED, UNPUBLISHED_CD},
         primaries::PRIMARIES_PROJECTED,
     };
-    let of_code = [PK, SK, CD, SHARD, PCD, UNPUBLISHED, UNPUBLISHED_CD, EXPIRES_AT];
-    assert_eq!(of_code, ["pk", "sk", "cd", "shard", "pcd", "unpublished", "unpublished_cd", "expires_at"]);
-    assert_eq!([table::GSI, table::PRIMARIES, table::MODERATION], ["gsi", "primaries", "moderation"]);
+    let of_code = [PK, SK, CD, SHARD, PCD, AUTHOR_ID, UNPUBLISHED, UNPUBLISHED_CD, EXPIRES_AT];
+    let names = ["pk", "sk", "cd", "shard", "pcd", "author_id", "unpublished", "unpublished_cd", "expires_at"];
+    assert_eq!(of_code, names);
+    let indexes = [table::GSI, table::PRIMARIES, table::AUTHORS, table::MODERATION];
+    assert_eq!(indexes, ["gsi", "primaries", "authors", "moderation"]);
     let key = |name: &str, kind: &str| json!({"AttributeName": name, "KeyType": kind});
     let keys = |hash: &str, range: &str| json!([key(hash, "HASH"), key(range, "RANGE")]);
     let properties = json!({
@@ -26,6 +28,11 @@ fn the_template_and_the_code_describe_the_table_of_the_design() {
                 "IndexName": table::PRIMARIES,
                 "KeySchema": keys(SHARD, PCD),
                 "Projection": {"ProjectionType": "INCLUDE", "NonKeyAttributes": PRIMARIES_PROJECTED},
+            },
+            {
+                "IndexName": table::AUTHORS,
+                "KeySchema": keys(AUTHOR_ID, PK),
+                "Projection": {"ProjectionType": "KEYS_ONLY"},
             },
             {
                 "IndexName": table::MODERATION,

@@ -69,6 +69,8 @@ fn whole_patch(comment: &NewComment) -> CommentPatch {
         title: Some(title),
         body: Some(body),
         author: Some(author),
+        attributes: Some(comment.site.attributes.clone()),
+        author_id: Some(comment.site.author_id.clone()),
         status: comment.status,
     }
 }
@@ -80,4 +82,5 @@ fn is_same(comment: &NewComment, present: &Comment) -> bool {
         && present.created_at == comment.created_at
         && comment.status.is_none_or(|status| present.status == status)
         && present.text == comment.text
+        && present.site == comment.site
 }

@@ -2,7 +2,7 @@
 
 use serde_dynamo::{AttributeValue, Item};
 
-use super::{Fault, PrimaryItem, attribute, comment_of, is_sparse_key};
+use super::{Fault, PRIMARY_ONLY, PrimaryItem, attribute, comment_of};
 use crate::{
     comment::{Comment, Placement},
     error::Malformed,
@@ -15,7 +15,7 @@ use crate::{
 /// The published comment of a primary item, or of an image of it in the stream, and the item.
 ///
 /// Duplicates are made from the whole item, so that they equal it also in attributes that this version of the code does
-/// not know. Only the keys of the index `primaries` are left out. The item is borrowed, and its text is checked but not
+/// not know. Only the keys of the sparse indexes are left out. The item is borrowed, and its text is checked but not
 /// copied. A handler looks at two images a record, and copies of their texts would cost it more than all its other work.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Image<'item> {
@@ -60,7 +60,7 @@ impl<'item> Image<'item> {
         let is_right = |name: &str| match name {
             attribute::SK => true,
             attribute::AUTO => found.get(name) == Some(&AttributeValue::Bool(true)),
-            name if is_sparse_key(name) => !found.contains_key(name),
+            name if PRIMARY_ONLY.contains(&name) => !found.contains_key(name),
             _ => found.get(name) == self.item.get(name),
         };
         let names = self.item.keys().chain(found.keys()).map(String::as_str).chain([attribute::AUTO]);
@@ -73,7 +73,7 @@ impl<'item> Image<'item> {
     /// The duplicate of the item under another key. It leaves out the attributes that key a sparse index.
     pub fn duplicate(&self, key: &FilterKey) -> Item {
         let mut duplicate = self.item.clone().into_inner();
-        duplicate.retain(|name, _| !is_sparse_key(name));
+        duplicate.retain(|name, _| !PRIMARY_ONLY.contains(&name.as_str()));
         duplicate.insert(attribute::SK.to_owned(), AttributeValue::S(key.to_string()));
         duplicate.insert(attribute::AUTO.to_owned(), AttributeValue::Bool(true));
         Item::from(duplicate)
