@@ -179,7 +179,7 @@ mod tests {
             ("\"title\"", "\"ti\\ntle\\u001b[31m\"", "`ti\u{fffd}tle\u{fffd}[31m`"),
             ("2024-02-29T12:00:00Z", "2023-02-29T12:00:00Z", "created_at"),
             ("2024-02-29T12:00:00Z", "9999-12-31T23:59:59-01:00", "outside the years 1 to 9999 of UTC (column 95)"),
-            ("\"author\":null}", "\"author\":null", "a whole JSON object"),
+            ("\"status\":\"published\"}", "\"status\":\"published\"", "a whole JSON object"),
             ("\"title\":null", "\"attributes\":[]", "attributes: must be a JSON object"),
             ("\"title\":null", "\"attributes\":\"{}\"", "attributes: must be a JSON object"),
             ("\"title\":null", "\"author_id\":\"\"", "author_id: is empty"),
