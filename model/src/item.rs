@@ -25,7 +25,6 @@ use crate::{
 
 mod image;
 pub mod primaries;
-mod primary_item;
 pub mod unpublished;
 
 pub use image::Image;
