@@ -10,7 +10,7 @@ use model::{Comment, CommentId, Status, item::attribute};
 use rand::{RngExt, SeedableRng, rngs::StdRng, seq::IndexedRandom};
 use repair_job::{AuditOptions, Job, JobSettings, Stop};
 use serde_json::{Value, json};
-use table::{CommentPatch, MODERATION, NewComment};
+use table::{AUTHORS, CommentPatch, MODERATION, NewComment};
 
 use crate::{
     fixture::{
@@ -243,12 +243,14 @@ async fn new_comments_wait_in_the_list_of_moderators_until_they_are_published() 
 }
 
 #[tokio::test]
-async fn a_table_of_an_earlier_version_gets_the_index_of_moderation() {
+async fn a_table_of_an_earlier_version_gets_the_indexes_that_it_lacks() {
     let stores = Stores::start_ready().await;
-    let client = stores.table.client();
-    let delete = DeleteGlobalSecondaryIndexAction::builder().index_name(MODERATION).build().unwrap();
-    let update = GlobalSecondaryIndexUpdate::builder().delete(delete).build();
-    client.update_table().table_name(stores.table.name()).global_secondary_index_updates(update).send().await.unwrap();
+    for name in [MODERATION, AUTHORS] {
+        let delete = DeleteGlobalSecondaryIndexAction::builder().index_name(name).build().unwrap();
+        let update = GlobalSecondaryIndexUpdate::builder().delete(delete).build();
+        let table = stores.table.client().update_table().table_name(stores.table.name());
+        table.global_secondary_index_updates(update).send().await.unwrap();
+    }
     let lacking = stores.table.moderation_part(Status::Hidden, None, 10).await.unwrap_err();
     assert!(lacking.to_string().contains("has no index `moderation`"), "{lacking}");
     let comment = stores.create_numbered(1, data::product(PRODUCT)).await;

@@ -111,8 +111,8 @@ pub struct TableDescription {
 }
 
 impl Table {
-    /// Creates the table if it is missing, or the index [`MODERATION`] that a table of an earlier version lacks, and waits
-    /// until it is active. Only for the local stack and tests: deployments create it from the template.
+    /// Creates the table if it is missing, or the indexes [`AUTHORS`] and [`MODERATION`] that a table of an earlier version
+    /// lacks, and waits until it is active. Only for the local stack and tests: deployments create it from the template.
     ///
     /// # Errors
     /// The store's, or when the table is not active within 30 s.
@@ -140,7 +140,7 @@ impl Table {
             Ok(_) => {}
             Err(error) if error.code() == Some("ResourceInUseException") => {
                 self.wait_until_active().await?;
-                self.add_moderation_if_missing().await?;
+                self.add_missing_indexes().await?;
                 return self.wait_until_active().await;
             }
             Err(error) => return Err(store_error(error)),
@@ -161,27 +161,40 @@ impl Table {
         Ok(description)
     }
 
-    async fn add_moderation_if_missing(&self) -> Result<(), StoreError> {
-        let answer = self.client.describe_table().table_name(&self.name).send().await.map_err(store_error)?;
-        let indexes = answer.table.and_then(|table| table.global_secondary_indexes).unwrap_or_default();
-        if indexes.iter().any(|index| index.index_name.as_deref() == Some(MODERATION)) {
-            return Ok(());
+    /// Adds the indexes that a table of an earlier version lacks, and that its items need no new attributes for.
+    async fn add_missing_indexes(&self) -> Result<(), StoreError> {
+        for index in [authors(), moderation()] {
+            let index = index.map_err(refused)?;
+            let answer = self.client.describe_table().table_name(&self.name).send().await.map_err(store_error)?;
+            let (mut attributes, present) = answer.table.map_or_else(Default::default, |table| {
+                (table.attribute_definitions.unwrap_or_default(), table.global_secondary_indexes.unwrap_or_default())
+            });
+            if present.iter().any(|present| present.index_name.as_ref() == Some(&index.index_name)) {
+                continue;
+            }
+            // DynamoDB refuses a definition of an attribute that is in no key.
+            let is_new = |named: &AttributeDefinition| {
+                index.key_schema.iter().any(|key| key.attribute_name == named.attribute_name)
+                    && !attributes.contains(named)
+            };
+            let new: Vec<_> = attribute_definitions().map_err(refused)?.into_iter().filter(is_new).collect();
+            attributes.extend(new);
+            let create = CreateGlobalSecondaryIndexAction::builder()
+                .index_name(index.index_name)
+                .set_key_schema(Some(index.key_schema))
+                .set_projection(index.projection)
+                .build()
+                .map_err(refused)?;
+            self.client
+                .update_table()
+                .table_name(&self.name)
+                .set_attribute_definitions(Some(attributes))
+                .global_secondary_index_updates(GlobalSecondaryIndexUpdate::builder().create(create).build())
+                .send()
+                .await
+                .map_err(store_error)?;
+            self.wait_until_active().await?;
         }
-        let index = moderation().map_err(refused)?;
-        let create = CreateGlobalSecondaryIndexAction::builder()
-            .index_name(index.index_name)
-            .set_key_schema(Some(index.key_schema))
-            .set_projection(index.projection)
-            .build()
-            .map_err(refused)?;
-        self.client
-            .update_table()
-            .table_name(&self.name)
-            .set_attribute_definitions(Some(attribute_definitions().map_err(refused)?))
-            .global_secondary_index_updates(GlobalSecondaryIndexUpdate::builder().create(create).build())
-            .send()
-            .await
-            .map_err(store_error)?;
         Ok(())
     }
 

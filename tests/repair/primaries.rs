@@ -149,8 +149,7 @@ async fn a_rebuild_of_a_table_without_the_index_fails_and_leaves_the_page_index_
     let stores = Stores::start_ready().await;
     let without = Table::connect(&TableConfig::new(unique_name("without"), Some(stores.engine_url()))).await;
     let attributes = definition::attribute_definitions().unwrap();
-    let of_others = [attribute::SHARD, attribute::PCD, attribute::AUTHOR_ID];
-    let attributes = attributes.into_iter().filter(|named| !of_others.contains(&named.attribute_name()));
+    let attributes = attributes.into_iter().filter(|named| !PRIMARY_ONLY.contains(&named.attribute_name()));
     let create = without.client().create_table().table_name(without.name());
     let create = create.set_attribute_definitions(Some(attributes.collect()));
     let create = create.set_key_schema(Some(definition::key_schema(attribute::PK, attribute::SK).unwrap()));
