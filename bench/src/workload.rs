@@ -190,7 +190,7 @@ pub(crate) async fn create_table_without_stream(table: &Table) -> anyhow::Result
     create_table_with(
         table,
         definition::attribute_definitions()?,
-        vec![definition::gsi()?, definition::primaries()?, definition::moderation()?],
+        vec![definition::gsi()?, definition::primaries()?, definition::authors()?, definition::moderation()?],
     )
     .await
 }

@@ -9,7 +9,7 @@ use aws_sdk_dynamodb::types::BillingMode;
 use itertools::Itertools;
 use model::{
     Cd, Comment, CommentId, Revision,
-    item::attribute,
+    item::{PRIMARY_ONLY, attribute},
     journal::JournalEntry,
     primaries::{PRIMARIES_SHARDS, PrimariesKey, primaries_shard},
 };
