@@ -485,13 +485,12 @@ async fn start_api(
         site: settings.site.clone(),
         ..ApiSettings::default()
     };
-    let table = Table::connect(table_config).await;
-    let application = Application::with_stores(listen, table, index, api_settings)?;
+    let application = Application::with_stores(listen, Table::connect(table_config).await, index, api_settings)?;
     application.reload_look_on_hangup()?;
     let (address, operations) = (application.address(), application.operations_address());
     let (stop, stopped) = oneshot::channel::<()>();
+    // A dropped sender stops the API as well.
     let task = tokio::spawn(async move {
-        // A dropped sender stops the API as well.
         if let Err(error) = application.run_until(stopped.map(drop)).await {
             tracing::error!(%error, "the API ended");
         }
