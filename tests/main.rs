@@ -29,6 +29,7 @@ mod export;
 mod failures;
 mod faults;
 mod fixture;
+mod follow;
 mod import;
 mod input;
 mod installing;
