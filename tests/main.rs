@@ -53,4 +53,5 @@ mod serving;
 mod settings;
 mod template;
 mod turning;
+mod upgrade;
 mod writes;
