@@ -51,7 +51,7 @@ test-full: tools redis python-tools browser ## All tests on the whole of the rev
 # The modules of the package `tests` that write to a table or read its stream also run on DynamoDB Local, and those that
 # depend on the page index's server on Valkey beside it. A test
 # (`every_module_says_whether_it_runs_on_dynamodb_local`) checks that every module is in one of the two lists.
-DYNAMODB_LOCAL_TESTS := attributes:: backends:: behind:: cluster:: deployed:: described:: designs:: edits:: embed:: engines:: export:: failures:: fixture:: import:: input:: moderation:: ordering:: payloads:: preconditions:: readiness:: rebuild:: records:: repair:: replay:: selection:: serving:: turning:: writes::
+DYNAMODB_LOCAL_TESTS := attributes:: backends:: behind:: cluster:: deployed:: described:: designs:: edits:: embed:: engines:: export:: failures:: fixture:: follow:: import:: input:: moderation:: ordering:: payloads:: preconditions:: readiness:: rebuild:: records:: repair:: replay:: selection:: serving:: turning:: upgrade:: writes::
 # `faults` writes faster than DynamoDB Local accepts. The other modules depend on neither: they test pages, failing
 # networks, the deployment, the installation or the code, or a process with a separate engine. Skipped are a test of items
 # that expire, which DynamoDB Local does not remove, tests of the repair job that write fast or much, and those of the
