@@ -4,11 +4,14 @@ use std::{
     fmt,
     net::{Ipv6Addr, SocketAddr},
     str::FromStr,
+    sync::Arc,
 };
 
 use actix_web::http::Uri;
-use clap::ValueEnum;
+use clap::{ArgAction, ValueEnum};
 use model::{Filter, Order};
+
+use crate::texts::{Interface, InterfaceLanguage, Texts};
 
 /// The first parts of the paths of this service. A base path that began with one could not be told from a path of the
 /// service.
@@ -217,6 +220,13 @@ pub struct SiteSettings {
     /// What the JSON API answers for a product with neither a comment nor a record: an empty list (`serve`), or 404.
     #[arg(long, env = "PAGEMARK_UNKNOWN_PRODUCTS", value_name = "WHAT", default_value = "serve")]
     pub unknown_products: UnknownProducts,
+    /// The language of the interface: of everything on pages but people's texts.
+    #[arg(long, env = "PAGEMARK_INTERFACE_LANGUAGE", value_name = "TAG", default_value = "en")]
+    pub interface_language: InterfaceLanguage,
+    /// Whether the pages of one language's comments have an interface in that language, if there is one.
+    #[arg(long, env = "PAGEMARK_INTERFACE_BY_FILTER", value_name = "BOOL", default_value_t = false)]
+    #[arg(num_args = 0..=1, require_equals = true, default_missing_value = "true", action = ArgAction::Set)]
+    pub interface_by_filter: bool,
     /// Whether there is a form to post a comment, for people who try Pagemark out.
     #[arg(skip)]
     pub comment_form: bool,
@@ -231,6 +241,8 @@ impl Default for SiteSettings {
             unknown_products: UnknownProducts::Serve,
             page_numbers: PageNumbers::default(),
             past_the_end: PastTheEnd::default(),
+            interface_language: InterfaceLanguage::default(),
+            interface_by_filter: false,
             comment_form: false,
         }
     }
@@ -246,6 +258,9 @@ pub(crate) struct Site {
     pub(crate) past_the_end: PastTheEnd,
     pub(crate) unknown_products: UnknownProducts,
     pub(crate) comment_form: bool,
+    interface_language: InterfaceLanguage,
+    interface_by_filter: bool,
+    texts: Arc<Texts>,
 }
 
 impl Site {
@@ -258,6 +273,8 @@ impl Site {
             page_numbers,
             past_the_end,
             unknown_products,
+            interface_language,
+            interface_by_filter,
             comment_form,
         } = settings;
         let public_url =
@@ -270,7 +287,21 @@ impl Site {
             past_the_end,
             unknown_products,
             comment_form,
+            interface_language,
+            interface_by_filter,
+            texts: Texts::built_in(),
         }
+    }
+
+    /// The texts of pages without a filter.
+    pub(crate) fn interface(&self) -> &Interface {
+        self.texts.in_language(self.interface_language)
+    }
+
+    /// The texts of the pages of a filter.
+    pub(crate) fn interface_of(&self, filter: &Filter) -> &Interface {
+        let own = filter.language().filter(|_| self.interface_by_filter).and_then(InterfaceLanguage::of);
+        self.texts.in_language(own.unwrap_or(self.interface_language))
     }
 
     /// What search engines may do with the pages of a listing. `totals` are unknown without the page index: then only
@@ -302,6 +333,10 @@ impl Site {
             comment_form,
             past_the_end: _,
             unknown_products: _,
+            // The texts of a page have a version.
+            interface_language: _,
+            interface_by_filter: _,
+            texts: _,
         } = self;
         (public_url, indexable, indexable_comments_min, page_numbers, comment_form)
     }

@@ -1,5 +1,6 @@
 //! The pages in a real browser: phone and desktop, light and dark, without JavaScript, and with only a keyboard.
 
+use api::InterfaceLanguage;
 use serde_json::{Value, json};
 use table::NewComment;
 
@@ -95,6 +96,26 @@ async fn every_kind_of_page_is_accessible_and_fits_its_screen() {
     look(&base, pages).await;
     redis.server.restart().await.unwrap();
     running.http.wait_for_200(&format!("{many}/en?page=2")).await;
+    running.finish().await;
+}
+
+#[tokio::test]
+async fn pages_in_other_languages_are_accessible_and_fit_their_screens() {
+    let mut settings = settings();
+    settings.site.interface_language = InterfaceLanguage::He;
+    settings.site.interface_by_filter = true;
+    let running = start(settings, &comments()).await;
+    names::put(&running, "espresso machine", &json!({ "name": "Espresso machine" })).await;
+    let many = page_path("espresso machine");
+    let pages = vec![
+        page("hebrew", many.clone(), 200, true),
+        page("hebrew-archive", format!("{many}/~/1.5?page=3"), 200, true),
+        page("german", format!("{many}/de"), 200, true),
+        page("japanese", format!("{many}/ja"), 200, true),
+        page("hebrew-mistake", format!("{many}/e"), 400, false),
+        page("hebrew-products", "/products".to_owned(), 200, false),
+    ];
+    look(&running.stack.api_url().unwrap(), pages).await;
     running.finish().await;
 }
 

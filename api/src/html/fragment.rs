@@ -14,11 +14,9 @@ use actix_web::{
         header::{self, HeaderName, HeaderValue},
     },
     middleware::Next,
-    web::Data,
 };
-use askama::Template;
 
-use super::error_page::{Help, PageError, html};
+use super::error_page::html;
 use crate::{http::base_path, site::Site};
 
 /// The path that fragments are under.
@@ -34,7 +32,7 @@ pub(super) fn is_asked(request: &HttpRequest) -> bool {
     request.extensions().contains::<Asked>()
 }
 
-/// Answers the request for a fragment as that for its page. An error is a notice instead of a page.
+/// Answers the request for a fragment as that for its page.
 pub(super) async fn mount(mut request: ServiceRequest, next: Next<BoxBody>) -> Result<ServiceResponse, Error> {
     base_path::remove(&mut request, ROOT);
     request.extensions_mut().insert(Asked);
@@ -42,25 +40,16 @@ pub(super) async fn mount(mut request: ServiceRequest, next: Next<BoxBody>) -> R
     base_path::lead(answer.headers_mut(), ROOT);
     // The comments are indexed where they have an address for people.
     answer.headers_mut().insert(ROBOTS, HeaderValue::from_static("noindex"));
-    let notice = answer.response().error().and_then(Error::as_error::<PageError>).map(|error| {
-        // Rendering text into text does not fail; if it did, the status would still say what happened.
-        Notice { detail: error.error.to_string(), help: &error.help }.render().unwrap_or_default()
-    });
-    let Some(notice) = notice else { return Ok(answer) };
-    let notice = answer.request().app_data::<Data<Site>>().map(|site| anchored(site, &notice)).unwrap_or(notice);
-    Ok(answer.map_body(|_, _| BoxBody::new(notice)))
+    Ok(answer)
 }
 
-/// What stands in the place of a list that cannot be shown.
-#[derive(Template)]
-#[template(path = "notice.html")]
-struct Notice<'error> {
-    detail: String,
-    help: &'error Help,
+/// Whether a path is that of a fragment.
+pub(super) fn is_path(path: &str) -> bool {
+    path.strip_prefix(ROOT).is_some_and(|rest| rest.starts_with('/'))
 }
 
 /// A list whose links are absolute. `list` is the template's text.
-fn anchored(site: &Site, list: &str) -> String {
+pub(super) fn anchored(site: &Site, list: &str) -> String {
     base_path::in_page(list, &site.public_url.to_string())
 }
 
