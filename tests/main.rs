@@ -11,6 +11,7 @@
     reason = "clippy takes only functions marked as tests for tests; here everything is one"
 )]
 
+mod attributes;
 mod backends;
 mod behind;
 mod bounds;

@@ -161,6 +161,19 @@ impl FromRequest for Writer {
     }
 }
 
+/// Whether a request to read was sent with a token. Any other token counts as none: what everybody may read needs none.
+pub(crate) struct IsWriter(pub(crate) bool);
+
+impl FromRequest for IsWriter {
+    type Error = ApiError;
+    type Future = Ready<Result<Self, ApiError>>;
+
+    fn from_request(request: &HttpRequest, _: &mut Payload) -> Self::Future {
+        let tokens = request.app_data::<web::Data<WriteTokens>>();
+        ready(Ok(Self(tokens.is_some_and(|tokens| tokens.check(bearer_token(request)).is_ok()))))
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -3,6 +3,8 @@
 use std::{
     fmt,
     net::{Ipv6Addr, SocketAddr},
+    ops::Deref,
+    path::PathBuf,
     str::FromStr,
     sync::Arc,
 };
@@ -11,7 +13,10 @@ use actix_web::http::Uri;
 use clap::{ArgAction, ValueEnum};
 use model::{Filter, Order};
 
-use crate::texts::{Interface, InterfaceLanguage, Texts};
+use crate::{
+    look::{Look, LookError, SiteLook},
+    texts::{Interface, InterfaceLanguage, Texts},
+};
 
 /// The first parts of the paths of this service. A base path that began with one could not be told from a path of the
 /// service.
@@ -227,6 +232,9 @@ pub struct SiteSettings {
     #[arg(long, env = "PAGEMARK_INTERFACE_BY_FILTER", value_name = "BOOL", default_value_t = false)]
     #[arg(num_args = 0..=1, require_equals = true, default_missing_value = "true", action = ArgAction::Set)]
     pub interface_by_filter: bool,
+    /// A folder with the site's own look: theme.css, header.html, footer.html. SIGHUP reads it again.
+    #[arg(long, env = "PAGEMARK_SITE_DIR", value_name = "FOLDER")]
+    pub site_dir: Option<PathBuf>,
     /// Whether there is a form to post a comment, for people who try Pagemark out.
     #[arg(skip)]
     pub comment_form: bool,
@@ -243,54 +251,50 @@ impl Default for SiteSettings {
             past_the_end: PastTheEnd::default(),
             interface_language: InterfaceLanguage::default(),
             interface_by_filter: false,
+            site_dir: None,
             comment_form: false,
         }
     }
 }
 
-/// What the pages need to know of their site.
+/// What the pages need to know of their site. Clones have the same look.
 #[derive(Debug, Clone)]
 pub(crate) struct Site {
+    /// The address that the site is known by. The settings may leave it open.
     pub(crate) public_url: PublicUrl,
-    pub(crate) indexable: Indexable,
-    pub(crate) indexable_comments_min: u64,
-    pub(crate) page_numbers: PageNumbers,
-    pub(crate) past_the_end: PastTheEnd,
-    pub(crate) unknown_products: UnknownProducts,
-    pub(crate) comment_form: bool,
-    interface_language: InterfaceLanguage,
-    interface_by_filter: bool,
+    settings: SiteSettings,
+    look: SiteLook,
     texts: Arc<Texts>,
+}
+
+impl Deref for Site {
+    type Target = SiteSettings;
+
+    fn deref(&self) -> &SiteSettings {
+        &self.settings
+    }
 }
 
 impl Site {
     /// `address` is where the service listens, without TLS.
-    pub(crate) fn new(settings: SiteSettings, address: SocketAddr) -> Self {
-        let SiteSettings {
-            public_url,
-            indexable,
-            indexable_comments_min,
-            page_numbers,
-            past_the_end,
-            unknown_products,
-            interface_language,
-            interface_by_filter,
-            comment_form,
-        } = settings;
-        let public_url =
-            public_url.unwrap_or_else(|| PublicUrl { origin: format!("http://{address}"), base_path: String::new() });
-        Self {
-            public_url,
-            indexable,
-            indexable_comments_min,
-            page_numbers,
-            past_the_end,
-            unknown_products,
-            comment_form,
-            interface_language,
-            interface_by_filter,
-            texts: Texts::built_in(),
-        }
+    ///
+    /// # Errors
+    /// The site's folder cannot be used.
+    pub(crate) fn new(settings: SiteSettings, address: SocketAddr) -> Result<Self, LookError> {
+        let here = || PublicUrl { origin: format!("http://{address}"), base_path: String::new() };
+        let public_url = settings.public_url.clone().unwrap_or_else(here);
+        let look = SiteLook::read(settings.site_dir.clone(), public_url.origin())?;
+        Ok(Self { public_url, settings, look, texts: Texts::built_in() })
+    }
+
+    /// The look at this moment.
+    pub(crate) fn look(&self) -> Arc<Look> {
+        self.look.current()
+    }
+
+    /// The look, to read it again.
+    pub(crate) fn shared_look(&self) -> &SiteLook {
+        &self.look
     }
 
     /// The texts of pages without a filter.
@@ -300,7 +304,12 @@ impl Site {
 
     /// The texts of the pages of a filter.
     pub(crate) fn interface_of(&self, filter: &Filter) -> &Interface {
-        let own = filter.language().filter(|_| self.interface_by_filter).and_then(InterfaceLanguage::of);
+        self.interface_in(filter.language().and_then(InterfaceLanguage::of))
+    }
+
+    /// The texts of the pages of comments in this language, or in any other.
+    pub(crate) fn interface_in(&self, language: Option<InterfaceLanguage>) -> &Interface {
+        let own = language.filter(|_| self.interface_by_filter);
         self.texts.in_language(own.unwrap_or(self.interface_language))
     }
 
@@ -322,11 +331,11 @@ impl Site {
         if self.indexable.admits(filter) && has_enough { Indexing::Own } else { Indexing::No }
     }
 
-    /// The settings that pages of comments depend on. None of them is secret.
+    /// The settings that pages of comments depend on, and the version of the site's look. None of them is secret.
     pub(crate) fn settings_of_pages(&self) -> impl fmt::Debug {
         // A new field must be named here, so that nobody forgets to decide about it.
-        let Self {
-            public_url,
+        let SiteSettings {
+            public_url: _,
             indexable,
             indexable_comments_min,
             page_numbers,
@@ -336,9 +345,10 @@ impl Site {
             // The texts of a page have a version.
             interface_language: _,
             interface_by_filter: _,
-            texts: _,
-        } = self;
-        (public_url, indexable, indexable_comments_min, page_numbers, comment_form)
+            site_dir: _,
+        } = &self.settings;
+        let look = self.look().version.clone();
+        (&self.public_url, indexable, indexable_comments_min, page_numbers, comment_form, look)
     }
 }
 
@@ -407,7 +417,7 @@ mod tests {
     fn copies_and_thin_filters_are_not_indexed_under_their_own_address() {
         let site = |indexable| {
             let settings = SiteSettings { indexable, ..SiteSettings::default() };
-            Site::new(settings, ([127, 0, 0, 1], 80).into())
+            Site::new(settings, ([127, 0, 0, 1], 80).into()).unwrap()
         };
         let filter =
             |language: &str, ratings: &str| Filter::new(Language::parse(language).ok(), RatingSet::parse(ratings).ok());

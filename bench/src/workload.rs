@@ -7,7 +7,7 @@ use aws_lambda_events::{dynamodb::Event, streams::DynamoDbEventResponse};
 use aws_sdk_dynamodb::types::{AttributeDefinition, BillingMode, GlobalSecondaryIndex};
 use local_stack::{demo::demo_comments, redis_server::RedisServer};
 use model::{
-    BlobFormat, Comment, CommentId, CommentText, FilterKey, Language, ProductId, Rating, Revision, Timestamp,
+    BlobFormat, Comment, CommentId, CommentText, FilterKey, Language, ProductId, Rating, Revision, SiteData, Timestamp,
     item::{CommentItem, Image, attribute},
 };
 use page_index::PageIndex;
@@ -89,6 +89,7 @@ impl Comments {
             created_at,
             revision,
             text: text.context("a text")?.clone(),
+            site: SiteData::default(),
         })
     }
 

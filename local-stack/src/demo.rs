@@ -2,7 +2,7 @@
 //!
 //! One count always gives the same comments, so a stack that is started again with kept data changes nothing.
 
-use model::{CommentId, CommentText, Language, ProductId, Rating, Timestamp};
+use model::{CommentId, CommentText, Language, ProductId, Rating, SiteData, Timestamp};
 use rand::{RngExt, SeedableRng, rngs::StdRng, seq::IndexedRandom};
 use table::NewComment;
 
@@ -142,6 +142,7 @@ fn demo_comment(rng: &mut StdRng, number: u64, count: u64) -> Option<NewComment>
         rating: Rating::new(rating).ok()?,
         created_at: Timestamp::from_epoch_ms(created_ms).ok()?,
         text: CommentText::new(title, body, author).ok()?,
+        site: SiteData::default(),
     })
 }
 

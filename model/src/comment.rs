@@ -10,6 +10,7 @@ use crate::{
     language::Language,
     rating::Rating,
     revision::Revision,
+    site_data::SiteData,
     strict_text::{strict_optional_text, strict_text},
     timestamp::Timestamp,
     visible::has_visible_char,
@@ -32,6 +33,8 @@ pub struct Comment {
     pub revision: Revision,
     /// The text that its author wrote.
     pub text: CommentText,
+    /// What the site stores with it. Duplicates lack the author's id.
+    pub site: SiteData,
 }
 
 impl Comment {

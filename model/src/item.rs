@@ -17,13 +17,14 @@ use crate::{
     language::Language,
     rating::Rating,
     revision::Revision,
+    site_data::{AuthorId, CommentAttributes, SiteData, check_object},
     strict_text::{strict_optional_text, strict_text},
     timestamp::Timestamp,
 };
 
 pub mod primaries;
 
-use primaries::{PRIMARIES_KEYS, PrimariesKey};
+use primaries::PrimariesKey;
 
 /// The names of the attributes that code outside of serde needs.
 pub mod attribute {
@@ -47,9 +48,16 @@ pub mod attribute {
     pub const SHARD: &str = "shard";
     /// The sort key of the index `primaries`, `<escaped product>#<cd>`; on primary items only.
     pub const PCD: &str = "pcd";
+    /// The site's own attributes, as JSON text.
+    pub const ATTRIBUTES: &str = "attributes";
+    /// The author's id, and the partition key of the index `authors`; on primary items only.
+    pub const AUTHOR_ID: &str = "author_id";
     /// When DynamoDB may remove an item, in seconds since 1970.
     pub const EXPIRES_AT: &str = "expires_at";
 }
+
+/// The attributes that only primary items have: they key the sparse indexes, which hold no duplicates.
+pub const PRIMARY_ONLY: [&str; 3] = [attribute::SHARD, attribute::PCD, attribute::AUTHOR_ID];
 
 /// The prefix of a comment's partition key.
 pub const COMMENT_PREFIX: &str = "COMMENT#";
@@ -92,6 +100,12 @@ pub struct CommentItem<Blob = CommentBlob> {
     /// See [`PrimariesKey::pcd`]; only on a primary item.
     #[serde(default, deserialize_with = "strict_optional_text", skip_serializing_if = "Option::is_none")]
     pub pcd: Option<String>,
+    /// See [`CommentAttributes`].
+    #[serde(default, deserialize_with = "strict_optional_text", skip_serializing_if = "Option::is_none")]
+    pub attributes: Option<String>,
+    /// See [`AuthorId`]; only on a primary item.
+    #[serde(default, deserialize_with = "strict_optional_text", skip_serializing_if = "Option::is_none")]
+    pub author_id: Option<String>,
 }
 
 /// In place of the text, which an entry of the index `primaries` lacks.
@@ -116,6 +130,8 @@ impl CommentItem {
             auto: None,
             shard: Some(shard),
             pcd: Some(pcd),
+            attributes: comment.site.attributes.as_ref().map(|attributes| attributes.as_json().to_owned()),
+            author_id: comment.site.author_id.as_ref().map(ToString::to_string),
         }
     }
 
@@ -144,8 +160,23 @@ impl CommentItem<NoBlob> {
 impl<Blob> CommentItem<Blob> {
     /// The other attributes, and the text.
     fn split(self) -> (CommentItem<()>, Blob) {
-        let Self { pk, sk, cd, language, rating, revision, comment_blob, auto, shard, pcd } = self;
-        (CommentItem { pk, sk, cd, language, rating, revision, comment_blob: (), auto, shard, pcd }, comment_blob)
+        let Self { pk, sk, cd, language, rating, revision, comment_blob, auto, shard, pcd, attributes, author_id } =
+            self;
+        let rest = CommentItem {
+            pk,
+            sk,
+            cd,
+            language,
+            rating,
+            revision,
+            comment_blob: (),
+            auto,
+            shard,
+            pcd,
+            attributes,
+            author_id,
+        };
+        (rest, comment_blob)
     }
 
     fn attributes(&self) -> Attributes<'_> {
@@ -159,6 +190,8 @@ impl<Blob> CommentItem<Blob> {
             revision: Some(&self.revision),
             shard: self.shard.as_deref(),
             pcd: self.pcd.as_deref(),
+            attributes: self.attributes.as_deref(),
+            author_id: self.author_id.as_deref(),
         }
     }
 }
@@ -190,6 +223,7 @@ pub fn edited(item: Item, comment: &Comment, format: BlobFormat) -> Result<Item,
     let written: Item = serde_dynamo::to_item(CommentItem::primary(comment, format))
         .map_err(|error| Malformed::new("item", error.to_string()))?;
     let mut attributes = item.into_inner();
+    attributes.retain(|name, _| ![attribute::ATTRIBUTES, attribute::AUTHOR_ID].contains(&name.as_str()));
     let blob = attributes.get(attribute::COMMENT_BLOB).and_then(|blob| blob::with_unknown_keys_of(blob, &comment.text));
     attributes.extend(written.into_inner());
     attributes.extend(blob.map(|blob| (attribute::COMMENT_BLOB.to_owned(), blob)));
@@ -228,11 +262,17 @@ struct Attributes<'item> {
     revision: Option<&'item str>,
     shard: Option<&'item str>,
     pcd: Option<&'item str>,
+    attributes: Option<&'item str>,
+    author_id: Option<&'item str>,
 }
 
 impl<'item> Attributes<'item> {
     fn of(item: &'item Item) -> Result<Self, Fault> {
         let required = |name| text(item, name).ok_or_else(|| Fault::new(name, "is missing or no text"));
+        let optional = |name| match item.get(name) {
+            None | Some(AttributeValue::Null(_)) => Ok(None),
+            Some(_) => text(item, name).map(Some).ok_or_else(|| Fault::new(name, "is no text")),
+        };
         let rating = match item.get(attribute::RATING) {
             Some(AttributeValue::N(number)) => number.parse().ok(),
             _ => None,
@@ -247,6 +287,8 @@ impl<'item> Attributes<'item> {
             revision: text(item, attribute::REVISION),
             shard: text(item, attribute::SHARD),
             pcd: text(item, attribute::PCD),
+            attributes: optional(attribute::ATTRIBUTES)?,
+            author_id: optional(attribute::AUTHOR_ID)?,
         })
     }
 
@@ -269,6 +311,9 @@ impl<'item> Attributes<'item> {
         let language =
             Language::parse(self.language).map_err(|_| Fault::new(attribute::LANGUAGE, "is no language tag"))?;
         let rating = Rating::new(self.rating).map_err(|error| Fault::new(attribute::RATING, error.problem))?;
+        if let Some(attributes) = self.attributes {
+            check_object(attributes).map_err(|problem| Fault::new(attribute::ATTRIBUTES, problem))?;
+        }
         let placement = Placement { product: key.product, language, rating };
         Ok(PlacedComment { id, placement, created_at: cd.created_at })
     }
@@ -294,8 +339,12 @@ impl<'item> Attributes<'item> {
         let placed = self.read()?;
         let text = text().map_err(|problem| Fault::new(attribute::COMMENT_BLOB, problem))?.shown();
         let revision = self.revision_of(&placed)?;
+        let site = SiteData {
+            attributes: self.attributes.map(CommentAttributes::stored),
+            author_id: self.author_id.map(AuthorId::stored),
+        };
         let PlacedComment { id, placement: Placement { product, language, rating }, created_at } = placed;
-        Ok(Comment { id, product, language, rating, created_at, revision, text })
+        Ok(Comment { id, product, language, rating, created_at, revision, text, site })
     }
 
     /// The comment of an entry of the index `primaries`.
@@ -370,7 +419,7 @@ impl<'item> PrimaryItem<'item> {
 /// The comment of a primary item, or of an image of it in the stream, and the item.
 ///
 /// Duplicates are made from the whole item, so that they equal it also in attributes that this version of the code does
-/// not know. Only the keys of the index `primaries` are left out. The item is borrowed, and its text is checked but not
+/// not know. Only the keys of the sparse indexes are left out. The item is borrowed, and its text is checked but not
 /// copied. A handler looks at two images a record, and copies of their texts would cost it more than all its other work.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Image<'item> {
@@ -411,7 +460,7 @@ impl<'item> Image<'item> {
         let is_right = |name: &str| match name {
             attribute::SK => true,
             attribute::AUTO => found.get(name) == Some(&AttributeValue::Bool(true)),
-            name if PRIMARIES_KEYS.contains(&name) => !found.contains_key(name),
+            name if PRIMARY_ONLY.contains(&name) => !found.contains_key(name),
             _ => found.get(name) == self.item.get(name),
         };
         let names = self.item.keys().chain(found.keys()).map(String::as_str).chain([attribute::AUTO]);
@@ -424,7 +473,7 @@ impl<'item> Image<'item> {
     /// The duplicate of the item under another key. It leaves out the attributes that key a sparse index.
     pub fn duplicate(&self, key: &FilterKey) -> Item {
         let mut duplicate = self.item.clone().into_inner();
-        duplicate.retain(|name, _| !PRIMARIES_KEYS.contains(&name.as_str()));
+        duplicate.retain(|name, _| !PRIMARY_ONLY.contains(&name.as_str()));
         duplicate.insert(attribute::SK.to_owned(), AttributeValue::S(key.to_string()));
         duplicate.insert(attribute::AUTO.to_owned(), AttributeValue::Bool(true));
         Item::from(duplicate)

@@ -7,9 +7,8 @@ use std::{
 
 use model::{
     BaseSet, CommentId, ProductId,
-    item::{Image, attribute, text},
+    item::{Image, PRIMARY_ONLY, attribute, text},
     plan::reconcile::{Collection, Drift, InvalidPrimary, Places, Ranks, plan_ranks},
-    primaries::PRIMARIES_KEYS,
 };
 use process::StoreError;
 use serde::Serialize;
@@ -191,7 +190,7 @@ fn stale_attributes(key: &str, attributes: &[String], collection: &Collection<'_
     let right = AttributeValue::Bool(true);
     let should_be = |name: &str| match name {
         attribute::AUTO => Some(&right),
-        name if PRIMARIES_KEYS.contains(&name) => None,
+        name if PRIMARY_ONLY.contains(&name) => None,
         name => primary.and_then(|item| item.get(name)),
     };
     let shown_as = |value: &dyn Fn(&str) -> String| {

@@ -1,6 +1,9 @@
 //! The changes that a caller asks for, and why one did not happen.
 
-use model::{Comment, CommentId, CommentText, InvalidInput, Language, ProductId, Rating, Revision, Timestamp};
+use model::{
+    AuthorId, Comment, CommentAttributes, CommentId, CommentText, InvalidInput, Language, ProductId, Rating, Revision,
+    SiteData, Timestamp,
+};
 use process::StoreError;
 use thiserror::Error;
 
@@ -19,12 +22,14 @@ pub struct NewComment {
     pub created_at: Timestamp,
     /// Its text.
     pub text: CommentText,
+    /// What the site stores with it.
+    pub site: SiteData,
 }
 
 impl NewComment {
     pub(crate) fn at(self, revision: Revision) -> Comment {
-        let Self { id, product, language, rating, created_at, text } = self;
-        Comment { id, product, language, rating, created_at, revision, text }
+        let Self { id, product, language, rating, created_at, text, site } = self;
+        Comment { id, product, language, rating, created_at, revision, text, site }
     }
 }
 
@@ -51,6 +56,10 @@ pub struct CommentPatch {
     pub body: Option<String>,
     /// The new author; `Some(None)` removes it.
     pub author: Option<Option<String>>,
+    /// The new attributes, all of them; `Some(None)` removes them.
+    pub attributes: Option<Option<CommentAttributes>>,
+    /// The new id of the author; `Some(None)` removes it.
+    pub author_id: Option<Option<AuthorId>>,
 }
 
 impl CommentPatch {
@@ -70,6 +79,10 @@ impl CommentPatch {
             language: self.language.clone().unwrap_or_else(|| comment.language.clone()),
             rating: self.rating.unwrap_or(comment.rating),
             text,
+            site: SiteData {
+                attributes: self.attributes.clone().unwrap_or_else(|| comment.site.attributes.clone()),
+                author_id: self.author_id.clone().unwrap_or_else(|| comment.site.author_id.clone()),
+            },
             ..comment.clone()
         })
     }

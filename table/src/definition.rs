@@ -25,11 +25,16 @@ pub const GSI: &str = "gsi";
 /// ranks need ([`model::primaries`]).
 pub const PRIMARIES: &str = "primaries";
 
+/// Name of the sparse index of authors. Its partition key is `author_id`, its sort key is `pk`, and it projects keys only.
+/// The sort key is neither the creation time nor anything else that a primary item may lack.
+pub const AUTHORS: &str = "authors";
+
 /// The attributes of all keys.
 pub fn attribute_definitions() -> Result<Vec<AttributeDefinition>, BuildError> {
     let text =
         |name: &str| AttributeDefinition::builder().attribute_name(name).attribute_type(ScalarAttributeType::S).build();
-    [attribute::PK, attribute::SK, attribute::CD, attribute::SHARD, attribute::PCD].into_iter().map(text).collect()
+    let names = [attribute::PK, attribute::SK, attribute::CD, attribute::SHARD, attribute::PCD, attribute::AUTHOR_ID];
+    names.into_iter().map(text).collect()
 }
 
 /// The keys of the table or of an index.
@@ -57,6 +62,15 @@ pub fn primaries() -> Result<GlobalSecondaryIndex, BuildError> {
         .index_name(PRIMARIES)
         .set_key_schema(Some(key_schema(attribute::SHARD, attribute::PCD)?))
         .projection(projection)
+        .build()
+}
+
+/// The index [`AUTHORS`].
+pub fn authors() -> Result<GlobalSecondaryIndex, BuildError> {
+    GlobalSecondaryIndex::builder()
+        .index_name(AUTHORS)
+        .set_key_schema(Some(key_schema(attribute::AUTHOR_ID, attribute::PK)?))
+        .projection(Projection::builder().projection_type(ProjectionType::KeysOnly).build())
         .build()
 }
 
@@ -92,6 +106,7 @@ impl Table {
             .set_key_schema(Some(key_schema(attribute::PK, attribute::SK).map_err(refused)?))
             .global_secondary_indexes(gsi().map_err(refused)?)
             .global_secondary_indexes(primaries().map_err(refused)?)
+            .global_secondary_indexes(authors().map_err(refused)?)
             .billing_mode(BillingMode::PayPerRequest)
             .stream_specification(stream)
             .send()

@@ -22,8 +22,9 @@ use tokio::time::Instant;
 
 use super::{SdkItem, Table, duplicates::to_action, error::refused, item_key::primary_key, transaction::Guarded};
 
-/// The attributes that decide whether a primary item is valid, besides its keys.
-const DECIDING: [&str; 8] = [
+/// The attributes that decide whether a primary item is valid, besides its keys. They are also those that a change
+/// replaces.
+const DECIDING: [&str; 10] = [
     attribute::CD,
     attribute::LANGUAGE,
     attribute::RATING,
@@ -32,6 +33,8 @@ const DECIDING: [&str; 8] = [
     attribute::AUTO,
     attribute::SHARD,
     attribute::PCD,
+    attribute::ATTRIBUTES,
+    attribute::AUTHOR_ID,
 ];
 
 impl Table {

@@ -144,7 +144,21 @@ mod tests {
         let (pk, sk, cd) = (text("COMMENT#c1"), text("PRODUCT#p/~/~"), text("2024-02-29T12:00:00.123Z#c1"));
         let (language, revision) = (text("en"), text("01HQTBRNKV0000000000000007"));
         let (shard, pcd) = (auto.is_none().then(|| text("49")), auto.is_none().then(|| format!("p#{cd}")));
-        let item = CommentItem { pk, sk, cd, language, rating: 4, revision, comment_blob, auto, shard, pcd };
+        let (attributes, author_id) = (Some(text(r#"{"n":1.0}"#)), auto.is_none().then(|| text("u-7")));
+        let item = CommentItem {
+            pk,
+            sk,
+            cd,
+            language,
+            rating: 4,
+            revision,
+            comment_blob,
+            auto,
+            shard,
+            pcd,
+            attributes,
+            author_id,
+        };
         serde_dynamo::to_item(item).unwrap()
     }
 
@@ -200,6 +214,7 @@ mod tests {
             text("c2"),
             text("01HQTBRNKV0000000000000008"),
             text("ko"),
+            text("{}"),
             text("KO"),
             text(""),
             text("2024-02-29T12:00:00.123Z#c2"),
@@ -231,7 +246,8 @@ mod tests {
         let mut counts = [0; 2];
         for format in [BlobFormat::Map, BlobFormat::Zstd] {
             let good = item(format, &"the same again and ".repeat(50), None);
-            for name in ["pk", "sk", "cd", "language", "rating", "revision", "comment_blob", "auto", "shard", "pcd"] {
+            let names = ["pk", "sk", "cd", "language", "rating", "revision", "comment_blob", "auto", "shard", "pcd"];
+            for name in names.into_iter().chain(["attributes", "author_id"]) {
                 for value in any_values() {
                     let mut attributes = good.clone().into_inner();
                     match value.clone() {

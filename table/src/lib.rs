@@ -3,6 +3,7 @@
 //! - `definition`: the definition of the table; creating it and finding its id.
 //! - `change`: the changes that a caller asks for.
 //! - `writer`: creating, patching and deleting comments, each by one transaction with its journal entry.
+//! - `authors`: the comments of an author, and their erasure.
 //! - `idempotency`: the keys that identify a repeated creation.
 //! - `reader`: comments by id, and pages.
 //! - `page_answer`, `item_json`: read a query's answer directly from its JSON.
@@ -19,6 +20,7 @@
 //! - `transaction`: sends transactions; the meaning of the answers to them.
 
 mod args;
+mod authors;
 pub mod capacity;
 mod change;
 pub mod definition;
@@ -46,8 +48,9 @@ use serde::{Serialize, de::DeserializeOwned};
 
 use crate::capacity::Meter;
 pub use args::{CommentBlobArgs, TableArgs};
+pub use authors::AuthorPart;
 pub use change::{CommentPatch, Created, NewComment, WriteError};
-pub use definition::{GSI, PRIMARIES, TableDescription};
+pub use definition::{AUTHORS, GSI, PRIMARIES, TableDescription};
 pub use duplicates::{DuplicatesWritten, FailedWrites};
 pub use error::store_error;
 pub use idempotency::Idempotency;

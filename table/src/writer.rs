@@ -32,8 +32,15 @@ use super::{
 /// that stays below the 30 s that the repair job relies on.
 pub(super) const STARTED_WITHIN: Duration = Duration::from_secs(20);
 
-/// The attributes of a primary item that an edit sets.
-const EDITED: [&str; 4] = [attribute::LANGUAGE, attribute::RATING, attribute::REVISION, attribute::COMMENT_BLOB];
+/// The attributes of a primary item that an edit sets or removes.
+const EDITED: [&str; 6] = [
+    attribute::LANGUAGE,
+    attribute::RATING,
+    attribute::REVISION,
+    attribute::COMMENT_BLOB,
+    attribute::ATTRIBUTES,
+    attribute::AUTHOR_ID,
+];
 
 /// The outcome of a transaction.
 pub(super) enum Outcome {
@@ -132,14 +139,23 @@ impl Table {
     fn update_edited(&self, item: Item, new: &Comment) -> Result<Update, StoreError> {
         let Condition { expression, names, values } = Condition::as_read(&item);
         let mut edited = edited(item, new, self.comment_blob)?.into_inner();
+        let (set, removed): (Vec<&str>, Vec<&str>) = EDITED.into_iter().partition(|name| edited.contains_key(*name));
+        let mut changes =
+            format!("SET {}", set.iter().map(|name| format!("#{name} = :new_{name}")).collect::<Vec<_>>().join(", "));
+        if !removed.is_empty() {
+            changes.push_str(&format!(
+                " REMOVE {}",
+                removed.iter().map(|name| format!("#{name}")).collect::<Vec<_>>().join(", ")
+            ));
+        }
         let mut update = Update::builder()
             .table_name(&self.name)
             .set_key(Some(primary_key(&new.id, &new.product)))
-            .update_expression(format!("SET {}", EDITED.map(|name| format!("#{name} = :new_{name}")).join(", ")))
+            .update_expression(changes)
             .condition_expression(expression)
             .set_expression_attribute_names(Some(names))
             .set_expression_attribute_values(Some(values));
-        for name in EDITED {
+        for name in set {
             if let Some(value) = edited.remove(name) {
                 update = update.expression_attribute_values(format!(":new_{name}"), value.into());
             }
@@ -153,9 +169,22 @@ impl Table {
     /// [`WriteError::NotFound`], [`WriteError::RevisionMismatch`] when it is not at `expected`, [`WriteError::Contended`],
     /// the store's, that its primary item is invalid.
     pub async fn delete_comment(&self, id: &CommentId, expected: Option<Revision>) -> Result<(), WriteError> {
+        self.delete_if(id, expected, |_| true).await
+    }
+
+    /// Like [`Table::delete_comment`], if the comment is one of the `wanted`; otherwise it counts as absent.
+    pub(super) async fn delete_if(
+        &self,
+        id: &CommentId,
+        expected: Option<Revision>,
+        wanted: impl Fn(&Comment) -> bool,
+    ) -> Result<(), WriteError> {
         let mut backoff = self.change_backoff();
         loop {
             let (old, _) = self.read_for_change(id, expected).await?;
+            if !wanted(&old) {
+                return Err(WriteError::NotFound);
+            }
             let revision = Revision::after(Some(old.revision), now(), rand::random());
             let primary = Delete::builder()
                 .table_name(&self.name)

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, atomic::AtomicU64};
 
 use local_stack::import::{self, LineReader, Source, read_lines, to_line};
-use model::{BlobFormat, Comment, CommentText, item::attribute};
+use model::{AuthorId, BlobFormat, Comment, CommentAttributes, CommentText, SiteData, item::attribute};
 use repair_job::{AuditOptions, Job, JobSettings, Stop};
 use serde_json::Value;
 use table::{CommentPatch, NewComment, Table, TableConfig};
@@ -130,6 +130,11 @@ fn odd_comments() -> Vec<NewComment> {
     // `!` and `"` are less than `#`, which ends a product in the index's keys; `/`, `%` and ` ` are escaped there.
     let products = ["a", "a!", "a\"b", "a#b", "a%2Fb", "a/b", "a b", "~", "ä", "😀"];
     let ids = ["-", "A", "_.-", "z"];
+    let attributes = r#"{"z":1.0,"a":[12345678901234567890,"\u00e9☕"],"verified":true}"#;
+    let site = SiteData {
+        attributes: Some(CommentAttributes::parse(attributes).unwrap()),
+        author_id: Some(AuthorId::parse("user/7 é").unwrap()),
+    };
     let mut comments = Vec::new();
     for (number, name) in products.iter().enumerate() {
         for (place, id) in ids.iter().enumerate() {
@@ -138,7 +143,8 @@ fn odd_comments() -> Vec<NewComment> {
             // Pairs share a time; the oldest is before 1970.
             let created_at = at_ms(i64::try_from(place / 2).unwrap() * 40_000_000_000 - 30_000_000_000);
             let comment = new_comment(&id, &product(name), ["en", "zh-Hant-TW"][place % 2], 1 + (place as u64));
-            comments.push(NewComment { created_at, text, ..comment });
+            let site = if place == 1 { site.clone() } else { comment.site.clone() };
+            comments.push(NewComment { created_at, text, site, ..comment });
         }
     }
     comments

@@ -14,6 +14,7 @@
 //! - `sitemap`: the list of all pages.
 //! - `feed`: the feed of a listing.
 //! - `crawl`: what a crawler finds.
+//! - `look`: what a site adds to every page.
 //! - `form`: posting a comment from a page, in the local stack.
 //! - `browser`: all of it in a real browser.
 
@@ -27,6 +28,7 @@ mod form;
 mod head;
 mod html;
 mod languages;
+mod look;
 mod names;
 mod products;
 mod recrawl;

@@ -26,6 +26,7 @@ mod audit;
 mod cluster;
 mod concurrent;
 mod control;
+mod erased;
 mod foreign;
 mod killed;
 mod kinds;

@@ -10,7 +10,7 @@ use actix_web::{
 use model::Filter;
 use thiserror::Error;
 
-use crate::error::ApiError;
+use crate::{error::ApiError, texts::InterfaceLanguage};
 
 /// An answer with an HTML body, whose forms may be sent to `form_action`: `'none'` or `'self'`.
 ///
@@ -31,8 +31,8 @@ pub(super) fn html(answer: &mut HttpResponseBuilder, form_action: &str, body: St
 pub(crate) struct PageError {
     pub(super) error: ApiError,
     pub(super) help: Help,
-    /// The filter of the page, which may decide about the language.
-    pub(super) filter: Filter,
+    /// The language of the page's comments, which may decide about that of the page.
+    pub(super) language: Option<InterfaceLanguage>,
 }
 
 /// What a reader can do about an error.
@@ -47,12 +47,12 @@ pub(super) struct Help {
 impl PageError {
     /// An error, and what a reader can do about it.
     pub(super) fn with_help(error: ApiError, help: impl FnOnce(&ApiError) -> Help) -> Self {
-        Self { help: help(&error), error, filter: Filter::ANY }
+        Self { help: help(&error), error, language: None }
     }
 
     /// The same error of a page of this filter.
     pub(super) fn of_filter(self, filter: &Filter) -> Self {
-        Self { filter: filter.clone(), ..self }
+        Self { language: filter.language().and_then(InterfaceLanguage::of), ..self }
     }
 }
 

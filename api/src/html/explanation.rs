@@ -22,17 +22,26 @@ use crate::{error::ApiError, site::Site, texts::Interface};
 /// Writes the bodies of errors for people. Layers inside may answer with such an error, too.
 pub(crate) async fn write(request: ServiceRequest, next: Next<BoxBody>) -> Result<ServiceResponse, Error> {
     let Some(site) = request.app_data::<Data<Site>>().cloned() else { return next.call(request).await };
-    let body: fn(&PageError, &Site) -> String = if fragment::is_path(request.path()) { notice } else { page };
+    let is_fragment = fragment::is_path(request.path());
+    let body: fn(&PageError, &Site) -> String = if is_fragment { notice } else { page };
     match next.call(request).await {
         Ok(answer) => {
             let error = answer.response().error().and_then(Error::as_error::<PageError>);
             let Some(body) = error.map(|error| body(error, &site)) else { return Ok(answer) };
-            Ok(answer.map_body(|_, _| BoxBody::new(body)))
+            Ok(answer.map_body(|head, _| {
+                if is_fragment {
+                    head.headers.insert(fragment::ROBOTS, fragment::NO_INDEX);
+                }
+                BoxBody::new(body)
+            }))
         }
         // The layers inside answer so when a request takes too long, or panics.
         Err(error) => {
             let Some(body) = error.as_error::<PageError>().map(|error| body(error, &site)) else { return Err(error) };
-            let answer = error.error_response().set_body(BoxBody::new(body));
+            let mut answer = error.error_response().set_body(BoxBody::new(body));
+            if is_fragment {
+                answer.headers_mut().insert(fragment::ROBOTS, fragment::NO_INDEX);
+            }
             Err(InternalError::from_response(error, answer).into())
         }
     }
@@ -58,14 +67,14 @@ struct Notice<'error> {
 
 // Rendering text into text does not fail; if it did, the status would still say what happened.
 
-fn page(PageError { error, help, filter }: &PageError, site: &Site) -> String {
-    let t = site.interface_of(filter);
+fn page(PageError { error, help, language }: &PageError, site: &Site) -> String {
+    let t = site.interface_in(*language);
     let head = Head { title: heading(t, error.status_code()), ..Head::default() };
     ErrorPage { head, t, explanation: Explanation::of(t, error), help }.render().unwrap_or_default()
 }
 
-fn notice(PageError { error, help, filter }: &PageError, site: &Site) -> String {
-    let t = site.interface_of(filter);
+fn notice(PageError { error, help, language }: &PageError, site: &Site) -> String {
+    let t = site.interface_in(*language);
     let notice = Notice { t, explanation: Explanation::of(t, error), help }.render().unwrap_or_default();
     fragment::anchored(site, &notice)
 }

@@ -37,7 +37,7 @@ use crate::{
     texts::Interface,
     write::{
         self, IdempotencyKey,
-        content::{FIELDS, Fields, NewContent},
+        content::{FORM_FIELDS, Fields, NewContent},
     },
 };
 
@@ -72,7 +72,7 @@ impl Typed {
         let mut typed = BTreeMap::new();
         for pair in pairs(std::str::from_utf8(form).map_err(|_| refuse())?) {
             let (name, text) = (pair.name.ok_or_else(refuse)?, pair.value.ok_or_else(refuse)?);
-            let field = FIELDS.into_iter().chain([TOKEN, KEY]).find(|field| *field == name);
+            let field = FORM_FIELDS.into_iter().chain([TOKEN, KEY]).find(|field| *field == name);
             typed.insert(field.ok_or_else(|| ApiError::invalid(name, "is not a field of this form"))?, text);
         }
         Ok(Self(typed))
@@ -80,7 +80,7 @@ impl Typed {
 
     /// The fields of the comment that were filled in. All are texts except the rating, which is a number.
     fn filled_in(&self) -> Fields {
-        let filled_in = FIELDS.into_iter().filter(|field| !self.get(field).is_empty());
+        let filled_in = FORM_FIELDS.into_iter().filter(|field| !self.get(field).is_empty());
         let fields = filled_in.map(|field| match self.get(field).parse::<u64>() {
             Ok(number) if field == "rating" => (field.to_owned(), number.into()),
             // Forms send line feeds with carriage returns.

@@ -22,7 +22,8 @@ use crate::{http::base_path, site::Site};
 /// The path that fragments are under.
 const ROOT: &str = "/fragment";
 
-const ROBOTS: HeaderName = HeaderName::from_static("x-robots-tag");
+pub(super) const ROBOTS: HeaderName = HeaderName::from_static("x-robots-tag");
+pub(super) const NO_INDEX: HeaderValue = HeaderValue::from_static("noindex");
 
 /// Marks a request for a fragment.
 struct Asked;
@@ -39,7 +40,7 @@ pub(super) async fn mount(mut request: ServiceRequest, next: Next<BoxBody>) -> R
     let mut answer = next.call(request).await?;
     base_path::lead(answer.headers_mut(), ROOT);
     // The comments are indexed where they have an address for people.
-    answer.headers_mut().insert(ROBOTS, HeaderValue::from_static("noindex"));
+    answer.headers_mut().insert(ROBOTS, NO_INDEX);
     Ok(answer)
 }
 

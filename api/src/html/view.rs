@@ -332,7 +332,7 @@ mod tests {
         path: &str,
         total: u64,
     ) -> (String, String, Option<String>) {
-        let site = Site::new(settings, ([127, 0, 0, 1], 80).into());
+        let site = Site::new(settings, ([127, 0, 0, 1], 80).into()).unwrap();
         let request = TestRequest::with_uri(path).to_http_request();
         let (address, _) = address::read(&request, PageNumbers::Stable).unwrap();
         let listing = ListingPage {

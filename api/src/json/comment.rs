@@ -15,7 +15,7 @@ use super::{
 use crate::{
     error::ApiError,
     http::{entity_tag::strong_tag, path_and_query::comment_id},
-    secrets::Writer,
+    secrets::{IsWriter, Writer},
     store::StoreClients,
 };
 
@@ -29,7 +29,7 @@ impl Request for CommentId {
     }
 }
 
-/// A comment, as it is now.
+/// A comment, as it is now. With a write token, also its author's id.
 #[utoipa::path(
     get,
     path = "/api/v1/comments/{id}",
@@ -46,13 +46,16 @@ impl Request for CommentId {
 )]
 pub(crate) async fn get_comment(
     Parsed(id): Parsed<CommentId>,
+    IsWriter(is_writer): IsWriter,
     stores: web::Data<StoreClients>,
 ) -> Result<HttpResponse, ApiError> {
     let comment = stores.comment(&id).await?.ok_or(ApiError::NoSuchComment)?;
-    let mut answer = answer(&comment);
-    // The client may change next what it reads here, so no cache may answer.
-    answer.headers_mut().insert(header::CACHE_CONTROL, header::HeaderValue::from_static("no-cache"));
-    Ok(answer)
+    let body = if is_writer { CommentBody::for_writer(&comment) } else { CommentBody::from(&comment) };
+    // The client may change next what it reads here, so no cache may answer. No shared cache may keep the author's id.
+    let caching = if is_writer { "private, no-cache" } else { "no-cache" };
+    let mut answer = HttpResponse::Ok();
+    answer.insert_header((header::ETAG, strong_tag(comment.revision))).insert_header((header::CACHE_CONTROL, caching));
+    Ok(answer.append_header((header::VARY, "Authorization")).json(body))
 }
 
 /// A request to change or delete a comment, on conditions about its revision.
@@ -150,7 +153,9 @@ async fn expected_revision(stores: &StoreClients, target: &WriteRequest) -> Resu
 }
 
 fn answer(comment: &Comment) -> HttpResponse {
-    HttpResponse::Ok().insert_header((header::ETAG, strong_tag(comment.revision))).json(CommentBody::from(comment))
+    HttpResponse::Ok()
+        .insert_header((header::ETAG, strong_tag(comment.revision)))
+        .json(CommentBody::for_writer(comment))
 }
 
 /// A request for the place of a comment in a listing.

@@ -5,7 +5,9 @@
 use std::future::{Ready, ready};
 
 use actix_web::{FromRequest, HttpRequest, dev::Payload};
-use model::{CommentId, Filter, InvalidInput, Language, Order, PageNumber, PageSize, ProductSort, Rating, RatingSet};
+use model::{
+    AuthorId, CommentId, Filter, InvalidInput, Language, Order, PageNumber, PageSize, ProductSort, Rating, RatingSet,
+};
 use serde_json::{Value, json};
 use utoipa::{
     IntoParams,
@@ -63,6 +65,14 @@ pub(crate) static COMMENT_ID: Parameter = Parameter {
     description: "The id of a comment, never `.` or `..`; those made here are ULIDs",
     schema: || schema::text(format!("^[A-Za-z0-9._-]{{1,{}}}$", CommentId::MAX_LEN)).into(),
     example: || json!("01JCP3D7W0K2V6H9QF1T8MZ4XB"),
+};
+
+pub(crate) static AUTHOR_ID: Parameter = Parameter {
+    name: AuthorId::FIELD,
+    place: ParameterIn::Path,
+    description: "The id of an author at the site, percent-encoded",
+    schema: || schema::author_id_text().into(),
+    example: || json!("customer-4711"),
 };
 
 pub(crate) static LANGUAGE: Parameter = Parameter {
@@ -189,6 +199,14 @@ pub(crate) static CURSOR: Parameter = Parameter {
                   together with `page` or `as_of`",
     schema: || schema::text("^[A-Za-z0-9_-]+$").max_length(Some(SEALED_MAX_LEN)).into(),
     example: || json!("LWH1nTgQm0q2b5yXoS3cVQe7dJk9uPzR4tA6wGhYB8sC"),
+};
+
+pub(crate) static AUTHORS_CURSOR: Parameter = Parameter {
+    name: CURSOR.name,
+    place: ParameterIn::Query,
+    description: "The cursor of an earlier answer for the same author",
+    schema: COMMENT_ID.schema,
+    example: || json!("01JCP3D7W0K2V6H9QF1T8MZ4XB"),
 };
 
 impl Parameter {

@@ -43,6 +43,7 @@ pub(crate) enum StoreCall {
     Create,
     Patch,
     Delete,
+    Author,
     Product,
     PutProduct,
     DeleteProduct,
@@ -57,7 +58,7 @@ impl StoreCall {
     /// The store that it asks.
     fn store(self) -> &'static str {
         match self {
-            Self::Comment | Self::Page | Self::Create | Self::Patch | Self::Delete => "table",
+            Self::Comment | Self::Page | Self::Create | Self::Patch | Self::Delete | Self::Author => "table",
             Self::Product | Self::PutProduct | Self::DeleteProduct => "table",
             Self::PageStart | Self::Position | Self::Stats | Self::Catalog | Self::Readiness => "page_index",
         }

@@ -11,15 +11,17 @@ use std::{
 };
 
 use model::{
-    Cd, Comment, CommentId, Filter, Language, Malformed, Order, ProductDetails, ProductId, ProductRecord,
-    ProductTotals, Revision, Timestamp,
+    AuthorId, Cd, Comment, CommentId, Filter, Language, Malformed, Order, PageSize, ProductDetails, ProductId,
+    ProductRecord, ProductTotals, Revision, Timestamp,
 };
 use page_index::{
     Extent, IndexAnswer, IndexPartition, PageIndex, PageStart, PageStartQuery, Position, ProductLanguages, ProductRank,
     Stats, Summary,
 };
 use process::{StoreError, now};
-use table::{CommentPatch, Created, Idempotency, NewComment, Page, PageQuery, ProductPut, Table, WriteError};
+use table::{
+    AuthorPart, CommentPatch, Created, Idempotency, NewComment, Page, PageQuery, ProductPut, Table, WriteError,
+};
 
 use crate::ops::{
     cost,
@@ -133,6 +135,22 @@ impl StoreClients {
         self.of_valid(deleted)
     }
 
+    /// Comments of an author, after the one of this id.
+    pub(crate) async fn comments_of_author(
+        &self,
+        author: &AuthorId,
+        after: Option<&CommentId>,
+        page_size: PageSize,
+    ) -> Result<AuthorPart, StoreError> {
+        let read = self.table.comments_of_author(author, after, page_size.get().into());
+        let part = self.metrics.timed(StoreCall::Author, read).await?;
+        for problem in part.comments.iter().filter_map(|comment| comment.as_ref().err()) {
+            self.metrics.count_malformed_items(1);
+            tracing::error!(%problem, "the list of an author's comments is shown without a malformed item");
+        }
+        Ok(part)
+    }
+
     /// The record of a product, strongly consistent.
     pub(crate) async fn product(&self, product: &ProductId) -> Result<Option<ProductRecord>, StoreError> {
         self.metrics.timed(StoreCall::Product, self.table.product(product)).await
@@ -212,6 +230,17 @@ impl StoreClients {
     pub(crate) async fn extent(&self, query: &PageStartQuery<'_>) -> Option<Extent> {
         let ask = async |table_id: &str| self.index.extent(query, table_id, now()).await;
         self.ask_index(self.index.partition_of(query.product), StoreCall::PageStart, ask).await
+    }
+
+    /// How many comments of a filter are dated up to each of some instants; `None` when the page index is unavailable.
+    pub(crate) async fn counts_until(
+        &self,
+        product: &ProductId,
+        filter: &Filter,
+        instants: &[Timestamp],
+    ) -> Option<Vec<u64>> {
+        let ask = async |table_id: &str| self.index.counts_until(product, filter, instants, table_id, now()).await;
+        self.ask_index(self.index.partition_of(product), StoreCall::Stats, ask).await
     }
 
     /// The place of a comment; `None` when the page index is unavailable.

@@ -2,16 +2,20 @@
 
 use std::collections::BTreeMap;
 
-use model::{CommentText, Language, Rating};
+use model::{AuthorId, CommentAttributes, CommentText, Language, Rating, SiteData};
 use serde_json::Value;
 use table::CommentPatch;
 
 use crate::error::ApiError;
 
-/// The names of the fields.
-pub(crate) const FIELDS: [&str; 5] = ["language", "rating", "title", "body", "author"];
+/// The names of the fields that a person fills in.
+pub(crate) const FORM_FIELDS: [&str; 5] = ["language", "rating", "title", "body", "author"];
 
-/// The fields of a request, with their values.
+/// The names of all fields.
+pub(crate) const FIELDS: [&str; 7] =
+    ["language", "rating", "title", "body", "author", CommentAttributes::FIELD, AuthorId::FIELD];
+
+/// The fields of a request, with their values. The value of `attributes` is a text: its JSON as it was sent.
 pub(crate) type Fields = BTreeMap<String, Value>;
 
 /// The content of a new comment.
@@ -20,18 +24,21 @@ pub(crate) struct NewContent {
     pub(crate) language: Language,
     pub(crate) rating: Rating,
     pub(crate) text: CommentText,
+    pub(crate) site: SiteData,
 }
 
 impl NewContent {
     /// # Errors
     /// Names the field that is missing, wrong or unknown.
     pub(crate) fn of_fields(fields: &Fields) -> Result<Self, ApiError> {
-        let CommentPatch { language, rating, title, body, author } = change(fields)?;
+        let CommentPatch { language, rating, title, body, author, attributes, author_id } = change(fields)?;
         let missing = |field: &'static str| move || ApiError::invalid(field, "is missing");
         let language = language.ok_or_else(missing("language"))?;
         let rating = rating.ok_or_else(missing("rating"))?;
         let body = body.ok_or_else(missing("body"))?;
-        Ok(Self { language, rating, text: CommentText { title: title.flatten(), body, author: author.flatten() } })
+        let text = CommentText { title: title.flatten(), body, author: author.flatten() };
+        let site = SiteData { attributes: attributes.flatten(), author_id: author_id.flatten() };
+        Ok(Self { language, rating, text, site })
     }
 }
 
@@ -56,7 +63,21 @@ pub(crate) fn change(fields: &Fields) -> Result<CommentPatch, ApiError> {
         title: optional("title")?.map(CommentText::new_title).transpose()?,
         body: body.map(CommentText::new_body).transpose()?,
         author: optional("author")?.map(CommentText::new_author).transpose()?,
+        attributes: fields.get(CommentAttributes::FIELD).map(parse_attributes).transpose()?,
+        author_id: optional(AuthorId::FIELD)?.map(parse_author_id).transpose()?,
     })
+}
+
+/// Reads the JSON of attributes; null removes them.
+fn parse_attributes(json: &Value) -> Result<Option<CommentAttributes>, ApiError> {
+    match json.as_str().unwrap_or_default() {
+        "null" => Ok(None),
+        json => Ok(Some(CommentAttributes::parse(json)?)),
+    }
+}
+
+fn parse_author_id(id: Option<String>) -> Result<Option<AuthorId>, ApiError> {
+    Ok(id.map(|id| AuthorId::parse(&id)).transpose()?)
 }
 
 fn parse_rating(value: &Value) -> Result<Rating, ApiError> {

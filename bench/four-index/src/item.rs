@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use model::{
-    Cd, Comment, CommentBlob, CommentId, Language, Malformed, ProductId, Rating, Revision,
+    Cd, Comment, CommentBlob, CommentId, Language, Malformed, ProductId, Rating, Revision, SiteData,
     item::{attribute, comment_pk},
 };
 use serde::Deserialize;
@@ -114,6 +114,7 @@ impl Entry {
             created_at: cd.created_at,
             revision: Revision::parse(&self.revision).map_err(|error| malformed(error.to_string()))?,
             text: self.comment_blob.into_text()?,
+            site: SiteData::default(),
         })
     }
 }
@@ -135,6 +136,7 @@ pub(crate) mod tests {
             created_at: now,
             revision: Revision::after(None, now, 7),
             text: CommentText::new(None, "Fine.".to_owned(), Some("Ann".to_owned())).unwrap(),
+            site: SiteData::default(),
         }
     }
 

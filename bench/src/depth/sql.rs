@@ -6,7 +6,7 @@
 //! time is a number of milliseconds, with eight bytes like a timestamp.
 
 use anyhow::Context;
-use model::{Cd, Comment, CommentId, CommentText, Filter, Language, ProductId, Rating, Revision, Timestamp};
+use model::{Cd, Comment, CommentId, CommentText, Filter, Language, ProductId, Rating, Revision, SiteData, Timestamp};
 
 use strum::VariantArray;
 
@@ -103,6 +103,7 @@ impl Row<'_> {
                 body: self.body.to_owned(),
                 author: self.author.map(str::to_owned),
             },
+            site: SiteData::default(),
         })
     }
 }

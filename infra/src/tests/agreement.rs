@@ -10,11 +10,12 @@ use super::{TEMPLATE, assert_properties, file, resources};
 #[test]
 fn the_template_and_the_code_describe_the_table_of_the_design() {
     use model::{
-        item::attribute::{CD, EXPIRES_AT, PCD, PK, SHARD, SK},
+        item::attribute::{AUTHOR_ID, CD, EXPIRES_AT, PCD, PK, SHARD, SK},
         primaries::PRIMARIES_PROJECTED,
     };
-    let of_code = [PK, SK, CD, SHARD, PCD, EXPIRES_AT, table::GSI, table::PRIMARIES];
-    assert_eq!(of_code, ["pk", "sk", "cd", "shard", "pcd", "expires_at", "gsi", "primaries"]);
+    let of_code = [PK, SK, CD, SHARD, PCD, AUTHOR_ID, EXPIRES_AT, table::GSI, table::PRIMARIES, table::AUTHORS];
+    let names = ["pk", "sk", "cd", "shard", "pcd", "author_id", "expires_at", "gsi", "primaries", "authors"];
+    assert_eq!(of_code, names);
     let key = |name: &str, kind: &str| json!({"AttributeName": name, "KeyType": kind});
     let keys = |hash: &str, range: &str| json!([key(hash, "HASH"), key(range, "RANGE")]);
     let properties = json!({
@@ -25,6 +26,11 @@ fn the_template_and_the_code_describe_the_table_of_the_design() {
                 "IndexName": table::PRIMARIES,
                 "KeySchema": keys(SHARD, PCD),
                 "Projection": {"ProjectionType": "INCLUDE", "NonKeyAttributes": PRIMARIES_PROJECTED},
+            },
+            {
+                "IndexName": table::AUTHORS,
+                "KeySchema": keys(AUTHOR_ID, PK),
+                "Projection": {"ProjectionType": "KEYS_ONLY"},
             },
         ],
         "BillingMode": "PAY_PER_REQUEST",
@@ -84,6 +90,7 @@ fn named(name: &str) -> String {
         "WriteTokenHashes" => format!("sha256:{}", "0a".repeat(32)),
         "Redis.ConfigurationEndPoint.Port" => "6379".to_owned(),
         "PageNumbers" => "stable".to_owned(),
+        "Proxies" => "1".to_owned(),
         "CursorKeys" => "0a".repeat(32),
         _ => match secret {
             Some(text @ Value::Object(_)) => resolved(&text),

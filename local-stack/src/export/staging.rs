@@ -289,7 +289,7 @@ impl Staging {
 /// another tool wrote it.
 fn staged_line(transaction: &Transaction<'_>, comment: Comment) -> Result<String, ExportError> {
     let CommentText { title, body, author } = comment.text.clone();
-    if let Err(error) = CommentText::new(title, body, author) {
+    if let Err(error) = CommentText::new(title, body, author).and_then(|_| comment.site.check()) {
         let (pk, sk) = (comment_pk(&comment.id), primary_sk(&comment.product));
         let what = format!("pk {pk:?}, sk {sk:?}: it is exported, but an import will refuse it: {error}");
         put_problem(transaction, &pk, &sk, &what)?;

@@ -69,6 +69,8 @@ fn whole_patch(comment: &NewComment) -> CommentPatch {
         title: Some(title),
         body: Some(body),
         author: Some(author),
+        attributes: Some(comment.site.attributes.clone()),
+        author_id: Some(comment.site.author_id.clone()),
     }
 }
 
@@ -78,4 +80,5 @@ fn is_same(comment: &NewComment, present: &Comment) -> bool {
         && present.rating == comment.rating
         && present.created_at == comment.created_at
         && present.text == comment.text
+        && present.site == comment.site
 }

@@ -125,10 +125,21 @@ fn plain(attribute: AttributeValue) -> Value {
         // A number of DynamoDB has up to 38 digits, more than one of JSON keeps.
         AttributeValue::S(text) | AttributeValue::N(text) => text.into(),
         AttributeValue::Bool(flag) => flag.into(),
-        AttributeValue::M(map) => map.into_iter().map(|(name, value)| (name, plain(value))).collect(),
-        AttributeValue::L(list) => list.into_iter().map(plain).collect(),
+        AttributeValue::M(map) => map.into_iter().map(|(name, value)| (name, nested(value))).collect(),
+        AttributeValue::L(list) => list.into_iter().map(nested).collect(),
         AttributeValue::Ss(texts) | AttributeValue::Ns(texts) => texts.into(),
         AttributeValue::Null(_) | AttributeValue::B(_) | AttributeValue::Bs(_) => Value::Null,
+    }
+}
+
+/// The value within another one, which may be an object of attributes: a number that JSON keeps stays a number.
+fn nested(attribute: AttributeValue) -> Value {
+    match attribute {
+        AttributeValue::N(number) => match serde_json::from_str::<Value>(&number) {
+            Ok(value) if value.to_string() == number => value,
+            _ => number.into(),
+        },
+        other => plain(other),
     }
 }
 
@@ -149,6 +160,18 @@ mod tests {
         let comment = item(ITEM.as_bytes(), &mapping()).unwrap();
         assert_eq!((comment.rating.get(), comment.text.author.as_deref()), (4, Some("A")));
         assert_eq!((comment.text.body.as_str(), comment.text.title), ("Fine.", None));
+        for (attributes, kept) in [
+            (r#"{"S":"{\"z\":1.0, \"a\":2}"}"#, r#"{"z":1.0,"a":2}"#),
+            (
+                r#"{"M":{"n":{"N":"1.5"},"m":{"N":"12345678901234567890123"},"l":{"L":[{"BOOL":true}]}}}"#,
+                r#"{"l":[true],"m":"12345678901234567890123","n":1.5}"#,
+            ),
+        ] {
+            let own = format!(r#""attributes":{attributes},"author_id":{{"N":"7"}},"photo":"#);
+            let site = item(ITEM.replace(r#""photo":"#, &own).as_bytes(), &mapping()).unwrap().site;
+            assert_eq!(site.attributes.unwrap().as_json(), kept);
+            assert_eq!(site.author_id.unwrap().as_str(), "7");
+        }
         for (old, new, expected) in [
             (r#"{"N":"4"}"#, r#"{"Z":"4"}"#, "attribute \"rating\""),
             (r#"{"N":"4"}"#, r#"{"N":"four"}"#, "rating"),
