@@ -189,8 +189,7 @@ fn help(t: &Interface, address: &Address, error: &ApiError, stats: Option<&Stats
         lead(text("all-comments"), address.all_comments());
     }
     if let ApiError::IndexUnavailable = error {
-        let id = if is_later_page { "meanwhile-first-page" } else { "meanwhile-others" };
-        help.meanwhile = Some(text(id));
+        help.meanwhile = Some(if is_later_page { "meanwhile-first-page" } else { "meanwhile-others" });
     }
     help
 }

@@ -38,8 +38,8 @@ pub(crate) struct PageError {
 /// What a reader can do about an error.
 #[derive(Debug, Default)]
 pub(super) struct Help {
-    /// A hint at what works meanwhile.
-    pub(super) meanwhile: Option<String>,
+    /// The message that says what works meanwhile.
+    pub(super) meanwhile: Option<&'static str>,
     /// Each with its text and its address.
     pub(super) links: Vec<(String, String)>,
 }
