@@ -12,7 +12,7 @@ use page_index::PageIndex;
 use table::Table;
 
 use crate::{
-    html::{self, sitemap},
+    html::{self, explanation, sitemap},
     http::{
         answer_memory::{self, AnswerMemory},
         body::BodyTimeout,
@@ -143,22 +143,24 @@ impl Service {
             .app_data(self.products.clone())
             .app_data(self.description.clone())
             .app_data(self.body_timeout)
-            // 10. What it asks of the stores is kept, and its answer says how long they took.
+            // 11. What it asks of the stores is kept, and its answer says how long they took.
             .wrap(from_fn(cost::follow))
-            // 9. A panic of a handler is a 500.
+            // 10. A panic of a handler is a 500.
             .wrap(from_fn(panics::catch))
-            // 8. A request that takes too long is a 503.
+            // 9. A request that takes too long is a 503.
             .wrap(from_fn(move |request, next| deadline::bound(request_timeout, request, next)))
-            // 7. The memory of readers' answers is bounded.
+            // 8. The memory of readers' answers is bounded.
             .wrap(from_fn(move |request: ServiceRequest, next| {
                 let memory = (!is_operational(request.path())).then(|| memory.clone());
                 answer_memory::hold(memory, request, next)
             }))
-            // 6. The number of requests under way is bounded.
+            // 7. The number of requests under way is bounded.
             .wrap(from_fn(move |request: ServiceRequest, next| {
                 let load = if is_operational(request.path()) { &operations } else { &readers };
                 load::bound(load.clone(), request, next)
             }))
+            // 6. Errors for people are written in the language of the site.
+            .wrap(from_fn(explanation::write))
             // 5. Browsers take every answer for what its media type says.
             .wrap(DefaultHeaders::new().add(("X-Content-Type-Options", "nosniff")))
             // 4. Scripts of other sites may read the JSON API and fragments.
