@@ -107,8 +107,8 @@ impl Texts {
     /// Fluent syntax. It may leave out any of them.
     ///
     /// # Errors
-    /// A source is no valid Fluent syntax, or has a message that English does not have, or one that uses a variable or a
-    /// reference that the English message does not have.
+    /// A source is no valid Fluent syntax. Or it has a message that English does not have, or a message with a variable that the
+    /// English one does not have.
     pub fn load(overrides: &[(InterfaceLanguage, String)]) -> Result<Self, TextsError> {
         let english = English::new(InterfaceLanguage::En.sources());
         for (language, source) in overrides {
