@@ -280,10 +280,11 @@ impl Follower {
 
     async fn apply_one(&self, step: &Step) -> Result<Outcome, StoreError> {
         match step {
-            Step::Put(comment) => match comment.import(&self.table, &self.options).await? {
-                Outcome::Refused(_) if self.is_hidden(comment).await? => Err(hidden(comment)),
-                outcome => Ok(outcome),
-            },
+            Step::Put(comment) => {
+                let outcome = comment.import(&self.table, &self.options).await?;
+                let is_refused = matches!(outcome, Outcome::Refused(_));
+                if is_refused && self.is_hidden(comment).await? { Err(hidden(comment)) } else { Ok(outcome) }
+            }
             Step::Delete(comment) => self.delete(comment).await,
         }
     }

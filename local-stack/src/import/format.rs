@@ -178,13 +178,13 @@ fn plain(attribute: AttributeValue) -> Value {
 
 /// The value within another one, which may be an object of attributes: a number that JSON keeps stays a number.
 fn nested(attribute: AttributeValue) -> Value {
-    match attribute {
-        AttributeValue::N(number) => match serde_json::from_str::<Value>(&number) {
-            Ok(value) if value.to_string() == number => value,
-            _ => number.into(),
-        },
-        other => plain(other),
+    if let AttributeValue::N(number) = &attribute
+        && let Ok(value) = serde_json::from_str::<Value>(number)
+        && value.to_string() == *number
+    {
+        return value;
     }
+    plain(attribute)
 }
 
 #[cfg(test)]

@@ -254,9 +254,9 @@ mod tests {
         ] {
             let read = read(format!("\u{feff}{HEADER}{rows}").as_bytes());
             let ended = read.iter().find_map(|row| row.as_ref().err());
-            let line = ended.map(|error| match error {
-                SourceError::OpenQuote(line) => *line,
-                other => panic!("{other}"),
+            let line = ended.map(|error| {
+                let SourceError::OpenQuote(line) = error else { panic!("{error}") };
+                *line
             });
             assert_eq!(line, expected, "{rows:?}");
             assert_eq!(read.iter().filter(|row| row.is_ok()).count(), 2, "{rows:?}");
