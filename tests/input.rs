@@ -111,7 +111,7 @@ async fn a_cursor_that_is_altered_or_of_another_listing_is_refused() {
 }
 
 /// Wrong values of single fields.
-fn bad_fields() -> [(&'static str, Value); 10] {
+fn bad_fields() -> [(&'static str, Value); 12] {
     let long = |chars: usize| "x".repeat(chars);
     let blank = "\u{200b}\u{3164}\u{2800}\u{feff}";
     [
@@ -120,6 +120,8 @@ fn bad_fields() -> [(&'static str, Value); 10] {
         ("title", json!([long(CommentText::TITLE_MAX_CHARS + 1), "two\nlines", { "a": 1 }])),
         ("body", json!(["", " \n\t ", blank, null, "bell \u{7}", "nul \0", long(CommentText::BODY_MAX_CHARS + 1)])),
         ("author", json!([long(CommentText::AUTHOR_MAX_CHARS + 1), "\u{1b}[31m", true])),
+        ("attributes", json!([[], "{}", true, 7, { "a": long(4_090) }])),
+        ("author_id", json!(["", " ", "..", "two\nlines", long(129), "é".repeat(65), 7])),
         ("id", json!(["c1"])),
         ("product", json!(["q"])),
         ("created_at", json!(["2024-01-01T00:00:00Z"])),
@@ -169,7 +171,7 @@ async fn a_body_that_is_not_json_or_too_large_is_refused() {
 
     let large = "x".repeat(200_000);
     let answer = http.post("p", &good_comment("en", 5, &large)).await;
-    assert!(answer.problem()["detail"].as_str().unwrap().contains("125 KiB"), "{answer:?}");
+    assert!(answer.problem()["detail"].as_str().unwrap().contains("130 KiB"), "{answer:?}");
     answer.expect(413);
     http.patch(&id, &json!({ "body": large })).await.expect(413);
 

@@ -11,6 +11,7 @@
     reason = "clippy takes only functions marked as tests for tests; here everything is one"
 )]
 
+mod attributes;
 mod backends;
 mod behind;
 mod bounds;
@@ -28,10 +29,12 @@ mod export;
 mod failures;
 mod faults;
 mod fixture;
+mod follow;
 mod import;
 mod input;
 mod installing;
 mod log;
+mod moderation;
 mod ordering;
 mod outage;
 mod packaged;
@@ -51,4 +54,5 @@ mod serving;
 mod settings;
 mod template;
 mod turning;
+mod upgrade;
 mod writes;

@@ -197,6 +197,18 @@ async fn a_site_moves_with_the_records_of_its_products() {
     let ended = import("changed", &["--update"]).await.expect(1);
     assert!(ended.stdout.contains("0 new, 4 unchanged, 1 updated"), "{ended:?}");
 
+    // Through a link its file is replaced. A device is written to and stays. Records do not replace the comments.
+    std::os::unix::fs::symlink(path("second"), path("link")).unwrap();
+    fs::write(path("second"), "replaced").unwrap();
+    export(&from, "link", &[]).await.expect(0);
+    assert!(fs::symlink_metadata(path("link")).unwrap().is_symlink());
+    assert_eq!(fs::read_to_string(path("second")).unwrap(), lines);
+    std::os::unix::fs::symlink("/dev/null", path("device")).unwrap();
+    export(&from, "device", &[]).await.expect(0);
+    assert!(fs::symlink_metadata(path("device")).unwrap().is_symlink());
+    std::os::unix::fs::symlink(path("comments"), path("same")).unwrap();
+    assert!(export(&from, "same", &[]).await.expect(1).stderr.contains("need two files"));
+
     // Chosen products only; an item that is no record is named, and the rest exported.
     let key = record_key(&data::product("broken"));
     let item = [("pk", key.0), ("sk", key.1)].map(|(name, text)| (name.to_owned(), data::text_value(text).unwrap()));

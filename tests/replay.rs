@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use aws_lambda_events::dynamodb::EventRecord;
-use model::{CommentId, record::decode_batch};
+use model::{CommentId, Status, record::decode_batch};
 use rand::{
     RngExt, SeedableRng,
     rngs::StdRng,
@@ -24,10 +24,14 @@ const CHANGES: usize = 220;
 /// Few comments, so that each has a long history.
 const COMMENTS: u64 = 24;
 
+/// What becomes of comments: most are published.
+const STATUSES: [Status; 5] =
+    [Status::Published, Status::Published, Status::Published, Status::Pending, Status::Hidden];
+
 /// Number of redeliveries, each from a different record.
 const DELIVERIES: usize = 5;
 
-/// Writes a random history: comments are created, changed, deleted and created again. Comments of an earlier history
+/// Writes a random history: comments are created, changed, published, hidden, deleted and created again. Comments of an earlier history
 /// stay and are changed too.
 pub(crate) async fn write_history(stores: &Stores, random: &mut StdRng, changes: usize) {
     let mut alive: BTreeMap<u64, CommentId> = BTreeMap::new();
@@ -44,7 +48,8 @@ pub(crate) async fn write_history(stores: &Stores, random: &mut StdRng, changes:
         match alive.get(&number) {
             None => {
                 let text = data::body(&format!("Body {change}"));
-                let comment = NewComment { language, rating, text, ..data::varied_comment(number) };
+                let status = STATUSES.choose(random).copied();
+                let comment = NewComment { language, rating, status, text, ..data::varied_comment(number) };
                 alive.insert(number, comment.id.clone());
                 stores.table.create_comment(comment, None).await.unwrap();
             }
@@ -54,10 +59,11 @@ pub(crate) async fn write_history(stores: &Stores, random: &mut StdRng, changes:
             }
             Some(id) => {
                 let mut patch = CommentPatch::default();
-                match random.random_range(0..4) {
-                    0 => patch.rating = Some(rating),
-                    1 => patch.language = Some(language),
-                    2 => (patch.rating, patch.language) = (Some(rating), Some(language)),
+                match random.random_range(0..6) {
+                    0..2 => patch.status = STATUSES.choose(random).copied(),
+                    2 => patch.rating = Some(rating),
+                    3 => patch.language = Some(language),
+                    4 => (patch.rating, patch.language) = (Some(rating), Some(language)),
                     _ => patch.body = Some(format!("Body {change}")),
                 }
                 stores.table.patch_comment(id, None, &patch).await.unwrap();

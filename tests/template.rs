@@ -64,6 +64,10 @@ async fn the_stack_has_what_the_code_expects() {
     assert_eq!(index["IndexName"], table::PRIMARIES);
     assert_eq!(key(&index["KeySchema"]), ["shard", "pcd"]);
     assert_eq!(index["Projection"]["NonKeyAttributes"], json!(model::primaries::PRIMARIES_PROJECTED));
+    assert_eq!(table["GlobalSecondaryIndexes"][2]["IndexName"], table::AUTHORS);
+    let index = &table["GlobalSecondaryIndexes"][3];
+    assert_eq!(index["IndexName"], table::MODERATION);
+    assert_eq!(key(&index["KeySchema"]), ["unpublished", "unpublished_cd"]);
     assert_eq!(table["StreamSpecification"]["StreamViewType"], "NEW_AND_OLD_IMAGES");
     assert_eq!(table["DeletionProtectionEnabled"], true);
 

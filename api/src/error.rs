@@ -45,10 +45,14 @@ pub(crate) enum ApiError {
         /// The media type that is accepted here.
         accepted: &'static str,
     },
-    #[error("Writing needs the header Authorization: Bearer with a known token.")]
+    #[error("This needs the header Authorization: Bearer with a known token.")]
     Unauthorized,
     #[error("Writes are off: this server was started without a write token.")]
     WritesOff,
+    #[error("Moderation is off: this server was started without a moderation token.")]
+    ModerationOff,
+    #[error("The token is known, but does not allow this.")]
+    NotAllowed,
     #[error("This was sent from a page of another site.")]
     CrossSite,
     #[error("There is nothing at this address.")]
@@ -129,6 +133,8 @@ impl ApiError {
             Self::UnsupportedMediaType { .. } => (StatusCode::UNSUPPORTED_MEDIA_TYPE, "unsupported-media-type"),
             Self::Unauthorized => (StatusCode::UNAUTHORIZED, "unauthorized"),
             Self::WritesOff => (StatusCode::FORBIDDEN, "writes-off"),
+            Self::ModerationOff => (StatusCode::FORBIDDEN, "moderation-off"),
+            Self::NotAllowed => (StatusCode::FORBIDDEN, "not-allowed"),
             Self::CrossSite => (StatusCode::FORBIDDEN, "cross-site"),
             Self::NoRoute => (StatusCode::NOT_FOUND, "no-such-address"),
             Self::MethodNotAllowed { .. } => (StatusCode::METHOD_NOT_ALLOWED, "method-not-allowed"),
@@ -172,6 +178,8 @@ impl ApiError {
             | Self::UnsupportedMediaType { .. }
             | Self::Unauthorized
             | Self::WritesOff
+            | Self::ModerationOff
+            | Self::NotAllowed
             | Self::CrossSite
             | Self::NoRoute
             | Self::MethodNotAllowed { .. }

@@ -11,6 +11,7 @@
 //! | `read` | one page of comments, by number or by cursor: plan, page index, table |
 //! | `write` | the fields of a comment, each checked, and the creation of comments |
 //! | `store` | the clients of table and page index; every call is measured |
+//! | `texts` | the texts of pages, in the languages of the interface |
 //! | `ops` | health, metrics, access logs |
 //! | [`links`], `error` | every URL that the service gives out; all errors and their HTTP statuses |
 //!
@@ -38,10 +39,12 @@ mod service;
 mod settings;
 mod site;
 mod store;
+mod texts;
 mod write;
 
 pub use application::{Application, StartError};
 pub use look::LookError;
 pub use secrets::{CursorKey, WriteToken, WriteTokenHash};
-pub use settings::{ApiSettings, REQUEST_TIMEOUT, Settings};
+pub use settings::{ApiSettings, ModerationSettings, REQUEST_TIMEOUT, Settings};
 pub use site::{Indexable, PageNumbers, PastTheEnd, PublicUrl, SiteSettings, UnknownProducts};
+pub use texts::{InterfaceLanguage, Texts, TextsError};

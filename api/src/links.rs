@@ -5,7 +5,9 @@
 //! **Invariant:** a product id in a path has everything percent-encoded but unreserved characters (RFC 3986 section
 //! 2.3), so that no client, proxy or crawler reads a separator into it.
 
-use model::{ANY, CommentId, Filter, Language, Order, PageNumber, PageSize, Period, ProductId, ProductSort, Timestamp};
+use model::{
+    ANY, AuthorId, CommentId, Filter, Language, Order, PageNumber, PageSize, Period, ProductId, ProductSort, Timestamp,
+};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, PercentEncode, utf8_percent_encode};
 
 use crate::read::ListingQuery;
@@ -28,6 +30,11 @@ pub(crate) fn api_comments(product: &ProductId) -> String {
 /// A comment in the JSON API.
 pub(crate) fn api_comment(id: &CommentId) -> String {
     format!("/api/v1/comments/{}", encoded(id.as_str()))
+}
+
+/// The comments of an author in the JSON API.
+pub(crate) fn api_author(author: &AuthorId) -> String {
+    format!("/api/v1/authors/{}/comments", encoded(author.as_str()))
 }
 
 /// The common part of the URLs of one listing's pages in the JSON API. Defaults are left out.

@@ -1,4 +1,4 @@
-//! The tokens that allow writing, and the keys that seal cursors.
+//! The tokens that allow writing or moderating, and the keys that seal cursors.
 
 use std::{
     fmt,
@@ -123,21 +123,45 @@ impl fmt::Debug for CursorKey {
     }
 }
 
-/// The hashes of the tokens that allow writing. All hashes have one length, so comparing them in constant time reveals
-/// nothing, not even a token's length.
-pub(crate) struct WriteTokens(pub(crate) Vec<WriteTokenHash>);
+/// What a token allows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Scope {
+    /// To create, change and delete comments and the records of products, but not to publish or hide a comment.
+    Write,
+    /// To see comments that are not published, and to publish and hide comments.
+    Moderate,
+}
 
-impl WriteTokens {
-    /// Accepts a request with one of the tokens, and returns the hash of that token.
-    pub(crate) fn check(&self, token: Option<&str>) -> Result<WriteTokenHash, ApiError> {
-        if self.0.is_empty() {
-            return Err(ApiError::WritesOff);
+/// The hashes of the tokens of each scope; a token may be in both. All hashes have one length, so comparing them in
+/// constant time reveals nothing, not even a token's length.
+pub(crate) struct Tokens {
+    pub(crate) write: Vec<WriteTokenHash>,
+    pub(crate) moderation: Vec<WriteTokenHash>,
+}
+
+impl Tokens {
+    /// Accepts a request with a token of this scope, and returns the hash of that token.
+    ///
+    /// # Errors
+    /// No token has this scope, the token is missing or unknown, or it has the other scope only.
+    pub(crate) fn check(&self, scope: Scope, token: Option<&str>) -> Result<WriteTokenHash, ApiError> {
+        let (tokens, others, off) = match scope {
+            Scope::Write => (&self.write, &self.moderation, ApiError::WritesOff),
+            Scope::Moderate => (&self.moderation, &self.write, ApiError::ModerationOff),
+        };
+        if tokens.is_empty() {
+            return Err(off);
         }
-        let token = token.ok_or(ApiError::Unauthorized)?;
-        let given = WriteTokenHash::of(token);
+        let given = WriteTokenHash::of(token.ok_or(ApiError::Unauthorized)?);
         // Every hash is compared, also after a match, and each comparison takes the same time.
-        let known = self.0.iter().fold(Choice::from(0), |known, hash| known | hash.0.ct_eq(&given.0));
-        if bool::from(known) { Ok(given) } else { Err(ApiError::Unauthorized) }
+        let [known, known_otherwise] = [tokens, others].map(|hashes| {
+            bool::from(hashes.iter().fold(Choice::from(0), |known, hash| known | hash.0.ct_eq(&given.0)))
+        });
+        match (known, known_otherwise) {
+            (true, _) => Ok(given),
+            (false, true) => Err(ApiError::NotAllowed),
+            (false, false) => Err(ApiError::Unauthorized),
+        }
     }
 }
 
@@ -155,9 +179,68 @@ impl FromRequest for Writer {
     type Future = Ready<Result<Self, ApiError>>;
 
     fn from_request(request: &HttpRequest, _: &mut Payload) -> Self::Future {
-        let tokens = request.app_data::<web::Data<WriteTokens>>();
-        let tokens = tokens.ok_or_else(|| ApiError::internal("the service has no write tokens"));
-        ready(tokens.and_then(|tokens| tokens.check(bearer_token(request))).map(Self))
+        ready(Caller::of(request).and_then(|caller| caller.check(Scope::Write)).map(Self))
+    }
+}
+
+/// Who sends a request to the JSON API, for operations that depend on it.
+pub(crate) struct Caller {
+    tokens: web::Data<Tokens>,
+    token: Option<String>,
+}
+
+impl Caller {
+    fn of(request: &HttpRequest) -> Result<Self, ApiError> {
+        let tokens = request.app_data::<web::Data<Tokens>>();
+        let tokens = tokens.ok_or_else(|| ApiError::internal("the service has no tokens"))?.clone();
+        Ok(Self { tokens, token: bearer_token(request).map(str::to_owned) })
+    }
+
+    /// # Errors
+    /// Those of [`Tokens::check`].
+    pub(crate) fn check(&self, scope: Scope) -> Result<WriteTokenHash, ApiError> {
+        self.tokens.check(scope, self.token.as_deref())
+    }
+
+    /// Whether the token has this scope. For what everybody may read, any other token counts as none.
+    pub(crate) fn may(&self, scope: Scope) -> bool {
+        self.check(scope).is_ok()
+    }
+}
+
+/// A request with a token of any scope.
+pub(crate) struct KnownCaller(pub(crate) Caller);
+
+impl FromRequest for KnownCaller {
+    type Error = ApiError;
+    type Future = Ready<Result<Self, ApiError>>;
+
+    fn from_request(request: &HttpRequest, _: &mut Payload) -> Self::Future {
+        ready(Caller::of(request).and_then(|caller| {
+            let writes = caller.check(Scope::Write);
+            if caller.may(Scope::Moderate) { Ok(Self(caller)) } else { writes.map(|_| Self(caller)) }
+        }))
+    }
+}
+
+/// A request with a token that allows moderating.
+pub(crate) struct Moderator;
+
+impl FromRequest for Moderator {
+    type Error = ApiError;
+    type Future = Ready<Result<Self, ApiError>>;
+
+    fn from_request(request: &HttpRequest, _: &mut Payload) -> Self::Future {
+        ready(Caller::of(request).and_then(|caller| caller.check(Scope::Moderate)).map(|_| Self))
+    }
+}
+
+impl FromRequest for Caller {
+    type Error = ApiError;
+    type Future = Ready<Result<Self, ApiError>>;
+
+    fn from_request(request: &HttpRequest, _: &mut Payload) -> Self::Future {
+        ready(Self::of(request))
     }
 }
 
@@ -167,12 +250,22 @@ mod tests {
     use actix_web::test::TestRequest;
 
     fn check(tokens: &[&str], authorization: Option<&str>) -> Result<WriteTokenHash, ApiError> {
-        let hashes = tokens.iter().map(|token| WriteTokenHash::of(token)).collect();
+        check_of(Scope::Write, tokens, &[], authorization)
+    }
+
+    fn check_of(
+        scope: Scope,
+        write: &[&str],
+        moderation: &[&str],
+        authorization: Option<&str>,
+    ) -> Result<WriteTokenHash, ApiError> {
+        let hashes = |tokens: &[&str]| tokens.iter().map(|token| WriteTokenHash::of(token)).collect();
+        let tokens = Tokens { write: hashes(write), moderation: hashes(moderation) };
         let mut request = TestRequest::post();
         if let Some(value) = authorization {
             request = request.insert_header((header::AUTHORIZATION, value));
         }
-        WriteTokens(hashes).check(bearer_token(&request.to_http_request()))
+        tokens.check(scope, bearer_token(&request.to_http_request()))
     }
 
     #[test]
@@ -188,5 +281,20 @@ mod tests {
             assert!(matches!(check(&["one"], value), Err(ApiError::Unauthorized)), "{value:?}");
         }
         assert!(matches!(check(&[], Some("Bearer one")), Err(ApiError::WritesOff)));
+    }
+
+    #[test]
+    fn a_token_allows_only_what_its_scopes_allow() {
+        let check = |scope, token| check_of(scope, &["writer", "both"], &["moderator", "both"], Some(token));
+        for (scope, allowed, refused) in [
+            (Scope::Write, ["Bearer writer", "Bearer both"], "Bearer moderator"),
+            (Scope::Moderate, ["Bearer moderator", "Bearer both"], "Bearer writer"),
+        ] {
+            assert!(allowed.into_iter().all(|token| check(scope, token).is_ok()), "{scope:?}");
+            assert!(matches!(check(scope, refused), Err(ApiError::NotAllowed)), "{scope:?}");
+            assert!(matches!(check(scope, "Bearer none"), Err(ApiError::Unauthorized)), "{scope:?}");
+        }
+        let off = check_of(Scope::Moderate, &["writer"], &[], Some("Bearer writer"));
+        assert!(matches!(off, Err(ApiError::ModerationOff)));
     }
 }

@@ -12,7 +12,7 @@ use page_index::PageIndex;
 use table::Table;
 
 use crate::{
-    html::{self, sitemap},
+    html::{self, explanation, sitemap},
     http::{
         answer_memory::{self, AnswerMemory},
         body::BodyTimeout,
@@ -24,7 +24,7 @@ use crate::{
     look::{LookError, SiteLook},
     ops::{self, access, cost, is_operational, metrics::Metrics},
     read::{cursor::CursorSealer, products::ListedProducts},
-    secrets::{CursorKey, WriteTokens},
+    secrets::{CursorKey, Tokens},
     settings::ApiSettings,
     site::Site,
     store::StoreClients,
@@ -45,7 +45,7 @@ pub(crate) struct Service {
     metrics: Data<Metrics>,
     memory: Data<AnswerMemory>,
     cursors: Data<CursorSealer>,
-    write_tokens: Data<WriteTokens>,
+    tokens: Data<Tokens>,
     site: Data<Site>,
     sitemap: Data<sitemap::Cache>,
     products: Data<ListedProducts>,
@@ -70,7 +70,13 @@ impl Service {
     ) -> Result<Self, LookError> {
         let metrics = Arc::new(Metrics::new());
         let product_max_age = Duration::from_secs(settings.product_max_age_seconds.into());
-        let stores = Data::new(StoreClients::new(table, index, Arc::clone(&metrics), product_max_age));
+        let stores = Data::new(StoreClients::new(
+            table,
+            index,
+            Arc::clone(&metrics),
+            product_max_age,
+            settings.moderation.new_comments,
+        ));
         let site = Site::new(settings.site, address)?;
         let memory_bytes = usize::from(settings.answer_memory_mib) * BYTES_A_MIB;
         let mut cursor_keys = settings.cursor_keys.into_iter();
@@ -81,7 +87,10 @@ impl Service {
             memory: Data::new(AnswerMemory::new(memory_bytes, metrics.shed.clone())),
             metrics: Data::from(metrics),
             cursors: Data::new(CursorSealer::new(sealing_key, cursor_keys.collect())),
-            write_tokens: Data::new(WriteTokens(settings.write_tokens)),
+            tokens: Data::new(Tokens {
+                write: settings.write_tokens,
+                moderation: settings.moderation.moderation_tokens,
+            }),
             products: Data::new(ListedProducts::new(stores.clone())),
             sitemap: Data::new(sitemap::Cache::new(stores.clone(), &site)),
             description: Data::new(DescriptionText::new(site.public_url.base_path())),
@@ -128,28 +137,30 @@ impl Service {
             .app_data(self.load.clone())
             .app_data(self.memory.clone())
             .app_data(self.cursors.clone())
-            .app_data(self.write_tokens.clone())
+            .app_data(self.tokens.clone())
             .app_data(self.site.clone())
             .app_data(self.sitemap.clone())
             .app_data(self.products.clone())
             .app_data(self.description.clone())
             .app_data(self.body_timeout)
-            // 10. What it asks of the stores is kept, and its answer says how long they took.
+            // 11. What it asks of the stores is kept, and its answer says how long they took.
             .wrap(from_fn(cost::follow))
-            // 9. A panic of a handler is a 500.
+            // 10. A panic of a handler is a 500.
             .wrap(from_fn(panics::catch))
-            // 8. A request that takes too long is a 503.
+            // 9. A request that takes too long is a 503.
             .wrap(from_fn(move |request, next| deadline::bound(request_timeout, request, next)))
-            // 7. The memory of readers' answers is bounded.
+            // 8. The memory of readers' answers is bounded.
             .wrap(from_fn(move |request: ServiceRequest, next| {
                 let memory = (!is_operational(request.path())).then(|| memory.clone());
                 answer_memory::hold(memory, request, next)
             }))
-            // 6. The number of requests under way is bounded.
+            // 7. The number of requests under way is bounded.
             .wrap(from_fn(move |request: ServiceRequest, next| {
                 let load = if is_operational(request.path()) { &operations } else { &readers };
                 load::bound(load.clone(), request, next)
             }))
+            // 6. Errors for people are written in the language of the site.
+            .wrap(from_fn(explanation::write))
             // 5. Browsers take every answer for what its media type says.
             .wrap(DefaultHeaders::new().add(("X-Content-Type-Options", "nosniff")))
             // 4. Scripts of other sites may read the JSON API and fragments.

@@ -3,6 +3,7 @@
 use std::{net::SocketAddr, time::Duration};
 
 use clap::{Args, Command, FromArgMatches, Parser, builder::Resettable};
+use model::Status;
 use redis_index::RedisIndexArgs;
 use table::{CommentBlobArgs, TableArgs};
 
@@ -54,6 +55,9 @@ pub struct ApiSettings {
     #[arg(long = "write-token", env = "PAGEMARK_WRITE_TOKENS", value_name = "sha256:HEX")]
     #[arg(value_delimiter = ',', hide_env_values = true)]
     pub write_tokens: Vec<WriteTokenHash>,
+    /// Who moderates, and what.
+    #[command(flatten)]
+    pub moderation: ModerationSettings,
     /// A key of cursors, 64 hex digits, the same for all processes that serve one site; repeatable, or separated by
     /// commas. The first seals, all open. Without one, cursors are good for this process only.
     #[arg(long = "cursor-key", env = "PAGEMARK_CURSOR_KEYS", value_name = "HEX")]
@@ -110,6 +114,24 @@ pub struct ApiSettings {
     pub unread_timeout: Duration,
 }
 
+/// Who moderates, and what. By default nobody does, and new comments are published.
+#[derive(Debug, Clone, Default, Args)]
+pub struct ModerationSettings {
+    /// The hash of a bearer token that allows moderating: to see comments that are not published, to publish and to hide
+    /// comments; repeatable, or separated by commas. It may be one that allows writing, too.
+    #[arg(long = "moderation-token", env = "PAGEMARK_MODERATION_TOKENS", value_name = "sha256:HEX")]
+    #[arg(value_delimiter = ',', hide_env_values = true)]
+    pub moderation_tokens: Vec<WriteTokenHash>,
+    /// Whether readers see a new comment at once (`published`), or a moderator publishes it first (`pending`).
+    #[arg(long, env = "PAGEMARK_NEW_COMMENTS", value_name = "STATUS", default_value_t, value_parser = status_of_new)]
+    pub new_comments: Status,
+}
+
+fn status_of_new(text: &str) -> Result<Status, &'static str> {
+    let status = Status::parse(text).ok().filter(|status| *status != Status::Hidden);
+    status.ok_or("must be published or pending")
+}
+
 fn at_least_one(text: &str) -> Result<usize, &'static str> {
     text.parse().ok().filter(|number| *number > 0).ok_or("must be a whole number from 1 on")
 }
@@ -145,6 +167,18 @@ mod tests {
             assert!(parse(&["--write-token", wrong]).is_err(), "{wrong}");
         }
         assert!("".parse::<WriteToken>().is_err() && "a b".parse::<WriteToken>().is_err());
+    }
+
+    #[test]
+    fn new_comments_are_published_or_pending() {
+        for (flags, status) in [
+            (&[][..], Status::Published),
+            (&["--new-comments", "published"][..], Status::Published),
+            (&["--new-comments", "pending"][..], Status::Pending),
+        ] {
+            assert_eq!(parse(flags).unwrap().moderation.new_comments, status);
+        }
+        assert!(parse(&["--new-comments", "hidden"]).is_err());
     }
 
     #[test]

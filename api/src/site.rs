@@ -10,10 +10,13 @@ use std::{
 };
 
 use actix_web::http::Uri;
-use clap::ValueEnum;
+use clap::{ArgAction, ValueEnum};
 use model::{Filter, Order};
 
-use crate::look::{Look, LookError, SiteLook};
+use crate::{
+    look::{Look, LookError, SiteLook},
+    texts::{Interface, InterfaceLanguage, Texts},
+};
 
 /// The first parts of the paths of this service. A base path that began with one could not be told from a path of the
 /// service.
@@ -222,6 +225,13 @@ pub struct SiteSettings {
     /// What the JSON API answers for a product with neither a comment nor a record: an empty list (`serve`), or 404.
     #[arg(long, env = "PAGEMARK_UNKNOWN_PRODUCTS", value_name = "WHAT", default_value = "serve")]
     pub unknown_products: UnknownProducts,
+    /// The language of the interface: of everything on pages but people's texts.
+    #[arg(long, env = "PAGEMARK_INTERFACE_LANGUAGE", value_name = "TAG", default_value = "en")]
+    pub interface_language: InterfaceLanguage,
+    /// Whether the pages of one language's comments have an interface in that language, if there is one.
+    #[arg(long, env = "PAGEMARK_INTERFACE_BY_FILTER", value_name = "BOOL", default_value_t = false)]
+    #[arg(num_args = 0..=1, require_equals = true, default_missing_value = "true", action = ArgAction::Set)]
+    pub interface_by_filter: bool,
     /// A folder with the site's own look: theme.css, header.html, footer.html. SIGHUP reads it again.
     #[arg(long, env = "PAGEMARK_SITE_DIR", value_name = "FOLDER")]
     pub site_dir: Option<PathBuf>,
@@ -239,6 +249,8 @@ impl Default for SiteSettings {
             unknown_products: UnknownProducts::Serve,
             page_numbers: PageNumbers::default(),
             past_the_end: PastTheEnd::default(),
+            interface_language: InterfaceLanguage::default(),
+            interface_by_filter: false,
             site_dir: None,
             comment_form: false,
         }
@@ -252,6 +264,7 @@ pub(crate) struct Site {
     pub(crate) public_url: PublicUrl,
     settings: SiteSettings,
     look: SiteLook,
+    texts: Arc<Texts>,
 }
 
 impl Deref for Site {
@@ -271,7 +284,7 @@ impl Site {
         let here = || PublicUrl { origin: format!("http://{address}"), base_path: String::new() };
         let public_url = settings.public_url.clone().unwrap_or_else(here);
         let look = SiteLook::read(settings.site_dir.clone(), public_url.origin())?;
-        Ok(Self { public_url, settings, look })
+        Ok(Self { public_url, settings, look, texts: Texts::built_in() })
     }
 
     /// The look at this moment.
@@ -282,6 +295,22 @@ impl Site {
     /// The look, to read it again.
     pub(crate) fn shared_look(&self) -> &SiteLook {
         &self.look
+    }
+
+    /// The texts of pages without a filter.
+    pub(crate) fn interface(&self) -> &Interface {
+        self.texts.in_language(self.interface_language)
+    }
+
+    /// The texts of the pages of a filter.
+    pub(crate) fn interface_of(&self, filter: &Filter) -> &Interface {
+        self.interface_in(filter.language().and_then(InterfaceLanguage::of))
+    }
+
+    /// The texts of the pages of comments in this language, or in any other.
+    pub(crate) fn interface_in(&self, language: Option<InterfaceLanguage>) -> &Interface {
+        let own = language.filter(|_| self.interface_by_filter);
+        self.texts.in_language(own.unwrap_or(self.interface_language))
     }
 
     /// What search engines may do with the pages of a listing. `totals` are unknown without the page index: then only
@@ -313,6 +342,9 @@ impl Site {
             comment_form,
             past_the_end: _,
             unknown_products: _,
+            // The texts of a page have a version.
+            interface_language: _,
+            interface_by_filter: _,
             // The frame of a page covers the look.
             site_dir: _,
         } = &self.settings;

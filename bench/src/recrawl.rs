@@ -80,8 +80,8 @@ fn serve(stack: &Stack, page_numbers: PageNumbers) -> anyhow::Result<SocketAddr>
 async fn post(stack: &Stack, comments: Vec<Comment>) -> anyhow::Result<()> {
     let product = ProductId::parse(PRODUCT)?;
     let writes = stream::iter(comments).map(|comment| {
-        let Comment { id, language, rating, created_at, text, .. } = comment;
-        let new = NewComment { id, product: product.clone(), language, rating, created_at, text };
+        let Comment { id, language, rating, created_at, text, site, .. } = comment;
+        let new = NewComment { id, product: product.clone(), language, rating, created_at, status: None, text, site };
         async move { stack.table().create_comment(new, None).await.map(drop) }
     });
     Ok(writes.buffer_unordered(WRITERS).try_collect::<Vec<()>>().await.map(drop)?)

@@ -7,7 +7,8 @@ use aws_lambda_events::{dynamodb::Event, streams::DynamoDbEventResponse};
 use aws_sdk_dynamodb::types::{AttributeDefinition, BillingMode, GlobalSecondaryIndex};
 use local_stack::{demo::demo_comments, redis_server::RedisServer};
 use model::{
-    BlobFormat, Comment, CommentId, CommentText, FilterKey, Language, ProductId, Rating, Revision, Timestamp,
+    BlobFormat, Comment, CommentId, CommentText, FilterKey, Language, ProductId, Rating, Revision, SiteData, Status,
+    Timestamp,
     item::{CommentItem, Image, attribute},
 };
 use page_index::PageIndex;
@@ -88,7 +89,9 @@ impl Comments {
             rating: Rating::new(1 + self.rating_weights.sample(rng) as u64)?,
             created_at,
             revision,
+            status: Status::Published,
             text: text.context("a text")?.clone(),
+            site: SiteData::default(),
         })
     }
 
@@ -184,8 +187,12 @@ pub(crate) fn folder() -> anyhow::Result<TempDir> {
 
 /// The project's table without its stream, time to live and backups.
 pub(crate) async fn create_table_without_stream(table: &Table) -> anyhow::Result<()> {
-    create_table_with(table, definition::attribute_definitions()?, vec![definition::gsi()?, definition::primaries()?])
-        .await
+    create_table_with(
+        table,
+        definition::attribute_definitions()?,
+        vec![definition::gsi()?, definition::primaries()?, definition::authors()?, definition::moderation()?],
+    )
+    .await
 }
 
 /// A table with these indexes, and these attributes in its keys and theirs.

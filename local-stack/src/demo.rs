@@ -2,7 +2,7 @@
 //!
 //! One count always gives the same comments, so a stack that is started again with kept data changes nothing.
 
-use model::{CommentId, CommentText, Language, ProductId, Rating, Timestamp};
+use model::{CommentId, CommentText, Language, ProductId, Rating, SiteData, Timestamp};
 use rand::{RngExt, SeedableRng, rngs::StdRng, seq::IndexedRandom};
 use table::NewComment;
 
@@ -141,7 +141,9 @@ fn demo_comment(rng: &mut StdRng, number: u64, count: u64) -> Option<NewComment>
         language: Language::parse(voice.tag).ok()?,
         rating: Rating::new(rating).ok()?,
         created_at: Timestamp::from_epoch_ms(created_ms).ok()?,
+        status: None,
         text: CommentText::new(title, body, author).ok()?,
+        site: SiteData::default(),
     })
 }
 

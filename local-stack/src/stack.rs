@@ -8,7 +8,7 @@ use std::{
 };
 
 use anyhow::{Context, bail};
-use api::{ApiSettings, Application, CursorKey, SiteSettings, WriteToken};
+use api::{ApiSettings, Application, CursorKey, ModerationSettings, SiteSettings, WriteToken};
 use functions::Quarantine;
 use futures_util::FutureExt;
 use infra::TemplateError;
@@ -84,6 +84,8 @@ pub struct StackSettings {
     pub snapshot_every: Duration,
     /// The bearer token for writes.
     pub write_token: WriteToken,
+    /// Who moderates, and what.
+    pub moderation: ModerationSettings,
     /// The keys of cursors: the first seals, all open. Without one, the data folder keeps a key.
     pub cursor_keys: Vec<CursorKey>,
     /// The settings of the pages.
@@ -111,6 +113,7 @@ impl StackSettings {
             page_index: IndexPlace::default(),
             data_dir: None,
             snapshot_every: SNAPSHOT_EVERY,
+            moderation: ModerationSettings { moderation_tokens: vec![write_token.hash()], ..Default::default() },
             write_token,
             cursor_keys: Vec::new(),
             site: SiteSettings { comment_form: true, ..SiteSettings::default() },
@@ -472,24 +475,22 @@ async fn start_api(
     index: PageIndex,
 ) -> anyhow::Result<Option<Api>> {
     let Some(listen) = settings.listen else { return Ok(None) };
-    let cursor_keys = match settings.cursor_keys.as_slice() {
-        [] => vec![cursor_key(folder)?],
-        given => given.to_vec(),
-    };
+    let given = settings.cursor_keys.clone();
+    let cursor_keys = if given.is_empty() { vec![cursor_key(folder)?] } else { given };
     let api_settings = ApiSettings {
         operations_listen: settings.operations_listen,
         cursor_keys,
         write_tokens: vec![settings.write_token.hash()],
+        moderation: settings.moderation.clone(),
         site: settings.site.clone(),
         ..ApiSettings::default()
     };
-    let table = Table::connect(table_config).await;
-    let application = Application::with_stores(listen, table, index, api_settings)?;
+    let application = Application::with_stores(listen, Table::connect(table_config).await, index, api_settings)?;
     application.reload_look_on_hangup()?;
     let (address, operations) = (application.address(), application.operations_address());
     let (stop, stopped) = oneshot::channel::<()>();
+    // A dropped sender stops the API as well.
     let task = tokio::spawn(async move {
-        // A dropped sender stops the API as well.
         if let Err(error) = application.run_until(stopped.map(drop)).await {
             tracing::error!(%error, "the API ended");
         }

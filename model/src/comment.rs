@@ -10,6 +10,8 @@ use crate::{
     language::Language,
     rating::Rating,
     revision::Revision,
+    site_data::SiteData,
+    status::Status,
     strict_text::{strict_optional_text, strict_text},
     timestamp::Timestamp,
     visible::has_visible_char,
@@ -30,8 +32,12 @@ pub struct Comment {
     pub created_at: Timestamp,
     /// The version of this state.
     pub revision: Revision,
+    /// Whether readers see it.
+    pub status: Status,
     /// The text that its author wrote.
     pub text: CommentText,
+    /// What the site stores with it. Duplicates lack the author's id.
+    pub site: SiteData,
 }
 
 impl Comment {

@@ -13,7 +13,7 @@ const GREATEST: char = 'z';
 
 /// Whether URL clients remove a text that is a whole part of a path, also percent-encoded (RFC 3986 section 5.2.4, URL
 /// Standard section 4.4). Links to such an id would not work.
-fn is_dot_segment(text: &str) -> bool {
+pub(crate) fn is_dot_segment(text: &str) -> bool {
     matches!(text, "." | "..")
 }
 

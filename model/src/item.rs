@@ -17,13 +17,20 @@ use crate::{
     language::Language,
     rating::Rating,
     revision::Revision,
+    site_data::{AuthorId, CommentAttributes, SiteData, check_object},
+    status::Status,
     strict_text::{strict_optional_text, strict_text},
     timestamp::Timestamp,
 };
 
+mod image;
 pub mod primaries;
+pub mod unpublished;
 
-use primaries::{PRIMARIES_KEYS, PrimariesKey};
+pub use image::Image;
+use primaries::PrimariesKey;
+pub use primary_item::PrimaryItem;
+use unpublished::{PUBLISHED_KEYS, UNPUBLISHED_KEYS};
 
 /// The names of the attributes that code outside of serde needs.
 pub mod attribute {
@@ -31,7 +38,7 @@ pub mod attribute {
     pub const PK: &str = "pk";
     /// The table's sort key, and the index's partition key.
     pub const SK: &str = "sk";
-    /// The index's sort key.
+    /// The index's sort key. An unpublished primary item has none.
     pub const CD: &str = "cd";
     /// The comment's language.
     pub const LANGUAGE: &str = "language";
@@ -47,9 +54,21 @@ pub mod attribute {
     pub const SHARD: &str = "shard";
     /// The sort key of the index `primaries`, `<escaped product>#<cd>`; on primary items only.
     pub const PCD: &str = "pcd";
+    /// The site's own attributes, as JSON text.
+    pub const ATTRIBUTES: &str = "attributes";
+    /// The author's id, and the partition key of the index `authors`; on primary items only.
+    pub const AUTHOR_ID: &str = "author_id";
+    /// The status of an unpublished primary item, and the partition key of the index `moderation`; absent on others.
+    pub const UNPUBLISHED: &str = "unpublished";
+    /// In place of `cd` on an unpublished primary item, and the sort key of the index `moderation`.
+    pub const UNPUBLISHED_CD: &str = "unpublished_cd";
     /// When DynamoDB may remove an item, in seconds since 1970.
     pub const EXPIRES_AT: &str = "expires_at";
 }
+
+/// The attributes that only primary items have: they key the sparse indexes, which hold no duplicates.
+pub const PRIMARY_ONLY: [&str; 5] =
+    [attribute::SHARD, attribute::PCD, attribute::AUTHOR_ID, attribute::UNPUBLISHED, attribute::UNPUBLISHED_CD];
 
 /// The prefix of a comment's partition key.
 pub const COMMENT_PREFIX: &str = "COMMENT#";
@@ -71,8 +90,9 @@ pub struct CommentItem<Blob = CommentBlob> {
     pub pk: String,
     /// The filter key.
     pub sk: String,
-    /// See [`Cd`].
-    pub cd: String,
+    /// See [`Cd`]; absent on an unpublished primary item.
+    #[serde(default, deserialize_with = "strict_optional_text", skip_serializing_if = "Option::is_none")]
+    pub cd: Option<String>,
     /// The comment's language.
     #[serde(deserialize_with = "strict_text")]
     pub language: String,
@@ -92,6 +112,18 @@ pub struct CommentItem<Blob = CommentBlob> {
     /// See [`PrimariesKey::pcd`]; only on a primary item.
     #[serde(default, deserialize_with = "strict_optional_text", skip_serializing_if = "Option::is_none")]
     pub pcd: Option<String>,
+    /// See [`CommentAttributes`].
+    #[serde(default, deserialize_with = "strict_optional_text", skip_serializing_if = "Option::is_none")]
+    pub attributes: Option<String>,
+    /// See [`AuthorId`]; only on a primary item.
+    #[serde(default, deserialize_with = "strict_optional_text", skip_serializing_if = "Option::is_none")]
+    pub author_id: Option<String>,
+    /// See [`attribute::UNPUBLISHED`].
+    #[serde(default, deserialize_with = "strict_optional_text", skip_serializing_if = "Option::is_none")]
+    pub unpublished: Option<String>,
+    /// See [`attribute::UNPUBLISHED_CD`].
+    #[serde(default, deserialize_with = "strict_optional_text", skip_serializing_if = "Option::is_none")]
+    pub unpublished_cd: Option<String>,
 }
 
 /// In place of the text, which an entry of the index `primaries` lacks.
@@ -104,18 +136,25 @@ fn is_there<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<bool>, 
 impl CommentItem {
     /// The primary item of a comment, its text in this format.
     pub fn primary(comment: &Comment, format: BlobFormat) -> Self {
-        let PrimariesKey { shard, pcd } = PrimariesKey::of(&comment.product, &comment.cd());
+        let cd = comment.cd();
+        let (unpublished, unpublished_cd) = unpublished::key_of(comment.status, &cd).unzip();
+        let PrimariesKey { shard, pcd } = PrimariesKey::of(&comment.product, &cd);
+        let if_published = |text: String| comment.status.is_published().then_some(text);
         Self {
             pk: comment_pk(&comment.id),
             sk: FilterKey::primary(comment.product.clone()).to_string(),
-            cd: comment.cd().to_string(),
+            cd: if_published(cd.to_string()),
             language: comment.language.to_string(),
             rating: u64::from(comment.rating.get()),
             revision: comment.revision.to_string(),
             comment_blob: CommentBlob::new(&comment.text, format),
             auto: None,
-            shard: Some(shard),
-            pcd: Some(pcd),
+            shard: if_published(shard),
+            pcd: if_published(pcd),
+            attributes: comment.site.attributes.as_ref().map(|attributes| attributes.as_json().to_owned()),
+            author_id: comment.site.author_id.as_ref().map(ToString::to_string),
+            unpublished,
+            unpublished_cd,
         }
     }
 
@@ -144,21 +183,57 @@ impl CommentItem<NoBlob> {
 impl<Blob> CommentItem<Blob> {
     /// The other attributes, and the text.
     fn split(self) -> (CommentItem<()>, Blob) {
-        let Self { pk, sk, cd, language, rating, revision, comment_blob, auto, shard, pcd } = self;
-        (CommentItem { pk, sk, cd, language, rating, revision, comment_blob: (), auto, shard, pcd }, comment_blob)
+        let Self {
+            pk,
+            sk,
+            cd,
+            language,
+            rating,
+            revision,
+            comment_blob,
+            auto,
+            shard,
+            pcd,
+            attributes,
+            author_id,
+            unpublished,
+            unpublished_cd,
+        } = self;
+        let (blob, comment_blob) = (comment_blob, ());
+        let item = CommentItem {
+            pk,
+            sk,
+            cd,
+            language,
+            rating,
+            revision,
+            comment_blob,
+            auto,
+            shard,
+            pcd,
+            attributes,
+            author_id,
+            unpublished,
+            unpublished_cd,
+        };
+        (item, blob)
     }
 
     fn attributes(&self) -> Attributes<'_> {
         Attributes {
             pk: &self.pk,
             sk: &self.sk,
-            cd: &self.cd,
+            cd: self.cd.as_deref(),
             language: &self.language,
             rating: self.rating,
             has_auto: self.auto.is_some(),
             revision: Some(&self.revision),
             shard: self.shard.as_deref(),
             pcd: self.pcd.as_deref(),
+            attributes: self.attributes.as_deref(),
+            author_id: self.author_id.as_deref(),
+            unpublished: self.unpublished.as_deref(),
+            unpublished_cd: self.unpublished_cd.as_deref(),
         }
     }
 }
@@ -171,6 +246,17 @@ impl<Blob> CommentItem<Blob> {
 pub fn comment_of(item: &Item) -> Result<Comment, Malformed> {
     let text = || blob::read(item.get(attribute::COMMENT_BLOB));
     Attributes::of(item).and_then(|attributes| attributes.comment(text)).map_err(|fault| fault.of_item(item))
+}
+
+/// The comment of a valid primary item, published or not.
+///
+/// # Errors
+/// Names the item and the attribute, when it is not a valid primary item.
+pub fn comment_of_primary(item: &Item) -> Result<Comment, Malformed> {
+    match PrimaryItem::read(item) {
+        PrimaryItem::Valid(_) | PrimaryItem::Unpublished(_) => comment_of(item),
+        PrimaryItem::Incomplete(_, malformed) | PrimaryItem::Invalid(malformed) => Err(malformed),
+    }
 }
 
 /// The comment of an entry of the index `primaries`, given as an item.
@@ -190,6 +276,10 @@ pub fn edited(item: Item, comment: &Comment, format: BlobFormat) -> Result<Item,
     let written: Item = serde_dynamo::to_item(CommentItem::primary(comment, format))
         .map_err(|error| Malformed::new("item", error.to_string()))?;
     let mut attributes = item.into_inner();
+    // An edit may remove the site's data, and the new status may have another form.
+    let site_data = [attribute::ATTRIBUTES, attribute::AUTHOR_ID];
+    let replaced = site_data.into_iter().chain(PUBLISHED_KEYS).chain(UNPUBLISHED_KEYS);
+    replaced.for_each(|name| drop(attributes.remove(name)));
     let blob = attributes.get(attribute::COMMENT_BLOB).and_then(|blob| blob::with_unknown_keys_of(blob, &comment.text));
     attributes.extend(written.into_inner());
     attributes.extend(blob.map(|blob| (attribute::COMMENT_BLOB.to_owned(), blob)));
@@ -221,18 +311,26 @@ impl Fault {
 struct Attributes<'item> {
     pk: &'item str,
     sk: &'item str,
-    cd: &'item str,
+    cd: Option<&'item str>,
     language: &'item str,
     rating: u64,
     has_auto: bool,
     revision: Option<&'item str>,
     shard: Option<&'item str>,
     pcd: Option<&'item str>,
+    attributes: Option<&'item str>,
+    author_id: Option<&'item str>,
+    unpublished: Option<&'item str>,
+    unpublished_cd: Option<&'item str>,
 }
 
 impl<'item> Attributes<'item> {
     fn of(item: &'item Item) -> Result<Self, Fault> {
         let required = |name| text(item, name).ok_or_else(|| Fault::new(name, "is missing or no text"));
+        let optional = |name| match item.get(name) {
+            None | Some(AttributeValue::Null(_)) => Ok(None),
+            Some(_) => text(item, name).map(Some).ok_or_else(|| Fault::new(name, "is no text")),
+        };
         let rating = match item.get(attribute::RATING) {
             Some(AttributeValue::N(number)) => number.parse().ok(),
             _ => None,
@@ -240,13 +338,17 @@ impl<'item> Attributes<'item> {
         Ok(Self {
             pk: required(attribute::PK)?,
             sk: required(attribute::SK)?,
-            cd: required(attribute::CD)?,
+            cd: given(item, attribute::CD),
             language: required(attribute::LANGUAGE)?,
             rating: rating.ok_or_else(|| Fault::new(attribute::RATING, "is missing or no whole number"))?,
             has_auto: item.contains_key(attribute::AUTO),
             revision: text(item, attribute::REVISION),
-            shard: text(item, attribute::SHARD),
-            pcd: text(item, attribute::PCD),
+            shard: given(item, attribute::SHARD),
+            pcd: given(item, attribute::PCD),
+            attributes: optional(attribute::ATTRIBUTES)?,
+            author_id: optional(attribute::AUTHOR_ID)?,
+            unpublished: given(item, attribute::UNPUBLISHED),
+            unpublished_cd: given(item, attribute::UNPUBLISHED_CD),
         })
     }
 
@@ -261,16 +363,42 @@ impl<'item> Attributes<'item> {
         if key.is_primary() && self.has_auto {
             return Err(Fault::new(attribute::AUTO, "is there, but a primary item has none"));
         }
-        let cd = Cd::parse(self.cd).map_err(|error| Fault::new(attribute::CD, error.problem))?;
+        let (status, name, cd) = self.status_and_cd()?;
+        let cd = cd.filter(|cd| !cd.is_empty()).ok_or_else(|| Fault::new(name, "is missing or no text"))?;
+        let cd = Cd::parse(cd).map_err(|error| Fault::new(name, error.problem))?;
         if cd.id != id {
-            return Err(Fault::new(attribute::CD, format!("{cd} is of another comment")));
+            return Err(Fault::new(name, format!("{cd} is of another comment")));
         }
         // The value may be anything, so it is not repeated.
         let language =
             Language::parse(self.language).map_err(|_| Fault::new(attribute::LANGUAGE, "is no language tag"))?;
         let rating = Rating::new(self.rating).map_err(|error| Fault::new(attribute::RATING, error.problem))?;
+        if let Some(attributes) = self.attributes {
+            check_object(attributes).map_err(|problem| Fault::new(attribute::ATTRIBUTES, problem))?;
+        }
         let placement = Placement { product: key.product, language, rating };
-        Ok(PlacedComment { id, placement, created_at: cd.created_at })
+        Ok(PlacedComment { id, placement, created_at: cd.created_at, status })
+    }
+
+    /// The status, with the name and value of the attribute that then holds the creation time. An item that has
+    /// attributes of both forms has none.
+    fn status_and_cd(&self) -> Result<(Status, &'static str, Option<&'item str>), Fault> {
+        let Some(unpublished) = self.unpublished else {
+            return match self.unpublished_cd {
+                None => Ok((Status::Published, attribute::CD, self.cd)),
+                Some(_) => Err(Fault::new(attribute::UNPUBLISHED_CD, "is there, but a published comment has none")),
+            };
+        };
+        let status = Status::parse(unpublished).ok().filter(|status| !status.is_published() && self.is_primary());
+        let status = status.ok_or_else(|| {
+            Fault::new(attribute::UNPUBLISHED, "is neither pending nor hidden, or not on a primary item")
+        })?;
+        for (name, found) in [(attribute::CD, self.cd), (attribute::SHARD, self.shard), (attribute::PCD, self.pcd)] {
+            if found.is_some() {
+                return Err(Fault::new(name, format!("is there, but a {status} comment has none")));
+            }
+        }
+        Ok((status, attribute::UNPUBLISHED_CD, self.unpublished_cd))
     }
 
     /// The revision, when everything is right that the repair job can supply: the revision, and on a primary item the
@@ -278,7 +406,7 @@ impl<'item> Attributes<'item> {
     fn revision_of(&self, placed: &PlacedComment) -> Result<Revision, Fault> {
         let revision = self.revision.ok_or_else(|| Fault::new(attribute::REVISION, "is missing or no text"))?;
         let revision = Revision::parse(revision).map_err(|error| Fault::new(attribute::REVISION, error.problem))?;
-        if self.is_primary() {
+        if self.is_primary() && placed.status.is_published() {
             let PrimariesKey { shard, pcd } = placed.primaries_key();
             for (name, found, right) in [(attribute::SHARD, self.shard, shard), (attribute::PCD, self.pcd, pcd)] {
                 if found != Some(&right) {
@@ -294,8 +422,12 @@ impl<'item> Attributes<'item> {
         let placed = self.read()?;
         let text = text().map_err(|problem| Fault::new(attribute::COMMENT_BLOB, problem))?.shown();
         let revision = self.revision_of(&placed)?;
-        let PlacedComment { id, placement: Placement { product, language, rating }, created_at } = placed;
-        Ok(Comment { id, product, language, rating, created_at, revision, text })
+        let site = SiteData {
+            attributes: self.attributes.map(CommentAttributes::stored),
+            author_id: self.author_id.map(AuthorId::stored),
+        };
+        let PlacedComment { id, placement: Placement { product, language, rating }, created_at, status } = placed;
+        Ok(Comment { id, product, language, rating, created_at, revision, status, text, site })
     }
 
     /// The comment of an entry of the index `primaries`.
@@ -315,6 +447,8 @@ pub struct PlacedComment {
     pub placement: Placement,
     /// When the comment was made.
     pub created_at: Timestamp,
+    /// Whether readers see it. Only a published comment has entries in the page index.
+    pub status: Status,
 }
 
 impl PlacedComment {
@@ -332,102 +466,11 @@ pub fn text<'item>(item: &'item Item, name: &str) -> Option<&'item str> {
     }
 }
 
-/// The reading of an item under the key of a primary item.
-#[derive(Debug, Clone, PartialEq)]
-pub enum PrimaryItem<'item> {
-    /// A valid primary item.
-    Valid(Image<'item>),
-    /// Its revision or a key of the index `primaries` is missing or wrong. All else is right, so the repair job can
-    /// supply them.
-    Incomplete(PlacedComment, Malformed),
-    /// The repair job cannot correct the item: a person has to look.
-    Invalid(Malformed),
-}
-
-impl<'item> PrimaryItem<'item> {
-    /// Reads an item by the one definition of a valid primary item.
-    pub fn read(item: &'item Item) -> Self {
-        let read = || {
-            let attributes = Attributes::of(item)?;
-            let placed = attributes.read()?;
-            if !attributes.is_primary() {
-                return Err(Fault::new(attribute::SK, "is not a primary item's"));
-            }
-            let text = blob::check(item.get(attribute::COMMENT_BLOB));
-            text.map_err(|problem| Fault::new(attribute::COMMENT_BLOB, problem))?;
-            Ok((attributes.revision_of(&placed), placed))
-        };
-        match read() {
-            Ok((Ok(revision), PlacedComment { id, placement, created_at })) => {
-                Self::Valid(Image { id, placement, created_at, revision, item })
-            }
-            Ok((Err(fault), placed)) => Self::Incomplete(placed, fault.of_item(item)),
-            Err(fault) => Self::Invalid(fault.of_item(item)),
-        }
-    }
-}
-
-/// The comment of a primary item, or of an image of it in the stream, and the item.
-///
-/// Duplicates are made from the whole item, so that they equal it also in attributes that this version of the code does
-/// not know. Only the keys of the index `primaries` are left out. The item is borrowed, and its text is checked but not
-/// copied. A handler looks at two images a record, and copies of their texts would cost it more than all its other work.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Image<'item> {
-    /// The comment's id.
-    pub id: CommentId,
-    /// The placement: it decides the comment's keys.
-    pub placement: Placement,
-    /// When the comment was made.
-    pub created_at: Timestamp,
-    /// The version of the item.
-    pub revision: Revision,
-    /// The primary item, every attribute of it.
-    pub item: &'item Item,
-}
-
-impl<'item> Image<'item> {
-    /// Reads a primary item.
-    ///
-    /// # Errors
-    /// Names the item and the attribute, when it is not a valid primary item.
-    pub fn of_primary(item: &'item Item) -> Result<Self, Malformed> {
-        match PrimaryItem::read(item) {
-            PrimaryItem::Valid(image) => Ok(image),
-            PrimaryItem::Incomplete(_, malformed) | PrimaryItem::Invalid(malformed) => Err(malformed),
-        }
-    }
-
-    /// The comment, its text included.
-    ///
-    /// # Errors
-    /// Never fails in practice: everything was checked when the image was read.
-    pub fn comment(&self) -> Result<Comment, Malformed> {
-        comment_of(self.item)
-    }
-
-    /// The attributes in which an item differs from its expected duplicate, ascending; the key is not compared.
-    pub fn differences(&self, found: &Item) -> Vec<String> {
-        let is_right = |name: &str| match name {
-            attribute::SK => true,
-            attribute::AUTO => found.get(name) == Some(&AttributeValue::Bool(true)),
-            name if PRIMARIES_KEYS.contains(&name) => !found.contains_key(name),
-            _ => found.get(name) == self.item.get(name),
-        };
-        let names = self.item.keys().chain(found.keys()).map(String::as_str).chain([attribute::AUTO]);
-        let mut wrong: Vec<String> = names.filter(|name| !is_right(name)).map(str::to_owned).collect();
-        wrong.sort_unstable();
-        wrong.dedup();
-        wrong
-    }
-
-    /// The duplicate of the item under another key. It leaves out the attributes that key a sparse index.
-    pub fn duplicate(&self, key: &FilterKey) -> Item {
-        let mut duplicate = self.item.clone().into_inner();
-        duplicate.retain(|name, _| !PRIMARIES_KEYS.contains(&name.as_str()));
-        duplicate.insert(attribute::SK.to_owned(), AttributeValue::S(key.to_string()));
-        duplicate.insert(attribute::AUTO.to_owned(), AttributeValue::Bool(true));
-        Item::from(duplicate)
+/// The text in an attribute that only a text may fill: empty when it has another type, `None` when it is missing or null.
+fn given<'item>(item: &'item Item, name: &str) -> Option<&'item str> {
+    match item.get(name) {
+        None | Some(AttributeValue::Null(_)) => None,
+        Some(_) => Some(text(item, name).unwrap_or_default()),
     }
 }
 

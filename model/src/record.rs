@@ -10,7 +10,7 @@ use crate::{
     error::Malformed,
     filter::FilterKey,
     id::{CommentId, ProductId},
-    item::{Image, attribute, comment_id_of_pk, text},
+    item::{Image, PrimaryItem, attribute, comment_id_of_pk, text},
 };
 
 /// One record: a comment's primary item before and after.
@@ -24,9 +24,9 @@ pub struct RecordChange<'record> {
     pub id: CommentId,
     /// The product of the primary item.
     pub product: ProductId,
-    /// The primary item before; `None` when it was absent or invalid.
+    /// The primary item before; `None` when it was absent, unpublished or invalid.
     pub old: Option<Image<'record>>,
-    /// The primary item after; `None` when it is absent or invalid.
+    /// The primary item after; `None` when it is absent, unpublished or invalid.
     pub new: Option<Image<'record>>,
     /// Why the item after is invalid, if so. Such an item implies no keys, as if it had been deleted.
     pub invalid: Option<Malformed>,
@@ -34,8 +34,10 @@ pub struct RecordChange<'record> {
 
 /// Reads the record at a place of a batch.
 ///
-/// `None` for a record that changes no comment: its images are equal, or it belongs to a duplicate, the journal or the
-/// repair job's state. (Those reach a handler when a mapping lacks the filter.)
+/// `None` for a record that changes nothing for readers: its images are equal or both unpublished, or it belongs to a
+/// duplicate, the journal or the repair job's state. (Those reach a handler when a mapping lacks the filter.)
+///
+/// An item that is unpublished now is a change like a deletion, and its publication one like a creation.
 ///
 /// An item that became invalid is a change like a deletion, with the reason in `invalid`. An item that was already
 /// invalid has left nothing behind.
@@ -84,11 +86,15 @@ pub fn decode_record(place: usize, record: &EventRecord) -> Result<Option<Record
     Ok(Some(RecordChange { place, sequence_number, id, product, old, new, invalid }))
 }
 
-/// An image of a record; an absent image is an empty item there.
+/// What readers see of an image of a record; an absent image is an empty item there.
 fn image(item: &Item) -> Result<Option<Image<'_>>, Malformed> {
-    match item.is_empty() {
-        true => Ok(None),
-        false => Image::of_primary(item).map(Some),
+    if item.is_empty() {
+        return Ok(None);
+    }
+    match PrimaryItem::read(item) {
+        PrimaryItem::Valid(image) => Ok(Some(image)),
+        PrimaryItem::Unpublished(_) => Ok(None),
+        PrimaryItem::Incomplete(_, malformed) | PrimaryItem::Invalid(malformed) => Err(malformed),
     }
 }
 
@@ -106,7 +112,7 @@ pub struct CommentChange<'record> {
     pub first_sequence_number: String,
     /// The places of its records in the batch, ascending.
     pub places: Vec<usize>,
-    /// The primary item after the last record, `None` when that deleted it or made it invalid.
+    /// The primary item after the last record, `None` when that deleted it, unpublished it or made it invalid.
     pub last: Option<Image<'record>>,
     /// Every placement that any old or new image in the batch had, each once, ascending.
     pub seen: Vec<Placement>,

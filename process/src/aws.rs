@@ -2,7 +2,8 @@
 
 use std::{error::Error, time::Duration};
 
-use aws_config::{BehaviorVersion, Region, SdkConfig, retry::RetryConfig, timeout::TimeoutConfig};
+pub use aws_config::SdkConfig;
+use aws_config::{BehaviorVersion, Region, retry::RetryConfig, timeout::TimeoutConfig};
 use aws_credential_types::{Credentials, provider::SharedCredentialsProvider};
 use aws_smithy_http_client::{Builder, tls};
 use aws_smithy_runtime_api::client::{http::SharedHttpClient, orchestrator::HttpResponse, result::SdkError};

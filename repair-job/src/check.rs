@@ -6,10 +6,9 @@ use std::{
 };
 
 use model::{
-    BaseSet, CommentId, ProductId,
-    item::{Image, attribute, text},
+    BaseSet, CommentId, Placement, ProductId, Revision, Status, Timestamp,
+    item::{Image, PRIMARY_ONLY, PlacedComment, attribute, text, unpublished::Unpublished},
     plan::reconcile::{Collection, Drift, InvalidPrimary, Places, Ranks, plan_ranks},
-    primaries::PRIMARIES_KEYS,
 };
 use process::StoreError;
 use serde::Serialize;
@@ -106,16 +105,7 @@ async fn describe(
         lines.push(format!("primary item: to be taken over, {malformed}"));
         return Ok(Vec::new());
     }
-    lines.push(match &collection.primary {
-        Some(Image { placement, created_at, revision, .. }) => format!(
-            "primary item: {}, {}, rating {}, made {created_at}, revision {revision}",
-            placement.product, placement.language, placement.rating
-        ),
-        None => match &collection.invalid {
-            Some(invalid) => format!("primary item: a person has to look, {}", invalid.malformed),
-            None => "primary item: none".to_owned(),
-        },
-    });
+    lines.push(primary_line(&collection));
     let ranks = match &scope.index {
         IndexScope::Nothing => Err("page index: not checked".to_owned()),
         IndexScope::All | IndexScope::Snapshot(_) => match job.index.ranks(id, &collection.places(places)).await {
@@ -131,6 +121,27 @@ async fn describe(
         Err(why) => why.clone(),
     });
     Ok(rows(&collection, &items, ranks.as_ref().ok()))
+}
+
+/// What the primary item is.
+fn primary_line(collection: &Collection<'_>) -> String {
+    let is = |status: Status, placement: &Placement, created_at: Timestamp, revision: Revision| {
+        let Placement { product, language, rating } = placement;
+        let status = if status.is_published() { String::new() } else { format!("{status}, ") };
+        format!("primary item: {status}{product}, {language}, rating {rating}, made {created_at}, revision {revision}")
+    };
+    if let Some(Image { placement, created_at, revision, .. }) = &collection.primary {
+        return is(Status::Published, placement, *created_at, *revision);
+    }
+    if let Some(Unpublished { comment: PlacedComment { placement, created_at, status, .. }, revision, .. }) =
+        &collection.unpublished
+    {
+        return is(*status, placement, *created_at, *revision);
+    }
+    match &collection.invalid {
+        Some(invalid) => format!("primary item: a person has to look, {}", invalid.malformed),
+        None => "primary item: none".to_owned(),
+    }
 }
 
 /// A row for everything that exists or should exist, ordered by key.
@@ -191,7 +202,7 @@ fn stale_attributes(key: &str, attributes: &[String], collection: &Collection<'_
     let right = AttributeValue::Bool(true);
     let should_be = |name: &str| match name {
         attribute::AUTO => Some(&right),
-        name if PRIMARIES_KEYS.contains(&name) => None,
+        name if PRIMARY_ONLY.contains(&name) => None,
         name => primary.and_then(|item| item.get(name)),
     };
     let shown_as = |value: &dyn Fn(&str) -> String| {

@@ -75,6 +75,10 @@ pub async fn run_on(job: &Job, args: &RunArgs) -> anyhow::Result<Outcome> {
             let text = format!("{}{}", checked.table, checked.report);
             return outcome(args, &checked.json(), &text, checked.report.exit_code());
         }
+        Command::Erase { author } => {
+            let erasure = Box::pin(job.erase(author)).await;
+            return outcome(args, &erasure, &erasure, erasure.exit_code());
+        }
         Command::Recent { since } => job.recent_since(*since).boxed(),
         Command::Audit(args) => job.audit(args.options().map_err(anyhow::Error::msg)?).boxed(),
         Command::Quarantine(place) => async { job.quarantine(&place.connect().await).await }.boxed(),

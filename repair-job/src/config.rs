@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand};
 use functions::{MetricsArgs, QuarantineArgs, quarantine::QuarantinePlace};
-use model::{CommentId, ProductId, Timestamp};
+use model::{AuthorId, CommentId, ProductId, Timestamp};
 use redis_index::RedisIndexArgs;
 use serde::{Deserialize, Serialize};
 use strum::IntoStaticStr;
@@ -80,6 +80,7 @@ impl RunArgs {
             | Command::Quarantine(_)
             | Command::Rebuild { .. }
             | Command::Check { .. }
+            | Command::Erase { .. }
             | Command::Status { .. } => Ok(()),
         }
     }
@@ -94,7 +95,11 @@ impl RunArgs {
         match &mut self.command {
             Command::Quarantine(args) => args.quarantine = place,
             Command::Status { quarantine, .. } => *quarantine = Some(place),
-            Command::Recent { .. } | Command::Audit(_) | Command::Rebuild { .. } | Command::Check { .. } => {}
+            Command::Recent { .. }
+            | Command::Audit(_)
+            | Command::Rebuild { .. }
+            | Command::Check { .. }
+            | Command::Erase { .. } => {}
         }
     }
 }
@@ -133,6 +138,12 @@ pub enum Command {
         /// Where to look when the table has no items of it any more.
         #[arg(long, value_parser = ProductId::parse)]
         product: Option<ProductId>,
+    },
+    /// Delete all comments of an author, and say what else may hold them. Without --apply, only count them.
+    Erase {
+        /// The author's id, as in the field `author_id` of comments.
+        #[arg(long, value_parser = AuthorId::parse)]
+        author: AuthorId,
     },
     /// Readiness, watermarks, last runs, coverage of the audit, open quarantine.
     Status {
@@ -272,6 +283,7 @@ mod tests {
             &["recent", "--since=2024-01-31T06:00:00Z", "--explain", "--max-read-units=7"],
             &["check", "c1", "--product=p", "--json"],
             &["quarantine", "--quarantine=folder:/q"],
+            &["erase", "--author=u 7/é", "--apply"],
             &["rebuild", "--segments=2"],
         ] {
             let mut run = parse(line).run;

@@ -37,6 +37,11 @@ pub(crate) async fn explain(job: &Job, command: &Command) -> Result<String, Stor
             "reads:  all items of comment {id}, and its scores in all base sets of its product\n\
              writes: one transaction of its wrong duplicates, one edit of the page index, if there are differences\n"
         ),
+        Command::Erase { author } => format!(
+            "reads:  the table's index `authors` at {:?}, and the primary item of each comment that it names\n\
+             writes: per comment one transaction: its deletion, and its journal entry. The functions delete the rest\n",
+            author.as_str()
+        ),
         Command::Status { .. } => {
             "reads:  the job's own state, the markers of the page index\nwrites: nothing\n".to_owned()
         }

@@ -7,7 +7,7 @@
 //! - `commands`: the commands, each as one run. `runner`: a run, with its lease (`lease`), its end (`stop`), its totals
 //!   (`ledger`, `report`) and its `progress`.
 //! - `recent`, `audit`, `quarantine`, `rebuild`, `check`: what a command does, in order. `audit_plan`: which segments an
-//!   audit checks. `status`: the state of everything.
+//!   audit checks. `erase`: deletes the comments of an author. `status`: the state of everything.
 //! - `index_snapshot`: the page index as the run found it. `vouch`: confirms which partitions readers may believe.
 //!   `continuity`: whether they are still those of the last vouch.
 //! - `find`: the four finders. `suspect`: what they hand over, and what becomes of it. `repair`: the only code that
@@ -28,6 +28,7 @@ mod command_line;
 mod commands;
 mod config;
 mod continuity;
+mod erase;
 mod error;
 mod explain;
 mod find;
@@ -59,6 +60,7 @@ pub use changes::{
 pub use check::{Checked, CheckedRow};
 pub use command_line::{Outcome, run_command, run_on, stop_on_signals};
 pub use config::{Command, Config, EXIT_CODES, FunctionConfig, RunArgs};
+pub use erase::{Beyond, Erasure};
 pub use function::{Asked, FUNCTION, Invoked, invoked, metrics_line};
 pub use progress::{Display, Progress};
 pub use rebuild::rebuild;

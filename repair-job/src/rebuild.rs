@@ -138,7 +138,7 @@ async fn fill(run: &Run<'_>, next: &AtomicU32) -> Result<bool, StoreError> {
             let (before, mut invalid) = (edits.len(), Vec::new());
             for comment in part.comments {
                 match comment {
-                    Ok(PlacedComment { id, placement, created_at }) => {
+                    Ok(PlacedComment { id, placement, created_at, .. }) => {
                         edits.extend(index_edits(&id, Some((&placement, created_at)), &[]));
                     }
                     Err(entry) => invalid.push(entry),

@@ -57,7 +57,7 @@ mod tests {
 
     use expect_test::{Expect, expect};
     use model::{
-        BlobFormat, Comment, CommentId, CommentText, Language, ProductId, Rating, Revision, Timestamp,
+        BlobFormat, Comment, CommentId, CommentText, Language, ProductId, Rating, Revision, SiteData, Timestamp,
         item::{CommentItem, Image},
         record::{RecordChange, group_by_primary_item},
     };
@@ -75,7 +75,9 @@ mod tests {
             rating: Rating::new(rating).unwrap(),
             created_at: now,
             revision: Revision::after(None, now, u128::from(rating)),
+            status: model::Status::Published,
             text: CommentText::new(None, "Fine.".to_owned(), None).unwrap(),
+            site: SiteData::default(),
         };
         serde_dynamo::to_item(CommentItem::primary(&comment, BlobFormat::Map)).unwrap()
     }

@@ -1,6 +1,9 @@
 //! The changes that a caller asks for, and why one did not happen.
 
-use model::{Comment, CommentId, CommentText, InvalidInput, Language, ProductId, Rating, Revision, Timestamp};
+use model::{
+    AuthorId, Comment, CommentAttributes, CommentId, CommentText, InvalidInput, Language, ProductId, Rating, Revision,
+    SiteData, Status, Timestamp,
+};
 use process::StoreError;
 use thiserror::Error;
 
@@ -17,14 +20,19 @@ pub struct NewComment {
     pub rating: Rating,
     /// When it was made.
     pub created_at: Timestamp,
+    /// Whether readers see it. Without one, a new comment is published, and an import leaves the status of an existing one.
+    pub status: Option<Status>,
     /// Its text.
     pub text: CommentText,
+    /// What the site stores with it.
+    pub site: SiteData,
 }
 
 impl NewComment {
     pub(crate) fn at(self, revision: Revision) -> Comment {
-        let Self { id, product, language, rating, created_at, text } = self;
-        Comment { id, product, language, rating, created_at, revision, text }
+        let Self { id, product, language, rating, created_at, status, text, site } = self;
+        let status = status.unwrap_or_default();
+        Comment { id, product, language, rating, created_at, revision, status, text, site }
     }
 }
 
@@ -51,6 +59,12 @@ pub struct CommentPatch {
     pub body: Option<String>,
     /// The new author; `Some(None)` removes it.
     pub author: Option<Option<String>>,
+    /// The new attributes, all of them; `Some(None)` removes them.
+    pub attributes: Option<Option<CommentAttributes>>,
+    /// The new id of the author; `Some(None)` removes it.
+    pub author_id: Option<Option<AuthorId>>,
+    /// The new status.
+    pub status: Option<Status>,
 }
 
 impl CommentPatch {
@@ -69,7 +83,12 @@ impl CommentPatch {
         Ok(Comment {
             language: self.language.clone().unwrap_or_else(|| comment.language.clone()),
             rating: self.rating.unwrap_or(comment.rating),
+            status: self.status.unwrap_or(comment.status),
             text,
+            site: SiteData {
+                attributes: self.attributes.clone().unwrap_or_else(|| comment.site.attributes.clone()),
+                author_id: self.author_id.clone().unwrap_or_else(|| comment.site.author_id.clone()),
+            },
             ..comment.clone()
         })
     }

@@ -7,11 +7,15 @@ use std::time::Duration;
 use aws_sdk_dynamodb::{
     error::{BuildError, ProvideErrorMetadata},
     types::{
-        AttributeDefinition, BillingMode, GlobalSecondaryIndex, KeySchemaElement, KeyType, Projection, ProjectionType,
-        ScalarAttributeType, StreamSpecification, StreamViewType, TableStatus, TimeToLiveSpecification,
+        AttributeDefinition, BillingMode, CreateGlobalSecondaryIndexAction, GlobalSecondaryIndex,
+        GlobalSecondaryIndexUpdate, KeySchemaElement, KeyType, Projection, ProjectionType, ScalarAttributeType,
+        StreamSpecification, StreamViewType, TableStatus, TimeToLiveSpecification,
     },
 };
-use model::{item::attribute, primaries::PRIMARIES_PROJECTED};
+use model::{
+    item::{attribute, unpublished::UNPUBLISHED_KEYS},
+    primaries::{PRIMARIES_KEYS, PRIMARIES_PROJECTED},
+};
 use process::{Backoff, Store, StoreError};
 use tokio::time::Instant;
 
@@ -25,11 +29,27 @@ pub const GSI: &str = "gsi";
 /// ranks need ([`model::primaries`]).
 pub const PRIMARIES: &str = "primaries";
 
+/// Name of the sparse index of authors. Its partition key is `author_id`, its sort key is `pk`, and it projects keys only.
+/// The sort key is neither the creation time nor anything else that a primary item may lack.
+pub const AUTHORS: &str = "authors";
+
+/// Name of the sparse index of unpublished primary items. Its partition key is `unpublished`, the status, and its sort key
+/// `unpublished_cd`. It projects every attribute, because moderators read the comments there
+/// ([`model::item::unpublished`]).
+pub const MODERATION: &str = "moderation";
+
 /// The attributes of all keys.
 pub fn attribute_definitions() -> Result<Vec<AttributeDefinition>, BuildError> {
     let text =
         |name: &str| AttributeDefinition::builder().attribute_name(name).attribute_type(ScalarAttributeType::S).build();
-    [attribute::PK, attribute::SK, attribute::CD, attribute::SHARD, attribute::PCD].into_iter().map(text).collect()
+    let of_table_and_gsi = [attribute::PK, attribute::SK, attribute::CD];
+    of_table_and_gsi
+        .into_iter()
+        .chain(PRIMARIES_KEYS)
+        .chain([attribute::AUTHOR_ID])
+        .chain(UNPUBLISHED_KEYS)
+        .map(text)
+        .collect()
 }
 
 /// The keys of the table or of an index.
@@ -60,6 +80,24 @@ pub fn primaries() -> Result<GlobalSecondaryIndex, BuildError> {
         .build()
 }
 
+/// The index [`AUTHORS`].
+pub fn authors() -> Result<GlobalSecondaryIndex, BuildError> {
+    GlobalSecondaryIndex::builder()
+        .index_name(AUTHORS)
+        .set_key_schema(Some(key_schema(attribute::AUTHOR_ID, attribute::PK)?))
+        .projection(Projection::builder().projection_type(ProjectionType::KeysOnly).build())
+        .build()
+}
+
+/// The index [`MODERATION`].
+pub fn moderation() -> Result<GlobalSecondaryIndex, BuildError> {
+    GlobalSecondaryIndex::builder()
+        .index_name(MODERATION)
+        .set_key_schema(Some(key_schema(attribute::UNPUBLISHED, attribute::UNPUBLISHED_CD)?))
+        .projection(Projection::builder().projection_type(ProjectionType::All).build())
+        .build()
+}
+
 /// The identity of a table, and its stream.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TableDescription {
@@ -73,8 +111,8 @@ pub struct TableDescription {
 }
 
 impl Table {
-    /// Creates the table if it is missing, and waits until it is active. Only for the local stack and tests:
-    /// deployments create it from the template.
+    /// Creates the table if it is missing, or the indexes [`AUTHORS`] and [`MODERATION`] that a table of an earlier version
+    /// lacks, and waits until it is active. Only for the local stack and tests: deployments create it from the template.
     ///
     /// # Errors
     /// The store's, or when the table is not active within 30 s.
@@ -92,13 +130,19 @@ impl Table {
             .set_key_schema(Some(key_schema(attribute::PK, attribute::SK).map_err(refused)?))
             .global_secondary_indexes(gsi().map_err(refused)?)
             .global_secondary_indexes(primaries().map_err(refused)?)
+            .global_secondary_indexes(authors().map_err(refused)?)
+            .global_secondary_indexes(moderation().map_err(refused)?)
             .billing_mode(BillingMode::PayPerRequest)
             .stream_specification(stream)
             .send()
             .await;
         match created {
             Ok(_) => {}
-            Err(error) if error.code() == Some("ResourceInUseException") => return self.wait_until_active().await,
+            Err(error) if error.code() == Some("ResourceInUseException") => {
+                self.wait_until_active().await?;
+                self.add_missing_indexes().await?;
+                return self.wait_until_active().await;
+            }
             Err(error) => return Err(store_error(error)),
         }
         let description = self.wait_until_active().await?;
@@ -115,6 +159,43 @@ impl Table {
             .await
             .map_err(store_error)?;
         Ok(description)
+    }
+
+    /// Adds the indexes that a table of an earlier version lacks, and that its items need no new attributes for.
+    async fn add_missing_indexes(&self) -> Result<(), StoreError> {
+        for index in [authors(), moderation()] {
+            let index = index.map_err(refused)?;
+            let answer = self.client.describe_table().table_name(&self.name).send().await.map_err(store_error)?;
+            let (mut attributes, present) = answer.table.map_or_else(Default::default, |table| {
+                (table.attribute_definitions.unwrap_or_default(), table.global_secondary_indexes.unwrap_or_default())
+            });
+            if present.iter().any(|present| present.index_name.as_ref() == Some(&index.index_name)) {
+                continue;
+            }
+            // DynamoDB refuses a definition of an attribute that is in no key.
+            let is_new = |named: &AttributeDefinition| {
+                index.key_schema.iter().any(|key| key.attribute_name == named.attribute_name)
+                    && !attributes.contains(named)
+            };
+            let new: Vec<_> = attribute_definitions().map_err(refused)?.into_iter().filter(is_new).collect();
+            attributes.extend(new);
+            let create = CreateGlobalSecondaryIndexAction::builder()
+                .index_name(index.index_name)
+                .set_key_schema(Some(index.key_schema))
+                .set_projection(index.projection)
+                .build()
+                .map_err(refused)?;
+            self.client
+                .update_table()
+                .table_name(&self.name)
+                .set_attribute_definitions(Some(attributes))
+                .global_secondary_index_updates(GlobalSecondaryIndexUpdate::builder().create(create).build())
+                .send()
+                .await
+                .map_err(store_error)?;
+            self.wait_until_active().await?;
+        }
+        Ok(())
     }
 
     async fn wait_until_active(&self) -> Result<TableDescription, StoreError> {

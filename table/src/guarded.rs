@@ -22,8 +22,9 @@ use tokio::time::Instant;
 
 use super::{SdkItem, Table, duplicates::to_action, error::refused, item_key::primary_key, transaction::Guarded};
 
-/// The attributes that decide whether a primary item is valid, besides its keys.
-const DECIDING: [&str; 8] = [
+/// The attributes that decide whether a primary item is valid, besides its keys. They are also those that a change
+/// replaces.
+const DECIDING: [&str; 12] = [
     attribute::CD,
     attribute::LANGUAGE,
     attribute::RATING,
@@ -32,6 +33,10 @@ const DECIDING: [&str; 8] = [
     attribute::AUTO,
     attribute::SHARD,
     attribute::PCD,
+    attribute::ATTRIBUTES,
+    attribute::AUTHOR_ID,
+    attribute::UNPUBLISHED,
+    attribute::UNPUBLISHED_CD,
 ];
 
 impl Table {
@@ -76,9 +81,9 @@ impl Table {
         rejected.map_or(Ok(Guarded::Done), Err)
     }
 
-    /// Takes over a comment whose primary item is only incomplete. It gives the item a new revision and the keys of the
-    /// index `primaries`, on condition that the item is as it was read, with an entry of the journal. No call starts
-    /// after `deadline`.
+    /// Takes over a comment whose primary item is only incomplete. It gives the item a new revision, and the keys of the
+    /// index `primaries` if the comment is published. The condition is that the item is as it was read. The transaction
+    /// has an entry of the journal. No call starts after `deadline`.
     ///
     /// # Errors
     /// The store's; the write may have happened by then.
@@ -92,16 +97,21 @@ impl Table {
         let revision = Revision::after(before, now(), rand::random());
         let PrimariesKey { shard, pcd } = comment.primaries_key();
         let Condition { expression, names, values } = Condition::as_read(item);
-        let update = Update::builder()
+        let mut update = Update::builder()
             .table_name(&self.name)
             .set_key(Some(primary_key(&comment.id, &comment.placement.product)))
-            .update_expression("SET #revision = :given, #shard = :given_shard, #pcd = :given_pcd")
             .condition_expression(expression)
             .set_expression_attribute_names(Some(names))
             .set_expression_attribute_values(Some(values))
-            .expression_attribute_values(":given", AttributeValue::S(revision.to_string()))
-            .expression_attribute_values(":given_shard", AttributeValue::S(shard))
-            .expression_attribute_values(":given_pcd", AttributeValue::S(pcd));
+            .expression_attribute_values(":given", AttributeValue::S(revision.to_string()));
+        update = if comment.status.is_published() {
+            update
+                .update_expression("SET #revision = :given, #shard = :given_shard, #pcd = :given_pcd")
+                .expression_attribute_values(":given_shard", AttributeValue::S(shard))
+                .expression_attribute_values(":given_pcd", AttributeValue::S(pcd))
+        } else {
+            update.update_expression("SET #revision = :given")
+        };
         let actions = vec![
             TransactWriteItem::builder().update(update.build().map_err(refused)?).build(),
             self.put_journal(&comment.id, revision, None, Some(comment.placement.clone()))?,

@@ -5,7 +5,7 @@
 
 use aws_sdk_dynamodb::types::{AttributeValue, Put, TransactWriteItem};
 use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
-use model::{Comment, CommentId, ProductId, Revision, Timestamp};
+use model::{Comment, CommentId, ProductId, Revision, Status, Timestamp};
 use process::{StoreError, now};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
@@ -76,6 +76,8 @@ struct Record {
 struct Made {
     created_at: Timestamp,
     revision: Revision,
+    #[serde(default)]
+    status: Status,
 }
 
 impl Table {
@@ -91,7 +93,7 @@ impl Table {
             sk: SK.to_owned(),
             body_hash: idempotency.body_hash.clone(),
             comment_id: made.id.clone(),
-            made: Some(Made { created_at: made.created_at, revision: made.revision }),
+            made: Some(Made { created_at: made.created_at, revision: made.revision, status: made.status }),
             expires_at: now_seconds + HOURS * 3600,
         };
         let put = Put::builder()
@@ -144,8 +146,9 @@ impl Table {
     }
 
     async fn as_it_was_made(&self, record: Record, again: &NewComment) -> Result<Comment, WriteError> {
-        if let Some(Made { created_at, revision }) = record.made {
-            let again = NewComment { id: record.comment_id, created_at, ..again.clone() };
+        if let Some(Made { created_at, revision, status }) = record.made {
+            let status = Some(status);
+            let again = NewComment { id: record.comment_id, created_at, status, ..again.clone() };
             return Ok(again.at(revision));
         }
         self.comment(&record.comment_id).await?.ok_or(WriteError::DeletedSince)

@@ -75,12 +75,13 @@ pub struct JournalPart {
     pub next: Option<JournalPosition>,
 }
 
-/// The error of a query of `primaries`. Such a query has no data that could be at fault: only its index can be missing.
-fn without_primaries(error: StoreError) -> StoreError {
+/// The error of a query of a sparse index. Such a query has no data that could be at fault: only its index can be
+/// missing.
+pub(super) fn without_index(index: &str, error: StoreError) -> StoreError {
     match error {
         StoreError::Rejected { detail, .. } => StoreError::refused(
             Store::Table,
-            format!("the table has no index `{PRIMARIES}`, or DynamoDB is still filling it ({detail})"),
+            format!("the table has no index `{index}`, or DynamoDB is still filling it ({detail})"),
         ),
         error @ (StoreError::Unavailable { .. } | StoreError::Refused { .. } | StoreError::Malformed(_)) => error,
     }
@@ -204,7 +205,7 @@ impl Table {
             .interceptor(reader.clone())
             .send()
             .await
-            .map_err(|error| without_primaries(store_error(error)))?;
+            .map_err(|error| without_index(PRIMARIES, store_error(error)))?;
         let answer = reader.take_readable()?.into_items();
         let units = answer.consumed_capacity.map(|consumed| consumed.capacity_units);
         self.charge_read([&ConsumedCapacity::builder().set_capacity_units(units).build()]);

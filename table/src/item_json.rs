@@ -129,8 +129,8 @@ struct Text<'text>(#[serde(borrow)] Cow<'text, str>);
 #[cfg(test)]
 mod tests {
     use model::{
-        BlobFormat, CommentBlob, CommentText,
-        item::{CommentItem, Image, comment_of},
+        BlobFormat, Comment, CommentBlob, CommentText, Status,
+        item::{CommentItem, comment_of, comment_of_primary, edited},
     };
     use serde_dynamo::{AttributeValue, Item};
     use serde_json::json;
@@ -144,7 +144,24 @@ mod tests {
         let (pk, sk, cd) = (text("COMMENT#c1"), text("PRODUCT#p/~/~"), text("2024-02-29T12:00:00.123Z#c1"));
         let (language, revision) = (text("en"), text("01HQTBRNKV0000000000000007"));
         let (shard, pcd) = (auto.is_none().then(|| text("49")), auto.is_none().then(|| format!("p#{cd}")));
-        let item = CommentItem { pk, sk, cd, language, rating: 4, revision, comment_blob, auto, shard, pcd };
+        let (attributes, author_id) = (Some(text(r#"{"n":1.0}"#)), auto.is_none().then(|| text("u-7")));
+        let (cd, unpublished, unpublished_cd) = (Some(cd), None, None);
+        let item = CommentItem {
+            pk,
+            sk,
+            cd,
+            language,
+            rating: 4,
+            revision,
+            comment_blob,
+            auto,
+            shard,
+            pcd,
+            attributes,
+            author_id,
+            unpublished,
+            unpublished_cd,
+        };
         serde_dynamo::to_item(item).unwrap()
     }
 
@@ -200,10 +217,13 @@ mod tests {
             text("c2"),
             text("01HQTBRNKV0000000000000008"),
             text("ko"),
+            text("{}"),
             text("KO"),
             text(""),
             text("2024-02-29T12:00:00.123Z#c2"),
             text("2024-02-29T12:00:01.123Z#c1"),
+            text("pending"),
+            text("published"),
             text("PRODUCT#p/en/4"),
             number("4"),
             number("0"),
@@ -226,12 +246,36 @@ mod tests {
         plain.into_iter().chain(nested).map(Some).chain([None]).collect()
     }
 
+    /// A valid item, published or not.
+    fn good(format: BlobFormat, status: Status) -> Item {
+        let item = item(format, &"the same again and ".repeat(50), None);
+        edited(item.clone(), &Comment { status, ..comment_of(&item).unwrap() }, format).unwrap()
+    }
+
+    const NAMES: [&str; 14] = [
+        "attributes",
+        "author_id",
+        "pk",
+        "sk",
+        "cd",
+        "language",
+        "rating",
+        "revision",
+        "comment_blob",
+        "auto",
+        "shard",
+        "pcd",
+        "unpublished",
+        "unpublished_cd",
+    ];
+
     #[test]
     fn pages_and_functions_agree_on_what_is_valid() {
         let mut counts = [0; 2];
-        for format in [BlobFormat::Map, BlobFormat::Zstd] {
-            let good = item(format, &"the same again and ".repeat(50), None);
-            for name in ["pk", "sk", "cd", "language", "rating", "revision", "comment_blob", "auto", "shard", "pcd"] {
+        let formats = [BlobFormat::Map, BlobFormat::Zstd].into_iter();
+        for (format, status) in formats.flat_map(|format| Status::ALL.map(|status| (format, status))) {
+            let good = good(format, status);
+            for name in NAMES {
                 for value in any_values() {
                     let mut attributes = good.clone().into_inner();
                     match value.clone() {
@@ -245,7 +289,7 @@ mod tests {
                     // For an item under the key of a primary item, the handlers and the repair job give an equal
                     // verdict.
                     if name != "sk" {
-                        assert_eq!(Image::of_primary(&item).is_ok(), expected.is_ok(), "{name} {value:?}");
+                        assert_eq!(comment_of_primary(&item).is_ok(), expected.is_ok(), "{name} {value:?}");
                     }
                     counts[usize::from(expected.is_ok())] += 1;
                 }

@@ -3,6 +3,7 @@
 //! - `definition`: the definition of the table; creating it and finding its id.
 //! - `change`: the changes that a caller asks for.
 //! - `writer`: creating, patching and deleting comments, each by one transaction with its journal entry.
+//! - `authors`: the comments of an author, and their erasure.
 //! - `idempotency`: the keys that identify a repeated creation.
 //! - `reader`: comments by id, and pages.
 //! - `page_answer`, `item_json`: read a query's answer directly from its JSON.
@@ -11,7 +12,8 @@
 //! - `guarded`: the repair job's writes, on condition that the primary item is as it was read.
 //! - `products`: the records of products.
 //! - `inspection`: reads for the repair job only.
-//! - `whole`: reads every comment, for an export.
+//! - `whole`: reads every published comment, for an export.
+//! - `moderation`: reads the comments that readers do not see.
 //! - `state`: the stored state of the repair job.
 //! - `error`: the meaning of the SDK's errors.
 //! - `capacity`: counts and limits the units that calls consume.
@@ -19,6 +21,7 @@
 //! - `transaction`: sends transactions; the meaning of the answers to them.
 
 mod args;
+mod authors;
 pub mod capacity;
 mod change;
 pub mod definition;
@@ -29,6 +32,7 @@ mod idempotency;
 mod inspection;
 mod item_json;
 mod item_key;
+mod moderation;
 mod page_answer;
 mod products;
 mod reader;
@@ -46,14 +50,16 @@ use serde::{Serialize, de::DeserializeOwned};
 
 use crate::capacity::Meter;
 pub use args::{CommentBlobArgs, TableArgs};
+pub use authors::AuthorPart;
 pub use change::{CommentPatch, Created, NewComment, WriteError};
-pub use definition::{GSI, PRIMARIES, TableDescription};
+pub use definition::{AUTHORS, GSI, MODERATION, PRIMARIES, TableDescription};
 pub use duplicates::{DuplicatesWritten, FailedWrites};
 pub use error::store_error;
 pub use idempotency::Idempotency;
 pub use inspection::{JournalPart, JournalPosition, JournalRow, PrimariesPart, PrimariesPosition, Scanned};
 pub use item_json::ItemJson;
 pub use item_key::{InvalidEntry, ItemKey};
+pub use moderation::{ModerationPart, ModerationPosition};
 pub use page_answer::{Consumed, MalformedItem, QueryAnswer, QueryReader};
 use process::{
     StoreError,

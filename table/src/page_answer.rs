@@ -90,7 +90,7 @@ impl<Blob> StoredItem<Blob> {
     /// Its `pk`, `sk` and `cd`, as far as they are readable.
     fn keys(&self) -> [&str; 3] {
         match self {
-            Self::Read(item) => [&item.pk, &item.sk, &item.cd],
+            Self::Read(item) => [&item.pk, &item.sk, item.cd.as_deref().unwrap_or_default()],
             Self::Unread(item) => {
                 [attribute::PK, attribute::SK, attribute::CD].map(|name| text(item, name).unwrap_or_default())
             }
@@ -114,6 +114,12 @@ impl StoredItem {
             Self::Unread(item) => comment_of(&item),
         };
         comment.map_err(|problem| MalformedItem { place, pk, cd, problem })
+    }
+
+    /// The comment of an entry of the index `moderation`, or the invalid entry.
+    pub(super) fn unpublished(self) -> Result<Comment, InvalidEntry> {
+        let [pk, sk, _] = self.keys().map(str::to_owned);
+        self.into_comment(0).map_err(|item| InvalidEntry { key: ItemKey { pk, sk }, problem: item.problem })
     }
 }
 

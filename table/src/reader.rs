@@ -6,7 +6,7 @@ use aws_sdk_dynamodb::{
 };
 use model::{
     Cd, Comment, CommentId, FilterKey, Order,
-    item::{CommentItem, Image, attribute, comment_pk},
+    item::{CommentItem, attribute, comment_of_primary, comment_pk},
 };
 use process::StoreError;
 use serde_dynamo::Item;
@@ -55,13 +55,13 @@ pub struct Page {
 }
 
 impl Table {
-    /// The comment of this id, strongly consistent.
+    /// The comment of this id, published or not, strongly consistent.
     ///
     /// # Errors
     /// The store's, or that the primary item is invalid.
     pub async fn comment(&self, id: &CommentId) -> Result<Option<Comment>, StoreError> {
         match self.primary_item(id).await? {
-            Some(item) => Ok(Some(Image::of_primary(&item)?.comment()?)),
+            Some(item) => Ok(Some(comment_of_primary(&item)?)),
             None => Ok(None),
         }
     }

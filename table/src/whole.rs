@@ -1,4 +1,4 @@
-//! Reads every comment, for an export: the products in each shard of the index `primaries`, and the comments of a
+//! Reads every published comment, for an export: the products in each shard of the index `primaries`, and the comments of a
 //! product in order. Both are eventually consistent.
 
 use aws_sdk_dynamodb::types::AttributeValue;

@@ -9,7 +9,7 @@ use std::time::Duration;
 use aws_sdk_dynamodb::types::{AttributeValue, Delete, Put, TransactWriteItem, Update};
 use model::{
     Comment, CommentId, Placement, Revision,
-    item::{CommentItem, Image, attribute, edited},
+    item::{CommentItem, attribute, comment_of_primary, edited},
     journal::JournalEntry,
 };
 use process::{Backoff, StoreError, now};
@@ -32,8 +32,20 @@ use super::{
 /// that stays below the 30 s that the repair job relies on.
 pub(super) const STARTED_WITHIN: Duration = Duration::from_secs(20);
 
-/// The attributes of a primary item that an edit sets.
-const EDITED: [&str; 4] = [attribute::LANGUAGE, attribute::RATING, attribute::REVISION, attribute::COMMENT_BLOB];
+/// The attributes of a primary item that an edit sets, or removes where the comment has none.
+const EDITED: [&str; 11] = [
+    attribute::LANGUAGE,
+    attribute::RATING,
+    attribute::REVISION,
+    attribute::COMMENT_BLOB,
+    attribute::ATTRIBUTES,
+    attribute::AUTHOR_ID,
+    attribute::CD,
+    attribute::SHARD,
+    attribute::PCD,
+    attribute::UNPUBLISHED,
+    attribute::UNPUBLISHED_CD,
+];
 
 /// The outcome of a transaction.
 pub(super) enum Outcome {
@@ -132,10 +144,13 @@ impl Table {
     fn update_edited(&self, item: Item, new: &Comment) -> Result<Update, StoreError> {
         let Condition { expression, names, values } = Condition::as_read(&item);
         let mut edited = edited(item, new, self.comment_blob)?.into_inner();
+        let (set, removed): (Vec<_>, Vec<_>) = EDITED.into_iter().partition(|name| edited.contains_key(*name));
+        let set: Vec<String> = set.into_iter().map(|name| format!("#{name} = :new_{name}")).collect();
+        let removed: Vec<String> = removed.into_iter().map(|name| format!("#{name}")).collect();
         let mut update = Update::builder()
             .table_name(&self.name)
             .set_key(Some(primary_key(&new.id, &new.product)))
-            .update_expression(format!("SET {}", EDITED.map(|name| format!("#{name} = :new_{name}")).join(", ")))
+            .update_expression(format!("SET {} REMOVE {}", set.join(", "), removed.join(", ")))
             .condition_expression(expression)
             .set_expression_attribute_names(Some(names))
             .set_expression_attribute_values(Some(values));
@@ -153,9 +168,22 @@ impl Table {
     /// [`WriteError::NotFound`], [`WriteError::RevisionMismatch`] when it is not at `expected`, [`WriteError::Contended`],
     /// the store's, that its primary item is invalid.
     pub async fn delete_comment(&self, id: &CommentId, expected: Option<Revision>) -> Result<(), WriteError> {
+        self.delete_if(id, expected, |_| true).await
+    }
+
+    /// Like [`Table::delete_comment`], if the comment is one of the `wanted`; otherwise it counts as absent.
+    pub(super) async fn delete_if(
+        &self,
+        id: &CommentId,
+        expected: Option<Revision>,
+        wanted: impl Fn(&Comment) -> bool,
+    ) -> Result<(), WriteError> {
         let mut backoff = self.change_backoff();
         loop {
             let (old, _) = self.read_for_change(id, expected).await?;
+            if !wanted(&old) {
+                return Err(WriteError::NotFound);
+            }
             let revision = Revision::after(Some(old.revision), now(), rand::random());
             let primary = Delete::builder()
                 .table_name(&self.name)
@@ -177,7 +205,7 @@ impl Table {
 
     async fn read_for_change(&self, id: &CommentId, expected: Option<Revision>) -> Result<(Comment, Item), WriteError> {
         let item = self.primary_item(id).await?.ok_or(WriteError::NotFound)?;
-        let comment = Image::of_primary(&item).and_then(|image| image.comment()).map_err(StoreError::from)?;
+        let comment = comment_of_primary(&item).map_err(StoreError::from)?;
         let current = comment.revision;
         if expected.is_some_and(|expected| expected != current) {
             return Err(WriteError::RevisionMismatch { current });

@@ -94,7 +94,7 @@ async function write(browser) {
   // Make a mistake first: the form keeps all fields but the token.
   await fill({ rating: "2", language: "e_n", title: "By keyboard", body, author: "Ann O'Nymous", token });
   const alert = await page.evaluate(() => document.querySelector("[role=alert]")?.innerText);
-  assert(alert?.startsWith("Language") && alert.includes("e_n"), "the alert about the mistake says", alert);
+  assert(alert?.startsWith("Please correct: Language.") && alert.includes("e_n"), "the alert about the mistake says", alert);
   const typed = await page.evaluate(() => {
     const value = (name) => document.querySelector(`[name=${name}]`).value;
     return [document.querySelector("[name=rating]:checked")?.value, value("title"), value("body"), value("author"), value("token")];

@@ -92,11 +92,12 @@ async fn items(table: &Table) -> Vec<HashMap<String, AttributeValue>> {
 
 /// A comment created `seconds` into a day.
 fn comment(id: &str, product: &ProductId, language: &str, rating: u64, seconds: i64) -> Comment {
-    let NewComment { id, product, language, rating, created_at, text } =
+    let NewComment { id, product, language, rating, created_at, status, text, site } =
         data::new_comment(id, product, language, rating);
     let created_at = created_at.plus_ms(seconds * 1_000);
     let revision = Revision::after(None, created_at, rand::random());
-    Comment { id, product, language, rating, created_at, revision, text }
+    let status = status.unwrap_or_default();
+    Comment { id, product, language, rating, created_at, revision, status, text, site }
 }
 
 fn with_body(comment: Comment, body: String) -> Comment {

@@ -24,8 +24,8 @@ use crate::{
 const CONCURRENCY: usize = 4;
 
 fn new(comment: Comment) -> NewComment {
-    let Comment { id, product, language, rating, created_at, text, .. } = comment;
-    NewComment { id, product, language, rating, created_at, text }
+    let Comment { id, product, language, rating, created_at, status, text, site, .. } = comment;
+    NewComment { id, product, language, rating, created_at, status: Some(status), text, site }
 }
 
 /// A product with many comments at one instant, some in each partition, and other comments around them.

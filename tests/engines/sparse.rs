@@ -2,6 +2,7 @@
 
 use aws_sdk_dynamodb::types::{AttributeValue, ReturnConsumedCapacity};
 use itertools::Itertools;
+use table::PRIMARIES;
 
 use super::{Item, Under, indexed, invalid, key, put_request, s, with_text};
 use crate::fixture::invariants::{entries, text};
@@ -15,7 +16,7 @@ fn listed(pk: &str, shard: Option<&str>, pcd: Option<&str>) -> Item {
 
 /// The partition keys of the items in the index.
 async fn held(under: &Under) -> Vec<String> {
-    entries(&under.table).await.iter().map(|entry| text(entry, "pk")).sorted().collect()
+    entries(&under.table, PRIMARIES).await.iter().map(|entry| text(entry, "pk")).sorted().collect()
 }
 
 #[tokio::test]

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, atomic::AtomicU64};
 
 use local_stack::import::{self, LineReader, Source, read_lines, to_line};
-use model::{BlobFormat, Comment, CommentText, item::attribute};
+use model::{AuthorId, BlobFormat, Comment, CommentAttributes, CommentText, SiteData, Status, item::attribute};
 use repair_job::{AuditOptions, Job, JobSettings, Stop};
 use serde_json::Value;
 use table::{CommentPatch, NewComment, Table, TableConfig};
@@ -130,6 +130,11 @@ fn odd_comments() -> Vec<NewComment> {
     // `!` and `"` are less than `#`, which ends a product in the index's keys; `/`, `%` and ` ` are escaped there.
     let products = ["a", "a!", "a\"b", "a#b", "a%2Fb", "a/b", "a b", "~", "ä", "😀"];
     let ids = ["-", "A", "_.-", "z"];
+    let attributes = r#"{"z":1.0,"a":[12345678901234567890,"\u00e9☕"],"verified":true}"#;
+    let site = SiteData {
+        attributes: Some(CommentAttributes::parse(attributes).unwrap()),
+        author_id: Some(AuthorId::parse("user/7 é").unwrap()),
+    };
     let mut comments = Vec::new();
     for (number, name) in products.iter().enumerate() {
         for (place, id) in ids.iter().enumerate() {
@@ -138,7 +143,8 @@ fn odd_comments() -> Vec<NewComment> {
             // Pairs share a time; the oldest is before 1970.
             let created_at = at_ms(i64::try_from(place / 2).unwrap() * 40_000_000_000 - 30_000_000_000);
             let comment = new_comment(&id, &product(name), ["en", "zh-Hant-TW"][place % 2], 1 + (place as u64));
-            comments.push(NewComment { created_at, text, ..comment });
+            let site = if place == 1 { site.clone() } else { comment.site.clone() };
+            comments.push(NewComment { created_at, text, site, ..comment });
         }
     }
     comments
@@ -152,10 +158,15 @@ async fn varied(exporter: &Exporter) {
     let half = comments.split_off(comments.len() / 2);
     import_into(&exporter.stores.table, Source::of_comments(comments.clone())).await;
     import_into(&zstd, Source::of_comments(half)).await;
-    for (number, comment) in comments.iter().enumerate().filter(|(number, _)| number % 7 < 3) {
+    for (number, comment) in comments.iter().enumerate().filter(|(number, _)| number % 7 < 5) {
         match number % 7 {
             0 => zstd.delete_comment(&comment.id, None).await.unwrap(),
             1 => drop(zstd.patch_comment(&comment.id, None, &data::rate(3)).await.unwrap()),
+            place @ (2 | 3) => {
+                let status = Some(Status::UNPUBLISHED[place - 2]);
+                let patch = CommentPatch { status, ..CommentPatch::default() };
+                drop(zstd.patch_comment(&comment.id, None, &patch).await.unwrap());
+            }
             _ => {
                 let patch = CommentPatch { title: Some(Some("Edited".to_owned())), ..CommentPatch::default() };
                 drop(zstd.patch_comment(&comment.id, None, &patch).await.unwrap());
@@ -171,6 +182,10 @@ async fn an_import_of_an_export_exports_the_same_byte_for_byte() {
     let lines = first.exported().await;
     assert_eq!(lines, first.expected().await);
     assert!(lines.lines().count() > 100, "{}", lines.lines().count());
+    let statuses = field(&lines, "status");
+    for status in Status::ALL {
+        assert!(statuses.iter().filter(|of| **of == status.as_str()).count() > 10, "{status}");
+    }
 
     // The second table gets the lines compressed, and writes texts in the other format.
     for (name, format) in [("comments.jsonl.zst", BlobFormat::Zstd), ("comments.jsonl.gz", BlobFormat::Map)] {

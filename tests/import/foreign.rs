@@ -2,17 +2,23 @@
 
 use std::path::Path;
 
+use indicatif::HumanCount;
 use serde_json::{Map, Value, json};
-use table::NewComment;
+use table::{NewComment, Table, TableConfig};
+use tempfile::TempDir;
 
 use super::{all_items, gzip, line, lines, process::write, some_reviews};
 use crate::fixture::{
-    WAIT_MAX, folder_in_memory,
+    WAIT_MAX,
+    engine::delete_table,
+    folder_in_memory,
     invariants::Contents,
+    old_table::{OldTable, item_json},
     pagemark,
     program::{Ended, Program},
+    reviews,
     stores::Stores,
-    wait_within,
+    unique_name, wait_within,
 };
 
 /// Starts an import of a file by the command.
@@ -27,7 +33,7 @@ async fn import(stores: &Stores, path: &Path, options: &[&str]) -> Ended {
 }
 
 /// A comment as a row with the column names, ratings and dates of another program.
-fn foreign(comment: &NewComment) -> Map<String, Value> {
+pub(crate) fn foreign(comment: &NewComment) -> Map<String, Value> {
     let row = json!({
         "number": comment.id,
         "sku": comment.product,
@@ -43,7 +49,7 @@ fn foreign(comment: &NewComment) -> Map<String, Value> {
 }
 
 /// The options that read rows of [`foreign`].
-const FOREIGN: [&str; 6] = [
+pub(crate) const FOREIGN: [&str; 6] = [
     "--map=id=number,product=sku,language=locale,rating=score,created_at=posted,title=headline,body=text",
     "--map=author=user.name",
     "--scale",
@@ -78,45 +84,54 @@ fn separated(comments: &[NewComment], separator: &str) -> String {
 
 /// An item as DynamoDB exports it to S3.
 fn exported(comment: &NewComment) -> String {
-    fn attribute(value: &Value) -> Value {
-        match value {
-            Value::Null => json!({"NULL": true}),
-            Value::Object(map) => {
-                json!({"M": map.iter().map(|(name, value)| (name.clone(), attribute(value))).collect::<Map<_, _>>()})
-            }
-            Value::Number(number) => json!({"N": number.to_string()}),
-            Value::Bool(_) | Value::String(_) | Value::Array(_) => json!({"S": value}),
-        }
-    }
-    let item: Map<_, _> = foreign(comment).iter().map(|(name, value)| (name.clone(), attribute(value))).collect();
-    json!({"Item": item}).to_string() + "\n"
+    json!({"Item": item_json(&foreign(comment))}).to_string() + "\n"
+}
+
+/// Imports into a new table of the same engine. Returns the outcome, and then the export of the table.
+async fn imported_anew(stores: &Stores, folder: &TempDir, source: &[&str]) -> (Ended, String) {
+    let (url, name) = (stores.engine_url(), unique_name("new"));
+    let table = Table::connect(&TableConfig::new(name.clone(), Some(url.clone()))).await;
+    table.create_if_missing().await.unwrap();
+    let place = ["--table", &name, "--dynamodb-url", &url];
+    let ended = pagemark::run(&[&["import"], source, &place[..]].concat()).await.expect(0);
+    let output = folder.path().join("export");
+    pagemark::run(&[&["export", "--output", output.to_str().unwrap()], &place[..]].concat()).await.expect(0);
+    delete_table(&table).await;
+    (ended, std::fs::read_to_string(output).unwrap())
 }
 
 #[tokio::test]
-async fn every_format_gives_the_same_comments() {
+async fn every_format_and_another_table_end_in_the_same_export() {
     let stores = Stores::start().await;
     let folder = folder_in_memory();
-    let comments = some_reviews(200);
-    let count = comments.len();
-    let file = |name: &str, content: Vec<u8>| write(&folder, name, content);
-    let own = import(&stores, &file("own.jsonl", lines(&comments).into()), &[]).await.expect(0);
-    assert!(own.stdout.contains(&format!("own.jsonl: {count} new")), "{own:?}");
-    let items = all_items(&stores).await;
+    let comments = reviews::reviews(200);
+    let count = HumanCount(u64::try_from(comments.len()).unwrap());
+    let file = |name: &str, content: Vec<u8>| write(&folder, name, content).to_str().unwrap().to_owned();
+    let own = file("own.jsonl", lines(&comments).into());
+    let (ended, expected) = imported_anew(&stores, &folder, &[&own]).await;
+    assert!(ended.stdout.contains(&format!("own.jsonl: {count} new")), "{ended:?}");
+    assert_eq!(expected.lines().count(), comments.len());
     let foreign_lines: String =
         comments.iter().map(|comment| Value::from(foreign(comment)).to_string() + "\n").collect();
     let s3: String = comments.iter().map(exported).collect();
-    for (path, format) in [
+    let files = [
         (file("foreign.jsonl", foreign_lines.into()), "json-lines"),
         (file("foreign.csv.gz", gzip(separated(&comments, ",").as_bytes())), "csv"),
         (file("foreign.txt", separated(&comments, ";").into()), "semicolons"),
         (file("data.json.gz", gzip(s3.as_bytes())), "dynamodb-json"),
-    ] {
-        let options = [&FOREIGN[..], &["--format", format]].concat();
-        let ended = import(&stores, &path, &options).await.expect(0);
-        assert!(ended.stdout.contains(&format!(": 0 new, {count} unchanged, 0 differ")), "{ended:?}");
+    ];
+    let old = OldTable::create(stores.table.client()).await;
+    old.put_all(comments.iter().map(|comment| Value::from(foreign(comment)))).await;
+    let url = stores.engine_url();
+    let mut sources: Vec<Vec<&str>> = files.iter().map(|(path, format)| vec![path, "--format", format]).collect();
+    sources.push(vec!["--from-table", &old.name, "--from-endpoint", &url]);
+    for source in sources {
+        let (ended, found) = imported_anew(&stores, &folder, &[&source, &FOREIGN[..]].concat()).await;
+        assert!(ended.stdout.contains(&format!(": {count} new, 0 unchanged, 0 differ")), "{ended:?}");
         assert!(ended.stderr.contains("left out, because no field takes them: helpful"), "{ended:?}");
+        assert!(found == expected, "{source:?} ends in another export");
     }
-    assert_eq!(all_items(&stores).await, items);
+    old.drop_it().await;
     stores.finish().await;
 }
 

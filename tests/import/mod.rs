@@ -1,6 +1,7 @@
 //! An import takes valid lines, names invalid ones, and changes nothing when it is repeated.
 
-mod foreign;
+pub(crate) mod foreign;
+pub(crate) mod origin;
 mod process;
 
 use std::io::Write;

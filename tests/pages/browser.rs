@@ -1,5 +1,6 @@
 //! The pages in a real browser: phone and desktop, light and dark, without JavaScript, and with only a keyboard.
 
+use api::InterfaceLanguage;
 use serde_json::{Value, json};
 use table::NewComment;
 
@@ -46,6 +47,25 @@ fn comments() -> Vec<NewComment> {
         comments.push(with_text(comment(HOSTILE[0], "en", 1, number), &short, &text, &short));
     }
     comments
+}
+
+/// Comments on a product, 30 in each of three languages. The checker guesses a page's language by its words.
+fn in_their_languages() -> Vec<NewComment> {
+    let of = [
+        ("he", "מכונה מצוינת", "המכונה מכינה קפה טעים מאוד בכל בוקר, והניקוי שלה פשוט ומהיר."),
+        (
+            "de",
+            "Sehr zufrieden",
+            "Diese Maschine macht jeden Morgen ausgezeichneten Kaffee und ist leicht zu reinigen.",
+        ),
+        ("ja", "とても満足です", "毎朝おいしいコーヒーが飲めます。掃除も簡単で、家族みんなで使っています。"),
+    ];
+    let comments = (0..90).map(|number| {
+        let (language, title, body) = of[usize::try_from(number).unwrap() % of.len()];
+        let rating = u64::try_from(number % 5).unwrap() + 1;
+        with_text(comment("espresso machine", language, rating, number), title, body, "דנה (Dana)")
+    });
+    comments.collect()
 }
 
 /// A page to check: its name, its address, its status, and whether its structured data describes a product.
@@ -96,6 +116,26 @@ async fn every_kind_of_page_is_accessible_and_fits_its_screen() {
     look(&base, pages).await;
     redis.server.restart().await.unwrap();
     running.http.wait_for_200(&format!("{many}/en?page=2")).await;
+    running.finish().await;
+}
+
+#[tokio::test]
+async fn pages_in_other_languages_are_accessible_and_fit_their_screens() {
+    let mut settings = settings();
+    settings.site.interface_language = InterfaceLanguage::He;
+    settings.site.interface_by_filter = true;
+    let running = start(settings, &in_their_languages()).await;
+    names::put(&running, "espresso machine", &json!({ "name": "Espresso machine" })).await;
+    let many = page_path("espresso machine");
+    let pages = vec![
+        page("hebrew", many.clone(), 200, true),
+        page("hebrew-archive", format!("{many}/~/1.5?page=1"), 200, true),
+        page("german", format!("{many}/de"), 200, true),
+        page("japanese", format!("{many}/ja"), 200, true),
+        page("hebrew-mistake", format!("{many}/e"), 400, false),
+        page("hebrew-products", "/products".to_owned(), 200, false),
+    ];
+    look(&running.stack.api_url().unwrap(), pages).await;
     running.finish().await;
 }
 

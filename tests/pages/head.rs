@@ -279,7 +279,7 @@ async fn a_choice_without_comments_is_text_and_not_a_link() {
     let without = |rating: u8| (format!("{rating} out of 5 ★ 0 comments"), None);
     let expected = [
         // Without it, the filter would match nothing.
-        ("5 out of 5 ★ 1 comments".to_owned(), None),
+        ("5 out of 5 ★ 1 comment".to_owned(), None),
         ("4 out of 5 ★ 0 comments".to_owned(), Some("/product/p/comments/en/5")),
         without(3),
         without(2),

@@ -8,6 +8,7 @@
 //! - `head`: how pages describe themselves.
 //! - `names`: what the record of a product says.
 //! - `structured_data`: their description in the terms of schema.org.
+//! - `languages`: pages in other languages than English.
 //! - `texts`: people's texts on a page.
 //! - `products`: the lists of products.
 //! - `sitemap`: the list of all pages.
@@ -26,6 +27,7 @@ mod feed;
 mod form;
 mod head;
 mod html;
+mod languages;
 mod look;
 mod names;
 mod products;

@@ -26,6 +26,7 @@ mod audit;
 mod cluster;
 mod concurrent;
 mod control;
+mod erased;
 mod foreign;
 mod killed;
 mod kinds;
@@ -82,7 +83,7 @@ fn patient() -> JobSettings {
 }
 
 /// A job on these stores.
-fn job(stores: &Stores, apply: bool) -> Job {
+pub(crate) fn job(stores: &Stores, apply: bool) -> Job {
     job_with(stores, settings(apply), Stop::default())
 }
 
@@ -209,7 +210,7 @@ async fn quarantine_batch(quarantine: &Quarantine, records: &[Value]) {
 }
 
 /// The whole table as one segment, because the embedded engine has one connection.
-fn whole() -> AuditOptions {
+pub(crate) fn whole() -> AuditOptions {
     AuditOptions { segments: 1, ..AuditOptions::default() }
 }
 
@@ -219,7 +220,7 @@ fn product(number: u64) -> ProductId {
 
 /// Asserts how a run ended, by its exit code.
 #[track_caller]
-fn expect(code: u8, report: Report) -> Report {
+pub(crate) fn expect(code: u8, report: Report) -> Report {
     assert_eq!(report.exit_code(), code, "{report}");
     report
 }

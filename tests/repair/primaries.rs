@@ -9,7 +9,7 @@ use aws_sdk_dynamodb::types::BillingMode;
 use itertools::Itertools;
 use model::{
     Cd, Comment, CommentId, Revision,
-    item::attribute,
+    item::{PRIMARY_ONLY, attribute},
     journal::JournalEntry,
     primaries::{PRIMARIES_SHARDS, PrimariesKey, primaries_shard},
 };
@@ -17,7 +17,7 @@ use process::now;
 use rand::{SeedableRng, rngs::StdRng};
 use repair_job::{Job, Report, exit};
 use serde_dynamo::AttributeValue;
-use table::{NewComment, Table, TableConfig, definition};
+use table::{NewComment, PRIMARIES, Table, TableConfig, definition};
 
 use super::{
     HeldRun, assert_clean, expect, is_ready, job, job_of, no_overlap, product, rebuild::comment, scanned, settings,
@@ -62,7 +62,7 @@ fn comments(count: u64) -> Vec<NewComment> {
 
 /// The sort keys of the entries of the index, of the comments of `put_primary_items` and the writers alike.
 async fn listed(stores: &Stores) -> Vec<String> {
-    entries(&stores.table).await.iter().map(|entry| text(entry, attribute::PCD)).collect()
+    entries(&stores.table, PRIMARIES).await.iter().map(|entry| text(entry, attribute::PCD)).collect()
 }
 
 #[tokio::test]
@@ -77,7 +77,8 @@ async fn a_comment_is_in_the_index_once_and_its_duplicates_are_not() {
     // An edit moves all duplicates, and no entry.
     stores.table.patch_comment(&one.id, None, &data::rate(5)).await.unwrap();
     stores.deliver_all().await;
-    let of_one = entries(&stores.table).await.into_iter().find(|entry| text(entry, attribute::PCD) == pcd(&one));
+    let of_one =
+        entries(&stores.table, PRIMARIES).await.into_iter().find(|entry| text(entry, attribute::PCD) == pcd(&one));
     assert_eq!(of_one.unwrap()[attribute::RATING], AttributeValue::N("5".to_owned()));
     assert_eq!(listed(&stores).await.len(), 2);
     // A duplicate with the attributes of a primary item is stale, and the audit repairs it.
@@ -148,8 +149,7 @@ async fn a_rebuild_of_a_table_without_the_index_fails_and_leaves_the_page_index_
     let stores = Stores::start_ready().await;
     let without = Table::connect(&TableConfig::new(unique_name("without"), Some(stores.engine_url()))).await;
     let attributes = definition::attribute_definitions().unwrap();
-    let of_primaries = [attribute::SHARD, attribute::PCD];
-    let attributes = attributes.into_iter().filter(|named| !of_primaries.contains(&named.attribute_name()));
+    let attributes = attributes.into_iter().filter(|named| !PRIMARY_ONLY.contains(&named.attribute_name()));
     let create = without.client().create_table().table_name(without.name());
     let create = create.set_attribute_definitions(Some(attributes.collect()));
     let create = create.set_key_schema(Some(definition::key_schema(attribute::PK, attribute::SK).unwrap()));

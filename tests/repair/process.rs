@@ -33,7 +33,7 @@ async fn begin(stores: &Stores, others: &[(&'static str, &str)], arguments: &[&s
     Program::start(function::binary("repair-job").await, arguments, with(repair_job_variables(stores), others))
 }
 
-async fn run(stores: &Stores, arguments: &[&str]) -> Ended {
+pub(super) async fn run(stores: &Stores, arguments: &[&str]) -> Ended {
     begin(stores, &[], arguments).await.end().await
 }
 

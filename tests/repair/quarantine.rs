@@ -2,7 +2,7 @@
 //! all are in order.
 
 use functions::Quarantine;
-use model::CommentId;
+use model::{CommentId, item::attribute, plan::reconcile::DriftKind};
 use rand::{SeedableRng, rngs::StdRng};
 use repair_job::exit;
 use serde_json::{Value, json};
@@ -10,7 +10,12 @@ use serde_json::{Value, json};
 use super::{assert_clean, expect, job, product, quarantine_batch};
 use crate::{
     fixture::{
-        data,
+        api::Served,
+        data::{self, text_value, with_attribute},
+        http::{Http, good_comment},
+        invariants::collection,
+        program::run_tool,
+        python,
         s3::{BUCKET, S3},
         stores::Stores,
     },
@@ -94,4 +99,80 @@ async fn a_batch_with_an_unresolved_comment_stays_in_quarantine() {
     assert_eq!(quarantine.list(None, 10).await.unwrap().len(), 2);
     stores.assert_invariants().await;
     stores.index.clear().await.unwrap();
+}
+
+/// Puts an item as the Python SDK does, with numbers as it writes them.
+const PUT_BY_PYTHON: &str = r#"
+import boto3, decimal, sys
+url, table = sys.argv[1:]
+resource = boto3.resource("dynamodb", endpoint_url=url, region_name="local",
+                          aws_access_key_id="local", aws_secret_access_key="local")
+resource.Table(table).put_item(Item={
+    "pk": "COMMENT#by-python", "sk": "PRODUCT#product%2F1/~/~", "cd": "2024-02-29T12:00:00.123Z#by-python",
+    "language": "en", "rating": decimal.Decimal("4"), "comment_blob": {"body": "Put by Python.", "photos": {"a", "b"}},
+    "verified": True, "seen": None,
+})
+"#;
+
+/// Writes comments through the API until told to stop, and returns how many.
+async fn write_on(http: &Http, stop: &std::sync::atomic::AtomicBool) -> u64 {
+    let mut written = 0;
+    while !stop.load(std::sync::atomic::Ordering::Relaxed) {
+        http.post(product(1).as_str(), &good_comment("en", written % 5 + 1, "Meanwhile.")).await.expect(201);
+        written += 1;
+    }
+    written
+}
+
+/// A restore brings a comment back as an earlier version wrote it, duplicates included and without the keys of the index
+/// `primaries`. A console changes the date alone, so the other keys no longer fit.
+#[tokio::test]
+async fn items_of_another_sdk_a_restore_and_a_console_are_taken_over_while_writes_go_on() {
+    let stores = Stores::start_ready().await;
+    let [restored, edited] = [1, 2].map(|number| stores.create_numbered(number, product(1)));
+    let (restored, edited) = (restored.await, edited.await);
+    stores.deliver_all().await;
+    let (primary, duplicates) = collection(&stores.table, &restored.id).await;
+    stores.table.delete_comment(&restored.id, None).await.unwrap();
+    stores.deliver_all().await;
+    let api = Served::of(&stores);
+    let stop = std::sync::atomic::AtomicBool::new(false);
+    let foreign = async {
+        let mut python = python::command("python");
+        python.args(["-", &stores.engine_url(), stores.table.name()]);
+        run_tool(python, PUT_BY_PYTHON).await;
+        for item in duplicates {
+            stores.put_raw(item).await;
+        }
+        let without = |item, name| with_attribute(&item, name, None);
+        let item = primary.into_iter().next().unwrap();
+        stores.put_raw(without(without(item, attribute::SHARD), attribute::PCD)).await;
+        let cd = format!("2001-01-01T00:00:00.000Z#{}", edited.id);
+        stores.break_primary_item(&edited.id, attribute::CD, text_value(cd)).await;
+        stores.deliver_all().await;
+        for batch in stores.quarantined_batches() {
+            let reason = batch["responseContext"]["functionError"].as_str().unwrap();
+            assert!(reason.contains("pk \"COMMENT#") && reason.contains("sk \"PRODUCT#product%2F1/~/~\""), "{reason}");
+            assert!(reason.contains("attribute "), "{reason}");
+        }
+        let report = job(&stores, true).quarantine(&stores.quarantine()).await;
+        assert_eq!(report.drifted[&DriftKind::IncompleteItem], 3, "{report}");
+        stop.store(true, std::sync::atomic::Ordering::Relaxed);
+    };
+    let (written, ()) = tokio::join!(write_on(&api.http, &stop), foreign);
+    assert!(written > 0);
+    stores.deliver_all().await;
+    stores.assert_invariants().await;
+    let kept = stores.table.primary_item(&data::comment_id("by-python")).await.unwrap().unwrap();
+    assert!(kept.contains_key("verified"), "{kept:?}");
+    for id in ["by-python", restored.id.as_str(), edited.id.as_str()] {
+        assert_eq!(api.http.get(&format!("/api/v1/comments/{id}")).await.expect(200)["id"], id);
+        assert_eq!(api.http.patch(id, &json!({ "rating": 2 })).await.status, 200, "{id}");
+        assert_eq!(api.http.delete(id).await.status, 204, "{id}");
+    }
+    api.finish().await;
+    stores.deliver_all().await;
+    job(&stores, true).quarantine(&stores.quarantine()).await;
+    assert_eq!(stores.quarantined_batches().len(), 0);
+    stores.finish().await;
 }

@@ -5,7 +5,7 @@ use actix_web::{
     http::{StatusCode, header},
     web,
 };
-use model::{Filter, PageNumber};
+use model::{Filter, Order, PageNumber};
 use page_index::Stats;
 
 use super::{
@@ -29,6 +29,7 @@ use crate::{
     },
     site::{PastTheEnd, Site},
     store::{KnownRecord, StoreClients},
+    texts::Interface,
 };
 
 /// Answers a page of comments, or redirects to its canonical address.
@@ -40,28 +41,41 @@ pub(super) async fn page(
     cursors: web::Data<CursorSealer>,
 ) -> Result<HttpResponse, PageError> {
     let (address, is_canonical) = address::read(&request, site.page_numbers)?;
+    let in_language_of_page = |error: PageError| error.of_filter(&address.query.filter);
     if let Some(period) = address.date {
-        return dates::lead(&address, period, &stores).await;
+        return dates::lead(&address, period, &stores).await.map_err(in_language_of_page);
     }
     if !is_canonical {
         // The canonical address depends only on the address, so caches may keep the redirect.
         return Ok(HttpResponse::MovedPermanently().insert_header((header::LOCATION, address.canonical())).finish());
     }
-    let Address { query, number, .. } = &address;
+    answer(&request, &address, &stores, &memory, &site, &cursors).await.map_err(in_language_of_page)
+}
+
+async fn answer(
+    request: &HttpRequest,
+    address: &Address,
+    stores: &StoreClients,
+    memory: &AnswerMemory,
+    site: &Site,
+    cursors: &CursorSealer,
+) -> Result<HttpResponse, PageError> {
+    let Address { query, number, .. } = address;
+    let t = site.interface_of(&query.filter);
     let cursor = address.cursor.as_deref().map(|text| cursors.open(query, text)).transpose();
-    let cursor = cursor.map_err(|error| PageError { help: help(&address, &error, None), error })?;
+    let cursor = cursor.map_err(|error| PageError::with_help(error, |error| help(t, address, error, None)))?;
     let stable = (address.is_stable() && cursor.is_none()).then_some(StablyNumberedPage { query, number: *number });
-    let has_contrast = contrast::belongs_to(&address);
+    let has_contrast = contrast::belongs_to(address);
     let comments_max = stable.map_or(u16::from(query.page_size.get()), |page| page.comments_max());
     let comments_max = comments_max + if has_contrast { Contrast::COMMENTS } else { 0 };
     // Before all reads, so that a refused request costs no store a call.
-    memory.make_room(&request, comments_max).await?;
+    memory.make_room(request, comments_max).await?;
     // The counts of the filters also come from the page index; without it, the page omits them.
     let stats = stores.stats(&query.product, &query.filter);
     let record = stores.known_record(&query.product);
-    let contrast = async { if has_contrast { Contrast::read(&stores, &query.product).await } else { None } };
+    let contrast = async { if has_contrast { Contrast::read(stores, &query.product).await } else { None } };
     let (listing, stats, record, contrast) =
-        tokio::join!(read(stable, cursor, &address, &stores), stats, record, contrast);
+        tokio::join!(read(stable, cursor, address, stores), stats, record, contrast);
     let listing = match listing {
         // The comments there have been deleted. Whether the listing has others is seen on its first page.
         Ok(Some(listing)) if address.cursor.is_some() && listing.comments.is_empty() => {
@@ -76,28 +90,28 @@ pub(super) async fn page(
         Err(ApiError::PastTheArchive { .. }) if site.past_the_end == PastTheEnd::Redirect => {
             return Ok(caching::lead_to(&address.page(None)));
         }
-        Err(error) => return Err(PageError { help: help(&address, &error, stats.as_ref()), error }),
+        Err(error) => return Err(PageError::with_help(error, |error| help(t, address, error, stats.as_ref()))),
     };
     let stats = stats.filter(|_| listing.total.is_some());
     let exists = !listing.comments.is_empty() || {
-        let exists = query.exists_without_comments(&stores).await;
-        exists.map_err(|error| PageError { help: help(&address, &error, stats.as_ref()), error })?
+        let exists = query.exists_without_comments(stores).await;
+        exists.map_err(|error| PageError::with_help(error, |error| help(t, address, error, stats.as_ref())))?
     };
     let status = if exists { StatusCode::OK } else { StatusCode::NOT_FOUND };
-    let by_cursor = by_cursor(&address, &listing, &cursors)?;
-    let page = CommentsPage::new(&site, &address, record.record(), &listing, stats.as_ref(), by_cursor);
-    let page = page.with_contrast(&site, stats.as_ref(), contrast);
-    let (page, mut answer) = if fragment::is_asked(&request) {
+    let by_cursor = by_cursor(address, &listing, cursors)?;
+    let page = CommentsPage::new(site, address, record.record(), &listing, stats.as_ref(), by_cursor);
+    let page = page.with_contrast(site, stats.as_ref(), contrast);
+    let (page, mut answer) = if fragment::is_asked(request) {
         let page = page.into_fragment();
         let list = page.list().map_err(ApiError::internal)?;
-        let answer = fragment::answer(&site, status, &list, page.head.link_header(&site));
+        let answer = fragment::answer(site, status, &list, page.head.link_header(site));
         (page, answer)
     } else {
         // The field for a page number is a form.
-        let answer = render(&site, status, &page.head, &page, "'self'")?;
+        let answer = render(site, status, &page.head, &page, "'self'")?;
         (page, answer)
     };
-    if let Some(validator) = page.validator(&site).map_err(ApiError::internal)? {
+    if let Some(validator) = page.validator(site).map_err(ApiError::internal)? {
         answer.headers_mut().insert(header::ETAG, caching::value(&validator));
     }
     if stats.is_none() || !exists || record == KnownRecord::Unreadable {
@@ -139,10 +153,11 @@ async fn read(
 
 /// The links that lead on from a page of comments that cannot be shown. None leads to a listing that is known to have no
 /// comment.
-fn help(address: &Address, error: &ApiError, stats: Option<&Stats>) -> Help {
+fn help(t: &Interface, address: &Address, error: &ApiError, stats: Option<&Stats>) -> Help {
     let mut help = Help::default();
-    let mut lead = |label: &str, href: String| help.links.push((label.to_owned(), href));
-    let (first, newest) = (address.page(None), "The newest comments");
+    let mut lead = |label: String, href: String| help.links.push((label, href));
+    let text = |id| t.text(id).into_owned();
+    let (first, newest) = (address.page(None), text("the-newest-comments"));
     let counts = Counts::new(address, stats);
     let is_later_page = address.number.is_some();
     if matches!(error, ApiError::PastTheEnd { .. } | ApiError::PastTheArchive { .. })
@@ -151,34 +166,30 @@ fn help(address: &Address, error: &ApiError, stats: Option<&Stats>) -> Help {
         // Its first page is 404 too.
     } else if let ApiError::PastTheEnd { total_pages, .. } = error {
         if let Some(last) = address.numbered(*total_pages).filter(|_| *total_pages > 1) {
-            lead(&format!("The last page, page {total_pages}"), last);
+            lead(t.page("last-page", *total_pages), last);
         }
-        lead("Page 1", first);
+        lead(text("page-1"), first);
     } else if let ApiError::PastTheArchive { .. } = error {
         lead(newest, first);
     } else if let ApiError::Invalid { .. } = error {
         // The cursor is not of this listing, or its key is gone.
-        lead("The first page", first);
+        lead(text("first-page"), first);
     } else {
-        lead("Try again", address.canonical());
+        lead(text("try-again"), address.canonical());
         if is_later_page && address.is_stable() {
             lead(newest, first);
         } else if is_later_page && matches!(error, ApiError::NotYetListed) {
-            lead("Page 1", first);
+            lead(text("page-1"), first);
         } else if is_later_page && matches!(error, ApiError::IndexUnavailable) {
-            lead(&format!("Page 1, with the {} comments", address.query.order), first);
+            let id = if address.query.order == Order::Newest { "page-1-newest" } else { "page-1-oldest" };
+            lead(text(id), first);
         }
     }
     if address.query.filter != Filter::ANY && counts.of_product() != Some(0) {
-        lead("All comments on this product", address.all_comments());
+        lead(text("all-comments"), address.all_comments());
     }
     if let ApiError::IndexUnavailable = error {
-        help.meanwhile = Some(if is_later_page {
-            "Only the numbering of pages is missing at the moment. The first page of the list can be read meanwhile."
-        } else {
-            "No comments were found here, but there may be some: this cannot be checked at the moment. \
-             Pages with comments can be read meanwhile."
-        });
+        help.meanwhile = Some(if is_later_page { "meanwhile-first-page" } else { "meanwhile-others" });
     }
     help
 }

@@ -8,11 +8,12 @@ use super::{
     filters::FilterLink,
     fold::excerpt,
     language_name::{direction, text_direction},
-    words::{day, displayed, stars},
+    words::{displayed, stars},
 };
 use crate::{
     read::contrast::{Contrast, Side},
     site::Site,
+    texts::Interface,
 };
 
 /// Fewer comments than these are shown without the box, which would only repeat them.
@@ -32,23 +33,24 @@ pub(super) struct ContrastView {
 
 /// One of them.
 pub(super) struct SideView {
-    pub(super) heading: &'static str,
+    pub(super) heading: String,
     pub(super) comment: Comment,
     pub(super) stars: String,
+    pub(super) out_of_5: String,
     pub(super) direction: &'static str,
     pub(super) excerpt: String,
     pub(super) day: String,
     /// All comments of that kind.
     pub(super) all: FilterLink,
-    pub(super) all_label: &'static str,
+    pub(super) all_label: String,
 }
 
 impl ContrastView {
-    pub(super) fn new(site: &Site, counts: Counts<'_>, contrast: Contrast) -> Self {
-        let view = |side, heading, all_label| SideView::new(site, counts, side, heading, all_label);
+    pub(super) fn new(site: &Site, t: &Interface, counts: Counts<'_>, contrast: Contrast) -> Self {
+        let view = |side, heading, all| SideView::new(site, t, counts, side, [heading, all]);
         Self {
-            positive: view(contrast.positive, "Most recent positive", "All positive comments"),
-            critical: view(contrast.critical, "Most recent critical", "All critical comments"),
+            positive: view(contrast.positive, "most-recent-positive", "all-positive"),
+            critical: view(contrast.critical, "most-recent-critical", "all-critical"),
         }
     }
 
@@ -60,18 +62,20 @@ impl ContrastView {
 impl SideView {
     fn new(
         site: &Site,
+        t: &Interface,
         counts: Counts<'_>,
         Side { comment, filter }: Side,
-        heading: &'static str,
-        all_label: &'static str,
+        texts: [&'static str; 2],
     ) -> Self {
+        let [heading, all_label] = texts.map(|id| t.text(id).into_owned());
         let body = displayed(&comment.text.body);
         Self {
             heading,
             stars: stars(comment.rating),
+            out_of_5: t.out_of_5(comment.rating),
             direction: text_direction(direction(&comment.language), body),
             excerpt: excerpt(body),
-            day: day(comment.created_at),
+            day: t.day(comment.created_at),
             all: FilterLink::to(site, counts, &filter),
             all_label,
             comment,

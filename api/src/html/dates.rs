@@ -10,7 +10,6 @@ use super::{
     error_page::PageError,
     head::Head,
     render,
-    words::{counted, in_words, joined, month},
 };
 use crate::{
     http::caching,
@@ -18,6 +17,7 @@ use crate::{
     read::dates::{self, Calendar},
     site::Site,
     store::StoreClients,
+    texts::Interface,
 };
 
 /// Redirects to the page that holds the newest comment of a period, and to that comment.
@@ -31,7 +31,10 @@ pub(super) async fn lead(address: &Address, period: Period, stores: &StoreClient
 #[template(path = "dates.html")]
 struct DatesPage<'page> {
     head: Head,
+    t: &'page Interface,
     address: &'page Address,
+    /// "The newest comments".
+    end: String,
     /// What people call the product.
     name: &'page str,
     /// The filter in words; empty without one.
@@ -52,8 +55,8 @@ struct Entry {
 }
 
 impl Entry {
-    fn new(name: String, href: String, count: u64, is_current: bool) -> Option<Self> {
-        (count > 0).then(|| Self { name, href, count: counted(count), is_current })
+    fn new(t: &Interface, name: String, href: String, count: u64, is_current: bool) -> Option<Self> {
+        (count > 0).then(|| Self { name, href, count: t.comments(count), is_current })
     }
 }
 
@@ -64,30 +67,39 @@ pub(super) async fn page(
     site: web::Data<Site>,
 ) -> Result<HttpResponse, PageError> {
     let (address, _) = address::read(&request, site.page_numbers)?;
-    let wanted = address::read_year(request.query_string())?;
-    let Some(calendar) = dates::calendar(&stores, &address.query, wanted).await? else {
-        return Err(address.query.missing(&stores).await.into());
+    let answered = answer(request.query_string(), &address, &stores, &site).await;
+    answered.map_err(|error| error.of_filter(&address.query.filter))
+}
+
+async fn answer(query: &str, address: &Address, stores: &StoreClients, site: &Site) -> Result<HttpResponse, PageError> {
+    let wanted = address::read_year(query)?;
+    let Some(calendar) = dates::calendar(stores, &address.query, wanted).await? else {
+        return Err(address.query.missing(stores).await.into());
     };
     let record = stores.known_record(&address.query.product).await;
     let name = record.record().map_or(address.query.product.as_str(), |record| &record.details.name);
+    let (t, order) = (site.interface_of(&address.query.filter), address.query.order);
     let Calendar { years, year, months, is_cut } = calendar;
-    let months = months.into_iter().filter_map(|(of, count)| Entry::new(month(of), address.dated(of), count, false));
+    let months =
+        months.into_iter().filter_map(|(of, count)| Entry::new(t, t.month(of), address.dated(of), count, false));
     let years = years.into_iter().filter_map(|(of, count)| {
         let href = address.dates(Some(of));
-        Entry::new(of.to_string(), href, count, of == year)
+        Entry::new(t, of.to_string(), href, count, of == year)
     });
-    let which = in_words(&address.query.filter);
-    let subject = format!("Dates of the comments on {name}");
-    let title = joined([Some(subject), which.clone(), Some(year.to_string())]);
+    let which = t.filter(&address.query.filter);
+    let subject = t.with("title-dates", [("name", name.into())]);
+    let title = t.joined([Some(subject), which.clone(), Some(year.to_string())]);
     let page = DatesPage {
-        head: Head::new(&site, &address.dates(Some(year)), title, false),
+        head: Head::new(site, &address.dates(Some(year)), title, false),
+        t,
+        end: t.end_of(order),
         name,
         which: which.unwrap_or_default(),
         year,
         months: months.collect(),
         years: years.collect(),
         is_cut,
-        address: &address,
+        address,
     };
-    render(&site, StatusCode::OK, &page.head, &page, "'none'")
+    render(site, StatusCode::OK, &page.head, &page, "'none'")
 }

@@ -1,4 +1,4 @@
-//! Pages that explain an error, and the links that lead on from there.
+//! Errors of pages for people. `explanation` writes them, in the language of the interface.
 
 use actix_web::{
     HttpResponse, HttpResponseBuilder, ResponseError,
@@ -7,11 +7,10 @@ use actix_web::{
         header::{self, ContentType},
     },
 };
-use askama::Template;
+use model::Filter;
 use thiserror::Error;
 
-use super::head::Head;
-use crate::error::ApiError;
+use crate::{error::ApiError, texts::InterfaceLanguage};
 
 /// An answer with an HTML body, whose forms may be sent to `form_action`: `'none'` or `'self'`.
 ///
@@ -32,20 +31,34 @@ pub(super) fn html(answer: &mut HttpResponseBuilder, form_action: &str, body: St
 pub(crate) struct PageError {
     pub(super) error: ApiError,
     pub(super) help: Help,
+    /// The language of the page's comments, which may decide about that of the page.
+    pub(super) language: Option<InterfaceLanguage>,
 }
 
 /// What a reader can do about an error.
 #[derive(Debug, Default)]
 pub(super) struct Help {
-    /// A hint at what works meanwhile.
+    /// The message that says what works meanwhile.
     pub(super) meanwhile: Option<&'static str>,
     /// Each with its text and its address.
     pub(super) links: Vec<(String, String)>,
 }
 
+impl PageError {
+    /// An error, and what a reader can do about it.
+    pub(super) fn with_help(error: ApiError, help: impl FnOnce(&ApiError) -> Help) -> Self {
+        Self { help: help(&error), error, language: None }
+    }
+
+    /// The same error of a page of this filter.
+    pub(super) fn of_filter(self, filter: &Filter) -> Self {
+        Self { language: filter.language().and_then(InterfaceLanguage::of), ..self }
+    }
+}
+
 impl<E: Into<ApiError>> From<E> for PageError {
     fn from(error: E) -> Self {
-        Self { error: error.into(), help: Help::default() }
+        Self::with_help(error.into(), |_| Help::default())
     }
 }
 
@@ -54,26 +67,8 @@ impl ResponseError for PageError {
         self.error.status_code()
     }
 
+    /// The answer without its body, which `explanation::write` adds.
     fn error_response(&self) -> HttpResponse {
-        let heading = match self.status_code() {
-            StatusCode::BAD_REQUEST => "There is a mistake in this address",
-            StatusCode::NOT_FOUND => "There is no such page",
-            StatusCode::SERVICE_UNAVAILABLE => "This page is away for a moment",
-            other => other.canonical_reason().unwrap_or("Error"),
-        };
-        let head = Head { title: heading.to_owned(), ..Head::default() };
-        let page = ErrorPage { head, heading, detail: &self.error.to_string(), help: &self.help };
-        // Rendering text into text does not fail; if it did, the status would still say what happened.
-        let body = page.render().unwrap_or_default();
-        html(&mut self.error.answer(), "'none'", body)
+        html(&mut self.error.answer(), "'none'", String::new())
     }
-}
-
-#[derive(Template)]
-#[template(path = "error.html")]
-struct ErrorPage<'error> {
-    head: Head,
-    heading: &'static str,
-    detail: &'error str,
-    help: &'error Help,
 }

@@ -10,7 +10,6 @@ use model::{Comment, Filter, Order, PageNumber, Timestamp};
 use super::{
     address::{self, Address},
     error_page::PageError,
-    words::{in_words, joined},
 };
 use crate::{
     error::ApiError,
@@ -19,6 +18,7 @@ use crate::{
     read::{ListingQuery, page::NumberedPage},
     site::Site,
     store::StoreClients,
+    texts::Interface,
 };
 
 /// The media type of a feed.
@@ -28,6 +28,7 @@ pub(super) const ATOM: &str = "application/atom+xml";
 #[template(path = "feed.xml")]
 struct Feed<'feed> {
     site: &'feed Site,
+    t: &'feed Interface,
     address: &'feed Address,
     title: String,
     updated: Timestamp,
@@ -42,17 +43,29 @@ pub(super) async fn feed(
     site: web::Data<Site>,
 ) -> Result<HttpResponse, PageError> {
     let (address, _) = address::read(&request, site.page_numbers)?;
+    let answered = answer(&request, &address, &stores, &memory, &site).await;
+    answered.map_err(|error| error.of_filter(&address.query.filter))
+}
+
+async fn answer(
+    request: &HttpRequest,
+    address: &Address,
+    stores: &StoreClients,
+    memory: &AnswerMemory,
+    site: &Site,
+) -> Result<HttpResponse, PageError> {
     let query = ListingQuery { order: Order::Newest, ..address.query.clone() };
-    memory.make_room(&request, query.page_size.get().into()).await?;
-    let listing = NumberedPage { query: &query, number: PageNumber::FIRST, as_of: None }.read(&stores).await?;
+    memory.make_room(request, query.page_size.get().into()).await?;
+    let listing = NumberedPage { query: &query, number: PageNumber::FIRST, as_of: None }.read(stores).await?;
     // A feed needs the time of a change, which only a comment has.
     let Some(updated) = listing.comments.iter().map(|comment| comment.revision.instant()).max() else {
-        return Err(query.missing(&stores).await.into());
+        return Err(query.missing(stores).await.into());
     };
     let record = stores.known_record(&query.product).await;
     let name = record.record().map_or(query.product.as_str(), |record| &record.details.name);
-    let title = title(name, &query.filter);
-    let feed = Feed { site: &site, address: &address, title, updated, comments: &listing.comments };
+    let t = site.interface_of(&query.filter);
+    let title = title(t, name, &query.filter);
+    let feed = Feed { site, t, address, title, updated, comments: &listing.comments };
     let body = feed.render().map_err(ApiError::internal)?;
     let mut answer = HttpResponse::Ok();
     answer.insert_header((header::CONTENT_TYPE, format!("{ATOM}; charset=utf-8")));
@@ -65,8 +78,8 @@ pub(super) async fn feed(
 }
 
 /// "Comments on espresso-machine, in English".
-pub(super) fn title(name: &str, filter: &Filter) -> String {
-    joined([Some(format!("Comments on {name}")), in_words(filter)])
+pub(super) fn title(t: &Interface, name: &str, filter: &Filter) -> String {
+    t.joined([Some(t.with("title-comments", [("name", name.into())])), t.filter(filter)])
 }
 
 /// A text without the characters that XML does not have, which escaping cannot express: U+FFFE and U+FFFF. Stored texts

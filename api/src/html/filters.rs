@@ -8,12 +8,13 @@ use page_index::Stats;
 
 use super::{
     counts::{Counts, wanted},
-    language_name::{direction, english_name, native_name},
-    words::{grouped, listed},
+    language_name::{direction, native_name},
+    words::Count,
 };
 use crate::{
     json::stats::total,
     site::{Indexing, Site},
+    texts::Interface,
 };
 
 /// How many languages are shown before a reader opens the others.
@@ -29,7 +30,7 @@ pub(super) struct FilterLink {
 /// A bar of the histogram.
 pub(super) struct RatingChoice {
     pub(super) rating: Rating,
-    pub(super) count: Option<String>,
+    pub(super) count: Option<Count>,
     /// The share of all comments, 0 to 100.
     pub(super) percent: u64,
     /// `None` where the link would add nothing, or lead to no comment.
@@ -41,10 +42,11 @@ pub(super) struct RatingChoice {
 pub(super) struct LanguageChoice {
     pub(super) tag: String,
     pub(super) direction: &'static str,
-    /// The name in the language itself, where that name exists and differs from the English one.
+    /// The name in the language itself, where that name exists and differs from the other one.
     pub(super) native: Option<String>,
-    pub(super) english: String,
-    pub(super) count: Option<String>,
+    /// The name in the language of the page.
+    pub(super) name: String,
+    pub(super) count: Option<Count>,
     /// `None` where the link would lead to no comment.
     pub(super) link: Option<FilterLink>,
     pub(super) current: bool,
@@ -59,6 +61,8 @@ pub(super) struct Filters {
     /// The most frequent languages.
     pub(super) languages: Vec<LanguageChoice>,
     pub(super) more_languages: Vec<LanguageChoice>,
+    /// "5 more languages".
+    pub(super) more_summary: String,
 }
 
 /// The filter in use.
@@ -71,13 +75,19 @@ pub(super) struct Chips {
 }
 
 impl Chips {
-    pub(super) fn new(site: &Site, counts: Counts<'_>) -> Self {
+    pub(super) fn new(site: &Site, t: &Interface, counts: Counts<'_>) -> Self {
         let to = |language, ratings| FilterLink::new(site, counts, language, ratings);
         let filter = &counts.address.query.filter;
         let (language, set) = (filter.language(), filter.ratings());
         let parts = [
-            language.map(|language| (format!("Language: {}", english_name(language)), to(None, set))),
-            set.map(|set| (format!("Rating: {}", listed(set.iter())), to(language.cloned(), None))),
+            language.map(|language| {
+                let language = t.language_name(language);
+                (t.with("chosen-language", [("language", language.into())]), to(None, set))
+            }),
+            set.map(|set| {
+                let ratings = t.ratings(set.iter());
+                (t.with("chosen-ratings", [("ratings", ratings.into())]), to(language.cloned(), None))
+            }),
         ];
         let parts: Vec<(String, Option<FilterLink>)> = parts.into_iter().flatten().collect();
         let clear = if parts.len() > 1 { to(None, None) } else { None };
@@ -100,7 +110,7 @@ impl FilterLink {
 }
 
 impl Filters {
-    pub(super) fn new(site: &Site, counts: Counts<'_>) -> Self {
+    pub(super) fn new(site: &Site, t: &Interface, counts: Counts<'_>) -> Self {
         let Counts { address, stats } = counts;
         let query = &address.query;
         let to = |language, ratings| FilterLink::new(site, counts, language, ratings);
@@ -112,31 +122,33 @@ impl Filters {
             let link = to(language.cloned(), toggled(set, rating));
             RatingChoice {
                 rating,
-                count: count.map(grouped),
+                count: count.map(|count| t.count(count)),
                 percent: (count.unwrap_or(0) * 100).checked_div(all).unwrap_or(0),
                 link: link.filter(|_| selected || count != Some(0)),
                 selected,
             }
         });
         let any_language = LanguageChoice {
-            tag: "en".to_owned(),
-            direction: "ltr",
+            tag: t.tag().to_owned(),
+            direction: t.direction(),
             native: None,
-            english: "All languages".to_owned(),
-            count: counts.of(&Filter::new(None, set)).map(grouped),
+            name: t.text("all-languages").into_owned(),
+            count: counts.of(&Filter::new(None, set)).map(|count| t.count(count)),
             link: to(None, set),
             current: language.is_none(),
         };
         let mut languages: Vec<LanguageChoice> = known_languages(language, set, stats)
             .into_iter()
-            .map(|(known, count)| LanguageChoice::new(known, count, to(Some(known.clone()), set), language))
+            .map(|(known, count)| LanguageChoice::new(t, known, count, to(Some(known.clone()), set), language))
             .collect();
         // One more language takes no more room than the line that says how many are hidden.
         let more_languages = match languages.len() > LANGUAGES_SHOWN + 1 {
             true => languages.split_off(LANGUAGES_SHOWN),
             false => Vec::new(),
         };
-        Self { ratings: ratings.collect(), any_language, languages, more_languages }
+        let more = u64::try_from(more_languages.len()).unwrap_or(u64::MAX);
+        let more_summary = t.counted("more-languages", more);
+        Self { ratings: ratings.collect(), any_language, languages, more_languages, more_summary }
     }
 
     /// Whether the language in use is among those that are shown on demand.
@@ -146,14 +158,20 @@ impl Filters {
 }
 
 impl LanguageChoice {
-    fn new(language: &Language, count: Option<u64>, link: Option<FilterLink>, current: Option<&Language>) -> Self {
-        let english = english_name(language);
+    fn new(
+        t: &Interface,
+        language: &Language,
+        count: Option<u64>,
+        link: Option<FilterLink>,
+        current: Option<&Language>,
+    ) -> Self {
+        let name = t.language_name(language);
         Self {
             tag: language.to_string(),
             direction: direction(language),
-            native: native_name(language).filter(|native| *native != english),
-            english,
-            count: count.map(grouped),
+            native: native_name(language).filter(|native| *native != name),
+            name,
+            count: count.map(|count| t.count(count)),
             link,
             current: Some(language) == current,
         }

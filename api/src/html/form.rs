@@ -20,6 +20,7 @@ use model::{CommentText, ProductId, Rating};
 
 use super::{
     error_page::{PageError, html},
+    explanation::Explanation,
     head::Head,
 };
 use crate::{
@@ -30,12 +31,13 @@ use crate::{
         path_and_query::{self, not_encoded, pairs},
     },
     links,
-    secrets::WriteTokens,
+    secrets::{Scope, Tokens},
     site::Site,
     store::StoreClients,
+    texts::Interface,
     write::{
         self, IdempotencyKey,
-        content::{FIELDS, Fields, NewContent},
+        content::{FORM_FIELDS, Fields, NewContent},
     },
 };
 
@@ -70,7 +72,7 @@ impl Typed {
         let mut typed = BTreeMap::new();
         for pair in pairs(std::str::from_utf8(form).map_err(|_| refuse())?) {
             let (name, text) = (pair.name.ok_or_else(refuse)?, pair.value.ok_or_else(refuse)?);
-            let field = FIELDS.into_iter().chain([TOKEN, KEY]).find(|field| *field == name);
+            let field = FORM_FIELDS.into_iter().chain([TOKEN, KEY]).find(|field| *field == name);
             typed.insert(field.ok_or_else(|| ApiError::invalid(name, "is not a field of this form"))?, text);
         }
         Ok(Self(typed))
@@ -78,7 +80,7 @@ impl Typed {
 
     /// The fields of the comment that were filled in. All are texts except the rating, which is a number.
     fn filled_in(&self) -> Fields {
-        let filled_in = FIELDS.into_iter().filter(|field| !self.get(field).is_empty());
+        let filled_in = FORM_FIELDS.into_iter().filter(|field| !self.get(field).is_empty());
         let fields = filled_in.map(|field| match self.get(field).parse::<u64>() {
             Ok(number) if field == "rating" => (field.to_owned(), number.into()),
             // Forms send line feeds with carriage returns.
@@ -92,6 +94,7 @@ impl Typed {
 #[template(path = "form.html")]
 struct FormPage<'form> {
     head: Head,
+    t: &'form Interface,
     product: &'form ProductId,
     typed: &'form Typed,
     key: String,
@@ -101,34 +104,54 @@ struct FormPage<'form> {
 /// The problem, and the name of its field, which is empty for a problem of the whole form.
 struct Problem {
     field: String,
-    text: String,
+    explanation: Explanation,
 }
 
 impl Problem {
-    fn of(error: &ApiError) -> Self {
-        let (field, text) = if let ApiError::Invalid { field, problem } = error {
+    fn of(t: &Interface, error: &ApiError) -> Self {
+        let of_text = |field: &str, text: String| Self {
+            field: field.to_owned(),
+            explanation: Explanation { text: Some(text), reason: None },
+        };
+        if let ApiError::Invalid { field, problem } = error {
             let mut name = field.chars();
             let capital = name.next().map(|first| first.to_ascii_uppercase()).into_iter();
-            (field.to_string(), format!("{} {problem}", capital.chain(name).collect::<String>()))
+            let reason = format!("{} {problem}", capital.chain(name).collect::<String>());
+            let field = field.to_string();
+            let text = t.with("wrong-field", [("field", label(t, &field).into())]);
+            Self { field, explanation: Explanation { text: Some(text), reason: Some(reason) } }
         } else if let ApiError::Unauthorized = error {
-            ("token".to_owned(), "This is not the write token.".to_owned())
+            of_text("token", t.text("wrong-token").into_owned())
         } else if let ApiError::BodyTooLarge { max_bytes } = error {
-            let text = format!(
-                "The form is larger than {} KiB, so it was not read. Go back to find what you typed, and shorten it.",
-                max_bytes / 1024
-            );
-            ("body".to_owned(), text)
+            of_text("body", t.with("form-too-large", [("kib", (max_bytes / 1024).into())]))
         } else if let ApiError::IdempotencyMismatch = error {
-            let text = "This form was sent before, with another text. Send it again to post this one too.";
-            (String::new(), text.to_owned())
+            of_text("", t.text("form-sent-before").into_owned())
         } else {
-            (String::new(), error.to_string())
-        };
-        Self { field, text }
+            Self { field: String::new(), explanation: Explanation::of(t, error) }
+        }
     }
 }
 
+/// What the form calls a field.
+fn label(t: &Interface, field: &str) -> String {
+    let id = match field {
+        "rating" => "rating",
+        "language" => "language",
+        "title" => "title",
+        "body" => "comment",
+        "author" => "your-name",
+        "token" => "write-token",
+        other => return other.to_owned(),
+    };
+    t.text(id).into_owned()
+}
+
 impl FormPage<'_> {
+    /// A hint at the length of a text.
+    fn at_most(&self, id: &'static str, chars: usize) -> String {
+        self.t.counted(id, u64::try_from(chars).unwrap_or(u64::MAX))
+    }
+
     fn field_is(&self, field: &str) -> bool {
         self.problem.as_ref().is_some_and(|problem| problem.field == field)
     }
@@ -137,7 +160,7 @@ impl FormPage<'_> {
 /// Shows the empty form.
 pub(super) async fn show(request: HttpRequest, site: web::Data<Site>) -> Result<HttpResponse, PageError> {
     let product = product(&request, &site)?;
-    answer(&product, &Typed::nothing(), process::new_ulid(), None)
+    answer(site.interface(), &product, &Typed::nothing(), process::new_ulid(), None)
 }
 
 /// Creates the comment and redirects to it: the newest comment is on the first page.
@@ -146,13 +169,13 @@ pub(super) async fn post(
     payload: web::Payload,
     site: web::Data<Site>,
     stores: web::Data<StoreClients>,
-    tokens: web::Data<WriteTokens>,
+    tokens: web::Data<Tokens>,
 ) -> Result<HttpResponse, PageError> {
     let product = product(&request, &site)?;
     check_origin(&request, &site)?;
     let sent = match body::read(&request, payload, &["application/x-www-form-urlencoded"], FORM_MAX_BYTES).await {
         Err(error @ ApiError::BodyTooLarge { .. }) => {
-            return answer(&product, &Typed::nothing(), process::new_ulid(), Some(&error));
+            return answer(site.interface(), &product, &Typed::nothing(), process::new_ulid(), Some(&error));
         }
         sent => sent?,
     };
@@ -162,23 +185,25 @@ pub(super) async fn post(
         Err(error) => {
             let was_used = matches!(error, ApiError::IdempotencyMismatch);
             let key = if was_used { process::new_ulid() } else { typed.get(KEY).to_owned() };
-            answer(&product, &typed, key, Some(&error))
+            answer(site.interface(), &product, &typed, key, Some(&error))
         }
     }
 }
 
 async fn create(
     stores: &StoreClients,
-    tokens: &WriteTokens,
+    tokens: &Tokens,
     product: &ProductId,
     typed: &Typed,
 ) -> Result<String, ApiError> {
     let content = NewContent::of_fields(&typed.filled_in())?;
     // Last, so that the token must be typed again as rarely as possible.
-    let writer = tokens.check(Some(typed.get(TOKEN).trim()))?;
+    let writer = tokens.check(Scope::Write, Some(typed.get(TOKEN).trim()))?;
     let key = IdempotencyKey::parse(typed.get(KEY))?;
     let comment = write::create(stores, product.clone(), content, writer, Some(key)).await?;
-    Ok(links::product_page(product) + &links::fragment(&comment.id))
+    let page = links::product_page(product);
+    // A pending comment is on no page yet.
+    Ok(if comment.status.is_published() { page + &links::fragment(&comment.id) } else { page })
 }
 
 /// The product of a form.
@@ -211,18 +236,22 @@ fn check_origin(request: &HttpRequest, site: &Site) -> Result<(), ApiError> {
 
 /// The form with the typed fields and their problem.
 fn answer(
+    t: &Interface,
     product: &ProductId,
     typed: &Typed,
     key: String,
     error: Option<&ApiError>,
 ) -> Result<HttpResponse, PageError> {
-    let (mut answer, wrong) = match error {
-        Some(error) => (error.answer(), "Mistake: "),
-        None => (HttpResponse::Ok(), ""),
-    };
+    let mut answer = error.map_or_else(HttpResponse::Ok, ApiError::answer);
     // The key of the form is valid for one comment.
     answer.insert_header(caching::NO_STORE);
-    let head = Head { title: format!("{wrong}Write a comment on {product}"), ..Head::default() };
-    let body = FormPage { head, product, typed, key, problem: error.map(Problem::of) }.render();
+    let title = t.with("title-form", [("name", product.as_str().into())]);
+    let title = match error {
+        Some(_) => t.with("title-form-mistake", [("title", title.into())]),
+        None => title,
+    };
+    let problem = error.map(|error| Problem::of(t, error));
+    let head = Head { title, ..Head::default() };
+    let body = FormPage { head, t, product, typed, key, problem }.render();
     Ok(html(&mut answer, "'self'", body.map_err(ApiError::internal)?))
 }

@@ -1,4 +1,5 @@
-//! Names of languages, and their writing direction.
+//! Names of languages in English and in themselves, and their writing direction. Their names in the language of the
+//! interface are texts (`words`).
 
 use icu_locale::{LanguageIdentifier, LocaleDirectionality};
 use model::Language;

@@ -1,8 +1,8 @@
 //! The pages for people and crawlers: server-rendered HTML that works without JavaScript.
 //!
 //! - `address`: the addresses of pages, and which of them is canonical.
-//! - `comments`: a page of comments, made of `view`, `filters`, `place`, `page_bar`; its `head` and `structured_data`.
-//!   `counts` tells how many comments its filters have.
+//! - `comments`: a page of comments, made of `view`, `filters`, `place`, `page_bar`; its `head`, `description` and
+//!   `structured_data`. `counts` tells how many comments its filters have.
 //! - `products`: the lists of products, and the start page.
 //! - `contrast`: two comments that differ, on the front page.
 //! - `dates`: the years and months of a listing, and the way to the page for one.
@@ -11,9 +11,9 @@
 //! - `fold`: shows the beginning of a long text.
 //! - `fragment`: the list of a page, for pages of other sites.
 //! - `form`: a comment to post, in the local stack only.
-//! - `error_page`: errors, and the links that lead on from them.
+//! - `error_page`: errors, and the links that lead on from them; `explanation`: writes them.
 //! - `sitemap`: the sitemap and `robots.txt`.
-//! - `words`, `language_name`: how people write what programs know.
+//! - `words`, `language_name`: how people write what programs know. All texts are in `crate::texts`.
 //!
 //! **Invariant:** a template escapes all text that it receives. The only exception is [`script_json::ScriptJson`],
 //! which escapes for its place in a page.
@@ -24,12 +24,14 @@ mod comments;
 mod contrast;
 mod counts;
 mod dates;
+mod description;
 pub(crate) mod error_page;
+pub(crate) mod explanation;
 mod feed;
 mod filters;
 mod fold;
 mod form;
-pub(crate) mod fragment;
+mod fragment;
 mod head;
 mod language_name;
 mod page_bar;

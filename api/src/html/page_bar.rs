@@ -6,7 +6,7 @@
 
 use std::collections::BTreeSet;
 
-use super::words::grouped;
+use crate::texts::Interface;
 
 /// How far the linked pages are from the current one, on both sides.
 const LEAPS: [u64; 4] = [1, 10, 100, 1_000];
@@ -28,13 +28,13 @@ pub(super) struct BarItem {
 
 impl BarItem {
     /// A page with this number.
-    pub(super) fn numbered(number: u64, href: Option<String>) -> Self {
-        Self { label: grouped(number), is_number: true, href, current: false, after_gap: false }
+    pub(super) fn numbered(t: &Interface, number: u64, href: Option<String>) -> Self {
+        Self { label: t.number(number), is_number: true, href, current: false, after_gap: false }
     }
 
     /// A page with this name.
-    pub(super) fn named(name: &str, href: String) -> Self {
-        Self { is_number: false, label: name.to_owned(), ..Self::numbered(0, Some(href)) }
+    pub(super) fn named(label: String, href: String) -> Self {
+        Self { label, is_number: false, href: Some(href), current: false, after_gap: false }
     }
 }
 
@@ -68,9 +68,12 @@ fn places(current: u64, pages: u64) -> BTreeSet<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::texts::{InterfaceLanguage, Texts};
 
     fn bar(current: u64, pages: u64) -> String {
-        let items = page_bar(current, pages, |place| BarItem::numbered(place, None));
+        let texts = Texts::built_in();
+        let t = texts.in_language(InterfaceLanguage::En);
+        let items = page_bar(current, pages, |place| BarItem::numbered(t, place, None));
         assert!(items.len() <= ITEMS_MAX, "{current} of {pages}");
         assert!(items.is_empty() || items.iter().filter(|item| item.current).count() == 1);
         let text = |item: BarItem| if item.after_gap { format!("… {}", item.label) } else { item.label };

@@ -6,9 +6,8 @@ use super::{
     address::Address,
     head::Neighbours,
     page_bar::{BarItem, page_bar},
-    words::grouped,
 };
-use crate::read::page::ListingPage;
+use crate::{read::page::ListingPage, texts::Interface};
 
 /// The place of a page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -84,25 +83,25 @@ impl Place {
     }
 
     /// The page bar, in the order in which a reader turns the pages.
-    pub(super) fn bar(self, address: &Address) -> Vec<BarItem> {
+    pub(super) fn bar(self, t: &Interface, address: &Address) -> Vec<BarItem> {
         let (archived, current) = match self {
             Self::Counted { number, total_pages } => {
-                let numbered = |number| BarItem::numbered(number, address.numbered(number));
+                let numbered = |number| BarItem::numbered(t, number, address.numbered(number));
                 return total_pages.map(|pages| page_bar(number, pages, numbered)).unwrap_or_default();
             }
             Self::Front { archived } => (archived.unwrap_or(0), 1),
             Self::Archive { number, archived } => (archived, (archived + 2).saturating_sub(number)),
             Self::Unknown => {
                 let end = match address.query.order {
-                    Order::Newest => "Newest",
-                    Order::Oldest => "Oldest",
+                    Order::Newest => "newest",
+                    Order::Oldest => "oldest",
                 };
-                return vec![BarItem::named(end, address.page(None))];
+                return vec![BarItem::named(t.text(end).into_owned(), address.page(None))];
             }
         };
         page_bar(current, archived + 1, |place| match place {
-            1 => BarItem::named("Newest", address.page(None)),
-            place => BarItem::numbered(archived + 2 - place, address.numbered(archived + 2 - place)),
+            1 => BarItem::named(t.text("newest").into_owned(), address.page(None)),
+            place => BarItem::numbered(t, archived + 2 - place, address.numbered(archived + 2 - place)),
         })
     }
 
@@ -119,24 +118,24 @@ impl Place {
     }
 
     /// "page 7", if the page is not the first; "continued" if its number is unknown.
-    pub(super) fn number(self) -> Option<String> {
+    pub(super) fn number(self, t: &Interface) -> Option<String> {
         let number = match self {
-            Self::Unknown => return Some("continued".to_owned()),
+            Self::Unknown => return Some(t.text("continued").into_owned()),
             Self::Counted { number, .. } => Some(number).filter(|number| *number > 1),
             Self::Front { .. } => None,
             Self::Archive { number, .. } => Some(number),
         };
-        number.map(|number| format!("page {}", grouped(number)))
+        number.map(|number| t.page("page-number", number))
     }
 
     /// "page 7 of 614", if there are several pages and this one has a number.
-    pub(super) fn of_all(self) -> Option<String> {
+    pub(super) fn of_all(self, t: &Interface) -> Option<String> {
         let (number, pages) = match self {
             Self::Counted { number, total_pages } => (number, total_pages?),
             Self::Front { .. } | Self::Unknown => return None,
             Self::Archive { number, archived } => (number, archived + 1),
         };
-        (pages > 1).then(|| format!("page {} of {}", grouped(number), grouped(pages)))
+        (pages > 1).then(|| t.with("page-of-pages", [("page", number.into()), ("pages", pages.into())]))
     }
 
     /// How many comments are on the pages that are counted before this one, if that is known.

@@ -19,7 +19,7 @@ use super::{
     head::{Head, Neighbours},
     page_bar::{BarItem, page_bar},
     render,
-    words::{Average, counted, day, grouped},
+    words::Average,
 };
 use crate::{
     error::ApiError,
@@ -31,6 +31,7 @@ use crate::{
     read::products::{ListedProducts, ProductPage},
     site::{PageNumbers, PastTheEnd, Site},
     store::{KnownRecord, StoreClients},
+    texts::Interface,
 };
 
 /// How many products the start page shows.
@@ -41,7 +42,7 @@ struct Entry {
     /// What people call the product: the name in its record, or its id.
     name: String,
     href: String,
-    average: Option<Average>,
+    average: Option<String>,
     comments: String,
     /// The day of the newest comment, for people and for programs.
     last_day: String,
@@ -51,23 +52,27 @@ struct Entry {
 }
 
 impl Entry {
-    fn new(totals: &ProductTotals, known: &KnownRecord) -> Self {
+    fn new(t: &Interface, totals: &ProductTotals, known: &KnownRecord) -> Self {
         let record = known.record();
         Self {
             is_whole: *known != KnownRecord::Unreadable,
             name: record.map_or_else(|| totals.product.to_string(), |record| record.details.name.clone()),
             href: links::product_page(&totals.product),
-            average: Average::of(&totals.ratings().collect::<Vec<_>>()),
-            comments: counted(totals.comments()),
-            last_day: day(totals.last_commented_at),
+            average: Average::of(&totals.ratings().collect::<Vec<_>>()).map(|average| t.average(&average)),
+            comments: t.comments(totals.comments()),
+            last_day: t.day(totals.last_commented_at),
             last_commented_at: totals.last_commented_at.to_string(),
         }
     }
 }
 
 /// The products of a list. Their records are read together.
-async fn entries<'totals>(stores: &StoreClients, products: impl Iterator<Item = &'totals ProductTotals>) -> Vec<Entry> {
-    let entry = async |totals: &ProductTotals| Entry::new(totals, &stores.known_record(&totals.product).await);
+async fn entries<'totals>(
+    t: &Interface,
+    stores: &StoreClients,
+    products: impl Iterator<Item = &'totals ProductTotals>,
+) -> Vec<Entry> {
+    let entry = async |totals: &ProductTotals| Entry::new(t, totals, &stores.known_record(&totals.product).await);
     join_all(products.map(entry)).await
 }
 
@@ -126,65 +131,79 @@ impl Address {
     }
 
     /// The links that lead on from a page of a list that cannot be shown.
-    fn help(self, error: &ApiError) -> Help {
+    fn help(self, t: &Interface, error: &ApiError) -> Help {
         let mut links = Vec::new();
         if let ApiError::PastTheEnd { total_pages, .. } = error {
-            links.extend(self.numbered(*total_pages).map(|last| (format!("The last page, page {total_pages}"), last)));
+            links.extend(self.numbered(*total_pages).map(|last| (t.page("last-page", *total_pages), last)));
         } else {
-            links.push(("Try again".to_owned(), self.path()));
+            links.push((t.text("try-again").into_owned(), self.path()));
         }
         Help { meanwhile: None, links }
     }
 }
 
-/// The name of a list.
-fn heading(sort: ProductSort) -> &'static str {
-    match sort {
-        ProductSort::MostCommented => "Most commented",
-        ProductSort::RecentlyCommented => "Recently commented",
-        ProductSort::TopRated => "Top rated",
-    }
+/// The names of a list: on a button, as a title, and in a sentence.
+fn names(t: &Interface, sort: ProductSort) -> [String; 3] {
+    let names = match sort {
+        ProductSort::MostCommented => ["most-commented", "title-most-commented", "words-most-commented"],
+        ProductSort::RecentlyCommented => {
+            ["recently-commented", "title-recently-commented", "words-recently-commented"]
+        }
+        ProductSort::TopRated => ["top-rated", "title-top-rated", "words-top-rated"],
+    };
+    names.map(|id| t.text(id).into_owned())
 }
 
 #[derive(Template)]
 #[template(path = "products.html")]
-struct ProductsPage {
+struct ProductsPage<'site> {
     head: Head,
-    heading: &'static str,
+    t: &'site Interface,
+    /// Which list it is, in words.
+    which: String,
     /// Each list with its name and address, and whether it is this one.
-    sorts: Vec<(&'static str, String, bool)>,
+    sorts: Vec<(String, String, bool)>,
     /// "Products 21 to 40 of 12,275".
     place: String,
     entries: Vec<Entry>,
     page_bar: Vec<BarItem>,
 }
 
-impl ProductsPage {
-    fn new(site: &Site, address: Address, page: &ProductPage, entries: Vec<Entry>) -> Self {
+impl<'site> ProductsPage<'site> {
+    fn new(site: &'site Site, address: Address, page: &ProductPage, entries: Vec<Entry>) -> Self {
         let (sort, number) = (address.sort, address.number);
         let may_index = sort == ProductSort::default() && !entries.is_empty() && site.indexable.admits(&Filter::ANY);
-        let of_page =
-            if number == PageNumber::FIRST { String::new() } else { format!(", page {}", grouped(number.get())) };
-        let title = format!("{} products{of_page}", heading(sort));
+        let t = site.interface();
+        let [_, title, which] = names(t, sort);
+        let of_page = || (number != PageNumber::FIRST).then(|| t.page("page-number", number.get()));
+        let title = t.joined([Some(title), of_page()]);
         let mut head = Head::new(site, &address.path(), title, may_index);
-        head.description = Some(format!("Products by their comments: {}{of_page}.", heading(sort).to_lowercase()));
+        let list = t.joined([Some(which.clone()), of_page()]);
+        head.description = Some(t.with("description-products", [("list", list.into())]));
         head.neighbours = address.neighbours(page.total_pages);
         let before = number.skip(PageSize::default());
         let shown = u64::try_from(entries.len()).unwrap_or(u64::MAX);
-        let of_sort = |other: ProductSort| (heading(other), links::product_list(other, None), other == sort);
+        let name = |sort| {
+            let [name, ..] = names(t, sort);
+            name
+        };
+        let of_sort = |other: ProductSort| (name(other), links::product_list(other, None), other == sort);
         Self {
             head,
-            heading: heading(sort),
+            t,
+            which,
             sorts: ProductSort::ALL.into_iter().map(of_sort).collect(),
-            place: format!(
-                "Products {} to {} of {}",
-                grouped(before + 1),
-                grouped(before.saturating_add(shown)),
-                grouped(page.total)
+            place: t.with(
+                "products-of",
+                [
+                    ("from", (before + 1).into()),
+                    ("to", before.saturating_add(shown).into()),
+                    ("total", page.total.into()),
+                ],
             ),
             entries,
             page_bar: page_bar(number.get(), page.total_pages, |number| {
-                BarItem::numbered(number, address.numbered(number))
+                BarItem::numbered(t, number, address.numbered(number))
             }),
         }
     }
@@ -208,9 +227,9 @@ pub(super) async fn list(
             let last = address.numbered(total_pages);
             return Ok(caching::lead_to(&last.unwrap_or_else(|| links::product_list(address.sort, None))));
         }
-        Err(error) => return Err(PageError { help: address.help(&error), error }),
+        Err(error) => return Err(PageError::with_help(error, |error| address.help(site.interface(), error))),
     };
-    let entries = entries(&stores, page.products()).await;
+    let entries = entries(site.interface(), &stores, page.products()).await;
     let is_whole = are_whole(&entries);
     let page = ProductsPage::new(&site, address, &page, entries);
     let answer = render(&site, StatusCode::OK, &page.head, &page, "'none'")?;
@@ -233,14 +252,15 @@ fn uncached(mut answer: HttpResponse) -> HttpResponse {
 #[template(path = "start.html")]
 struct StartPage<'site> {
     head: Head,
+    t: &'site Interface,
     /// Whether pages have stable numbers.
     is_stable: bool,
     /// The most commented products; `None` while the page index is away.
     entries: Option<Vec<Entry>>,
     /// The address of all products, and their number.
     all: (&'static str, String),
-    /// The path of the site's root, empty or such as `/reviews`.
-    base_path: &'site str,
+    /// What stands in front of each path, if anything does.
+    base_path: Option<String>,
 }
 
 /// Answers the start page. While the page index is away, it shows no products and is not cached.
@@ -258,12 +278,12 @@ pub(super) async fn start(
     let total = first.as_ref().map_or(0, |page| page.total);
     // A page that is indexed stays so while the page index is away.
     let may_index = (first.is_none() || total > 0) && site.indexable.admits(&Filter::ANY);
-    let mut head = Head::new(&site, "/", "Pagemark: comments of products".to_owned(), may_index);
-    head.description =
-        Some("Comments of products, with filters and with page numbers that are real addresses.".to_owned());
+    let t = site.interface();
+    let mut head = Head::new(&site, "/", t.text("title-start").into_owned(), may_index);
+    head.description = Some(t.text("about").into_owned());
     let shown = usize::try_from(ON_START_PAGE).unwrap_or(usize::MAX);
     let entries = match &first {
-        Some(first) => Some(entries(&stores, first.products().take(shown)).await),
+        Some(first) => Some(entries(t, &stores, first.products().take(shown)).await),
         None => None,
     };
     let is_whole = entries.as_deref().is_some_and(are_whole);
@@ -271,8 +291,11 @@ pub(super) async fn start(
         head,
         is_stable: site.page_numbers == PageNumbers::Stable,
         entries,
-        all: (links::PRODUCTS, grouped(total)),
-        base_path: site.public_url.base_path(),
+        t,
+        all: (links::PRODUCTS, t.number(total)),
+        base_path: Some(site.public_url.base_path())
+            .filter(|path| !path.is_empty())
+            .map(|path| t.with("base-path", [("path", path.into())])),
     };
     let answer = render(&site, StatusCode::OK, &page.head, &page, "'none'")?;
     Ok(if is_whole { answer } else { uncached(answer) })

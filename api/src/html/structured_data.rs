@@ -36,8 +36,7 @@ pub(super) fn of_page(
     let rating = average.map(|average| {
         json!({
             "@type": "AggregateRating",
-            // As shown on the page.
-            "ratingValue": average.text,
+            "ratingValue": average.decimal(),
             "bestRating": BEST_RATING,
             "worstRating": WORST_RATING,
             "reviewCount": average.total,

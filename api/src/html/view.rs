@@ -1,6 +1,6 @@
 //! The texts that the template of a page of comments shows.
 
-use std::fmt::Write;
+use std::{borrow::Cow, fmt::Write};
 
 use askama::Template;
 use model::{Comment, Filter, Language, Order, ProductRecord, WebUrl};
@@ -10,24 +10,26 @@ use super::{
     address::Address,
     contrast::{self, ContrastView},
     counts::Counts,
+    description::{describe, heading, is_archive},
     feed,
     filters::{Chips, FilterLink, Filters},
     fold::fold,
     head::{Head, Neighbours},
-    language_name::{self, direction, english_name, text_direction},
+    language_name::{self, direction, text_direction},
     page_bar::BarItem,
     place::Place,
     structured_data,
-    words::{self, Average, counted, day, displayed, grouped, in_words, joined, minute, stars},
+    words::{Average, displayed, stars},
 };
 use crate::{
     http::entity_tag::WeakTagWriter,
     links,
     read::{contrast::Contrast, page::ListingPage},
     site::{Indexing, Site},
+    texts::Interface,
 };
 
-/// What shapes a page, besides its content and the settings: the version of the service, and the page's templates.
+/// What shapes a page, besides its content, its texts and the settings: the version of the service, and the page's templates.
 const SHAPE: &str = concat!(
     env!("CARGO_PKG_VERSION"),
     include_str!("../../templates/base.html"),
@@ -41,6 +43,7 @@ const SHAPE: &str = concat!(
 #[template(path = "comments.html", blocks = ["list"])]
 pub(super) struct CommentsPage<'page> {
     pub(super) head: Head,
+    t: &'page Interface,
     address: &'page Address,
     /// The name of the product; its id where no name is known.
     name: &'page str,
@@ -74,9 +77,9 @@ pub(super) struct CommentsPage<'page> {
 /// What a page shows of the whole product and of the whole listing.
 struct Volatile {
     /// The average of the whole product.
-    average: Option<Average>,
+    average: Option<AverageView>,
     /// The average of the language that the filter selects, and the name of that language.
-    average_of_language: Option<(String, Average)>,
+    average_of_language: Option<AverageView>,
     filters: Filters,
     /// "12,275 comments in English, page 3 of 614: 41 to 60, newest first".
     heading: String,
@@ -85,15 +88,23 @@ struct Volatile {
     last_number: Option<u64>,
 }
 
+/// An average between the texts before and behind it.
+struct AverageView {
+    before: String,
+    average: String,
+    behind: String,
+}
+
 struct CommentView<'page> {
     comment: &'page Comment,
     language_name: String,
     direction: &'static str,
     stars: String,
+    out_of_5: String,
     body_direction: &'static str,
     beginning: String,
-    /// The part below the beginning of a long body, folded.
-    rest: Option<String>,
+    /// The part below the beginning of a long body, folded, behind words about its length.
+    rest: Option<(String, String)>,
     time: String,
 }
 
@@ -101,7 +112,7 @@ impl<'page> CommentsPage<'page> {
     /// The page at an address, of a product with this record. Without the page index it has neither totals nor stats.
     /// `by_cursor` are its neighbours where no number leads to them.
     pub(super) fn new(
-        site: &Site,
+        site: &'page Site,
         address: &'page Address,
         record: Option<&'page ProductRecord>,
         listing: &'page ListingPage,
@@ -109,11 +120,11 @@ impl<'page> CommentsPage<'page> {
         by_cursor: Option<Neighbours>,
     ) -> Self {
         let query = &address.query;
+        let t = site.interface_of(&query.filter);
         let details = record.map(|record| &record.details);
         let name = details.map_or(query.product.as_str(), |details| &details.name);
         let counts = Counts::new(address, stats);
         let place = Place::of(address, listing);
-        let filter = in_words(&query.filter);
         let average = stats.and_then(|stats| Average::of(&stats.by_rating_in_any_language));
         let is_empty = listing.comments.is_empty();
         let leads_by_cursor = by_cursor.is_some();
@@ -127,14 +138,15 @@ impl<'page> CommentsPage<'page> {
         };
         Self {
             head,
+            t,
             address,
             name,
             language_of_name: details.and_then(|details| details.language.as_ref()),
             shop: details.and_then(|details| details.url.as_ref()),
-            which: joined([filter, place.number()]),
-            chips: Chips::new(site, counts),
+            which: t.joined([t.filter(&query.filter), place.number(t)]),
+            chips: Chips::new(site, t, counts),
             reversed: (!is_empty && listing.total.is_none_or(|total| total > 1)).then(reversed),
-            comments: listing.comments.iter().map(CommentView::new).collect(),
+            comments: listing.comments.iter().map(|comment| CommentView::new(t, comment)).collect(),
             is_degraded: listing.total.is_none(),
             leads_by_cursor,
             is_filtered: query.filter != Filter::ANY,
@@ -142,7 +154,7 @@ impl<'page> CommentsPage<'page> {
             comment_form: site.comment_form.then(|| links::comment_form(&query.product)),
             contrast: None,
             is_fragment: false,
-            volatile: Some(Volatile::new(site, counts, place, listing, average)),
+            volatile: Some(Volatile::new(site, t, counts, place, listing, average)),
         }
     }
 
@@ -150,7 +162,7 @@ impl<'page> CommentsPage<'page> {
     pub(super) fn with_contrast(mut self, site: &Site, stats: Option<&Stats>, contrast: Option<Contrast>) -> Self {
         let contrast = contrast.filter(|_| self.comments.len() >= contrast::COMMENTS_MIN);
         let counts = Counts::new(self.address, stats);
-        self.contrast = contrast.map(|contrast| ContrastView::new(site, counts, contrast));
+        self.contrast = contrast.map(|contrast| ContrastView::new(site, self.t, counts, contrast));
         self
     }
 
@@ -168,8 +180,8 @@ impl<'page> CommentsPage<'page> {
     }
 
     /// The entity tag of an archive page; `None` for any other page. It covers the page without what changes with
-    /// comments on other pages. It also covers what shapes that part: the version of the service, the templates and the
-    /// settings.
+    /// comments on other pages. It also covers what shapes that part: the version of the service, the templates, the texts
+    /// and the settings.
     ///
     /// The page is rendered into the tag, so its text is not in memory a second time.
     ///
@@ -181,7 +193,7 @@ impl<'page> CommentsPage<'page> {
         }
         self.volatile = None;
         let mut tag = WeakTagWriter::new();
-        write!(tag, "{SHAPE}{:?}", site.settings_of_pages())?;
+        write!(tag, "{SHAPE}{:?}{:?}", site.settings_of_pages(), self.t.version())?;
         self.render_into(&mut tag)?;
         Ok(Some(tag.finish()))
     }
@@ -191,35 +203,42 @@ impl<'page> CommentsPage<'page> {
     }
 
     /// The words for the pages before and after this one in the order of the listing.
-    fn steps(&self) -> (&'static str, &'static str) {
-        if self.address.is_stable() { ("Newer", "Older") } else { ("Previous", "Next") }
+    fn steps(&self) -> (Cow<'_, str>, Cow<'_, str>) {
+        let (before, behind) = if self.address.is_stable() { ("newer", "older") } else { ("previous", "next") };
+        (self.t.text(before), self.t.text(behind))
     }
 }
 
 impl Volatile {
-    fn new(site: &Site, counts: Counts<'_>, place: Place, listing: &ListingPage, average: Option<Average>) -> Self {
+    fn new(
+        site: &Site,
+        t: &Interface,
+        counts: Counts<'_>,
+        place: Place,
+        listing: &ListingPage,
+        average: Option<Average>,
+    ) -> Self {
         let Counts { address, stats } = counts;
         let language = address.query.filter.language();
         let average_of_language =
-            language.and_then(|language| Some((english_name(language), Average::of(&stats?.by_rating)?)));
+            language.and_then(|language| Some((t.language_name(language), Average::of(&stats?.by_rating)?)));
         Self {
-            average,
-            average_of_language,
-            filters: Filters::new(site, counts),
-            heading: heading(address, place, listing),
-            page_bar: place.bar(address),
+            average: average.map(|average| AverageView {
+                before: String::new(),
+                average: t.average(&average),
+                behind: t.counted("average-out-of-5", average.total),
+            }),
+            average_of_language: average_of_language.map(|(language, average)| AverageView {
+                before: t.with("average-in-language", [("language", language.into())]),
+                average: t.average(&average),
+                behind: t.counted("average-from", average.total),
+            }),
+            filters: Filters::new(site, t, counts),
+            heading: heading(t, address, place, listing),
+            page_bar: place.bar(t, address),
             last_number: place.last_number(),
         }
     }
-}
-
-/// "12,275 comments in English".
-fn of_filter(subject: &str, filter: &Filter) -> String {
-    in_words(filter).map_or_else(|| subject.to_owned(), |filter| format!("{subject} {filter}"))
-}
-
-fn is_archive(place: Place) -> bool {
-    matches!(place, Place::Archive { .. })
 }
 
 /// The head of a page, with those neighbours that have numbers.
@@ -235,11 +254,12 @@ fn head(
     let query = &address.query;
     let name = record.map_or(query.product.as_str(), |record| &record.details.name);
     let is_empty = listing.comments.is_empty();
-    let comments_on = if is_empty { "No comments on" } else { "Comments on" };
-    let subject = joined([Some(format!("{comments_on} {name}")), in_words(&query.filter)]);
-    let other_order = (query.order != Order::default()).then(|| format!("{} first", query.order));
+    let t = site.interface_of(&query.filter);
+    let comments_on = if is_empty { "title-no-comments" } else { "title-comments" };
+    let subject = t.joined([Some(t.with(comments_on, [("name", name.into())])), t.filter(&query.filter)]);
+    let other_order = (query.order != Order::default()).then(|| t.order(query.order));
     // Without the number of pages, which would change the titles of all pages at once.
-    let title = joined([Some(subject.clone()), place.number(), other_order]);
+    let title = t.joined([Some(subject.clone()), place.number(t), other_order]);
     if is_empty {
         // Any address at all is a page of some product without comments.
         return Head { title, ..Head::default() };
@@ -251,89 +271,30 @@ fn head(
     let mut head = Head::new(site, &path, title, indexing != Indexing::No);
     // Search engines keep an archive page as it is, so it repeats nothing that changes with later comments.
     let average = average.filter(|_| !is_archive(place));
-    head.description = Some(describe(address, place, listing, average, &subject));
+    head.description = Some(describe(t, address, place, listing, average, subject));
     head.neighbours = place.neighbours(address);
-    head.feed = Some((feed::title(name, &query.filter), address.feed()));
+    head.feed = Some((feed::title(t, name, &query.filter), address.feed()));
     head.structured_data = structured_data::of_page(site, &query.product, record, average, &listing.comments);
     head
 }
 
-/// "12,275 comments in English, page 3 of 614: 41 to 60, newest first".
-fn heading(address: &Address, place: Place, listing: &ListingPage) -> String {
-    let order = address.query.order;
-    if place == Place::Unknown {
-        let what = of_filter("Comments", &address.query.filter);
-        return joined([Some(what), Some(format!("{order} first"))]);
-    }
-    let counted = listing.total.map_or_else(|| format!("The {order} comments"), counted);
-    let counted = of_filter(&counted, &address.query.filter);
-    let mut heading = joined([Some(counted), place.of_all()]);
-    let Some((from, to)) = shown(address, place, listing).filter(|(from, to)| from < to) else { return heading };
-    let (from, to) = (grouped(from), grouped(to));
-    match place {
-        Place::Counted { .. } if place.of_all().is_none() => {}
-        Place::Counted { .. } => heading.push_str(&format!(": {from} to {to}")),
-        Place::Front { archived: None | Some(0) } => {}
-        Place::Front { archived: Some(_) } => heading.push_str(&format!(": the newest {to}")),
-        Place::Archive { .. } => heading.push_str(&format!(": {from} to {to} from the oldest")),
-        Place::Unknown => {}
-    }
-    joined([Some(heading), Some(format!("{order} first"))])
-}
-
 impl<'page> CommentView<'page> {
-    fn new(comment: &'page Comment) -> Self {
+    fn new(t: &Interface, comment: &'page Comment) -> Self {
         let direction = direction(&comment.language);
         let body = displayed(&comment.text.body);
         let (beginning, rest) = fold(body);
         Self {
             comment,
-            language_name: english_name(&comment.language),
+            language_name: t.language_name(&comment.language),
             direction,
             stars: stars(comment.rating),
+            out_of_5: t.out_of_5(comment.rating),
             body_direction: text_direction(direction, body),
             beginning,
-            rest,
-            time: minute(comment.created_at),
+            rest: rest.map(|rest| (t.more_characters(&rest), rest)),
+            time: t.minute(comment.created_at),
         }
     }
-}
-
-/// The description for search engines, shown below the title: distinct for every page.
-fn describe(
-    address: &Address,
-    place: Place,
-    listing: &ListingPage,
-    average: Option<&Average>,
-    subject: &str,
-) -> String {
-    let mut text = format!("{subject}.");
-    if let Some(average) = average {
-        text.push_str(&format!(" Rated {} out of 5 by {}.", average.text, average.counted()));
-    }
-    if let (Some(first), Some(last), Some((from, to))) =
-        (listing.comments.first(), listing.comments.last(), shown(address, place, listing))
-    {
-        let of = match listing.total {
-            _ if is_archive(place) => " from the oldest".to_owned(),
-            total => total.map(|total| format!(" of {}", grouped(total))).unwrap_or_default(),
-        };
-        let (order, from, to) = (address.query.order, grouped(from), grouped(to));
-        text.push_str(&format!(" Comments {from} to {to}{of}, {order} first"));
-        match (day(first.created_at), day(last.created_at)) {
-            (first, last) if first == last => text.push_str(&format!(": {first}.")),
-            (first, last) => text.push_str(&format!(": {first} to {last}.")),
-        }
-    }
-    text
-}
-
-/// The places of the comments that the page shows, counted from 1 for the first comment that is counted; `None` when it
-/// shows none.
-fn shown(address: &Address, place: Place, listing: &ListingPage) -> Option<(u64, u64)> {
-    let before = place.before(address)?;
-    let count = u64::try_from(listing.comments.len()).ok().filter(|count| *count > 0)?;
-    Some((before + 1, before.saturating_add(count)))
 }
 
 #[cfg(test)]
@@ -345,6 +306,7 @@ mod tests {
     use crate::{
         html::address,
         site::{Indexable, PageNumbers, SiteSettings},
+        texts::InterfaceLanguage,
     };
 
     /// The page at an address of a site with this setting, of a listing with this many comments. Gives its whole text,
@@ -360,7 +322,16 @@ mod tests {
         indexable: Indexable,
         total: u64,
     ) -> (String, String, Option<String>) {
-        let settings = SiteSettings { indexable, ..SiteSettings::default() };
+        rendered_as(SiteSettings { indexable, ..SiteSettings::default() }, record, path, total)
+    }
+
+    /// The same of a site with these settings.
+    fn rendered_as(
+        settings: SiteSettings,
+        record: Option<&ProductRecord>,
+        path: &str,
+        total: u64,
+    ) -> (String, String, Option<String>) {
         let site = Site::new(settings, ([127, 0, 0, 1], 80).into()).unwrap();
         let request = TestRequest::with_uri(path).to_http_request();
         let (address, _) = address::read(&request, PageNumbers::Stable).unwrap();
@@ -386,6 +357,18 @@ mod tests {
         assert!(single.2.is_some() && all.2.is_some());
         assert_ne!(single.2, all.2);
         assert_eq!(single.2, of(Indexable::Single).2);
+    }
+
+    #[test]
+    fn an_archive_page_in_another_language_has_another_tag() {
+        let tag = |interface_language, interface_by_filter| {
+            let settings = SiteSettings { interface_language, interface_by_filter, ..SiteSettings::default() };
+            rendered_as(settings, None, "/product/p/comments/de?page=1", 60).2.unwrap()
+        };
+        let english = tag(InterfaceLanguage::En, false);
+        assert_eq!(english, tag(InterfaceLanguage::En, false));
+        assert_ne!(english, tag(InterfaceLanguage::De, false));
+        assert_eq!(tag(InterfaceLanguage::En, true), tag(InterfaceLanguage::De, false));
     }
 
     #[test]

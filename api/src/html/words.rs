@@ -1,15 +1,19 @@
-//! Formats numbers, times and filters for people.
+//! Formats numbers, times and filters for people, in the language of the interface.
 
-use model::{Filter, Period, Rating, Timestamp};
+use std::borrow::Borrow;
+
+use model::{Filter, Language, Order, Period, Rating, Timestamp};
 
 use super::language_name::english_name;
-use crate::json::stats;
+use crate::{
+    json::stats,
+    texts::{Interface, hundredths},
+};
 
 /// An average rating, and the number of comments behind it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Average {
-    /// With two decimals, "4.27".
-    pub(super) text: String,
+    hundredths: u16,
     pub(super) total: u64,
 }
 
@@ -17,13 +21,12 @@ impl Average {
     /// The average of comment counts by rating; `None` without comments.
     pub(super) fn of(by_rating: &[(Rating, u64)]) -> Option<Self> {
         let hundredths = stats::average_hundredths(by_rating)?;
-        let text = format!("{}.{:02}", hundredths / 100, hundredths % 100);
-        Some(Self { text, total: stats::total(by_rating) })
+        Some(Self { hundredths, total: stats::total(by_rating) })
     }
 
-    /// "12,275 comments".
-    pub(super) fn counted(&self) -> String {
-        counted(self.total)
+    /// With two decimals, for programs: "4.27".
+    pub(super) fn decimal(&self) -> String {
+        format!("{}.{:02}", self.hundredths / 100, self.hundredths % 100)
     }
 }
 
@@ -32,105 +35,192 @@ pub(super) fn displayed(text: &str) -> &str {
     text.trim_matches([' ', '\t', '\r', '\n'])
 }
 
-/// A filter in words, such as "in English, rated 1, 2 or 5"; `None` for a filter that matches everything.
-pub(super) fn in_words(filter: &Filter) -> Option<String> {
-    let language = filter.language().map(|language| format!("in {}", english_name(language)));
-    let ratings = filter.ratings().map(|ratings| format!("rated {}", listed(ratings.iter())));
-    Some(joined([language, ratings])).filter(|words| !words.is_empty())
-}
-
-/// Joins the texts that exist with commas.
-pub(super) fn joined<const N: usize>(texts: [Option<String>; N]) -> String {
-    texts.into_iter().flatten().collect::<Vec<_>>().join(", ")
-}
-
-/// "1, 2 or 5".
-pub(super) fn listed(ratings: impl Iterator<Item = Rating>) -> String {
-    let numbers: Vec<&str> = ratings.map(Rating::as_str).collect();
-    match numbers.split_last() {
-        Some((last, [])) => (*last).to_owned(),
-        Some((last, others)) => format!("{} or {last}", others.join(", ")),
-        None => String::new(),
-    }
-}
-
-/// "1 comment", "12,275 comments".
-pub(super) fn counted(total: u64) -> String {
-    match total {
-        1 => "1 comment".to_owned(),
-        _ => format!("{} comments", grouped(total)),
-    }
-}
-
-/// "8,500 more characters": the length of a text.
-pub(super) fn more_characters(text: &str) -> String {
-    format!("{} more characters", grouped(u64::try_from(text.chars().count()).unwrap_or(u64::MAX)))
-}
-
-/// The number with its thousands separated, `392,716`.
-pub(super) fn grouped(number: u64) -> String {
-    match number {
-        0..1_000 => number.to_string(),
-        _ => format!("{},{:03}", grouped(number / 1_000), number % 1_000),
-    }
-}
-
-/// The day of an instant, `29 Feb 2024`, in UTC.
-pub(super) fn day(instant: Timestamp) -> String {
-    let text = instant.to_string();
-    let day = text.get(8..10).unwrap_or_default().trim_start_matches('0');
-    format!("{day} {}", month_and_year(&text))
-}
-
-/// A month, `Feb 2024`.
-pub(super) fn month(period: Period) -> String {
-    month_and_year(&period.to_string())
-}
-
-/// The month and the year of a text that begins with `YYYY-MM`.
-fn month_and_year(text: &str) -> String {
-    const MONTHS: [&str; 12] = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
-    let part = |from, to| text.get(from..to).unwrap_or_default();
-    let month = part(5, 7).parse::<usize>().ok().and_then(|month| MONTHS.get(month.checked_sub(1)?));
-    format!("{} {}", month.copied().unwrap_or_default(), part(0, 4))
-}
-
-/// The day and the minute, `29 Feb 2024, 23:59 UTC`.
-pub(super) fn minute(instant: Timestamp) -> String {
-    format!("{}, {} UTC", day(instant), instant.to_string().get(11..16).unwrap_or_default())
-}
-
 /// Five stars, as many of them filled as the rating says.
 pub(super) fn stars(rating: Rating) -> String {
     let filled = usize::from(rating.get());
     "★".repeat(filled) + &"☆".repeat(Rating::ALL.len() - filled)
 }
 
+impl Interface {
+    /// A filter in words, such as "in English, rated 1, 2 or 5"; `None` for a filter that matches everything.
+    pub(super) fn filter(&self, filter: &Filter) -> Option<String> {
+        let language = filter.language().map(|language| {
+            let language = self.language_name(language);
+            self.with("in-language", [("language", language.into())])
+        });
+        let ratings =
+            filter.ratings().map(|ratings| self.with("rated", [("ratings", self.ratings(ratings.iter()).into())]));
+        Some(self.joined([language, ratings])).filter(|words| !words.is_empty())
+    }
+
+    /// Joins the texts that exist with commas.
+    pub(super) fn joined<const N: usize>(&self, texts: [Option<String>; N]) -> String {
+        texts.into_iter().flatten().collect::<Vec<_>>().join(&self.text("separator"))
+    }
+
+    /// "1, 2 or 5".
+    pub(super) fn ratings(&self, ratings: impl Iterator<Item = Rating>) -> String {
+        let numbers: Vec<&str> = ratings.map(Rating::as_str).collect();
+        match numbers.split_last() {
+            Some((last, [])) => (*last).to_owned(),
+            Some((last, others)) => {
+                let others = others.join(&self.text("separator"));
+                self.with("or", [("first", others.into()), ("last", (*last).into())])
+            }
+            None => String::new(),
+        }
+    }
+
+    /// "4 out of 5".
+    pub(super) fn out_of_5(&self, rating: impl Borrow<Rating>) -> String {
+        self.with("out-of-5", [("rating", rating.borrow().as_str().into())])
+    }
+
+    /// "4.27".
+    pub(super) fn average(&self, average: &Average) -> String {
+        self.with("average", [("average", hundredths(average.hundredths))])
+    }
+
+    /// "1 comment", "12,275 comments".
+    pub(super) fn comments(&self, total: u64) -> String {
+        self.counted("comments", total)
+    }
+
+    /// A message with a plural form.
+    pub(super) fn counted(&self, id: &'static str, count: u64) -> String {
+        self.with(id, [("count", count.into())])
+    }
+
+    /// How many comments the products of a filter have: a number before its noun.
+    pub(super) fn count(&self, total: u64) -> Count {
+        Count { number: self.number(total), noun: self.counted("comments-noun", total) }
+    }
+
+    /// A message with a number of a page.
+    pub(super) fn page(&self, id: &'static str, number: u64) -> String {
+        self.with(id, [("page", number.into())])
+    }
+
+    /// "8,500 more characters": the length of a text.
+    pub(super) fn more_characters(&self, text: &str) -> String {
+        self.counted("show-rest-note", u64::try_from(text.chars().count()).unwrap_or(u64::MAX))
+    }
+
+    /// The number with its thousands separated, `392,716`.
+    pub(super) fn number(&self, number: u64) -> String {
+        self.with("number", [("number", number.into())])
+    }
+
+    /// "newest first".
+    pub(super) fn order(&self, order: Order) -> String {
+        let id = match order {
+            Order::Newest => "newest-first",
+            Order::Oldest => "oldest-first",
+        };
+        self.text(id).into_owned()
+    }
+
+    /// "The newest comments".
+    pub(super) fn end_of(&self, order: Order) -> String {
+        let id = match order {
+            Order::Newest => "the-newest-comments",
+            Order::Oldest => "the-oldest-comments",
+        };
+        self.text(id).into_owned()
+    }
+
+    /// The day of an instant, `29 Feb 2024`, in UTC.
+    pub(super) fn day(&self, instant: Timestamp) -> String {
+        let text = instant.to_string();
+        let [year, month, day] = [(0, 4), (5, 7), (8, 10)].map(|(from, to)| text.get(from..to).unwrap_or_default());
+        self.with("day", [("day", of_digits(day)), ("month", of_digits(month)), ("year", year.into())])
+    }
+
+    /// A month, `Feb 2024`.
+    pub(super) fn month(&self, period: Period) -> String {
+        let text = period.to_string();
+        let [year, month] = [(0, 4), (5, 7)].map(|(from, to)| text.get(from..to).unwrap_or_default());
+        self.with("month-of-year", [("month", of_digits(month)), ("year", year.into())])
+    }
+
+    /// The day and the minute, `29 Feb 2024, 23:59 UTC`.
+    pub(super) fn minute(&self, instant: Timestamp) -> String {
+        let time = instant.to_string().get(11..16).unwrap_or_default().to_owned();
+        self.with("minute", [("day", self.day(instant).into()), ("time", time.into())])
+    }
+
+    /// "English", "Portuguese (pt-BR)". A language without a name in the interface's language has its English one, or its
+    /// tag.
+    pub(super) fn language_name(&self, language: &Language) -> String {
+        let tag = language.as_str();
+        let primary = tag.split('-').next().unwrap_or_default();
+        match self.find(&format!("language-{primary}")) {
+            Some(name) if tag == primary => name,
+            Some(name) => format!("{name} ({tag})"),
+            None => english_name(language),
+        }
+    }
+}
+
+/// A number of comments.
+pub(super) struct Count {
+    pub(super) number: String,
+    /// "comments", for screen readers.
+    pub(super) noun: String,
+}
+
+fn of_digits(digits: &str) -> fluent_bundle::FluentValue<'static> {
+    digits.parse::<u8>().unwrap_or_default().into()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use model::{Language, RatingSet};
+    use crate::texts::{InterfaceLanguage, Texts};
+    use model::RatingSet;
 
     #[test]
     fn a_filter_is_described_in_words() {
-        for (language, ratings, words) in [
-            ("~", "~", None),
-            ("en", "~", Some("in English")),
-            ("pt-BR", "5", Some("in Portuguese (pt-BR), rated 5")),
-            ("~", "1.2.5", Some("rated 1, 2 or 5")),
+        let texts = Texts::built_in();
+        for (language, ratings, english, japanese) in [
+            ("~", "~", None, None),
+            ("en", "~", Some("in English"), Some("英語")),
+            ("pt-BR", "5", Some("in Portuguese (pt-BR), rated 5"), Some("ポルトガル語 (pt-BR)、評価5")),
+            ("~", "1.2.5", Some("rated 1, 2 or 5"), Some("評価1、2または5")),
         ] {
             let filter = Filter::new(Language::parse(language).ok(), RatingSet::parse(ratings).ok());
-            assert_eq!(in_words(&filter).as_deref(), words);
+            let words = |language| texts.in_language(language).filter(&filter);
+            assert_eq!(words(InterfaceLanguage::En).as_deref(), english);
+            assert_eq!(words(InterfaceLanguage::Ja).as_deref(), japanese);
+        }
+    }
+
+    #[test]
+    fn a_language_has_a_name_in_each_language_of_the_interface() {
+        let texts = Texts::built_in();
+        for (tag, english, german) in [
+            ("en", "English", "Englisch"),
+            ("pt-BR", "Portuguese (pt-BR)", "Portugiesisch (pt-BR)"),
+            ("fil", "Filipino", "Filipino"),
+            ("haw", "Hawaiian", "Hawaiian"),
+            ("x-pig", "x-pig", "x-pig"),
+        ] {
+            let language = Language::parse(tag).unwrap();
+            let name = |interface| texts.in_language(interface).language_name(&language);
+            assert_eq!((name(InterfaceLanguage::En).as_str(), name(InterfaceLanguage::De).as_str()), (english, german));
         }
     }
 
     #[test]
     fn numbers_and_times_are_written_for_people() {
+        let texts = Texts::built_in();
+        let t = texts.in_language(InterfaceLanguage::En);
         let at = |text: &str| Timestamp::parse(text).unwrap();
-        assert_eq!([0, 999, 1_000, 392_716].map(grouped), ["0", "999", "1,000", "392,716"]);
-        assert_eq!(day(at("2024-02-29T23:59:59Z")), "29 Feb 2024");
-        assert_eq!(month(Period::month(2024, 2)), "Feb 2024");
-        assert_eq!(minute(at("2016-12-05T00:07:59.999Z")), "5 Dec 2016, 00:07 UTC");
-        assert_eq!([1, 12_275].map(counted), ["1 comment", "12,275 comments"]);
+        assert_eq!([0, 999, 1_000, 392_716].map(|number| t.number(number)), ["0", "999", "1,000", "392,716"]);
+        assert_eq!(t.number(1_000_000_000_000), "1,000,000,000,000");
+        assert_eq!(t.day(at("2024-02-29T23:59:59Z")), "29 Feb 2024");
+        assert_eq!(t.month(Period::month(2024, 2)), "Feb 2024");
+        assert_eq!(t.minute(at("2016-12-05T00:07:59.999Z")), "5 Dec 2016, 00:07 UTC");
+        assert_eq!([1, 12_275].map(|total| t.comments(total)), ["1 comment", "12,275 comments"]);
     }
 }

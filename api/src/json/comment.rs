@@ -4,6 +4,7 @@ use actix_web::{HttpRequest, HttpResponse, http::header, web};
 use model::{Comment, CommentId, Filter, Order, PageNumber, PageSize, Revision, StablePage, StablePages};
 use page_index::Position;
 use serde::Serialize;
+use table::CommentPatch;
 use utoipa::ToSchema;
 
 use super::{
@@ -15,7 +16,7 @@ use super::{
 use crate::{
     error::ApiError,
     http::{entity_tag::strong_tag, path_and_query::comment_id},
-    secrets::Writer,
+    secrets::{Caller, KnownCaller, Scope, Writer},
     store::StoreClients,
 };
 
@@ -29,7 +30,9 @@ impl Request for CommentId {
     }
 }
 
-/// A comment, as it is now.
+/// A comment, as it is now. With a token, also its author's id.
+///
+/// One that is not published is shown only to a request with a moderation token; to others it does not exist.
 #[utoipa::path(
     get,
     path = "/api/v1/comments/{id}",
@@ -45,14 +48,28 @@ impl Request for CommentId {
     ),
 )]
 pub(crate) async fn get_comment(
+    caller: Caller,
     Parsed(id): Parsed<CommentId>,
     stores: web::Data<StoreClients>,
 ) -> Result<HttpResponse, ApiError> {
-    let comment = stores.comment(&id).await?.ok_or(ApiError::NoSuchComment)?;
-    let mut answer = answer(&comment);
-    // The client may change next what it reads here, so no cache may answer.
-    answer.headers_mut().insert(header::CACHE_CONTROL, header::HeaderValue::from_static("no-cache"));
-    Ok(answer)
+    let (is_writer, is_moderator) = (caller.may(Scope::Write), caller.may(Scope::Moderate));
+    let comment = match is_moderator {
+        true => stores.comment_of_any_status(&id).await?,
+        false => stores.comment(&id).await?,
+    };
+    let comment = comment.ok_or(ApiError::NoSuchComment)?;
+    let is_known = is_writer || is_moderator;
+    let body = if is_known { CommentBody::for_writer(&comment) } else { CommentBody::from(&comment) };
+    // The client may change next what it reads here, so no cache may answer. No shared cache may keep the author's id,
+    // and none at all what readers do not see.
+    let caching = match comment.status.is_published() {
+        true if is_known => "private, no-cache",
+        true => "no-cache",
+        false => "no-store",
+    };
+    let mut answer = HttpResponse::Ok();
+    answer.insert_header((header::ETAG, strong_tag(comment.revision))).insert_header((header::CACHE_CONTROL, caching));
+    Ok(answer.append_header((header::VARY, "Authorization")).json(body))
 }
 
 /// A request to change or delete a comment, on conditions about its revision.
@@ -73,6 +90,9 @@ impl Request for WriteRequest {
 }
 
 /// A change of a comment.
+///
+/// Its status is changed with a moderation token, everything else with a write token. A published comment takes the place
+/// that its creation time gives it in every listing.
 #[utoipa::path(
     patch,
     path = "/api/v1/comments/{id}",
@@ -90,16 +110,22 @@ impl Request for WriteRequest {
             headers(("ETag" = String, description = "Its new revision")),
         ),
     ),
-    security(("write_token" = [])),
+    security(("write_token" = []), ("moderation_token" = [])),
 )]
 pub(crate) async fn change_comment(
-    _: Writer,
+    KnownCaller(caller): KnownCaller,
     Parsed(target): Parsed<WriteRequest>,
     request: HttpRequest,
     payload: web::Payload,
     stores: web::Data<StoreClients>,
 ) -> Result<HttpResponse, ApiError> {
     let patch = read_change(&request, payload).await?;
+    if patch.status.is_some() {
+        caller.check(Scope::Moderate)?;
+    }
+    if (CommentPatch { status: None, ..patch.clone() }) != CommentPatch::default() {
+        caller.check(Scope::Write)?;
+    }
     let expected = expected_revision(&stores, &target).await?;
     Ok(answer(&stores.patch(&target.id, expected, &patch).await?))
 }
@@ -139,7 +165,7 @@ async fn expected_revision(stores: &StoreClients, target: &WriteRequest) -> Resu
         }
         Revisions::All | Revisions::These(_) => {}
     }
-    let current = stores.comment(id).await?.ok_or(ApiError::NoSuchComment)?.revision;
+    let current = stores.comment_of_any_status(id).await?.ok_or(ApiError::NoSuchComment)?.revision;
     if !if_match.contains(current) {
         return Err(ApiError::RevisionMismatch { current });
     }
@@ -150,7 +176,9 @@ async fn expected_revision(stores: &StoreClients, target: &WriteRequest) -> Resu
 }
 
 fn answer(comment: &Comment) -> HttpResponse {
-    HttpResponse::Ok().insert_header((header::ETAG, strong_tag(comment.revision))).json(CommentBody::from(comment))
+    HttpResponse::Ok()
+        .insert_header((header::ETAG, strong_tag(comment.revision)))
+        .json(CommentBody::for_writer(comment))
 }
 
 /// A request for the place of a comment in a listing.

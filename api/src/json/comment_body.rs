@@ -1,6 +1,6 @@
 //! A comment as the JSON API answers it.
 
-use model::{Comment, Revision, Timestamp};
+use model::{AuthorId, Comment, CommentAttributes, Revision, Status, Timestamp};
 use serde::Serialize;
 use serde_json::{Value, json};
 use utoipa::ToSchema;
@@ -24,12 +24,32 @@ pub(crate) struct CommentBody<'comment> {
     body: &'comment str,
     #[schema(required)]
     author: Option<&'comment str>,
+    /// What the site stores with it, to the letter. Everybody may read it.
+    #[schema(value_type = Option<Object>, required)]
+    attributes: Option<&'comment CommentAttributes>,
+    /// The author's id at the site. Only in answers to requests with a write token about this one comment or about this
+    /// author.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = String)]
+    author_id: Option<&'comment AuthorId>,
     /// Its version, a ULID: in quotes it is its entity tag.
     #[schema(value_type = String)]
     revision: Revision,
+    /// Only of a comment that readers do not see: `pending` or `hidden`.
+    #[serde(skip_serializing_if = "Status::is_published")]
+    #[schema(value_type = String, pattern = "^(pending|hidden)$", required = false)]
+    status: Status,
+}
+
+impl<'comment> CommentBody<'comment> {
+    /// The comment as a client with a write token sees it.
+    pub(super) fn for_writer(comment: &'comment Comment) -> Self {
+        Self { author_id: comment.site.author_id.as_ref(), ..Self::from(comment) }
+    }
 }
 
 impl<'comment> From<&'comment Comment> for CommentBody<'comment> {
+    /// The comment as everybody sees it.
     fn from(comment: &'comment Comment) -> Self {
         Self {
             id: comment.id.as_str(),
@@ -40,7 +60,10 @@ impl<'comment> From<&'comment Comment> for CommentBody<'comment> {
             title: comment.text.title.as_deref(),
             body: &comment.text.body,
             author: comment.text.author.as_deref(),
+            attributes: comment.site.attributes.as_ref(),
+            author_id: None,
             revision: comment.revision,
+            status: comment.status,
         }
     }
 }
@@ -50,6 +73,6 @@ pub(super) fn example() -> Value {
     json!({
         "id": "01JCP3D7W0K2V6H9QF1T8MZ4XB", "product": "espresso-machine", "language": "en", "rating": 5,
         "created_at": "2024-11-14T09:21:05.600Z", "title": "Well made", "body": "Two years, every day.\nNo trouble.",
-        "author": "Ada", "revision": "01JCP3D7W0Q4N1R5Y8B3C6D9EF"
+        "author": "Ada", "attributes": {"verified": true}, "revision": "01JCP3D7W0Q4N1R5Y8B3C6D9EF"
     })
 }

@@ -89,5 +89,5 @@ pub(crate) async fn create_comment(
     Ok(HttpResponse::Created()
         .insert_header((header::LOCATION, links::api_comment(&comment.id)))
         .insert_header((header::ETAG, strong_tag(comment.revision)))
-        .json(CommentBody::from(&comment)))
+        .json(CommentBody::for_writer(&comment)))
 }

@@ -3,12 +3,12 @@
 use std::{borrow::Cow, fmt};
 
 use actix_web::{HttpRequest, web};
-use model::{CommentText, ProductDetails};
+use model::{AuthorId, CommentAttributes, CommentText, ProductDetails};
 use serde::{
     Deserializer,
     de::{Error, MapAccess, Visitor},
 };
-use serde_json::json;
+use serde_json::{Value, json, value::RawValue};
 use table::CommentPatch;
 use utoipa::{
     PartialSchema, ToSchema,
@@ -20,7 +20,7 @@ use crate::{
     error::ApiError,
     http::body::{self, BODY_MAX_BYTES},
     write::{
-        content::{Fields, NewContent, change},
+        content::{Fields, NewContent, STATUS, change},
         product,
     },
 };
@@ -42,6 +42,8 @@ fn fields_schema() -> ObjectBuilder {
         .property("title", title)
         .property("body", body)
         .property("author", author)
+        .property(CommentAttributes::FIELD, schema::attributes())
+        .property(AuthorId::FIELD, schema::author_id())
 }
 
 /// Reads the content of a new comment from the body of a request.
@@ -72,7 +74,7 @@ impl PartialSchema for NewContent {
     fn schema() -> RefOr<Schema> {
         let example = json!({
             "language": "en", "rating": 5, "title": "Well made", "body": "Two years, every day.\nNo trouble.",
-            "author": "Ada",
+            "author": "Ada", "attributes": { "verified": true }, "author_id": "customer-4711",
         });
         let required = ["language", "rating", "body"];
         required.into_iter().fold(fields_schema(), ObjectBuilder::required).examples([example]).into()
@@ -90,9 +92,13 @@ pub(crate) struct CommentChange;
 
 impl PartialSchema for CommentChange {
     fn schema() -> RefOr<Schema> {
-        let description =
-            "JSON Merge Patch (RFC 7396): fields that are left out stay, null removes a title or an author.";
-        fields_schema().description(Some(description)).examples([json!({ "rating": 4, "title": null })]).into()
+        let description = "JSON Merge Patch (RFC 7396): fields that are left out stay, null removes an optional one. `attributes` is \
+             replaced as a whole, and nothing in it is merged.";
+        fields_schema()
+            .property(STATUS, schema::status().description(Some("Whether readers see it")))
+            .description(Some(description))
+            .examples([json!({ "rating": 4, "title": null }), json!({ "status": "hidden" })])
+            .into()
     }
 }
 
@@ -109,7 +115,11 @@ impl<'de> Visitor<'de> for FieldsVisitor {
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Fields, A::Error> {
         let mut fields = Fields::new();
-        while let Some((name, value)) = map.next_entry()? {
+        while let Some(name) = map.next_key::<String>()? {
+            let value = match name.as_str() {
+                CommentAttributes::FIELD => map.next_value::<&RawValue>()?.get().into(),
+                _ => map.next_value::<Value>()?,
+            };
             if fields.insert(name, value).is_some() {
                 return Err(A::Error::custom("a field occurs twice"));
             }
@@ -160,7 +170,7 @@ mod tests {
         let name = |name: &str| name.chars().map(|c| format!("\\u{:04x}", u32::from(c))).collect::<String>();
         let language = format!("x{}", "-abcdefgh".repeat(Language::MAX_LEN / 9));
         let json = format!(
-            r#"{{ "{}": "{}", "{}": 5.0e0, "{}": "{}", "{}": "{}", "{}": "{}" }}"#,
+            r#"{{ "{}": "{}", "{}": 5.0e0, "{}": "{}", "{}": "{}", "{}": "{}", "{}": {}, "{}": "{}" }}"#,
             name("language"),
             name(&language),
             name("rating"),
@@ -170,6 +180,10 @@ mod tests {
             escaped(CommentText::BODY_MAX_CHARS),
             name("author"),
             escaped(CommentText::AUTHOR_MAX_CHARS),
+            name("attributes"),
+            format_args!("{{\"a\":\"{}\"}}", "x".repeat(CommentAttributes::MAX_BYTES - 8)),
+            name("author_id"),
+            "\\u0061".repeat(AuthorId::MAX_BYTES),
         );
         assert!(json.len() <= BODY_MAX_BYTES, "{} bytes", json.len());
         let content = content(&json).unwrap();

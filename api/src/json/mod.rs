@@ -3,6 +3,7 @@
 //! Each operation has a request type (`parameters::Request`), which reads the request and describes it for
 //! `/openapi.json`. A body has one too (`fields`). A handler's name is the id of its operation there.
 
+mod author;
 mod comment;
 mod comment_body;
 mod create;
@@ -10,6 +11,7 @@ mod explanation;
 mod fields;
 mod headers;
 mod list;
+mod moderation;
 pub(crate) mod openapi;
 mod parameters;
 mod product;
@@ -48,6 +50,11 @@ pub(crate) fn configure(config: &mut web::ServiceConfig, max_age_seconds: u32) {
                 .route(web::delete().to(comment::delete_comment)),
         )
         .service(resource("/api/v1/comments/{id}/position", "GET, HEAD").route(get().to(comment::comment_position)))
+        .service(
+            resource("/api/v1/authors/{author_id}/comments", "GET, HEAD")
+                .route(get().to(author::list_comments_of_author)),
+        )
+        .service(resource("/api/v1/moderation", "GET, HEAD").route(get().to(moderation::list_unpublished)))
         .service(resource("/openapi.json", "GET, HEAD").route(get().to(openapi::description)));
 }
 

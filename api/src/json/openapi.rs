@@ -20,7 +20,7 @@ use utoipa::{
     },
 };
 
-use super::{comment, create, list, product, product_lists, responses::Errors, stats, summaries};
+use super::{author, comment, create, list, moderation, product, product_lists, responses::Errors, stats, summaries};
 use crate::{
     error::{ApiError, Problem},
     ops::{health, scrape},
@@ -49,27 +49,32 @@ use crate::{
         comment::change_comment,
         comment::delete_comment,
         comment::comment_position,
+        author::list_comments_of_author,
+        moderation::list_unpublished,
         health::livez,
         health::readyz,
         scrape::metrics,
     ),
     components(schemas(Problem<'static>)),
-    modifiers(&WriteToken, &Errors),
+    modifiers(&BearerTokens, &Errors),
     tags(
         (name = "comments", description = "The comments of products"),
         (name = "products", description = "The lists of products, and what a site says about each"),
+        (name = "moderation", description = "The comments that readers do not see"),
         (name = "operations", description = "Health and metrics, for operators; perhaps at another address"),
     ),
 )]
 struct ApiDescription;
 
-/// Writes need a bearer token.
-struct WriteToken;
+/// Writes and moderation need a bearer token.
+struct BearerTokens;
 
-impl Modify for WriteToken {
+impl Modify for BearerTokens {
     fn modify(&self, description: &mut Description) {
         let components = description.components.get_or_insert_default();
-        components.add_security_scheme("write_token", SecurityScheme::Http(Http::new(HttpAuthScheme::Bearer)));
+        for name in ["write_token", "moderation_token"] {
+            components.add_security_scheme(name, SecurityScheme::Http(Http::new(HttpAuthScheme::Bearer)));
+        }
     }
 }
 

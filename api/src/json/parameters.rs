@@ -5,7 +5,10 @@
 use std::future::{Ready, ready};
 
 use actix_web::{FromRequest, HttpRequest, dev::Payload};
-use model::{CommentId, Filter, InvalidInput, Language, Order, PageNumber, PageSize, ProductSort, Rating, RatingSet};
+use model::{
+    AuthorId, CommentId, Filter, InvalidInput, Language, Order, PageNumber, PageSize, ProductSort, Rating, RatingSet,
+    Status,
+};
 use serde_json::{Value, json};
 use utoipa::{
     IntoParams,
@@ -65,6 +68,14 @@ pub(crate) static COMMENT_ID: Parameter = Parameter {
     example: || json!("01JCP3D7W0K2V6H9QF1T8MZ4XB"),
 };
 
+pub(crate) static AUTHOR_ID: Parameter = Parameter {
+    name: AuthorId::FIELD,
+    place: ParameterIn::Path,
+    description: "The id of an author at the site, percent-encoded",
+    schema: || schema::author_id_text().into(),
+    example: || json!("customer-4711"),
+};
+
 pub(crate) static LANGUAGE: Parameter = Parameter {
     name: "language",
     place: ParameterIn::Query,
@@ -80,6 +91,28 @@ pub(crate) static RATING: Parameter = Parameter {
     description: "Only comments with one of these ratings; all five are the same as none",
     schema: || ArrayBuilder::new().items(schema::rating()).into(),
     example: || json!([1, 5]),
+};
+
+/// Not of published comments: readers' listings have those.
+pub(crate) static STATUS: Parameter = Parameter {
+    name: "status",
+    place: ParameterIn::Query,
+    description: "Which comments: those that wait for a decision, or those that a moderator has hidden",
+    schema: || {
+        let names = Status::UNPUBLISHED.map(Status::as_str);
+        let status = ObjectBuilder::new().schema_type(Type::String).enum_values(Some(names));
+        status.default(Some(Status::Pending.as_str().into())).into()
+    },
+    example: || json!("pending"),
+};
+
+/// A cursor in the lists of moderators. The key that sealed its example is lost.
+pub(crate) static MODERATION_CURSOR: Parameter = Parameter {
+    name: "cursor",
+    place: ParameterIn::Query,
+    description: "The cursor `next` of an earlier answer for the same status and page size",
+    schema: CURSOR.schema,
+    example: CURSOR.example,
 };
 
 pub(crate) static PAGE: Parameter = Parameter {
@@ -189,6 +222,14 @@ pub(crate) static CURSOR: Parameter = Parameter {
                   together with `page` or `as_of`",
     schema: || schema::text("^[A-Za-z0-9_-]+$").max_length(Some(SEALED_MAX_LEN)).into(),
     example: || json!("LWH1nTgQm0q2b5yXoS3cVQe7dJk9uPzR4tA6wGhYB8sC"),
+};
+
+pub(crate) static AUTHORS_CURSOR: Parameter = Parameter {
+    name: CURSOR.name,
+    place: ParameterIn::Query,
+    description: "The cursor of an earlier answer for the same author",
+    schema: COMMENT_ID.schema,
+    example: || json!("01JCP3D7W0K2V6H9QF1T8MZ4XB"),
 };
 
 impl Parameter {

@@ -44,7 +44,15 @@ fn errors(path: &str, operation: &Operation) -> Vec<(&'static str, ResponseBuild
             ("415", problem("The body is not sent as JSON, or it is compressed")),
         ]);
     }
-    let is_write = operation.security.is_some();
+    if operation.security.is_some() {
+        let unauthorized = problem("No token, or one that is not known");
+        errors.extend([
+            ("401", unauthorized.header("WWW-Authenticate", header(Type::String, "Always `Bearer`"))),
+            ("403", problem("The server was started without such tokens, or the token does not allow this")),
+        ]);
+    }
+    let is_read = path.starts_with("/api/v1/authors/") || path == "/api/v1/moderation";
+    let is_write = operation.security.is_some() && !is_read;
     if !is_write {
         errors.extend([
             ("400", problem("A parameter or a part of the path breaks a rule; `field` names it")),
@@ -52,11 +60,8 @@ fn errors(path: &str, operation: &Operation) -> Vec<(&'static str, ResponseBuild
         ]);
         return errors;
     }
-    let unauthorized = problem("No token, or one that is not known");
     errors.extend([
         ("400", problem("A field, a parameter, a header or a part of the path breaks a rule; `field` names it")),
-        ("401", unauthorized.header("WWW-Authenticate", header(Type::String, "Always `Bearer`"))),
-        ("403", problem("The server was started without tokens")),
         (
             "503",
             later(

@@ -4,8 +4,11 @@
 
 use std::sync::LazyLock;
 
-use model::{CommentText, Language, ProductDetails, ProductId, Rating, WebUrl, visible::is_visible};
-use utoipa::openapi::{ObjectBuilder, OneOfBuilder, Schema, Type, schema::SchemaType};
+use model::{AuthorId, CommentText, Language, ProductDetails, ProductId, Rating, Status, WebUrl, visible::is_visible};
+use utoipa::openapi::{
+    ObjectBuilder, OneOfBuilder, Schema, Type,
+    schema::{AdditionalProperties, SchemaType},
+};
 
 /// A character of a text of one line: anything but the control characters (Unicode category Cc).
 const NO_CONTROL: &str = r"[^\u0000-\u001f\u007f-\u009f]";
@@ -55,6 +58,10 @@ pub(super) fn rating() -> ObjectBuilder {
     number(least.get().into(), greatest.get().into())
 }
 
+pub(super) fn status() -> ObjectBuilder {
+    ObjectBuilder::new().schema_type(Type::String).enum_values(Some(Status::ALL.map(Status::as_str)))
+}
+
 /// A text of one line, or null.
 pub(super) fn optional_line(max_chars: usize) -> ObjectBuilder {
     text(format!("^{NO_CONTROL}*$")).schema_type(or_null()).max_length(Some(max_chars))
@@ -84,6 +91,29 @@ pub(super) fn optional_gtin() -> ObjectBuilder {
 /// A language tag, or null.
 pub(super) fn optional_language() -> ObjectBuilder {
     language().schema_type(or_null())
+}
+
+/// What a site stores with a comment: any object, or null. No schema can express its limits, which are in bytes.
+pub(super) fn attributes() -> ObjectBuilder {
+    let description = "Any object of at most 4,096 bytes of JSON without white space, and at most 32 levels; kept to the \
+                       letter. Everybody may read it";
+    ObjectBuilder::new()
+        .schema_type(SchemaType::from_iter([Type::Object, Type::Null]))
+        .additional_properties(Some(AdditionalProperties::FreeForm(true)))
+        .description(Some(description))
+}
+
+/// The id of an author at the site. No schema can express that its limit is in bytes.
+pub(super) fn author_id_text() -> ObjectBuilder {
+    let pattern = format!("^(?!\\.\\.?$){NO_CONTROL}*{}{NO_CONTROL}*$", *VISIBLE);
+    text(pattern).min_length(Some(1)).max_length(Some(AuthorId::MAX_BYTES))
+}
+
+/// The id of an author at the site, or null.
+pub(super) fn author_id() -> ObjectBuilder {
+    let description =
+        "The author's id at the site, at most 128 bytes of UTF-8; only clients with a write token read it";
+    author_id_text().schema_type(or_null()).description(Some(description))
 }
 
 fn or_null() -> SchemaType {

@@ -43,6 +43,8 @@ pub(crate) enum StoreCall {
     Create,
     Patch,
     Delete,
+    Author,
+    Moderation,
     Product,
     PutProduct,
     DeleteProduct,
@@ -57,8 +59,8 @@ impl StoreCall {
     /// The store that it asks.
     fn store(self) -> &'static str {
         match self {
-            Self::Comment | Self::Page | Self::Create | Self::Patch | Self::Delete => "table",
-            Self::Product | Self::PutProduct | Self::DeleteProduct => "table",
+            Self::Comment | Self::Page | Self::Create | Self::Patch | Self::Delete | Self::Author => "table",
+            Self::Moderation | Self::Product | Self::PutProduct | Self::DeleteProduct => "table",
             Self::PageStart | Self::Position | Self::Stats | Self::Catalog | Self::Readiness => "page_index",
         }
     }

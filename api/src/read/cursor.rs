@@ -67,16 +67,26 @@ pub(crate) struct Cursor {
     pub(crate) at: Cd,
 }
 
-/// The vector of associated data of a listing's cursors. AES-SIV separates its parts, so two different listings never
-/// have equal data.
-fn associated_data(listing: &ListingQuery) -> [Vec<u8>; 5] {
-    [
-        PURPOSE.to_vec(),
-        listing.product.as_str().as_bytes().to_vec(),
-        listing.filter.to_string().into_bytes(),
-        listing.order.to_string().into_bytes(),
-        vec![listing.page_size.get()],
-    ]
+/// A listing whose pages have cursors.
+pub(crate) trait Listing {
+    /// What identifies the listing: the associated data of its cursors. AES-SIV separates its parts, so two different
+    /// listings never have equal data.
+    fn parts(&self) -> Vec<Vec<u8>>;
+}
+
+impl Listing for ListingQuery {
+    fn parts(&self) -> Vec<Vec<u8>> {
+        vec![
+            self.product.as_str().as_bytes().to_vec(),
+            self.filter.to_string().into_bytes(),
+            self.order.to_string().into_bytes(),
+            vec![self.page_size.get()],
+        ]
+    }
+}
+
+fn associated_data(listing: &impl Listing) -> Vec<Vec<u8>> {
+    [PURPOSE.to_vec()].into_iter().chain(listing.parts()).collect()
 }
 
 impl Cursor {
@@ -154,7 +164,7 @@ impl CursorSealer {
     }
 
     /// The cursor in the form that clients get.
-    pub(crate) fn seal(&self, listing: &ListingQuery, cursor: &Cursor) -> Result<String, ApiError> {
+    pub(crate) fn seal(&self, listing: &impl Listing, cursor: &Cursor) -> Result<String, ApiError> {
         let sealed = siv(&self.sealing).encrypt(associated_data(listing), &cursor.to_bytes());
         // Sealing fails only for more than 126 parts.
         let sealed = sealed.map_err(|_| ApiError::internal("a cursor could not be sealed"))?;
@@ -166,15 +176,15 @@ impl CursorSealer {
     /// # Errors
     /// The cursor is broken, tampered with, made for another listing, or sealed with another key. These cases cannot be
     /// distinguished.
-    pub(crate) fn open(&self, listing: &ListingQuery, text: &str) -> Result<Cursor, ApiError> {
+    pub(crate) fn open(&self, listing: &impl Listing, text: &str) -> Result<Cursor, ApiError> {
         self.try_open(listing, text).ok_or_else(|| {
-            let problem = "is not a cursor of this listing: it must come from an earlier answer for the same product, \
-                           language, ratings, order and page_size";
+            let problem = "is not a cursor of this listing: it must come from an earlier answer to the same request, with \
+                           the same product, language, ratings, order, status and page_size";
             ApiError::invalid("cursor", problem)
         })
     }
 
-    fn try_open(&self, listing: &ListingQuery, text: &str) -> Option<Cursor> {
+    fn try_open(&self, listing: &impl Listing, text: &str) -> Option<Cursor> {
         if text.len() > SEALED_MAX_LEN {
             return None;
         }

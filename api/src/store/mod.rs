@@ -11,15 +11,18 @@ use std::{
 };
 
 use model::{
-    Cd, Comment, CommentId, Filter, Language, Malformed, Order, ProductDetails, ProductId, ProductRecord,
-    ProductTotals, Revision, Timestamp,
+    AuthorId, Cd, Comment, CommentId, Filter, Language, Malformed, Order, PageSize, ProductDetails, ProductId,
+    ProductRecord, ProductTotals, Revision, Status, Timestamp,
 };
 use page_index::{
     Extent, IndexAnswer, IndexPartition, PageIndex, PageStart, PageStartQuery, Position, ProductLanguages, ProductRank,
     Stats, Summary,
 };
 use process::{StoreError, now};
-use table::{CommentPatch, Created, Idempotency, NewComment, Page, PageQuery, ProductPut, Table, WriteError};
+use table::{
+    AuthorPart, CommentPatch, Created, Idempotency, ModerationPart, ModerationPosition, NewComment, Page, PageQuery,
+    ProductPut, Table, WriteError,
+};
 
 use crate::ops::{
     cost,
@@ -37,6 +40,8 @@ pub(crate) struct StoreClients {
     index: PerThread<PageIndex>,
     table_id: Arc<TableId>,
     products: ProductCache,
+    /// The status of comments that are created here.
+    new_comments: Status,
     metrics: Arc<Metrics>,
     /// The last state of the page index.
     index_watch: IndexWatch,
@@ -44,8 +49,15 @@ pub(crate) struct StoreClients {
 
 impl StoreClients {
     /// `product_max_age`: how long a product's record is used before it is read again.
-    pub(crate) fn new(table: Table, index: PageIndex, metrics: Arc<Metrics>, product_max_age: Duration) -> Self {
+    pub(crate) fn new(
+        table: Table,
+        index: PageIndex,
+        metrics: Arc<Metrics>,
+        product_max_age: Duration,
+        new_comments: Status,
+    ) -> Self {
         Self {
+            new_comments,
             table_id: TableId::of(table.clone()),
             products: ProductCache::new(product_max_age),
             table: PerThread::new(table, Table::with_own_connections),
@@ -71,8 +83,14 @@ impl StoreClients {
         self.metrics.count_drift_sign(sign);
     }
 
-    /// The comment of this id, strongly consistent. An invalid primary item counts as absent.
+    /// The comment of this id for readers, strongly consistent. One that is not published counts as absent, and so does
+    /// an invalid primary item.
     pub(crate) async fn comment(&self, id: &CommentId) -> Result<Option<Comment>, StoreError> {
+        Ok(self.comment_of_any_status(id).await?.filter(|comment| comment.status.is_published()))
+    }
+
+    /// The comment of this id, published or not, strongly consistent. An invalid primary item counts as absent.
+    pub(crate) async fn comment_of_any_status(&self, id: &CommentId) -> Result<Option<Comment>, StoreError> {
         match self.metrics.timed(StoreCall::Comment, self.table.comment(id)).await {
             Err(StoreError::Malformed(problem)) => {
                 self.note_invalid(&problem);
@@ -110,11 +128,30 @@ impl StoreClients {
         Ok(page)
     }
 
+    /// Some comments of a status that readers do not see, oldest first.
+    pub(crate) async fn moderation_part(
+        &self,
+        status: Status,
+        from: Option<ModerationPosition>,
+        limit: u16,
+    ) -> Result<ModerationPart, StoreError> {
+        let part = self.metrics.timed(StoreCall::Moderation, self.table.moderation_part(status, from, limit)).await?;
+        let mut malformed = part.comments.iter().filter_map(|comment| comment.as_ref().err());
+        if let Some(first) = malformed.next() {
+            let (count, problem) = (1 + malformed.count(), &first.problem);
+            self.metrics.count_malformed_items(count);
+            tracing::error!(%problem, count, "a list for moderators is shown without malformed items");
+        }
+        Ok(part)
+    }
+
+    /// Creates a comment, with the status that new comments have.
     pub(crate) async fn create(
         &self,
         new: NewComment,
         idempotency: Option<Idempotency>,
     ) -> Result<Created, WriteError> {
+        let new = NewComment { status: Some(self.new_comments), ..new };
         self.metrics.timed(StoreCall::Create, self.table.create_comment(new, idempotency)).await
     }
 
@@ -131,6 +168,22 @@ impl StoreClients {
     pub(crate) async fn delete(&self, id: &CommentId, expected: Option<Revision>) -> Result<(), WriteError> {
         let deleted = self.metrics.timed(StoreCall::Delete, self.table.delete_comment(id, expected)).await;
         self.of_valid(deleted)
+    }
+
+    /// Comments of an author, after the one of this id.
+    pub(crate) async fn comments_of_author(
+        &self,
+        author: &AuthorId,
+        after: Option<&CommentId>,
+        page_size: PageSize,
+    ) -> Result<AuthorPart, StoreError> {
+        let read = self.table.comments_of_author(author, after, page_size.get().into());
+        let part = self.metrics.timed(StoreCall::Author, read).await?;
+        for problem in part.comments.iter().filter_map(|comment| comment.as_ref().err()) {
+            self.metrics.count_malformed_items(1);
+            tracing::error!(%problem, "the list of an author's comments is shown without a malformed item");
+        }
+        Ok(part)
     }
 
     /// The record of a product, strongly consistent.

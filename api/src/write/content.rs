@@ -2,16 +2,23 @@
 
 use std::collections::BTreeMap;
 
-use model::{CommentText, Language, Rating};
+use model::{AuthorId, CommentAttributes, CommentText, Language, Rating, SiteData, Status};
 use serde_json::Value;
 use table::CommentPatch;
 
 use crate::error::ApiError;
 
-/// The names of the fields.
-pub(crate) const FIELDS: [&str; 5] = ["language", "rating", "title", "body", "author"];
+/// The names of the fields that a person fills in.
+pub(crate) const FORM_FIELDS: [&str; 5] = ["language", "rating", "title", "body", "author"];
 
-/// The fields of a request, with their values.
+/// The names of the fields of a new comment.
+pub(crate) const FIELDS: [&str; 7] =
+    ["language", "rating", "title", "body", "author", CommentAttributes::FIELD, AuthorId::FIELD];
+
+/// The field that a change may have besides.
+pub(crate) const STATUS: &str = "status";
+
+/// The fields of a request, with their values. The value of `attributes` is a text: its JSON as it was sent.
 pub(crate) type Fields = BTreeMap<String, Value>;
 
 /// The content of a new comment.
@@ -20,18 +27,24 @@ pub(crate) struct NewContent {
     pub(crate) language: Language,
     pub(crate) rating: Rating,
     pub(crate) text: CommentText,
+    pub(crate) site: SiteData,
 }
 
 impl NewContent {
     /// # Errors
     /// Names the field that is missing, wrong or unknown.
     pub(crate) fn of_fields(fields: &Fields) -> Result<Self, ApiError> {
-        let CommentPatch { language, rating, title, body, author } = change(fields)?;
+        if fields.contains_key(STATUS) {
+            return Err(unknown(STATUS));
+        }
+        let CommentPatch { language, rating, title, body, author, attributes, author_id, status: _ } = change(fields)?;
         let missing = |field: &'static str| move || ApiError::invalid(field, "is missing");
         let language = language.ok_or_else(missing("language"))?;
         let rating = rating.ok_or_else(missing("rating"))?;
         let body = body.ok_or_else(missing("body"))?;
-        Ok(Self { language, rating, text: CommentText { title: title.flatten(), body, author: author.flatten() } })
+        let text = CommentText { title: title.flatten(), body, author: author.flatten() };
+        let site = SiteData { attributes: attributes.flatten(), author_id: author_id.flatten() };
+        Ok(Self { language, rating, text, site })
     }
 }
 
@@ -40,9 +53,8 @@ impl NewContent {
 /// # Errors
 /// Names the field that is wrong or unknown.
 pub(crate) fn change(fields: &Fields) -> Result<CommentPatch, ApiError> {
-    if let Some(unknown) = fields.keys().find(|name| !FIELDS.contains(&name.as_str())) {
-        let problem = format!("is not a field that can be set; there are {}", FIELDS.join(", "));
-        return Err(ApiError::invalid(unknown.clone(), problem));
+    if let Some(name) = fields.keys().find(|name| !FIELDS.contains(&name.as_str()) && *name != STATUS) {
+        return Err(unknown(name));
     }
     let text = |field| fields.get(field).map(|value| parse_text(field, value)).transpose();
     let optional = |field| match fields.get(field) {
@@ -56,7 +68,27 @@ pub(crate) fn change(fields: &Fields) -> Result<CommentPatch, ApiError> {
         title: optional("title")?.map(CommentText::new_title).transpose()?,
         body: body.map(CommentText::new_body).transpose()?,
         author: optional("author")?.map(CommentText::new_author).transpose()?,
+        attributes: fields.get(CommentAttributes::FIELD).map(parse_attributes).transpose()?,
+        author_id: optional(AuthorId::FIELD)?.map(parse_author_id).transpose()?,
+        status: text(STATUS)?.map(|status| Status::parse(&status)).transpose()?,
     })
+}
+
+fn unknown(name: &str) -> ApiError {
+    let problem = format!("is not a field that can be set; there are {}", FIELDS.join(", "));
+    ApiError::invalid(name.to_owned(), problem)
+}
+
+/// Reads the JSON of attributes; null removes them.
+fn parse_attributes(json: &Value) -> Result<Option<CommentAttributes>, ApiError> {
+    match json.as_str().unwrap_or_default() {
+        "null" => Ok(None),
+        json => Ok(Some(CommentAttributes::parse(json)?)),
+    }
+}
+
+fn parse_author_id(id: Option<String>) -> Result<Option<AuthorId>, ApiError> {
+    Ok(id.map(|id| AuthorId::parse(&id)).transpose()?)
 }
 
 fn parse_rating(value: &Value) -> Result<Rating, ApiError> {
@@ -115,6 +147,7 @@ mod tests {
             ("body", "\"a\\u0000\""),
             ("author", "[]"),
             ("id", "\"x\""),
+            ("status", "\"hidden\""),
         ] {
             let mut fields: Fields =
                 serde_json::from_value(json!({"language": "en", "rating": 5, "body": "b"})).unwrap();
@@ -138,7 +171,9 @@ mod tests {
         assert_eq!(patch("{}").unwrap(), CommentPatch::default());
         let removed = patch(r#"{"title": null, "author": "A"}"#).unwrap();
         assert_eq!((removed.title, removed.author), (Some(None), Some(Some("A".to_owned()))));
-        for field in ["language", "rating", "body"] {
+        assert_eq!(patch(r#"{"status": "hidden"}"#).unwrap().status, Some(Status::Hidden));
+        assert_eq!(refused_field(patch(r#"{"status": "shown"}"#)), "status");
+        for field in ["language", "rating", "body", "status"] {
             assert_eq!(refused_field(patch(&format!(r#"{{"{field}": null}}"#))), field);
         }
     }

@@ -7,7 +7,7 @@ pub(crate) mod content;
 pub(crate) mod product;
 
 use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
-use model::{Comment, CommentId, ProductId};
+use model::{Comment, CommentId, ProductId, SiteData};
 use sha2::{Digest, Sha256};
 use table::{Created, Idempotency, NewComment};
 
@@ -61,7 +61,9 @@ pub(crate) async fn create(
         language: content.language,
         rating: content.rating,
         created_at,
+        status: None,
         text: content.text,
+        site: content.site,
     };
     let (Created::New(comment) | Created::Before(comment)) = stores.create(new, idempotency).await?;
     Ok(comment)
@@ -69,8 +71,14 @@ pub(crate) async fn create(
 
 /// Identifies a request to create this content, however it is spelled.
 fn body_hash(product: &ProductId, content: &NewContent) -> Result<String, ApiError> {
-    let NewContent { language, rating, text } = content;
-    let request = serde_json::to_vec(&(product, language, rating, text)).map_err(ApiError::internal)?;
+    let NewContent { language, rating, text, site: SiteData { attributes, author_id } } = content;
+    let fields = (product, language, rating, text);
+    // Without the site's data, the hash is that of earlier versions, whose records live on for a day.
+    let request = match (attributes, author_id) {
+        (None, None) => serde_json::to_vec(&fields),
+        site => serde_json::to_vec(&(fields, site)),
+    };
+    let request = request.map_err(ApiError::internal)?;
     Ok(BASE64_URL_SAFE_NO_PAD.encode(Sha256::digest(request)))
 }
 
@@ -91,6 +99,8 @@ mod tests {
         assert_eq!(one, hash(r#"{"body":"\u0062","rating":5,"language":"pt-BR"}"#));
         assert_ne!(one, hash(r#"{"body":"b","rating":4,"language":"pt-BR"}"#));
         assert_ne!(one, hash_for("q", r#"{"body":"b","rating":5,"language":"pt-BR"}"#));
+        assert_ne!(one, hash(r#"{"body":"b","rating":5,"language":"pt-BR","author_id":"7"}"#));
+        assert_eq!(one, "PIYn9cu0fb81Uz4NKJ-G5wXLBgmRrgUB3wrABZ6gkHE", "records of earlier versions count");
     }
 
     proptest! {

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use model::{
-    Cd, Comment, CommentBlob, CommentId, Language, Malformed, ProductId, Rating, Revision,
+    Cd, Comment, CommentBlob, CommentId, Language, Malformed, ProductId, Rating, Revision, SiteData, Status,
     item::{attribute, comment_pk},
 };
 use serde::Deserialize;
@@ -112,8 +112,10 @@ impl Entry {
             language: Language::parse(&self.language).map_err(|error| malformed(error.to_string()))?,
             rating: Rating::new(self.rating).map_err(|error| malformed(error.to_string()))?,
             created_at: cd.created_at,
+            status: Status::Published,
             revision: Revision::parse(&self.revision).map_err(|error| malformed(error.to_string()))?,
             text: self.comment_blob.into_text()?,
+            site: SiteData::default(),
         })
     }
 }
@@ -133,8 +135,10 @@ pub(crate) mod tests {
             language: Language::parse(language).unwrap(),
             rating: Rating::new(rating).unwrap(),
             created_at: now,
+            status: Status::Published,
             revision: Revision::after(None, now, 7),
             text: CommentText::new(None, "Fine.".to_owned(), Some("Ann".to_owned())).unwrap(),
+            site: SiteData::default(),
         }
     }
 

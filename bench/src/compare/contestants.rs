@@ -162,9 +162,10 @@ impl Reader {
 /// The comments of the largest product in a file of JSON lines.
 fn largest_product(path: &Path) -> anyhow::Result<(ProductId, Vec<Comment>)> {
     let comments = read_comments(path)?.into_iter().map(|new| {
-        let NewComment { id, product, language, rating, created_at, text } = new;
+        let NewComment { id, product, language, rating, created_at, status, text, site } = new;
+        let status = status.unwrap_or_default();
         let revision = Revision::after(None, created_at, rand::random());
-        (product.clone(), Comment { id, product, language, rating, created_at, revision, text })
+        (product.clone(), Comment { id, product, language, rating, created_at, revision, status, text, site })
     });
     let products: BTreeMap<ProductId, Vec<Comment>> = comments.into_group_map().into_iter().collect();
     products.into_iter().max_by_key(|(_, comments)| comments.len()).context("the file has no comments")

@@ -173,8 +173,8 @@ impl Pagemark {
         old: Option<&Comment>,
     ) -> anyhow::Result<Option<Comment>> {
         if write == Write::Insert {
-            let Comment { id, product, language, rating, created_at, text, .. } = comment.clone();
-            let new = NewComment { id, product, language, rating, created_at, text };
+            let Comment { id, product, language, rating, created_at, text, site, .. } = comment.clone();
+            let new = NewComment { id, product, language, rating, created_at, status: None, text, site };
             let Created::New(comment) = self.writer.create_comment(new, None).await? else {
                 bail!("{} was there before", comment.id);
             };

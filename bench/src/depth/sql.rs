@@ -6,7 +6,9 @@
 //! time is a number of milliseconds, with eight bytes like a timestamp.
 
 use anyhow::Context;
-use model::{Cd, Comment, CommentId, CommentText, Filter, Language, ProductId, Rating, Revision, Timestamp};
+use model::{
+    Cd, Comment, CommentId, CommentText, Filter, Language, ProductId, Rating, Revision, SiteData, Status, Timestamp,
+};
 
 use strum::VariantArray;
 
@@ -97,12 +99,14 @@ impl Row<'_> {
             language: Language::parse(self.language)?,
             rating: Rating::new(u64::try_from(self.rating)?)?,
             created_at: Timestamp::from_epoch_ms(self.created_ms)?,
+            status: Status::Published,
             revision: Revision::parse(self.revision).context("a row's revision")?,
             text: CommentText {
                 title: self.title.map(str::to_owned),
                 body: self.body.to_owned(),
                 author: self.author.map(str::to_owned),
             },
+            site: SiteData::default(),
         })
     }
 }

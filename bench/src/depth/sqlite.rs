@@ -34,7 +34,7 @@ impl Sqlite {
         transaction.execute_batch(CREATE_TABLE)?;
         let mut insert = transaction.prepare("INSERT INTO comment VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)")?;
         for comment in drawn_in_time(comments)? {
-            let Comment { id, product, language, rating, created_at, revision, text } = comment;
+            let Comment { id, product, language, rating, created_at, revision, text, .. } = comment;
             insert.execute(params![
                 id.as_str(),
                 product.as_str(),

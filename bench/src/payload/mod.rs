@@ -235,8 +235,9 @@ impl Corpus {
 fn stored(new: NewComment) -> Comment {
     // All revisions have the same length.
     let revision = Revision::after(None, new.created_at, 0);
-    let NewComment { id, product, language, rating, created_at, text } = new;
-    Comment { id, product, language, rating, created_at, revision, text }
+    let NewComment { id, product, language, rating, created_at, status, text, site } = new;
+    let status = status.unwrap_or_default();
+    Comment { id, product, language, rating, created_at, revision, status, text, site }
 }
 
 fn costs_table(about: &str, corpus: &Corpus, ways: &[Way]) -> Table {

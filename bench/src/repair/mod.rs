@@ -237,6 +237,7 @@ async fn bare_scan(table: &Table) -> anyhow::Result<u64> {
 /// The project's table without its stream, the index `gsi`, time to live and backups.
 async fn create(table: &Table) -> anyhow::Result<()> {
     let attributes = definition::attribute_definitions()?;
-    let attributes = attributes.into_iter().filter(|definition| definition.attribute_name() != attribute::CD);
+    let of_others = [attribute::CD, attribute::AUTHOR_ID, attribute::UNPUBLISHED, attribute::UNPUBLISHED_CD];
+    let attributes = attributes.into_iter().filter(|definition| !of_others.contains(&definition.attribute_name()));
     create_table_with(table, attributes.collect(), vec![definition::primaries()?]).await
 }

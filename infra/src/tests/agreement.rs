@@ -10,11 +10,14 @@ use super::{TEMPLATE, assert_properties, file, resources};
 #[test]
 fn the_template_and_the_code_describe_the_table_of_the_design() {
     use model::{
-        item::attribute::{CD, EXPIRES_AT, PCD, PK, SHARD, SK},
+        item::attribute::{AUTHOR_ID, CD, EXPIRES_AT, PCD, PK, SHARD, SK, UNPUBLISHED, UNPUBLISHED_CD},
         primaries::PRIMARIES_PROJECTED,
     };
-    let of_code = [PK, SK, CD, SHARD, PCD, EXPIRES_AT, table::GSI, table::PRIMARIES];
-    assert_eq!(of_code, ["pk", "sk", "cd", "shard", "pcd", "expires_at", "gsi", "primaries"]);
+    let of_code = [PK, SK, CD, SHARD, PCD, AUTHOR_ID, UNPUBLISHED, UNPUBLISHED_CD, EXPIRES_AT];
+    let names = ["pk", "sk", "cd", "shard", "pcd", "author_id", "unpublished", "unpublished_cd", "expires_at"];
+    assert_eq!(of_code, names);
+    let indexes = [table::GSI, table::PRIMARIES, table::AUTHORS, table::MODERATION];
+    assert_eq!(indexes, ["gsi", "primaries", "authors", "moderation"]);
     let key = |name: &str, kind: &str| json!({"AttributeName": name, "KeyType": kind});
     let keys = |hash: &str, range: &str| json!([key(hash, "HASH"), key(range, "RANGE")]);
     let properties = json!({
@@ -25,6 +28,16 @@ fn the_template_and_the_code_describe_the_table_of_the_design() {
                 "IndexName": table::PRIMARIES,
                 "KeySchema": keys(SHARD, PCD),
                 "Projection": {"ProjectionType": "INCLUDE", "NonKeyAttributes": PRIMARIES_PROJECTED},
+            },
+            {
+                "IndexName": table::AUTHORS,
+                "KeySchema": keys(AUTHOR_ID, PK),
+                "Projection": {"ProjectionType": "KEYS_ONLY"},
+            },
+            {
+                "IndexName": table::MODERATION,
+                "KeySchema": keys(UNPUBLISHED, UNPUBLISHED_CD),
+                "Projection": {"ProjectionType": "ALL"},
             },
         ],
         "BillingMode": "PAY_PER_REQUEST",
@@ -81,9 +94,10 @@ fn named(name: &str) -> String {
     match name {
         "AWS::StackName" | "TableName" => "pagemark".to_owned(),
         "PublicUrl" => "https://comments.example.com".to_owned(),
-        "WriteTokenHashes" => format!("sha256:{}", "0a".repeat(32)),
+        "WriteTokenHashes" | "ModerationTokenHashes" => format!("sha256:{}", "0a".repeat(32)),
         "Redis.ConfigurationEndPoint.Port" => "6379".to_owned(),
         "PageNumbers" => "stable".to_owned(),
+        "NewComments" => "published".to_owned(),
         "Proxies" => "1".to_owned(),
         "CursorKeys" => "0a".repeat(32),
         _ => match secret {

@@ -59,34 +59,50 @@ pub(super) struct Args {
 
 pub(super) async fn run(args: Args) -> anyhow::Result<ExitCode> {
     let mut signals = Signals::listen()?;
-    if let Some(products) = &args.products {
-        ensure!(*products != args.output, "comments and records need two files, not {}", products.display());
-        ensure!(products != Path::new("-"), "--products needs the name of a file");
-    }
+    let at = |path: &Path, compression| {
+        Target::at(path, compression).with_context(|| format!("{} cannot be written", path.display()))
+    };
     let compression = args.compress.unwrap_or_else(|| Compression::of_name(&args.output));
     let target = match args.output.as_path() {
         path if path == Path::new("-") => Target::stdout(compression),
-        path => Target::at(path, compression).with_context(|| format!("{} cannot be written", path.display()))?,
+        path => at(path, compression)?,
     };
+    let mut products = None;
+    if let Some(path) = &args.products {
+        ensure!(path != Path::new("-"), "--products needs the name of a file");
+        let records = at(path, Compression::of_name(path))?;
+        // Both names may lead to one file.
+        let is_one = *path == args.output || records.name() == target.name();
+        ensure!(!is_one, "comments and records need two files, not {}", path.display());
+        products = Some(records);
+    }
+    let targets = Targets { comments: target, products };
     let Some(folder) = &args.place.data_dir else {
         let (table, url) = args.place.table_and_url();
-        return export_table(table, url, &args, target, &mut signals).await;
+        return export_table(table, url, &args.product, targets, &mut signals).await;
     };
     let attached = tokio::select! {
         attached = Attached::to(folder, "export") => attached?,
         () = signals.next() => return Ok(ExitCode::from(INTERRUPTED)),
     };
-    let exported = export_table(TABLE, Some(attached.dynamodb_url()), &args, target, &mut signals).await;
+    let exported = export_table(TABLE, Some(attached.dynamodb_url()), &args.product, targets, &mut signals).await;
     attached.end().await;
     exported
+}
+
+/// Where an export goes.
+struct Targets {
+    comments: Target,
+    /// Where products' records go.
+    products: Option<Target>,
 }
 
 /// Exports a table, shows progress, and says what the export holds. `url` is the engine's; `None` for AWS.
 async fn export_table(
     table: &str,
     url: Option<&str>,
-    args: &Args,
-    target: Target,
+    products: &[ProductId],
+    targets: Targets,
     signals: &mut Signals,
 ) -> anyhow::Result<ExitCode> {
     let config = TableConfig {
@@ -96,6 +112,7 @@ async fn export_table(
         ..TableConfig::new(table, url.map(str::to_owned))
     };
     let table = connect(&config).await?;
+    let Targets { comments: target, products: records } = targets;
     let (name, is_resumable) = (target.name(), target.is_resumable());
     let progress = ExportProgress::default();
     let began = Instant::now();
@@ -107,7 +124,7 @@ async fn export_table(
             (comments, 0.99 * share(shards, PRIMARIES_SHARDS.into()))
         }
     });
-    let export = export(&table, &args.product, target, &progress, |text| eprintln!("pagemark: {text}"));
+    let export = export(&table, products, target, &progress, |text| eprintln!("pagemark: {text}"));
     let exported = tokio::select! {
         exported = export => exported,
         () = signals.next() => {
@@ -121,15 +138,15 @@ async fn export_table(
     let exported = exported?;
     eprint!("{}", report(&name, &exported, began.elapsed()));
     let mut is_whole = exported.problem_count == 0 && exported.unknown.is_empty();
-    if let Some(path) = &args.products {
+    if let Some(records) = &records {
+        let name = records.name();
         let written = tokio::select! {
-            written = export_products(&table, &args.product, path, Compression::of_name(path)) => written?,
+            written = export_products(&table, products, records) => written?,
             () = signals.next() => {
-                eprintln!("pagemark: interrupted; {} is as it was", path.display());
+                eprintln!("pagemark: interrupted; {name} is as it was");
                 return Ok(ExitCode::from(INTERRUPTED));
             }
         };
-        let name = path.display();
         written.problems.iter().for_each(|problem| eprintln!("pagemark: {problem}"));
         eprintln!("{name}: the records of {} products", HumanCount(u64::try_from(written.records).unwrap_or(u64::MAX)));
         is_whole &= written.problems.is_empty();

@@ -10,12 +10,13 @@ use std::{
 };
 
 use anyhow::{Context, ensure};
-use indicatif::ProgressBar;
+use indicatif::{HumanCount, ProgressBar};
 use repair_job::Display;
 use table::{CommentBlobArgs, Table, TableConfig};
 
 use super::{
     interrupt::{INTERRUPTED, interrupt},
+    origin_place::OriginPlace,
     progress::{report_text, say, settle, share},
     table_place::{TablePlace, connect},
 };
@@ -23,9 +24,10 @@ use crate::{
     attached::Attached,
     import::{
         Checkpoint, Existing, Format, ImportError, ImportOptions, ImportReport, Importable, InputFile, LineReader,
-        MappingArgs, Reading, Rejects, Source, SourceError, Unfinished, WORKERS_DEFAULT, import_with,
+        MappingArgs, Pace, Reading, Rejects, Scan, Source, SourceError, Unfinished, WORKERS_DEFAULT, import_with,
         parse_product_line, read_lines_with,
     },
+    origin::Origin,
     stack::TABLE,
 };
 
@@ -37,10 +39,13 @@ Exit code:
     2  the command line is wrong
   130  interrupted by Ctrl-C or SIGTERM; what was under way was finished";
 
+/// In how many segments another table is scanned by default. One gives some megabytes a second.
+pub(super) const SEGMENTS_DEFAULT: u32 = 4;
+
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
     /// Files of comments, plain or compressed by gzip or zstd.
-    #[arg(required_unless_present = "products", value_name = "FILE")]
+    #[arg(required_unless_present_any = ["products", "from_table"], value_name = "FILE")]
     files: Vec<PathBuf>,
     /// A file of products' records, one on each line as JSON; repeatable. Records are imported before comments.
     #[arg(long, value_name = "FILE")]
@@ -58,6 +63,9 @@ pub(super) struct Args {
     /// How many lines are imported concurrently.
     #[arg(long, value_name = "COUNT", default_value_t = WORKERS_DEFAULT, value_parser = clap::value_parser!(u16).range(1..=1_000))]
     concurrency: u16,
+    /// Maximum number of write units per second, with the duplicates that follow: 68 for a comment of up to 1 KB.
+    #[arg(long, value_name = "UNITS", value_parser = clap::value_parser!(u32).range(1..))]
+    write_units: Option<u32>,
     /// Where lines go that are not imported, with the reason; `jq -c .row` gives lines to correct and import.
     #[arg(long, value_name = "FILE")]
     rejects: Option<PathBuf>,
@@ -68,24 +76,31 @@ pub(super) struct Args {
     #[arg(long, value_name = "FORMAT")]
     format: Option<Format>,
     #[command(flatten)]
+    origin: OriginPlace,
+    /// In how many segments the other table is scanned at the same time.
+    #[arg(long, value_name = "COUNT", default_value_t = SEGMENTS_DEFAULT, value_parser = clap::value_parser!(u32).range(1..=1_000))]
+    from_segments: u32,
+    #[command(flatten)]
     mapping: MappingArgs,
 }
 
-/// Files to import, and how.
-struct Work {
-    products: Vec<(PathBuf, InputFile)>,
-    comments: Vec<(PathBuf, InputFile)>,
-    reading: Reading,
+/// What to import, and how.
+pub(super) struct Work {
+    pub(super) products: Vec<(PathBuf, InputFile)>,
+    pub(super) comments: Vec<(PathBuf, InputFile)>,
+    /// Another table, and in how many segments it is scanned.
+    pub(super) origin: Option<(Origin, u32)>,
+    pub(super) reading: Reading,
     /// What decides about what is written, for the checkpoint.
-    choices: String,
-    options: ImportOptions,
-    rejects: Option<PathBuf>,
+    pub(super) choices: String,
+    pub(super) options: ImportOptions,
+    pub(super) rejects: Option<PathBuf>,
     /// Where it is kept how far the import has come.
-    checkpoint: Option<PathBuf>,
+    pub(super) checkpoint: Option<PathBuf>,
 }
 
 impl Work {
-    fn new(args: &Args) -> anyhow::Result<Self> {
+    async fn new(args: &Args) -> anyhow::Result<Self> {
         let (products, comments) = (open_all(&args.products)?, open_all(&args.files)?);
         for output in [&args.rejects, &args.checkpoint].into_iter().flatten() {
             let written =
@@ -93,15 +108,23 @@ impl Work {
             let is_read = args.files.iter().chain(&args.products).any(|file| is_same_file(file, output));
             ensure!(!is_read && written == 1, "{} would be overwritten: name another file", output.display());
         }
+        let origin = match &args.origin.from_table {
+            Some(name) => Some((args.origin.connect(name).await?, args.from_segments)),
+            None => None,
+        };
+        let is_of_items = matches!(args.format, None | Some(Format::DynamodbJson | Format::Article));
+        ensure!(origin.is_none() || is_of_items, "a table has items: --format is dynamodb-json or article");
         let options = ImportOptions {
             existing: if args.update { Existing::Update } else { Existing::Keep },
             dry_run: args.dry_run,
             workers: args.concurrency,
+            pace: pace(&args.comment_blob, args.write_units),
             ..ImportOptions::default()
         };
         Ok(Self {
             products,
             comments,
+            origin,
             reading: Reading::new(args.format, args.mapping.clone(), args.rejects.is_some()),
             choices: format!("{:?} {:?} {:?}", options.existing, args.format, args.mapping),
             options,
@@ -111,12 +134,17 @@ impl Work {
     }
 }
 
+/// How fast comments are written, if there is a limit in write units per second.
+pub(super) fn pace(comment_blob: &CommentBlobArgs, write_units: Option<u32>) -> Option<Arc<Pace>> {
+    write_units.map(|limit| Arc::new(Pace::new(comment_blob.comment_blob, limit)))
+}
+
 fn is_same_file(a: &Path, b: &Path) -> bool {
     std::fs::canonicalize(a).ok().zip(std::fs::canonicalize(b).ok()).is_some_and(|(a, b)| a == b)
 }
 
 pub(super) async fn run(args: Args) -> anyhow::Result<ExitCode> {
-    let work = Work::new(&args)?;
+    let work = Work::new(&args).await?;
     let interrupt = interrupt()?;
     let config = |table: &str, url: Option<&str>| TableConfig {
         comment_blob: args.comment_blob.comment_blob,
@@ -124,14 +152,17 @@ pub(super) async fn run(args: Args) -> anyhow::Result<ExitCode> {
     };
     let Some(folder) = &args.place.data_dir else {
         let (table, url) = args.place.table_and_url();
-        return Ok(exit_code(import_all(work, config(table, url), interrupt).await?));
+        let table = connect(&config(table, url)).await?;
+        return Ok(exit_code(import_all(work, &table, interrupt).await?));
     };
     let mut attached = tokio::select! {
         attached = Attached::to(folder, "import") => attached?,
         () = interrupt.clone() => return Ok(ExitCode::from(INTERRUPTED)),
     };
-    let config = config(TABLE, Some(attached.dynamodb_url()));
-    let imported = import_all(work, config, interrupt.clone()).await;
+    let imported = match connect(&config(TABLE, Some(attached.dynamodb_url()))).await {
+        Ok(table) => import_all(work, &table, interrupt.clone()).await,
+        Err(error) => Err(error),
+    };
     if let (Ok(Ok(_)), Some(stack)) = (&imported, attached.own()) {
         tokio::select! {
             () = settle(stack) => {}
@@ -143,14 +174,14 @@ pub(super) async fn run(args: Args) -> anyhow::Result<ExitCode> {
     imported.map(exit_code)
 }
 
-/// Imports files, one after another. Returns the number of bad lines; an exit code if a file was not imported to its end.
-async fn import_all(
+/// Imports files, one after another, and then another table. Returns the number of bad lines; an exit code if something
+/// was not imported to its end.
+pub(super) async fn import_all(
     work: Work,
-    config: TableConfig,
+    table: &Table,
     interrupt: impl Future<Output = ()> + Clone + Send + 'static,
 ) -> anyhow::Result<Result<u64, ExitCode>> {
-    let table = connect(&config).await?;
-    let Work { products, comments, reading, choices, mut options, rejects, checkpoint } = work;
+    let Work { products, comments, origin, reading, choices, mut options, rejects, checkpoint } = work;
     if let Some(path) = checkpoint {
         let id = table.describe().await?.id;
         let opened = Checkpoint::open(&path, &id);
@@ -160,41 +191,89 @@ async fn import_all(
     let create =
         |path: PathBuf| Rejects::create(&path).with_context(|| format!("{} cannot be written", path.display()));
     let rejects = rejects.map(create).transpose()?;
-    let mut begin = |path: &Path, file: &InputFile, kind: &str| {
-        options.rejects = rejects.as_ref().map(|rejects| rejects.of_file(&path.display().to_string()));
+    let begin = |path: &Path, file: &InputFile, kind: &str| {
         if let Some(checkpoint) = &options.checkpoint {
             let begun = checkpoint.begin_file(path, file, &format!("{kind} {choices}"));
             begun.with_context(|| format!("{} cannot be read", path.display()))?;
         }
-        anyhow::Ok(options.clone())
+        let rejects = rejects.as_ref().map(|rejects| rejects.of_file(&path.display().to_string()));
+        anyhow::Ok(ImportOptions { rejects, ..options.clone() })
     };
     let mut bad = 0;
     for (path, file) in products {
         let options = begin(&path, &file, "products")?;
         let progress = file.progress.clone();
         let source = read_lines_with(LineReader::new(file), rejects.is_some(), parse_product_line);
-        match import_file(&table, &path, source.until(interrupt.clone()), progress, &options).await {
+        match import_file(table, &path, source.until(interrupt.clone()), progress, &options).await {
             Ok(report) => bad += report.bad,
-            Err(ended) => return Ok(Err(ended_early(&path, &ended))),
+            Err(ended) => return Ok(Err(ended_early(&path.display().to_string(), &ended))),
         }
     }
     for (path, file) in comments {
         let options = begin(&path, &file, "comments")?;
         let progress = file.progress.clone();
         let source = reading.source(&path, file);
-        match import_file(&table, &path, source.until(interrupt.clone()), progress, &options).await {
+        match import_file(table, &path, source.until(interrupt.clone()), progress, &options).await {
             Ok(report) => bad += report.bad,
-            Err(ended) => return Ok(Err(ended_early(&path, &ended))),
+            Err(ended) => return Ok(Err(ended_early(&path.display().to_string(), &ended))),
         }
     }
+    if let Some((origin, segments)) = origin {
+        let rejects = rejects.as_ref().map(|rejects| rejects.of_file(origin.name()));
+        let options = ImportOptions { rejects, ..options.clone() };
+        match import_origin(table, &origin, segments, &reading, &choices, &options, interrupt).await? {
+            Ok(report) => bad += report.bad,
+            Err(ended) => return Ok(Err(ended_early(origin.name(), &ended))),
+        }
+    }
+    say_the_rest(&reading, &options);
+    Ok(Ok(bad))
+}
+
+/// Says what was left out, and what the writes cost.
+fn say_the_rest(reading: &Reading, options: &ImportOptions) {
     let left_out = reading.left_out();
     if !left_out.is_empty() {
         eprintln!("pagemark: left out, because no field takes them: {}", left_out.join(", "));
     }
-    Ok(Ok(bad))
+    if reading.others() > 0 {
+        eprintln!("pagemark: left out, because they are no comments: {} items", HumanCount(reading.others()));
+    }
+    if let Some(units) = options.pace.as_ref().map(|pace| pace.units()).filter(|units| *units > 0) {
+        eprintln!("pagemark: about {} write units, those of the duplicates included", HumanCount(units));
+    }
 }
 
-fn exit_code(imported: Result<u64, ExitCode>) -> ExitCode {
+/// Imports another table, which is never written to.
+async fn import_origin(
+    table: &Table,
+    origin: &Origin,
+    segments: u32,
+    reading: &Reading,
+    choices: &str,
+    options: &ImportOptions,
+    interrupt: impl Future<Output = ()> + Send + 'static,
+) -> anyhow::Result<Result<ImportReport, Unfinished>> {
+    if !options.table_is_missing {
+        let is_other = table.describe().await?.id != origin.id();
+        ensure!(is_other, "{} is the table to import into: name another", origin.name());
+    }
+    let scan = Scan::of(origin, segments, choices, options.checkpoint.as_deref());
+    let (left, of) = scan.left();
+    if left < of {
+        eprintln!("pagemark: an earlier import has read {} of {of} segments to their ends", of - left);
+    }
+    let began = scan.began().to_owned();
+    let source = scan.source(reading.clone(), options.checkpoint.clone()).until(interrupt);
+    let items = origin.items();
+    let imported = import_shown(table, origin.name(), source, options, move |done| share(done, items).min(0.99)).await;
+    if imported.is_ok() && !options.dry_run {
+        eprintln!("pagemark: changes of {} since {began} may be missing: follow --since {began}", origin.name());
+    }
+    Ok(imported)
+}
+
+pub(super) fn exit_code(imported: Result<u64, ExitCode>) -> ExitCode {
     match imported {
         Ok(0) => ExitCode::SUCCESS,
         Ok(_) => ExitCode::FAILURE,
@@ -211,9 +290,9 @@ pub(super) fn open_all(files: &[PathBuf]) -> anyhow::Result<Vec<(PathBuf, InputF
     files.iter().map(open).collect()
 }
 
-/// Says why the import of a file ended early.
-fn ended_early(path: &Path, ended: &Unfinished) -> ExitCode {
-    eprintln!("pagemark: {} was not imported to its end: {ended}", path.display());
+/// Says why the import of a file or a table ended early.
+fn ended_early(name: &str, ended: &Unfinished) -> ExitCode {
+    eprintln!("pagemark: {name} was not imported to its end: {ended}");
     let interrupted = matches!(ended.reason, ImportError::Source(SourceError::Interrupted));
     if interrupted { ExitCode::from(INTERRUPTED) } else { ExitCode::FAILURE }
 }

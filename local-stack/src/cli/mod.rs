@@ -1,9 +1,12 @@
 //! The commands of `pagemark`.
 
+mod adopt;
 mod doctor;
 mod export;
+mod follow;
 mod import;
 mod interrupt;
+mod origin_place;
 mod progress;
 mod repair;
 mod table_place;
@@ -27,9 +30,15 @@ pub struct Cli {
 enum Command {
     /// Run everything in one process: DynamoDB engine, page index, stream handlers, API and pages.
     Up(Box<up::Args>),
-    /// Import comments from files of JSON Lines into a stack, or any table.
+    /// Import comments from files or another DynamoDB table into a stack, or any table.
     #[command(after_help = import::EXIT_CODES)]
     Import(import::Args),
+    /// Import a table with items like Pagemark's, but dates such as `2020-11-09 12:00:00.123`, into a new table.
+    #[command(after_help = import::EXIT_CODES)]
+    Adopt(adopt::Args),
+    /// Follow the stream of another table: its changes become changes of comments, until the site switches.
+    #[command(after_help = follow::EXIT_CODES)]
+    Follow(follow::Args),
     /// Export comments to a file of JSON Lines, from a stack or any table, while writes continue.
     #[command(after_help = export::EXIT_CODES)]
     Export(export::Args),
@@ -63,7 +72,9 @@ impl Cli {
             .init();
         match self.command {
             Command::Up(args) => up::run(*args).await,
-            Command::Import(args) => import::run(args).await,
+            Command::Import(args) => Box::pin(import::run(args)).await,
+            Command::Follow(args) => Box::pin(follow::run(args)).await,
+            Command::Adopt(args) => Box::pin(adopt::run(args)).await,
             Command::Export(args) => Box::pin(export::run(args)).await,
             Command::Repair(args) => Box::pin(repair::run(*args)).await,
             Command::Doctor(args) => doctor::run(args).await,

@@ -8,7 +8,7 @@ use std::{
 };
 
 use anyhow::Context;
-use api::{CursorKey, PublicUrl, SiteSettings, WriteToken};
+use api::{CursorKey, ModerationSettings, PublicUrl, SiteSettings, WriteToken};
 use indicatif::HumanCount;
 use model::{ProductId, primaries::PRIMARIES_SHARDS};
 use stream_writer::FanOut;
@@ -57,6 +57,9 @@ pub(super) struct Args {
     /// Bearer token for writes [default: generated and printed]
     #[arg(long, env = "PAGEMARK_WRITE_TOKEN", value_name = "TOKEN", hide_env_values = true)]
     write_token: Option<WriteToken>,
+    // Without a token for moderating, the token for writes allows it.
+    #[command(flatten)]
+    moderation: ModerationSettings,
     /// A key of cursors, 64 hex digits; repeatable, or separated by commas. The first seals, all open [default: one that
     /// the data folder keeps]
     #[arg(long = "cursor-key", env = "PAGEMARK_CURSOR_KEYS", value_name = "HEX")]
@@ -101,6 +104,10 @@ pub(super) async fn run(args: Args) -> anyhow::Result<ExitCode> {
         }
     };
     let is_public = args.public_url.is_some();
+    let mut moderation = args.moderation;
+    if moderation.moderation_tokens.is_empty() {
+        moderation.moderation_tokens.push(write_token.hash());
+    }
     let settings = StackSettings {
         listen: Some(args.listen),
         operations_listen: args.operations_listen.or_else(|| is_public.then_some(OPERATIONS_OF_PUBLIC_SITE)),
@@ -115,6 +122,7 @@ pub(super) async fn run(args: Args) -> anyhow::Result<ExitCode> {
         data_dir: args.data_dir.clone(),
         snapshot_every: SNAPSHOT_EVERY,
         write_token,
+        moderation,
         cursor_keys: args.cursor_keys,
         site: SiteSettings { public_url: args.public_url, comment_form: !is_public, ..args.site },
         fan_out: args.fan_out,

@@ -5,8 +5,7 @@
 //!   partition and sort key, and a worker invokes the handler with one batch after the other. Records of different
 //!   items come in any order, as from the service (AWS Lambda, "Polling and batching streams" of DynamoDB: "Lambda
 //!   still ensures in-order processing at the item (partition and sort key) level").
-//! - `shards` selects the shards to read: each is read separately, after its parent was read to the end.
-//! - `pace` decides how long a mapping waits after a poll.
+//! - `stream_reader` reads the shards.
 //! - `records` converts stream records to the form that the handlers get.
 //! - `plan` decides what happens to a batch that failed: from where it is retried, when it is split, and when it goes
 //!   to quarantine.
@@ -14,18 +13,16 @@
 //! Two settings are not imitated. The batching window only makes people wait on their own machine. The maximum age of a
 //! record would put records into quarantine after a machine slept: here the number of tries is the only limit.
 //!
-//! **Invariant:** the position in a shard advances only when every record of a poll was processed or is in quarantine.
-//! The position is not stored: after a restart, all records that were not trimmed are delivered again.
+//! **Invariant:** a record needs no further delivery only when it was processed or is in quarantine. The position is not
+//! stored: after a restart, all records that were not trimmed are delivered again.
 
-mod pace;
 mod plan;
 mod records;
-mod shards;
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     hash::{BuildHasher, BuildHasherDefault, DefaultHasher},
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::Arc,
     time::Duration,
 };
 
@@ -33,38 +30,22 @@ use aws_lambda_events::{dynamodb::Event, streams::DynamoDbEventResponse};
 use aws_sdk_dynamodbstreams::{
     Client, Config,
     config::{BehaviorVersion, Credentials, Region},
-    error::{ProvideErrorMetadata, SdkError},
-    types::ShardIteratorType,
+    types::Record as SdkRecord,
 };
 use functions::{Quarantine, quarantine::Reason};
-use futures_util::{
-    StreamExt,
-    future::BoxFuture,
-    stream::{self, FuturesUnordered},
-};
+use futures_util::{StreamExt, future::BoxFuture, stream};
 use infra::MappingSettings;
 use serde_json::{Value, json};
-use thiserror::Error;
 use tokio::{sync::watch, task::JoinSet, time::Instant};
 
-use pace::Pace;
 use plan::{Attempt, Next, Record, first_failed, next, sequence_number};
 pub use records::to_lambda_record;
-use shards::Shards;
+
+use crate::stream_reader::{Consumer, Pace, StreamError, StreamReader, last_of};
 
 /// A function that processes a batch. It also gets the time until which the invocation may start calls.
 pub type Handler = Arc<dyn Fn(Event, Instant) -> BoxFuture<'static, DynamoDbEventResponse> + Send + Sync>;
 
-/// Records asked for in one `GetRecords`; the most that DynamoDB allows.
-const GET_RECORDS_LIMIT: i32 = 1_000;
-/// Pause after a call that failed, and between two looks at a stream that has no shard yet.
-const ERROR_PAUSE: Duration = Duration::from_millis(250);
-/// Interval between two looks for new shards. After the end of a shard the mapping looks at once; otherwise new shards
-/// are rare.
-const DESCRIBE_EVERY: Duration = Duration::from_secs(10);
-/// The most calls that listing a stream's shards may take, at 100 shards an answer. A stream of 24 hours has a few
-/// shards for each partition of its table.
-const DESCRIBE_CALLS_MAX: usize = 1_000;
 /// Pause before the first retry of a batch; doubled for each further one, up to [`RETRY_PAUSE_MAX`].
 const RETRY_PAUSE: Duration = Duration::from_millis(100);
 /// The longest pause between two tries of a batch.
@@ -73,20 +54,6 @@ const RETRY_PAUSE_MAX: Duration = Duration::from_secs(10);
 const INVOCATION_TIMEOUT: Duration = Duration::from_secs(60);
 /// A handler starts no further calls when less than this is left until that time-out.
 const INVOCATION_RESERVE: Duration = Duration::from_secs(2);
-
-/// Why a mapping cannot read its stream.
-#[derive(Debug, Error)]
-pub enum MappingError {
-    /// The engine fails, or its answer is not valid.
-    #[error("the stream cannot be read: {0}")]
-    Stream(String),
-    /// The mapping's position is older than the oldest record that the stream still holds.
-    #[error("the stream has forgotten the records after the last one that was processed")]
-    Trimmed,
-    /// The stream no longer has the shard and its records, or the stream itself is deleted.
-    #[error("there is no such stream or shard any more")]
-    Gone,
-}
 
 /// The progress of a mapping.
 #[derive(Debug, Clone, Default)]
@@ -147,145 +114,12 @@ impl EventSourceMapping {
 
     /// Runs until it is dropped.
     pub async fn run(self) {
-        let shards = Mutex::new(Shards::default());
-        let mut readers = FuturesUnordered::new();
-        loop {
-            let began = Instant::now();
-            let pause = match self.describe().await {
-                Ok(described) => {
-                    let ready = locked(&shards).describe(described, began);
-                    readers.extend(ready.into_iter().map(|shard_id| self.read_shard(shard_id, &shards)));
-                    self.publish(&shards);
-                    if locked(&shards).is_empty() { ERROR_PAUSE } else { DESCRIBE_EVERY }
-                }
-                Err(error) => {
-                    tracing::warn!(function = self.function, %error, "looking for shards again");
-                    ERROR_PAUSE
-                }
-            };
-            // A shard that has ended may have children.
-            tokio::select! {
-                Some(()) = readers.next() => {}
-                () = tokio::time::sleep(pause) => {}
-            }
-        }
-    }
-
-    /// The shards of the stream, with their parents.
-    async fn describe(&self) -> Result<BTreeMap<String, Option<String>>, MappingError> {
-        let (mut described, mut start) = (BTreeMap::new(), None);
-        for _ in 0..DESCRIBE_CALLS_MAX {
-            let call = self.client.describe_stream().stream_arn(&self.stream_arn).set_exclusive_start_shard_id(start);
-            let stream = call.send().await.map_err(stream_error)?.stream_description;
-            let stream = stream.ok_or_else(|| MappingError::Stream("it has no description".to_owned()))?;
-            for shard in stream.shards.unwrap_or_default() {
-                let id = shard.shard_id.ok_or_else(|| MappingError::Stream("a shard has no id".to_owned()))?;
-                described.insert(id, shard.parent_shard_id);
-            }
-            start = stream.last_evaluated_shard_id;
-            if start.is_none() {
-                return Ok(described);
-            }
-        }
-        Err(MappingError::Stream(format!("its shards do not fit into {DESCRIBE_CALLS_MAX} answers")))
-    }
-
-    /// Reads a shard to its end, which only comes when the shard is closed.
-    async fn read_shard(&self, shard_id: String, shards: &Mutex<Shards>) {
-        let (mut iterator, mut processed) = (None, None);
-        let mut pace = self.pace.clone();
-        loop {
-            // Before the poll: a write during the poll may be missed by it.
-            pace.poll_begins();
-            let began = Instant::now();
-            match self.poll(&shard_id, iterator.take(), processed.as_deref()).await {
-                Ok(Polled { next, last, full }) => {
-                    let found = last.is_some();
-                    match last {
-                        Some(last) => {
-                            self.state.send_modify(|state| state.processed = Some(last.clone()));
-                            processed = Some(last);
-                        }
-                        None => locked(shards).caught_up(&shard_id, began),
-                    }
-                    if next.is_none() {
-                        return locked(shards).ended(&shard_id);
-                    }
-                    iterator = next;
-                    if !found {
-                        self.publish(shards);
-                    }
-                    pace.wait(found, full).await;
-                }
-                Err(MappingError::Gone) => {
-                    tracing::warn!(function = self.function, shard_id, "the stream has forgotten a shard");
-                    return locked(shards).ended(&shard_id);
-                }
-                Err(error) => {
-                    tracing::warn!(function = self.function, %error, "polling again");
-                    if matches!(error, MappingError::Trimmed) {
-                        processed = None;
-                    }
-                    tokio::time::sleep(ERROR_PAUSE).await;
-                }
-            }
-        }
-    }
-
-    /// Publishes the progress of the shards.
-    fn publish(&self, shards: &Mutex<Shards>) {
-        if let Some(caught_up_at) = locked(shards).caught_up_at() {
-            self.state.send_modify(|state| state.caught_up_at = Some(caught_up_at));
-        }
-    }
-
-    /// One poll of a shard: from an iterator, else after the last record that was processed, else from the beginning.
-    async fn poll(
-        &self,
-        shard_id: &str,
-        iterator: Option<String>,
-        processed: Option<&str>,
-    ) -> Result<Polled, MappingError> {
-        let iterator = match iterator {
-            Some(iterator) => iterator,
-            None => self.iterator(shard_id, processed).await?,
-        };
-        let call = self.client.get_records().shard_iterator(iterator).limit(GET_RECORDS_LIMIT);
-        let answer = call.send().await.map_err(stream_error)?;
-        let records = answer.records.unwrap_or_default();
-        let full = records.len() >= usize::try_from(GET_RECORDS_LIMIT).unwrap_or(usize::MAX);
-        let last = records.last().and_then(|record| record.dynamodb.as_ref()?.sequence_number.clone());
-        let mut accepted = Vec::new();
-        for record in records {
-            let record = to_lambda_record(record, &self.stream_arn)?;
-            if self.settings.filter.matches(&record) {
-                accepted.push(record);
-            }
-        }
-        self.deliver(accepted).await;
-        Ok(Polled { next: answer.next_shard_iterator, last, full })
-    }
-
-    async fn iterator(&self, shard_id: &str, processed: Option<&str>) -> Result<String, MappingError> {
-        let kind = match processed {
-            Some(_) => ShardIteratorType::AfterSequenceNumber,
-            None => ShardIteratorType::TrimHorizon,
-        };
-        let answer = self
-            .client
-            .get_shard_iterator()
-            .stream_arn(&self.stream_arn)
-            .shard_id(shard_id)
-            .shard_iterator_type(kind)
-            .set_sequence_number(processed.map(str::to_owned))
-            .send()
-            .await
-            .map_err(stream_error)?;
-        answer.shard_iterator.ok_or_else(|| MappingError::Stream("it gave no shard iterator".to_owned()))
+        let (client, stream_arn, pace) = (self.client.clone(), self.stream_arn.clone(), self.pace.clone());
+        StreamReader { client, stream_arn, pace, consumer: self }.run([]).await;
     }
 
     /// Delivers the records of a poll, with all workers running concurrently.
-    async fn deliver(&self, records: Vec<Record>) {
+    async fn deliver_all(&self, records: Vec<Record>) {
         let count = u64::try_from(records.len()).unwrap_or(u64::MAX);
         let mut by_worker: BTreeMap<u64, Vec<Record>> = BTreeMap::new();
         for record in records {
@@ -375,29 +209,40 @@ pub(crate) fn streams_client(endpoint_url: &str) -> Client {
     Client::from_conf(config)
 }
 
-/// The result of a poll, after its records have been delivered.
-struct Polled {
-    /// The next iterator; `None` when the shard is closed and has been read to its end.
-    next: Option<String>,
-    /// The last record; `None` without new records.
-    last: Option<String>,
-    /// Whether there were as many records as one poll takes.
-    full: bool,
-}
+impl Consumer for EventSourceMapping {
+    fn name(&self) -> &str {
+        self.function
+    }
 
-fn locked(shards: &Mutex<Shards>) -> MutexGuard<'_, Shards> {
-    // Every change leaves the shards whole, so a panic elsewhere does not spoil them.
-    shards.lock().unwrap_or_else(PoisonError::into_inner)
-}
+    /// The position is not stored.
+    fn position(&self, _shard: &str) -> Option<String> {
+        None
+    }
 
-fn stream_error<E>(error: SdkError<E>) -> MappingError
-where
-    E: ProvideErrorMetadata + std::error::Error + Send + Sync + 'static,
-{
-    match error.code() {
-        Some("TrimmedDataAccessException") => MappingError::Trimmed,
-        Some("ResourceNotFoundException") => MappingError::Gone,
-        _ => MappingError::Stream(aws_sdk_dynamodb::error::DisplayErrorContext(error).to_string()),
+    async fn deliver(&self, _shard: &str, records: Vec<SdkRecord>) -> Result<(), StreamError> {
+        let last = last_of(&records);
+        let mut accepted = Vec::new();
+        for record in records {
+            let record = to_lambda_record(record, &self.stream_arn)?;
+            if self.settings.filter.matches(&record) {
+                accepted.push(record);
+            }
+        }
+        self.deliver_all(accepted).await;
+        self.state.send_modify(|state| state.processed = last);
+        Ok(())
+    }
+
+    async fn described(&self, _shards: &BTreeSet<String>) {}
+
+    async fn lost(&self, shard: &str, error: StreamError) {
+        tracing::warn!(function = self.function, shard, %error, "going on with what the stream still has");
+    }
+
+    fn ended(&self, _shard: &str) {}
+
+    fn caught_up(&self, at: Instant) {
+        self.state.send_modify(|state| state.caught_up_at = Some(at));
     }
 }
 

@@ -7,15 +7,15 @@ use aws_sdk_dynamodbstreams::{
 use serde_dynamo::Item;
 use serde_json::{Map, Value, json};
 
-use super::MappingError;
+use crate::stream_reader::StreamError;
 
 /// The JSON of a record inside a Lambda event (AWS Lambda, "Using AWS Lambda with Amazon DynamoDB", example event).
 ///
 /// # Errors
 /// The engine omitted something that every record has.
-pub fn to_lambda_record(record: SdkRecord, stream_arn: &str) -> Result<Value, MappingError> {
+pub fn to_lambda_record(record: SdkRecord, stream_arn: &str) -> Result<Value, StreamError> {
     let Some(change) = record.dynamodb else {
-        return Err(MappingError::Stream("a record has no content".to_owned()));
+        return Err(StreamError::Stream("a record has no content".to_owned()));
     };
     let mut dynamodb = Map::new();
     let created = change.approximate_creation_date_time.as_ref().map_or(0.0, DateTime::as_secs_f64);
@@ -47,6 +47,6 @@ pub fn to_lambda_record(record: SdkRecord, stream_arn: &str) -> Result<Value, Ma
     Ok(event)
 }
 
-fn to_json(item: std::collections::HashMap<String, AttributeValue>) -> Result<Value, MappingError> {
-    serde_json::to_value(Item::from(item)).map_err(|error| MappingError::Stream(error.to_string()))
+fn to_json(item: std::collections::HashMap<String, AttributeValue>) -> Result<Value, StreamError> {
+    serde_json::to_value(Item::from(item)).map_err(|error| StreamError::Stream(error.to_string()))
 }

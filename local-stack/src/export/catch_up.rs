@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use futures_util::{StreamExt, TryStreamExt, stream};
-use model::{CommentId, ProductId, Timestamp, item::Image, plan::reconcile::Places};
+use model::{CommentId, ProductId, Timestamp, item::comment_of_primary, plan::reconcile::Places};
 use process::{StoreError, now};
 use repair_job::{
     Changes, JobSettings, PASS_MS_SHORT, PASSES_MAX, journal_again_from, journal_to, reaches_back_to,
@@ -69,6 +69,6 @@ async fn read_again(export: &Export<'_>, comments: BTreeMap<CommentId, Places>) 
 /// Reads a comment in one product, strongly consistent.
 async fn read(export: &Export<'_>, id: &CommentId, product: &ProductId) -> Result<ReadAgain, StoreError> {
     let item = export.table.primary_item_in(id, product).await?;
-    let comment = |item| Image::of_primary(&item).and_then(|image| image.comment()).map_err(|error| error.to_string());
+    let comment = |item| comment_of_primary(&item).map_err(|error| error.to_string());
     Ok(ReadAgain { id: id.clone(), product: product.clone(), found: item.map(comment) })
 }

@@ -1,10 +1,11 @@
-//! Reads every comment from the table's indexes: the products in each shard of `primaries`, and their comments.
+//! Reads every comment from the table's indexes: the products in each shard of `primaries`, and their comments; and the
+//! comments that are not published, from `moderation`.
 
 use std::cell::Cell;
 
 use futures_util::future::try_join_all;
 use model::{
-    ProductId,
+    Comment, ProductId, Status,
     primaries::{PRIMARIES_SHARDS, PrimariesKey},
 };
 use table::{CommentsPosition, InvalidEntry, PrimariesPosition};
@@ -28,7 +29,40 @@ pub(super) async fn scan(export: &Export<'_>) -> Result<(), ExportError> {
         }
         Ok::<(), ExportError>(())
     });
-    try_join_all(readers).await.map(drop)
+    try_join_all(readers).await?;
+    // The lists of comments that are not published follow the shards.
+    for (number, status) in (PRIMARIES_SHARDS..).zip(Status::UNPUBLISHED) {
+        let scanned = export.staging.borrow().scanned(number)?;
+        if scanned != Scanned::All {
+            scan_unpublished(export, status).await?;
+            export.staging.borrow_mut().end_shard(number)?;
+        }
+    }
+    Ok(())
+}
+
+/// Scans the comments of a status that readers do not see. An export that ended within the list reads it from the start.
+async fn scan_unpublished(export: &Export<'_>, status: Status) -> Result<(), ExportError> {
+    let mut from = None;
+    loop {
+        let part = export.table.moderation_part(status, from, COMMENTS_MAX).await?;
+        let mut read = Vec::with_capacity(part.comments.len());
+        for comment in part.comments {
+            match comment {
+                Ok(comment) => read.push(comment),
+                Err(InvalidEntry { key, problem }) => {
+                    export.staging.borrow_mut().add_problem(&key.pk, &key.sk, &problem.to_string())?;
+                }
+            }
+        }
+        read.retain(|comment: &Comment| export.subject.includes(&comment.product));
+        export.progress.add_comments(u64::try_from(read.len()).unwrap_or(u64::MAX));
+        export.staging.borrow_mut().add_unpublished(read)?;
+        from = part.next;
+        if from.is_none() {
+            return Ok(());
+        }
+    }
 }
 
 async fn scan_shard(export: &Export<'_>, shard: u32) -> Result<(), ExportError> {

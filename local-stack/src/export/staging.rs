@@ -23,8 +23,8 @@ use table::{CommentsPart, MalformedItem};
 use super::ExportError;
 use crate::import::to_line;
 
-/// The version of the file's tables.
-const FORMAT: u32 = 1;
+/// The version of the file's tables and lines.
+const FORMAT: u32 = 2;
 
 /// Memory for the file's pages, in KiB. The changed comments are looked up in it.
 const CACHE_KIB: i64 = 64 * 1024;
@@ -181,13 +181,8 @@ impl Staging {
         for comment in part.comments {
             match comment {
                 Ok(comment) => {
-                    let cd = comment.cd();
-                    let (id, line) = (comment.id.clone(), staged_line(&transaction, comment)?);
-                    let row = params![product.as_str(), cd.to_string(), id.as_str(), line];
-                    transaction
-                        .prepare_cached("INSERT OR REPLACE INTO scanned VALUES (?1, ?2, ?3, ?4)")?
-                        .execute(row)?;
-                    last = Some(cd);
+                    last = Some(comment.cd());
+                    put_scanned(&transaction, comment)?;
                     added += 1;
                 }
                 Err(MalformedItem { pk, problem, .. }) => {
@@ -203,6 +198,13 @@ impl Staging {
         }
         transaction.commit()?;
         Ok(added)
+    }
+
+    /// Adds comments that a scan found and that are not published.
+    pub(super) fn add_unpublished(&mut self, comments: Vec<Comment>) -> Result<(), ExportError> {
+        let transaction = self.connection.transaction()?;
+        comments.into_iter().try_for_each(|comment| put_scanned(&transaction, comment))?;
+        Ok(transaction.commit()?)
     }
 
     /// Remembers that a shard has been scanned to its end.
@@ -289,12 +291,19 @@ impl Staging {
 /// another tool wrote it.
 fn staged_line(transaction: &Transaction<'_>, comment: Comment) -> Result<String, ExportError> {
     let CommentText { title, body, author } = comment.text.clone();
-    if let Err(error) = CommentText::new(title, body, author) {
+    if let Err(error) = CommentText::new(title, body, author).and_then(|_| comment.site.check()) {
         let (pk, sk) = (comment_pk(&comment.id), primary_sk(&comment.product));
         let what = format!("pk {pk:?}, sk {sk:?}: it is exported, but an import will refuse it: {error}");
         put_problem(transaction, &pk, &sk, &what)?;
     }
     to_line(comment).map_err(ExportError::Line)
+}
+
+fn put_scanned(transaction: &Transaction<'_>, comment: Comment) -> Result<(), ExportError> {
+    let (cd, id, product) = (comment.cd(), comment.id.clone(), comment.product.clone());
+    let row = params![product.as_str(), cd.to_string(), id.as_str(), staged_line(transaction, comment)?];
+    transaction.prepare_cached("INSERT OR REPLACE INTO scanned VALUES (?1, ?2, ?3, ?4)")?.execute(row)?;
+    Ok(())
 }
 
 fn put_problem(transaction: &Transaction<'_>, pk: &str, sk: &str, what: &str) -> Result<(), ExportError> {

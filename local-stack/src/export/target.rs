@@ -3,11 +3,12 @@
 use std::{
     fs::{self, DirBuilder, File},
     io::{self, BufWriter, Write},
-    os::unix::fs::DirBuilderExt,
+    os::unix::fs::{DirBuilderExt, PermissionsExt},
     path::{Path, PathBuf},
 };
 
 use rusqlite::ErrorCode;
+use tempfile::Builder;
 
 use super::{ExportError, staging::Staging};
 use crate::compression::Compression;
@@ -111,6 +112,39 @@ impl Target {
             Place::File(_) => fs::remove_dir_all(self.partial()),
             Place::Stream(_) | Place::Stdout => Ok(()),
         }
+    }
+
+    /// Writes lines that are in memory. A file gets them all at once, and keeps its permissions.
+    pub(super) fn write_lines<'line>(&self, lines: impl Iterator<Item = &'line String>) -> io::Result<()> {
+        let write = |to: &mut dyn Write| {
+            for line in lines {
+                to.write_all(line.as_bytes())?;
+                to.write_all(b"\n")?;
+            }
+            Ok(())
+        };
+        let path = match &self.place {
+            Place::Stdout => return self.compressed(io::stdout().lock(), write),
+            Place::Stream(path) => return self.compressed(File::options().write(true).open(path)?, write),
+            Place::File(path) => path,
+        };
+        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        // As of a new file: the process's mask takes away from these.
+        let permissions = fs::Permissions::from_mode(0o666);
+        let file = Builder::new().permissions(permissions).tempfile_in(folder)?;
+        self.compressed(file.as_file(), write)?;
+        if let Ok(replaced) = fs::metadata(path) {
+            file.as_file().set_permissions(replaced.permissions())?;
+        }
+        file.as_file().sync_all()?;
+        file.persist(path)?;
+        Ok(())
+    }
+
+    fn compressed(&self, to: impl Write, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> io::Result<()> {
+        let to = BufWriter::with_capacity(WRITE_BYTES, to);
+        let (mut to, ()) = self.compression.write(to, |to| write(to))?;
+        to.flush()
     }
 
     fn write_file(&self, path: &Path, lines: &Path, staging: &Staging) -> io::Result<u64> {

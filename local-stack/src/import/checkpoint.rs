@@ -1,5 +1,5 @@
-//! How far imports of files have come, kept in a file. A later import skips those lines, instead of looking each comment
-//! up.
+//! How far imports have come, kept in a file. A later import skips those lines, instead of looking each comment up. How
+//! far it has come in another table says `scan_position`.
 //!
 //! **Invariant:** the file counts a line only when it is in the table, and all lines before it are. Refused lines do not
 //! stop the count: they are listed, and the next import tries them again.
@@ -15,7 +15,12 @@ use std::{
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-use super::InputFile;
+use serde_dynamo::Item;
+
+use super::{
+    InputFile,
+    scan_position::{KeptScan, ScanUnderWay, Segment},
+};
 
 /// How long the file may be behind.
 const SAVE_EVERY: Duration = Duration::from_secs(1);
@@ -42,6 +47,9 @@ pub enum CheckpointError {
 struct Kept {
     table_id: String,
     files: BTreeMap<String, KeptFile>,
+    /// Other tables that are imported, by name and endpoint.
+    #[serde(default)]
+    scans: BTreeMap<String, KeptScan>,
 }
 
 /// A file as it was, how it was read, and how many of its lines are done.
@@ -73,6 +81,8 @@ struct State {
     /// The last line that was given to a worker, or refused.
     last: u64,
     saved: Instant,
+    /// The table that is being imported, by name and endpoint, and the scan of it.
+    scan: Option<(String, ScanUnderWay)>,
 }
 
 impl State {
@@ -91,14 +101,15 @@ impl Checkpoint {
         let kept = match fs::read(path) {
             Ok(content) => serde_json::from_slice(&content)?,
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                Kept { table_id: table_id.to_owned(), files: BTreeMap::new() }
+                Kept { table_id: table_id.to_owned(), ..Kept::default() }
             }
             Err(error) => return Err(error.into()),
         };
         if kept.table_id != table_id {
             return Err(CheckpointError::OtherTable);
         }
-        let state = State { kept, current: String::new(), under_way: BTreeSet::new(), last: 0, saved: Instant::now() };
+        let (current, under_way, saved) = (String::new(), BTreeSet::new(), Instant::now());
+        let state = State { kept, current, under_way, last: 0, saved, scan: None };
         let checkpoint = Self { path: path.to_owned(), state: Mutex::new(state) };
         // A folder that cannot be written is noticed before the import.
         checkpoint.save()?;
@@ -115,6 +126,7 @@ impl Checkpoint {
         let modified = metadata.modified()?.duration_since(UNIX_EPOCH).unwrap_or_default();
         let name = fs::canonicalize(file)?.to_string_lossy().into_owned();
         let mut state = self.lock();
+        state.scan = None;
         let as_it_is = KeptFile {
             bytes: metadata.len(),
             modified_ms: modified.as_millis(),
@@ -129,6 +141,31 @@ impl Checkpoint {
         (state.last, state.current) = (known.lines, name);
         state.under_way.clear();
         Ok(())
+    }
+
+    /// Begins, or goes on with, the scan of another table, which has this name. A scan of another table, in other segments
+    /// or with other options begins anew. Returns what an earlier import has done.
+    pub(super) fn begin_scan(&self, name: String, scan: KeptScan) -> KeptScan {
+        let mut state = self.lock();
+        let kept = state.kept.scans.get(&name).filter(|kept| kept.is_of(&scan)).cloned().unwrap_or(scan);
+        state.scan = Some((name, ScanUnderWay::of(kept.clone())));
+        (state.last, state.current) = (0, String::new());
+        state.under_way.clear();
+        kept
+    }
+
+    /// An item of the scan was read. `key` is its key as JSON.
+    pub(super) fn begin_item(&self, number: u64, key: String) {
+        if let Some((_, scan)) = &mut self.lock().scan {
+            scan.begin_item(number, key);
+        }
+    }
+
+    /// An answer of the scan was read, up to the item of the number `last`; `next` is where the next one begins.
+    pub(super) fn end_answer(&self, last: u64, segment: usize, next: Option<Item>) {
+        if let Some((_, scan)) = &mut self.lock().scan {
+            scan.end_answer(last, segment, next.map_or(Segment::Done, Segment::After));
+        }
     }
 
     /// Whether a line is done; otherwise it is under way from now on.
@@ -152,6 +189,9 @@ impl Checkpoint {
         if let Some(file) = state.file() {
             file.refused.remove(&number);
         }
+        if let Some((_, scan)) = &mut state.scan {
+            scan.end_item(number);
+        }
         if state.saved.elapsed() < SAVE_EVERY {
             return Ok(());
         }
@@ -162,6 +202,9 @@ impl Checkpoint {
     /// A line is refused. The next import tries it again.
     pub(super) fn refuse_line(&self, number: u64) {
         let mut state = self.lock();
+        if let Some((_, scan)) = &mut state.scan {
+            scan.refuse_item(number);
+        }
         let is_listed = state.file().is_some_and(|file| {
             let has_room = file.refused.len() < REFUSED_MAX;
             file.refused.contains(&number) || (has_room && file.refused.insert(number))
@@ -183,6 +226,10 @@ impl Checkpoint {
         let lines = state.under_way.first().map_or(state.last, |first| first - 1);
         if let Some(file) = state.file() {
             file.lines = lines;
+        }
+        if let Some((name, scan)) = &mut state.scan {
+            scan.advance();
+            state.kept.scans.insert(name.clone(), scan.kept.clone());
         }
         let folder = self.path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
         let mut file = tempfile::NamedTempFile::new_in(folder)?;

@@ -1,8 +1,14 @@
 //! A line of an import file. An export writes the same lines.
 
-use model::{Comment, CommentId, CommentText, Language, ProductId, Rating, Timestamp};
+use model::{
+    AuthorId, Comment, CommentAttributes, CommentId, CommentText, Language, ProductId, Rating, SiteData, Status,
+    Timestamp,
+};
 use serde::{Deserialize, Serialize, de::IgnoredAny};
-use serde_json::{Map, Value};
+use serde_json::{
+    Map, Value,
+    value::{RawValue, to_raw_value},
+};
 use table::NewComment;
 
 /// The message for a JSON array. A file that is one array gets it only once.
@@ -23,6 +29,13 @@ struct Line {
     body: String,
     #[serde(default)]
     author: Option<String>,
+    /// Without one, a line says nothing about the status of a comment that exists.
+    #[serde(default)]
+    status: Option<Status>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    attributes: Option<Box<RawValue>>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    author_id: Option<String>,
 }
 
 /// Whether a line begins an array that it does not end.
@@ -38,37 +51,48 @@ pub fn parse_line(line: &[u8]) -> Result<NewComment, String> {
     if line.starts_with(b"[") {
         return Err(NOT_LINES.to_owned());
     }
-    comment(serde_json::from_slice(line).map_err(|error| described(&error))?)
+    let line: Line = serde_json::from_slice(line).map_err(|error| described(&error))?;
+    let attributes = line.attributes.clone();
+    comment(line, attributes.as_deref().map(RawValue::get))
 }
 
-/// Makes a comment of the fields of a line, by their names.
+/// Makes a comment of the fields of a line, by their names. Attributes are a text, which is their JSON.
 ///
 /// # Errors
 /// The reason why they are no comment, in one line.
-pub(super) fn comment_of(fields: Map<String, Value>) -> Result<NewComment, String> {
-    comment(serde_json::from_value(fields.into()).map_err(|error| printable(&error.to_string()))?)
+pub(super) fn comment_of(mut fields: Map<String, Value>) -> Result<NewComment, String> {
+    let attributes = fields.remove(CommentAttributes::FIELD);
+    let line = serde_json::from_value(fields.into()).map_err(|error| printable(&error.to_string()))?;
+    comment(line, attributes.as_ref().and_then(Value::as_str))
 }
 
-fn comment(line: Line) -> Result<NewComment, String> {
+fn comment(line: Line, attributes: Option<&str>) -> Result<NewComment, String> {
     let text = CommentText::new(line.title, line.body, line.author).map_err(|error| error.to_string())?;
+    let attributes = attributes.map(CommentAttributes::parse).transpose().map_err(|error| error.to_string())?;
+    let author_id = line.author_id.as_deref().map(AuthorId::parse).transpose().map_err(|error| error.to_string())?;
     Ok(NewComment {
         id: line.id,
         product: line.product,
         language: line.language,
         rating: line.rating,
         created_at: line.created_at,
+        status: line.status,
         text,
+        site: SiteData { attributes, author_id },
     })
 }
 
 /// Writes a comment as a line, without the line's end. Equal comments give equal lines, whatever their revisions.
 ///
 /// # Errors
-/// Never fails in practice: every field is a text or a number.
+/// Never fails in practice: every field is a text or a number, or was read as JSON.
 pub fn to_line(comment: Comment) -> serde_json::Result<String> {
-    let Comment { id, product, language, rating, created_at, revision: _, text } = comment;
-    let CommentText { title, body, author } = text;
-    serde_json::to_string(&Line { id, product, language, rating, created_at, title, body, author })
+    let Comment { id, product, language, rating, created_at, revision: _, status, text, site } = comment;
+    let (CommentText { title, body, author }, status) = (text, Some(status));
+    let attributes = site.attributes.as_ref().map(to_raw_value).transpose()?;
+    let author_id = site.author_id.map(|id| id.as_str().to_owned());
+    let line = Line { id, product, language, rating, created_at, title, body, author, attributes, author_id, status };
+    serde_json::to_string(&line)
 }
 
 /// How much of the parser's message is kept: it repeats the names of unknown fields, which may be long.
@@ -96,7 +120,10 @@ mod tests {
 
     use super::*;
 
-    const GOOD: &str = r#"{"id":"c-1","product":"a/b","language":"EN","rating":4,"created_at":"2024-02-29T12:00:00Z","title":null,"body":"Fine.","author":null}"#;
+    const GOOD: &str = r#"{"id":"c-1","product":"a/b","language":"EN","rating":4,"created_at":"2024-02-29T12:00:00Z","title":null,"body":"Fine.","author":null,"status":"published"}"#;
+
+    /// Fields that most comments lack. The attributes are kept to the letter.
+    const WHOLE: &str = r#""attributes":{"z":1.0,"a":["\u00e9",12345678901234567890]},"author_id":"u/7""#;
 
     #[test]
     fn a_good_line_is_a_comment() {
@@ -106,11 +133,25 @@ mod tests {
 
     #[test]
     fn a_line_reads_back_as_its_comment_and_names_every_field() {
-        let NewComment { id, product, language, rating, created_at, text } = parse_line(GOOD.as_bytes()).unwrap();
-        let revision = Revision::after(None, created_at, 1);
-        let line = to_line(Comment { id, product, language, rating, created_at, revision, text }).unwrap();
-        assert_eq!(line, GOOD.replace("EN", "en").replace("00Z", "00.000Z"));
-        assert_eq!(parse_line(line.as_bytes()), parse_line(GOOD.as_bytes()));
+        let whole = format!("{},{WHOLE}}}", GOOD.strip_suffix('}').unwrap());
+        for given in [GOOD, &whole] {
+            let new = parse_line(given.as_bytes()).unwrap();
+            let NewComment { id, product, language, rating, created_at, status, text, site } = new;
+            let status = status.unwrap_or_default();
+            let revision = Revision::after(None, created_at, 1);
+            let line =
+                to_line(Comment { id, product, language, rating, created_at, revision, status, text, site }).unwrap();
+            assert_eq!(line, given.replace("EN", "en").replace("00Z", "00.000Z"));
+            assert_eq!(parse_line(line.as_bytes()), parse_line(given.as_bytes()));
+        }
+    }
+
+    #[test]
+    fn a_line_without_a_status_says_none_and_an_unknown_one_is_refused() {
+        let status = |with: &str| parse_line(GOOD.replace(",\"status\":\"published\"", with).as_bytes());
+        assert_eq!(status("").unwrap().status, None);
+        assert_eq!(status(",\"status\":\"hidden\"").unwrap().status, Some(Status::Hidden));
+        assert!(status(",\"status\":\"shown\"").unwrap_err().contains("shown"));
     }
 
     #[test]
@@ -138,7 +179,10 @@ mod tests {
             ("\"title\"", "\"ti\\ntle\\u001b[31m\"", "`ti\u{fffd}tle\u{fffd}[31m`"),
             ("2024-02-29T12:00:00Z", "2023-02-29T12:00:00Z", "created_at"),
             ("2024-02-29T12:00:00Z", "9999-12-31T23:59:59-01:00", "outside the years 1 to 9999 of UTC (column 95)"),
-            ("\"author\":null}", "\"author\":null", "a whole JSON object"),
+            ("\"status\":\"published\"}", "\"status\":\"published\"", "a whole JSON object"),
+            ("\"title\":null", "\"attributes\":[]", "attributes: must be a JSON object"),
+            ("\"title\":null", "\"attributes\":\"{}\"", "attributes: must be a JSON object"),
+            ("\"title\":null", "\"author_id\":\"\"", "author_id: is empty"),
             ("{", "[{", "JSON Lines"),
         ] {
             let error = parse_line(GOOD.replace(old, new).as_bytes()).unwrap_err();

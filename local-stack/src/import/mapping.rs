@@ -48,11 +48,25 @@ pub enum Field {
     Body,
     /// The author's name, or none.
     Author,
+    /// A JSON object, or its text, or none.
+    Attributes,
+    /// The author's id at the site, text, or none.
+    AuthorId,
 }
 
 impl Field {
-    const ALL: [Self; 8] =
-        [Self::Id, Self::Product, Self::Language, Self::Rating, Self::CreatedAt, Self::Title, Self::Body, Self::Author];
+    const ALL: [Self; 10] = [
+        Self::Id,
+        Self::Product,
+        Self::Language,
+        Self::Rating,
+        Self::CreatedAt,
+        Self::Title,
+        Self::Body,
+        Self::Author,
+        Self::Attributes,
+        Self::AuthorId,
+    ];
 
     /// Its name, and that of its column unless another is named.
     fn name(self) -> &'static str {
@@ -65,11 +79,13 @@ impl Field {
             Self::Title => "title",
             Self::Body => "body",
             Self::Author => "author",
+            Self::Attributes => "attributes",
+            Self::AuthorId => "author_id",
         }
     }
 
     fn is_optional(self) -> bool {
-        matches!(self, Self::Title | Self::Author)
+        matches!(self, Self::Title | Self::Author | Self::Attributes | Self::AuthorId)
     }
 }
 
@@ -151,9 +167,14 @@ impl Mapping {
             let is_made = match field {
                 Field::Id => self.args.make_ids,
                 Field::Language => self.args.language_detect,
-                Field::Product | Field::Rating | Field::CreatedAt | Field::Title | Field::Body | Field::Author => {
-                    field.is_optional()
-                }
+                Field::Product
+                | Field::Rating
+                | Field::CreatedAt
+                | Field::Title
+                | Field::Body
+                | Field::Author
+                | Field::Attributes
+                | Field::AuthorId => field.is_optional(),
             };
             let is_needed = !is_made || self.columns.contains_key(field);
             is_needed && !columns.contains(self.column(*field)) && !self.set.contains_key(field)
@@ -191,11 +212,16 @@ impl Mapping {
             None | Some(Value::Null) => None,
             Some(Value::String(text)) => Some(text.clone()),
             // A number with a fraction or too many digits has lost some of them, so it names nothing.
-            Some(Value::Number(number)) if number.is_f64() && matches!(field, Field::Id | Field::Product) => {
+            Some(Value::Number(number))
+                if number.is_f64() && matches!(field, Field::Id | Field::Product | Field::AuthorId) =>
+            {
                 return Err(format!("{field}: {number} is not a whole number that JSON keeps"));
             }
             Some(Value::Number(number)) => Some(number.to_string()),
             Some(Value::Bool(flag)) => Some(flag.to_string()),
+            Some(Value::Object(object)) if field == Field::Attributes => {
+                Some(serde_json::to_string(object).map_err(|error| error.to_string())?)
+            }
             Some(Value::Array(_) | Value::Object(_)) => {
                 let field = field.name();
                 return Err(printable(&format!("{field}: {column:?} holds several values, not a text")));
@@ -219,9 +245,14 @@ impl Mapping {
                 Some(format) => format.parse(&text).map(|instant| instant.to_string().into()),
                 None => Ok(text.into()),
             },
-            Field::Id | Field::Product | Field::Language | Field::Title | Field::Body | Field::Author => {
-                Ok(text.into())
-            }
+            Field::Id
+            | Field::Product
+            | Field::Language
+            | Field::Title
+            | Field::Body
+            | Field::Author
+            | Field::Attributes
+            | Field::AuthorId => Ok(text.into()),
         }
         .map_err(|problem| printable(&format!("{}: {problem}", field.name())))
     }

@@ -6,13 +6,16 @@
 //! - `input_file`: an open file, compressed or not; `reader`: its lines.
 //! - `format`: which kind of file it is; `separated`: tables with commas or tabs; `line`: a line of an export.
 //! - `comment`, `product`: the import of a line that says a comment, or a product's record.
+//! - `scan`: the items of another table; `article`: those of the articles' design.
 //! - `mapping`: which columns of a foreign file are the fields of a comment; `scale`, `date_format`: its values.
 //! - `source`: where comments come from, and the reasons why they may end early.
-//! - `checkpoint`: how far an import has come.
+//! - `checkpoint`: how far an import has come; `scan_position`: in another table.
+//! - `pace`: how fast it writes.
 //! - `rejects`: a file of what was not imported.
 //!
 //! **Invariant:** an import whose lines were not all read is an error, for any reason (`source`).
 
+mod article;
 mod checkpoint;
 mod comment;
 mod date_format;
@@ -20,10 +23,13 @@ mod format;
 mod input_file;
 mod line;
 mod mapping;
+mod pace;
 mod product;
 mod reader;
 mod rejects;
 mod scale;
+mod scan;
+mod scan_position;
 mod separated;
 mod source;
 
@@ -39,7 +45,7 @@ use std::{
 
 use model::ProductId;
 use process::StoreError;
-use table::Table;
+use table::{NewComment, Table};
 use thiserror::Error;
 use tokio::{
     sync::mpsc,
@@ -52,10 +58,12 @@ pub use format::{Format, Reading};
 pub use input_file::InputFile;
 pub use line::{parse_line, to_line};
 pub use mapping::{Assignment, Field, MappingArgs};
+pub use pace::Pace;
 pub use product::{NewProduct, parse_product_line, to_product_line};
 pub use reader::{LineReader, read_lines, read_lines_with};
 pub use rejects::Rejects;
 pub use scale::Scale;
+pub use scan::Scan;
 pub use source::{Numbered, Source, SourceError};
 
 /// How many workers write comments concurrently by default. Lines with one id go to one worker, so they stay in order.
@@ -78,6 +86,8 @@ pub enum Existing {
     Keep,
     /// It is changed. Its id, product and creation time never change, so a line with others is a bad one.
     Update,
+    /// It is changed. One of another product or creation time is deleted, and created as the line says.
+    Replace,
 }
 
 /// How comments are imported.
@@ -88,17 +98,29 @@ pub struct ImportOptions {
     /// Whether nothing is written. The outcome says what an import would do, except that two lines of one id, both new,
     /// count as two.
     pub dry_run: bool,
+    /// Whether there is no table yet, so that a dry run cannot look.
+    pub table_is_missing: bool,
     /// How many comments are written concurrently.
     pub workers: u16,
     /// Where lines go that are not imported.
     pub rejects: Option<Rejects>,
     /// Where it is kept which lines are done. Those are skipped.
     pub checkpoint: Option<Arc<Checkpoint>>,
+    /// How fast comments are written; `None` means as fast as possible.
+    pub pace: Option<Arc<Pace>>,
 }
 
 impl Default for ImportOptions {
     fn default() -> Self {
-        Self { existing: Existing::Keep, dry_run: false, workers: WORKERS_DEFAULT, rejects: None, checkpoint: None }
+        Self {
+            existing: Existing::Keep,
+            dry_run: false,
+            table_is_missing: false,
+            workers: WORKERS_DEFAULT,
+            rejects: None,
+            checkpoint: None,
+            pace: None,
+        }
     }
 }
 
@@ -112,6 +134,13 @@ impl ImportOptions {
     fn done(&self, number: u64) -> Result<(), ImportError> {
         let kept = self.checkpoint.as_ref().map(|checkpoint| checkpoint.end_line(number));
         kept.transpose().map_err(ImportError::Checkpoint).map(|_| ())
+    }
+
+    /// Waits until a comment may be written.
+    async fn admit(&self, comment: &NewComment) {
+        if let Some(pace) = &self.pace {
+            pace.admit(comment).await;
+        }
     }
 
     /// Writes what is still in memory.
@@ -281,6 +310,9 @@ pub async fn import_with<T: Importable>(
     }
     let mut report = ImportReport::default();
     let mut ended = distribute(&mut source, &queues, options, &mut report, done).await.err();
+    if let (Some(ImportError::Source(SourceError::Interrupted)), Some(pace)) = (&ended, &options.pace) {
+        pace.release();
+    }
     drop((queues, source));
     while let Some(worked) = workers.join_next().await {
         match worked {

@@ -15,7 +15,7 @@ use super::{
 const LINE_MAX_BYTES: u64 = 1 << 20;
 
 /// The byte order mark with which some programs begin a UTF-8 text.
-const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
+pub(super) const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
 
 /// The lines of a file.
 pub struct LineReader {

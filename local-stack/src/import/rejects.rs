@@ -38,7 +38,7 @@ impl Rejects {
     ///
     /// # Errors
     /// The file system's.
-    pub(super) fn write(&self, number: u64, reason: &str, text: &str) -> io::Result<()> {
+    pub(crate) fn write(&self, number: u64, reason: &str, text: &str) -> io::Result<()> {
         let row = match serde_json::from_str::<Value>(text) {
             Ok(row) => row,
             Err(_) if text.is_empty() => Value::Null,
@@ -52,7 +52,7 @@ impl Rejects {
     ///
     /// # Errors
     /// The file system's.
-    pub(super) fn flush(&self) -> io::Result<()> {
+    pub(crate) fn flush(&self) -> io::Result<()> {
         self.file.lock().unwrap_or_else(PoisonError::into_inner).flush()
     }
 }

@@ -9,6 +9,7 @@ use super::{
     input_file::InputFile,
     line::printable,
     mapping::{Mapping, Row},
+    reader::BYTE_ORDER_MARK,
     source::{Numbered, SourceError},
 };
 
@@ -20,6 +21,8 @@ const ROW_MAX_BYTES: usize = 1 << 20;
 struct Limited<R> {
     bytes: R,
     left: usize,
+    quotes: Quotes,
+    is_at_end: bool,
 }
 
 impl<R: Read> Read for Limited<R> {
@@ -28,9 +31,67 @@ impl<R: Read> Read for Limited<R> {
             return Err(io::ErrorKind::FileTooLarge.into());
         }
         let length = buffer.len().min(self.left);
-        let read = self.bytes.read(buffer.get_mut(..length).unwrap_or_default())?;
+        let buffer = buffer.get_mut(..length).unwrap_or_default();
+        let read = self.bytes.read(buffer)?;
         self.left -= read;
+        self.is_at_end = read == 0 && length > 0;
+        buffer.iter().take(read).for_each(|byte| self.quotes.see(*byte));
         Ok(read)
+    }
+}
+
+impl<R> Limited<R> {
+    /// The line of the quote that is open at the end of the file. The reader takes such a cell for a whole one.
+    fn left_open(&self) -> Option<u64> {
+        Some(self.quotes.opened_in).filter(|_| self.is_at_end && self.quotes.place == Place::Quoted)
+    }
+}
+
+/// Where a byte stands in a row, by the rules of the crate `csv`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Place {
+    CellStart,
+    /// In a cell, outside of quotes. A quote here is text.
+    Cell,
+    Quoted,
+    /// Behind a quote inside quotes: it closes them, or is the first of two that stand for one.
+    QuoteInQuotes,
+}
+
+/// Follows the quotes of a file.
+#[derive(Debug)]
+struct Quotes {
+    /// What is left of the mark that may begin the file. The reader skips it, so a quote may follow it.
+    mark: &'static [u8],
+    delimiter: u8,
+    place: Place,
+    line: u64,
+    opened_in: u64,
+}
+
+impl Quotes {
+    fn new(delimiter: u8) -> Self {
+        Self { mark: BYTE_ORDER_MARK, delimiter, place: Place::CellStart, line: 1, opened_in: 1 }
+    }
+
+    fn see(&mut self, byte: u8) {
+        if let Some(rest) = self.mark.strip_prefix(&[byte]) {
+            self.mark = rest;
+            return;
+        }
+        self.mark = &[];
+        self.line += u64::from(byte == b'\n');
+        let is_end = byte == self.delimiter || matches!(byte, b'\n' | b'\r');
+        self.place = match (self.place, byte) {
+            (Place::Quoted, b'"') => Place::QuoteInQuotes,
+            (Place::Quoted, _) | (Place::QuoteInQuotes, b'"') => Place::Quoted,
+            (Place::CellStart, b'"') => {
+                self.opened_in = self.line;
+                Place::Quoted
+            }
+            (Place::CellStart | Place::Cell | Place::QuoteInQuotes, _) if is_end => Place::CellStart,
+            (Place::CellStart | Place::Cell | Place::QuoteInQuotes, _) => Place::Cell,
+        };
     }
 }
 
@@ -42,7 +103,7 @@ pub(super) fn rows(
     keeps_text: bool,
 ) -> impl Iterator<Item = Result<Numbered, SourceError>> + Send + 'static {
     let (bytes, ended) = file.into_parts();
-    let limited = Limited { bytes, left: ROW_MAX_BYTES };
+    let limited = Limited { bytes, left: ROW_MAX_BYTES, quotes: Quotes::new(delimiter), is_at_end: false };
     let mut reader = ReaderBuilder::new().delimiter(delimiter).flexible(true).from_reader(limited);
     let failed = move |line: u64, error: csv::Error| {
         let problem = error.to_string();
@@ -57,7 +118,11 @@ pub(super) fn rows(
     std::iter::from_fn(move || {
         if header.is_none() {
             let named = reader.byte_headers().map_err(|error| failed(1, error));
-            match named.and_then(|names| columns(names, &mapping)) {
+            let named = named.and_then(|names| columns(names, &mapping));
+            if let Some(line) = reader.get_ref().left_open() {
+                return Some(Err(SourceError::OpenQuote(line)));
+            }
+            match named {
                 Ok(names) => header = Some(names),
                 Err(error) => return Some(Err(error)),
             }
@@ -67,6 +132,9 @@ pub(super) fn rows(
         let mut record = ByteRecord::new();
         match reader.read_byte_record(&mut record) {
             Ok(false) => None,
+            Ok(true) if reader.get_ref().left_open().is_some() => {
+                reader.get_ref().left_open().map(|line| Err(SourceError::OpenQuote(line)))
+            }
             Ok(true) => {
                 last = record.position().map_or(line, csv::Position::line).max(last + 1);
                 let columns = header.as_deref().unwrap_or_default();
@@ -171,6 +239,30 @@ mod tests {
         let rows = read(endless.as_bytes());
         assert!(rows[0].as_ref().is_ok_and(|row| row.content.is_ok()));
         assert!(matches!(rows[1], Err(SourceError::EndlessRow(3))), "{:?}", rows[1]);
+    }
+
+    #[test]
+    fn a_quote_that_is_open_at_the_end_of_the_file_is_named_by_its_line() {
+        let good = row("1", "\"5\"\" disk\"") + &row("2", "5\" disk");
+        for (rows, expected) in [
+            (good.clone(), None),
+            (good.trim_end().to_owned() + "\r", None),
+            (good.clone() + &row("3", "\"Fine.\nAnd"), Some(4)),
+            (good.clone() + "3,p,en,4,2024-02-29T12:00:00Z,\"", Some(4)),
+            (good.clone() + &row("3", "\"Fine.\n\"\"").replace("\"\"\n", "\"\""), Some(4)),
+            (good + &row("\"3\n", "Fine."), Some(4)),
+        ] {
+            let read = read(format!("\u{feff}{HEADER}{rows}").as_bytes());
+            let ended = read.iter().find_map(|row| row.as_ref().err());
+            let line = ended.map(|error| match error {
+                SourceError::OpenQuote(line) => *line,
+                other => panic!("{other}"),
+            });
+            assert_eq!(line, expected, "{rows:?}");
+            assert_eq!(read.iter().filter(|row| row.is_ok()).count(), 2, "{rows:?}");
+        }
+        let refused = read("\u{feff}\"id,product".as_bytes()).remove(0).unwrap_err();
+        assert!(matches!(refused, SourceError::OpenQuote(1)), "{refused}");
     }
 
     #[test]

@@ -74,6 +74,18 @@ pub enum SourceError {
          import the file again, which leaves what was imported as it is"
     )]
     EndlessRow(u64),
+    /// The file ends within quotes.
+    #[error(
+        "the quote that opens in line {0} is not closed, so the file may be cut off; correct it and import the file \
+         again, which leaves what was imported as it is"
+    )]
+    OpenQuote(u64),
+    /// Another table's error.
+    #[error(
+        "the table cannot be read any further: {0}; import it again when that is solved, which leaves what was \
+         imported as it is"
+    )]
+    Scan(String),
     /// The thread that reads panicked.
     #[error(
         "the thread that reads it ended by a mistake of this program: {0}; please report this; what was imported stays"

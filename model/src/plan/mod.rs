@@ -2,7 +2,7 @@
 //!
 //! **Invariant (the batch rule):** for each primary item, every key that the last image implies is written. Every key
 //! that *any* image in the batch implies but the last does not is deleted, also when changes cancel out. An invalid
-//! image implies no keys. So redelivering the stream from any record to its end, in any batching, ends in one and the
+//! or unpublished image implies no keys. So redelivering the stream from any record to its end, in any batching, ends in one and the
 //! same state (`replay` in the tests of this module).
 
 mod fan_out;

@@ -6,7 +6,7 @@ use aws_lambda_events::dynamodb::EventRecord;
 use expect_test::expect;
 use itertools::Itertools;
 use proptest::prelude::*;
-use serde_dynamo::Item;
+use serde_dynamo::{AttributeValue, Item};
 
 use super::{DuplicateWrite, IndexEdit, plan_fan_out, plan_index_edits};
 use crate::{
@@ -18,6 +18,7 @@ use crate::{
     },
     record::{CommentChange, decode_batch, decode_record},
     revision::Revision,
+    status::Status,
     timestamp::Timestamp,
 };
 
@@ -66,8 +67,8 @@ fn record(sequence_number: usize, old: Option<&Comment>, new: Option<&Comment>) 
 }
 
 /// Turns a text into the records of a stream, one line a step. `item language rating` writes an item, `item -` deletes
-/// it, and `item language rating !` writes an invalid item. An item is a comment's id, with `@` and a product unless
-/// that is `p`.
+/// it, `item language rating !` writes an invalid item, and `item language rating pending` (or `hidden`) one that is not
+/// published. An item is a comment's id, with `@` and a product unless that is `p`.
 fn records(script: &str) -> Vec<EventRecord> {
     let mut state: BTreeMap<String, Comment> = BTreeMap::new();
     let mut records = Vec::new();
@@ -76,8 +77,10 @@ fn records(script: &str) -> Vec<EventRecord> {
         let (id, product) = item.split_once('@').unwrap_or((item, "p"));
         let old = state.get(item).cloned();
         let new = rest.split_once(' ').map(|(language, rating)| {
-            let (rating, is_invalid) = rating.strip_suffix(" !").map_or((rating, false), |rating| (rating, true));
+            let (rating, mark) = rating.split_once(' ').unwrap_or((rating, "published"));
             let mut new = comment(id, product, language, rating.parse().unwrap());
+            let is_invalid = mark == "!";
+            new.status = if is_invalid { Status::Published } else { Status::parse(mark).unwrap() };
             new.revision = Revision::after(old.as_ref().map(|c| c.revision), Timestamp::from_epoch_ms(0).unwrap(), 1);
             if is_invalid {
                 new.text.body = INVALID.to_owned();
@@ -151,6 +154,13 @@ fn every_key_of_the_last_image_is_written_and_every_other_key_is_deleted() {
             expect![[r#"
                 c1: put 0, delete 31; in [], not in [~/~ ~/4 en/~ en/4]
                 c1: put 31, delete 0; in [PRODUCT#q:~/~ PRODUCT#q:~/4 PRODUCT#q:en/~ PRODUCT#q:en/4], not in []"#]],
+        ),
+        (
+            "an unpublished item implies nothing, and what it implied before is deleted",
+            "c1 en 4\nc1 en 4 hidden\nc2 en 4 pending\nc2 ko 4 hidden\nc3 en 4 pending\nc3 ko 5",
+            expect![[r#"
+                c1: put 0, delete 31; in [], not in [~/~ ~/4 en/~ en/4]
+                c3: put 31, delete 0; in [~/~ ~/5 ko/~ ko/5], not in []"#]],
         ),
         (
             "an invalid item implies nothing, and what it implied before is deleted",
@@ -236,12 +246,24 @@ impl Derived {
     }
 }
 
+/// How many items readers must find after a history: those whose last image is valid and published. The decoding and the
+/// plans take no part in this.
+fn visible(history: &[EventRecord]) -> usize {
+    let last: BTreeMap<String, &Item> =
+        history.iter().map(|record| (format!("{:?}", item_of(record)), &record.change.new_image)).collect();
+    last.values().filter(|image| image.contains_key("cd") && image.contains_key("revision")).count()
+}
+
+/// The key of a record's item.
+fn item_of(record: &EventRecord) -> [&AttributeValue; 2] {
+    ["pk", "sk"].map(|name| &record.change.keys[name])
+}
+
 /// Reorders the records of different items; the records of each item stay in order.
 fn mixed(history: &[EventRecord], draws: &[prop::sample::Index]) -> Vec<EventRecord> {
-    let item = |record: &EventRecord| format!("{:?} {:?}", record.change.keys["pk"], record.change.keys["sk"]);
     let mut queues: BTreeMap<String, VecDeque<EventRecord>> = BTreeMap::new();
     for record in history {
-        queues.entry(item(record)).or_default().push_back(record.clone());
+        queues.entry(format!("{:?}", item_of(record))).or_default().push_back(record.clone());
     }
     let mut mixed = Vec::new();
     let mut draws = draws.iter().cycle();
@@ -256,6 +278,8 @@ fn mixed(history: &[EventRecord], draws: &[prop::sample::Index]) -> Vec<EventRec
 fn histories() -> impl Strategy<Value = Vec<EventRecord>> {
     let state = prop_oneof![
         1 => (prop::sample::select(vec!["en", "ko"]), 4..=5_u8).prop_map(|(l, r)| format!("{l} {r} !")),
+        2 => (prop::sample::select(vec!["en", "ko"]), 4..=5_u8, prop::sample::select(vec!["pending", "hidden"]))
+            .prop_map(|(l, r, status)| format!("{l} {r} {status}")),
         4 => (prop::sample::select(vec!["en", "ko", "pt"]), 1..=5_u8).prop_map(|(l, r)| format!("{l} {r}")),
         1 => Just("-".to_owned()),
     ];
@@ -308,6 +332,8 @@ proptest! {
         for batch in history[done..].chunks(3) {
             actual.apply(batch, usize::MAX);
         }
-        prop_assert_eq!(actual, expected);
+        prop_assert_eq!(&actual, &expected);
+        let visible = visible(&history);
+        prop_assert_eq!((actual.duplicates.len(), actual.entries.len()), (31 * visible, 4 * visible));
     }
 }

@@ -1,7 +1,7 @@
 //! Pages cut from the table's answers, over comments made at the milliseconds 1 to `last`.
 
 use super::*;
-use model::{CommentText, Filter, Language, Malformed, PageSize, ProductId, Rating, Revision};
+use model::{CommentText, Filter, Language, Malformed, PageSize, ProductId, Rating, Revision, SiteData, Status};
 use table::MalformedItem;
 
 fn whole(comments: Vec<Comment>) -> Page {
@@ -26,7 +26,9 @@ pub(super) fn comment(ms: i64) -> Comment {
         rating: Rating::new(5).unwrap(),
         created_at: at(ms),
         revision: Revision::after(None, at(0), 0),
+        status: Status::Published,
         text: CommentText::new(None, "b".to_owned(), None).unwrap(),
+        site: SiteData::default(),
     }
 }
 

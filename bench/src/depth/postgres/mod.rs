@@ -49,7 +49,7 @@ impl Postgres {
         transaction.batch_execute(CREATE_TABLE).await?;
         let mut rows = pin!(BinaryCopyInWriter::new(transaction.copy_in(COPY).await?, &TYPES));
         for comment in drawn_in_time(comments)? {
-            let Comment { id, product, language, rating, created_at, revision, text } = comment;
+            let Comment { id, product, language, rating, created_at, revision, text, .. } = comment;
             rows.as_mut()
                 .write(&[
                     &id.as_str(),

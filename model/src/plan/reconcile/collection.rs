@@ -11,7 +11,7 @@ use crate::{
     error::Malformed,
     filter::FilterKey,
     id::{CommentId, ProductId},
-    item::{Image, PlacedComment, PrimaryItem, attribute, text},
+    item::{Image, PlacedComment, PrimaryItem, attribute, text, unpublished::Unpublished},
     timestamp::Timestamp,
 };
 
@@ -44,8 +44,11 @@ pub struct InvalidPrimary<'items> {
 pub struct Collection<'items> {
     /// The comment.
     pub id: CommentId,
-    /// The primary item; `None` when the comment does not exist (any more), or its item is invalid.
+    /// The primary item; `None` when the comment does not exist (any more), is not published, or its item is invalid.
     pub primary: Option<Image<'items>>,
+    /// The primary item of a comment that is not published. It implies nothing: no duplicates, no entries in the page
+    /// index.
+    pub unpublished: Option<Unpublished<'items>>,
     /// The invalid item, if the primary item is invalid.
     pub invalid: Option<InvalidPrimary<'items>>,
     /// The duplicates, by their keys. The key makes an item a duplicate: a duplicate that has lost its `auto` is stale.
@@ -75,11 +78,15 @@ impl<'items> Collection<'items> {
         if primary.len() > 1 {
             return Err(Unresolved::SeveralPrimaryItems(primary.iter().map(|(key, _)| key.to_string()).collect()));
         }
-        let mut collection = Self { id: id.clone(), primary: None, invalid: None, duplicates };
+        let mut collection = Self { id: id.clone(), primary: None, unpublished: None, invalid: None, duplicates };
         if let Some((FilterKey { product, .. }, item)) = primary.pop() {
             let (malformed, incomplete) = match PrimaryItem::read(item) {
                 PrimaryItem::Valid(image) => {
                     collection.primary = Some(image);
+                    return Ok(collection);
+                }
+                PrimaryItem::Unpublished(unpublished) => {
+                    collection.unpublished = Some(unpublished);
                     return Ok(collection);
                 }
                 PrimaryItem::Incomplete(placed, malformed) => (malformed, Some(placed)),
@@ -98,6 +105,8 @@ impl<'items> Collection<'items> {
     /// The primary item of a product as it was read, valid or not.
     pub fn primary_item_in(&self, product: &ProductId) -> Option<&'items Item> {
         let valid = self.primary.as_ref().map(|image| (&image.placement.product, image.item));
+        let unpublished = self.unpublished.as_ref();
+        let valid = valid.or(unpublished.map(|unpublished| (&unpublished.comment.placement.product, unpublished.item)));
         let found = valid.or(self.invalid.as_ref().map(|invalid| (&invalid.product, invalid.item)));
         found.filter(|(of, _)| *of == product).map(|(_, item)| item)
     }
@@ -108,6 +117,9 @@ impl<'items> Collection<'items> {
         if let Some(image) = &self.primary {
             places.add(&image.placement.product, Some(&image.placement.language));
         }
+        if let Some(Unpublished { comment: PlacedComment { placement, .. }, .. }) = &self.unpublished {
+            places.add(&placement.product, Some(&placement.language));
+        }
         if let Some(invalid) = &self.invalid {
             places.add(&invalid.product, None);
         }
@@ -117,7 +129,12 @@ impl<'items> Collection<'items> {
         places
     }
 
-    /// The comment, when `items` together are exactly its correct items, each equal to the primary item.
+    /// Whether `items` are the primary item of an unpublished comment, and nothing else.
+    pub fn is_unpublished(items: &'items [Item]) -> bool {
+        matches!(items, [item] if matches!(PrimaryItem::read(item), PrimaryItem::Unpublished(_)))
+    }
+
+    /// The published comment, when `items` together are exactly its correct items, each equal to the primary item.
     /// [`Collection::read`] and a plan find the same at a much higher cost. The items must be in the order of their
     /// keys, as in the answer of a scan or a query; in another order they are not found right.
     pub fn whole(items: &'items [Item]) -> Option<Image<'items>> {

@@ -81,6 +81,12 @@ impl Collection<'_> {
         if !writes.is_empty() {
             let valid = self.primary.iter();
             guards.extend(valid.map(|image| (&image.placement.product, Expected::Revision(image.revision))));
+            let unpublished = self.unpublished.iter();
+            guards.extend(
+                unpublished.map(|unpublished| {
+                    (&unpublished.comment.placement.product, Expected::Revision(unpublished.revision))
+                }),
+            );
             let invalid = self.invalid.iter();
             guards.extend(invalid.map(|invalid| (&invalid.product, Expected::Invalid(invalid.item.clone()))));
         }

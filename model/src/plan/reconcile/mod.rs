@@ -100,7 +100,7 @@ pub enum Drift {
     ExtraDuplicate(FilterKey),
     /// A duplicate differs from the primary item in these attributes.
     StaleDuplicate(FilterKey, Vec<String>),
-    /// A duplicate of a comment that does not exist.
+    /// A duplicate of a comment that does not exist, or is not published.
     OrphanDuplicate(FilterKey),
     /// The comment is not in a base set that it implies.
     MissingRank(BaseSet),
@@ -108,7 +108,7 @@ pub enum Drift {
     ExtraRank(BaseSet),
     /// The comment is in its base set, but this score is not its time.
     WrongScore(BaseSet, f64),
-    /// A base set names a comment that does not exist.
+    /// A base set names a comment that does not exist, or is not published.
     OrphanRank(BaseSet),
     /// The page index does not name the product (`None`), or a language of it, although it has comments.
     MissingName(ProductId, Option<Language>),

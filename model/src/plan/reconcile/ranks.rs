@@ -41,8 +41,8 @@ pub struct RankPlan {
     pub edits: Vec<IndexEdit>,
 }
 
-/// Compares a comment's entries with its primary item; `None` means that the comment does not exist. Leaves unchecked
-/// products alone.
+/// Compares a comment's entries with its primary item; `None` means that the comment does not exist, or is not
+/// published. Leaves unchecked products alone.
 pub fn plan_ranks(id: &CommentId, last: Option<(&Placement, Timestamp)>, ranks: &Ranks) -> RankPlan {
     let mut plan = RankPlan::default();
     for (product, names) in &ranks.names {

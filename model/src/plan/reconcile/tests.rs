@@ -17,6 +17,7 @@ use crate::{
     },
     plan::{DuplicateWrite, IndexEdit},
     rating::Rating,
+    status::Status,
 };
 
 /// All that is derived from comments with one id, and their primary items.
@@ -66,6 +67,8 @@ impl State {
         let (duplicates, ranks) = (collection.plan_duplicates(), plan_ranks(&collection.id, last, &ranks));
         let is_whole = Collection::whole(&items).is_some();
         assert_eq!(is_whole, collection.primary.is_some() && duplicates.drift.is_empty(), "the short way agrees");
+        let is_unpublished = Collection::is_unpublished(&items);
+        assert_eq!(is_unpublished, collection.unpublished.is_some() && duplicates.drift.is_empty(), "and this one");
         Ok((duplicates, ranks))
     }
 
@@ -294,6 +297,22 @@ fn an_invalid_primary_item_implies_nothing_and_guards_what_it_left() {
     }
 }
 
+#[test]
+fn an_unpublished_comment_implies_nothing_and_guards_what_it_left() {
+    for status in Status::UNPUBLISHED {
+        let mut hidden = State::of(&comment("c1", "p", "en", 4));
+        inflict(&mut hidden, &Damage::Unpublish(status));
+        let (duplicates, ranks) = hidden.plan().unwrap();
+        assert!(duplicates.drift.iter().all(|drift| matches!(drift, Drift::OrphanDuplicate(_))), "{status}");
+        let of = comment("c1", "p", "en", 4);
+        let guard = Guard { product: of.product.clone(), expected: Expected::Revision(of.revision) };
+        assert_eq!(duplicates.guards, [guard], "a publication meanwhile stops the deletions");
+        assert_eq!((duplicates.writes.len(), ranks.drift.len()), (31, 4), "{status}");
+        hidden.apply(duplicates.writes, &ranks.edits);
+        check(&hidden, expect![[""]]);
+    }
+}
+
 #[derive(Debug, Clone)]
 enum Damage {
     DropItem(prop::sample::Index),
@@ -303,6 +322,7 @@ enum Damage {
     AddStranger(&'static str, &'static str, u64),
     DropNames,
     DropPrimary,
+    Unpublish(Status),
 }
 
 fn damages() -> impl Strategy<Value = Damage> {
@@ -316,6 +336,7 @@ fn damages() -> impl Strategy<Value = Damage> {
             .prop_map(|(product, language, rating)| Damage::AddStranger(product, language, rating)),
         Just(Damage::DropNames),
         Just(Damage::DropPrimary),
+        prop::sample::select(Status::UNPUBLISHED.to_vec()).prop_map(Damage::Unpublish),
     ]
 }
 
@@ -353,6 +374,11 @@ fn inflict(state: &mut State, damage: &Damage) {
         }
         Damage::DropNames => state.ranks.names.values_mut().for_each(|names| *names = Names::default()),
         Damage::DropPrimary => state.items.retain(|key, _| !key.ends_with("/~/~")),
+        Damage::Unpublish(status) => {
+            if let Some(item) = state.items.get_mut("PRODUCT#p/~/~") {
+                *item = primary_item(&Comment { status: *status, ..comment("c1", "p", "en", 4) });
+            }
+        }
     }
 }
 
@@ -374,7 +400,8 @@ proptest! {
         prop_assert_eq!(duplicates, DuplicatePlan::default());
         prop_assert_eq!(ranks, RankPlan::default());
         let is_there = !damages.iter().any(|damage| matches!(damage, Damage::DropPrimary));
-        prop_assert_eq!(state.items.len(), if is_there { 32 } else { 0 });
-        prop_assert_eq!(state.ranks.scores.len(), if is_there { 4 } else { 0 });
+        let is_published = is_there && !damages.iter().any(|damage| matches!(damage, Damage::Unpublish(_)));
+        prop_assert_eq!(state.items.len(), if is_published { 32 } else { usize::from(is_there) });
+        prop_assert_eq!(state.ranks.scores.len(), if is_published { 4 } else { 0 });
     }
 }

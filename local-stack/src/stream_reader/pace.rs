@@ -1,4 +1,4 @@
-//! How long a mapping waits between two polls of a shard.
+//! How long a reader waits between two polls of a shard.
 
 use std::time::Duration;
 
@@ -15,9 +15,9 @@ const UNANNOUNCED_PAUSE: Duration = Duration::from_secs(5);
 /// Pause between two polls at the service's pace.
 const SERVICE_PAUSE: Duration = Duration::from_millis(250);
 
-/// When a mapping polls again.
+/// When a reader polls again.
 #[derive(Debug, Clone)]
-pub(super) enum Pace {
+pub(crate) enum Pace {
     /// After [`IDLE_PAUSE`], or at once when the poll found records.
     Eager,
     /// Like [`Pace::Eager`], but after a poll that found nothing, it also waits for the next write, which changes the

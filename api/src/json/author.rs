@@ -1,0 +1,101 @@
+//! `GET /api/v1/authors/{author_id}/comments`
+
+use actix_web::{HttpRequest, HttpResponse, web};
+use model::{AuthorId, CommentId, PageSize};
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use super::{
+    comment_body::{self, CommentBody},
+    parameters::{AUTHOR_ID, AUTHORS_CURSOR, PAGE_SIZE, Parameter, Parsed, Query, Request},
+};
+use crate::{
+    error::ApiError,
+    http::{caching::NO_STORE, path_and_query},
+    links,
+    secrets::Writer,
+    site::Site,
+    store::StoreClients,
+};
+
+/// A request for some comments of an author.
+pub(crate) struct AuthorRequest {
+    author: AuthorId,
+    page_size: PageSize,
+    after: Option<CommentId>,
+}
+
+impl Request for AuthorRequest {
+    const PARAMETERS: &'static [&'static Parameter] = &[&AUTHOR_ID, &PAGE_SIZE, &AUTHORS_CURSOR];
+
+    fn read(request: &HttpRequest) -> Result<Self, ApiError> {
+        let author = AuthorId::parse(&path_and_query::path_part(request, 4, AuthorId::FIELD)?)?;
+        let query = Query::read(request, Self::PARAMETERS)?;
+        let after = query.parse(&AUTHORS_CURSOR, |id| {
+            CommentId::parse(id).map_err(|_| model::InvalidInput::new(AUTHORS_CURSOR.name, "is of no earlier answer"))
+        })?;
+        Ok(Self { author, page_size: query.page_size()?, after })
+    }
+}
+
+/// Some comments of an author.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = CommentsOfAuthor, example = example)]
+pub(crate) struct Body<'page> {
+    /// Ordered by their ids, whatever their products. Those made here begin with their time.
+    comments: Vec<CommentBody<'page>>,
+    cursor: Next,
+    links: Next,
+}
+
+/// What leads on.
+#[derive(Debug, Serialize, ToSchema)]
+struct Next {
+    /// Null at the end.
+    #[schema(required)]
+    next: Option<String>,
+}
+
+fn example() -> serde_json::Value {
+    let mut comment = comment_body::example();
+    comment["author_id"] = "customer-4711".into();
+    let path = "/api/v1/authors/customer-4711/comments";
+    serde_json::json!({
+        "comments": [comment], "cursor": {"next": "01JCP3D7W0K2V6H9QF1T8MZ4XB"},
+        "links": {"next": format!("{path}?page_size=1&cursor=01JCP3D7W0K2V6H9QF1T8MZ4XB")},
+    })
+}
+
+/// All comments of an author, page by page.
+///
+/// A page may be shorter than `page_size` although more follow: the end is where `next` is null. A comment that was
+/// posted in the last second may be missing.
+#[utoipa::path(
+    get,
+    path = "/api/v1/authors/{author_id}/comments",
+    tag = "comments",
+    params(Parsed<AuthorRequest>),
+    responses((status = 200, description = "The comments; none of an unknown author", body = Body<'static>)),
+    security(("write_token" = [])),
+)]
+pub(crate) async fn list_comments_of_author(
+    _: Writer,
+    Parsed(AuthorRequest { author, page_size, after }): Parsed<AuthorRequest>,
+    stores: web::Data<StoreClients>,
+    site: web::Data<Site>,
+) -> Result<HttpResponse, ApiError> {
+    let part = stores.comments_of_author(&author, after.as_ref(), page_size).await?;
+    let next = part.next.as_ref();
+    let path = format!("{}{}", site.public_url.base_path(), links::api_author(&author));
+    let body = Body {
+        comments: part
+            .comments
+            .iter()
+            .filter_map(|comment| comment.as_ref().ok())
+            .map(CommentBody::for_writer)
+            .collect(),
+        cursor: Next { next: next.map(ToString::to_string) },
+        links: Next { next: next.map(|id| format!("{path}?page_size={page_size}&cursor={id}")) },
+    };
+    Ok(HttpResponse::Ok().insert_header(NO_STORE).json(body))
+}

@@ -1,0 +1,133 @@
+//! `GET /api/v1/moderation`: the comments that readers do not see, for moderators.
+
+use actix_web::{HttpRequest, HttpResponse, web};
+use model::{Cd, Comment, InvalidInput, PageSize, Status};
+use serde::Serialize;
+use serde_json::json;
+use table::ModerationPosition;
+use utoipa::ToSchema;
+
+use super::{
+    comment_body::{self, CommentBody},
+    parameters::{MODERATION_CURSOR, PAGE_SIZE, Parameter, Parsed, Query, Request, STATUS},
+};
+use crate::{
+    error::ApiError,
+    http::caching::NO_STORE,
+    read::cursor::{Cursor, CursorSealer, Direction, Listing},
+    secrets::Moderator,
+    store::StoreClients,
+};
+
+/// Maximum number of queries for one page. Each reads a megabyte unless the list ends, so only malformed items need more
+/// than two.
+const QUERIES_MAX: usize = 4;
+
+/// A list of comments of one status, in pages of one size.
+pub(crate) struct ModerationList {
+    status: Status,
+    page_size: PageSize,
+}
+
+impl Listing for ModerationList {
+    fn parts(&self) -> Vec<Vec<u8>> {
+        vec![b"moderation".to_vec(), self.status.as_str().as_bytes().to_vec(), vec![self.page_size.get()]]
+    }
+}
+
+/// A request for a page of such a list.
+pub(crate) struct ModerationRequest {
+    list: ModerationList,
+    cursor: Option<String>,
+}
+
+impl Request for ModerationRequest {
+    const PARAMETERS: &'static [&'static Parameter] = &[&STATUS, &PAGE_SIZE, &MODERATION_CURSOR];
+
+    fn read(request: &HttpRequest) -> Result<Self, ApiError> {
+        let query = Query::read(request, Self::PARAMETERS)?;
+        let status = query.parse(&STATUS, unpublished)?.unwrap_or(Status::Pending);
+        let list = ModerationList { status, page_size: query.page_size()? };
+        Ok(Self { list, cursor: query.get(&MODERATION_CURSOR).map(str::to_owned) })
+    }
+}
+
+fn unpublished(text: &str) -> Result<Status, InvalidInput> {
+    let status = Status::parse(text).ok().filter(|status| !status.is_published());
+    status.ok_or_else(|| InvalidInput::new(STATUS.name, "must be pending or hidden"))
+}
+
+/// A page of comments that readers do not see.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = ModerationPage, example = example)]
+pub(crate) struct Body<'page> {
+    comments: Vec<CommentBody<'page>>,
+    cursor: NextCursor,
+}
+
+/// Where the next page begins.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct NextCursor {
+    /// Null on the last page.
+    #[schema(required)]
+    next: Option<String>,
+}
+
+fn example() -> serde_json::Value {
+    let mut comment = comment_body::example();
+    comment["status"] = json!("pending");
+    json!({"comments": [comment], "cursor": {"next": null}})
+}
+
+/// The comments that readers do not see, oldest first.
+///
+/// A comment that is published, hidden or deleted leaves its list a moment later, and moves no other. A cursor continues
+/// after its comment, wherever that comment is now.
+#[utoipa::path(
+    get,
+    path = "/api/v1/moderation",
+    tag = "moderation",
+    params(Parsed<ModerationRequest>),
+    responses((status = 200, description = "The page", body = Body<'static>)),
+    security(("moderation_token" = [])),
+)]
+pub(crate) async fn list_unpublished(
+    _: Moderator,
+    Parsed(ModerationRequest { list, cursor }): Parsed<ModerationRequest>,
+    stores: web::Data<StoreClients>,
+    cursors: web::Data<CursorSealer>,
+) -> Result<HttpResponse, ApiError> {
+    let after = cursor.map(|cursor| cursors.open(&list, &cursor)).transpose()?.map(|cursor| cursor.at);
+    let (comments, next) = page(&stores, &list, after).await?;
+    let seal = |at| cursors.seal(&list, &Cursor { direction: Direction::Forward, at });
+    let body = Body {
+        comments: comments.iter().map(CommentBody::from).collect(),
+        cursor: NextCursor { next: next.map(seal).transpose()? },
+    };
+    Ok(HttpResponse::Ok().insert_header(NO_STORE).json(body))
+}
+
+/// The comments of a page, and the place of its last one if more may follow.
+async fn page(
+    stores: &StoreClients,
+    list: &ModerationList,
+    after: Option<Cd>,
+) -> Result<(Vec<Comment>, Option<Cd>), ApiError> {
+    let size = usize::from(list.page_size.get());
+    let mut comments: Vec<Comment> = Vec::with_capacity(size + 1);
+    let mut from = after.map(ModerationPosition::After);
+    for _ in 0..QUERIES_MAX {
+        // One more, which shows whether a page follows.
+        let limit = u16::try_from(size + 1 - comments.len()).unwrap_or(u16::MAX);
+        let part = stores.moderation_part(list.status, from, limit).await?;
+        comments.extend(part.comments.into_iter().flatten());
+        from = part.next;
+        if from.is_none() || comments.len() > size {
+            break;
+        }
+    }
+    let has_more = from.is_some() || comments.len() > size;
+    comments.truncate(size);
+    let next = comments.last().filter(|_| has_more).map(Comment::cd);
+    Ok((comments, next))
+}

@@ -1,0 +1,129 @@
+//! The messages of one language.
+
+use std::{borrow::Cow, fmt};
+
+use fluent_bundle::{FluentArgs, FluentResource, FluentValue, concurrent::FluentBundle, types::FluentNumber};
+use fluent_syntax::parser::ParserError;
+use icu_decimal::{DecimalFormatter, input::Decimal};
+use icu_locale::Locale;
+use intl_memoizer::{Memoizable, concurrent::IntlLangMemoizer};
+use sha2::{Digest, Sha256};
+use unic_langid::LanguageIdentifier;
+
+use super::InterfaceLanguage;
+
+/// The texts of pages in one language.
+pub(crate) struct Interface {
+    language: InterfaceLanguage,
+    bundle: FluentBundle<FluentResource>,
+    version: [u8; 32],
+}
+
+impl Interface {
+    /// The messages of these sources. Later ones take the place of earlier ones with the same name.
+    pub(super) fn new<'source>(language: InterfaceLanguage, sources: impl Iterator<Item = &'source str>) -> Self {
+        let locale = language.tag().parse::<LanguageIdentifier>().unwrap_or_default();
+        let mut bundle = FluentBundle::new_concurrent(vec![locale]);
+        // A name in another script would move the punctuation around it.
+        bundle.set_use_isolating(language.direction() == "rtl");
+        bundle.set_formatter(Some(written));
+        let mut hash = Sha256::new();
+        for source in sources {
+            hash.update(source);
+            // What cannot be read was refused before, or is found by a test.
+            bundle.add_resource_overriding(parsed(source).unwrap_or_else(|(readable, _)| readable));
+        }
+        Self { language, bundle, version: hash.finalize().into() }
+    }
+
+    /// The language.
+    pub(super) fn language(&self) -> InterfaceLanguage {
+        self.language
+    }
+
+    /// The language tag of the texts.
+    pub(crate) fn tag(&self) -> &'static str {
+        self.language.tag()
+    }
+
+    /// The writing direction of the texts: the value of an attribute `dir`.
+    pub(crate) fn direction(&self) -> &'static str {
+        self.language.direction()
+    }
+
+    /// Stands for all messages: other texts have another version.
+    pub(crate) fn version(&self) -> impl fmt::Debug {
+        self.version
+    }
+
+    /// A message without variables.
+    pub(crate) fn text(&self, id: &'static str) -> Cow<'_, str> {
+        self.found(id, None).unwrap_or(Cow::Borrowed(id))
+    }
+
+    /// A message with these variables. Numbers are written in the language's way, with its plural form.
+    pub(crate) fn with<const N: usize>(
+        &self,
+        id: &'static str,
+        variables: [(&'static str, FluentValue<'_>); N],
+    ) -> String {
+        let variables: FluentArgs<'_> = variables.into_iter().collect();
+        self.found(id, Some(&variables)).map_or_else(|| id.to_owned(), Cow::into_owned)
+    }
+
+    /// A message whose name is known only now; `None` if there is none.
+    pub(crate) fn find(&self, id: &str) -> Option<String> {
+        self.found(id, None).map(Cow::into_owned)
+    }
+
+    fn found<'text>(&'text self, id: &str, variables: Option<&'text FluentArgs<'_>>) -> Option<Cow<'text, str>> {
+        let message = self.bundle.get_message(id)?;
+        Some(self.bundle.format_pattern(message.value()?, variables, &mut Vec::new()))
+    }
+
+    /// The problems of formatting a message.
+    pub(super) fn problems(&self, id: &str, variables: &FluentArgs<'_>) -> Vec<fluent_bundle::FluentError> {
+        let mut problems = Vec::new();
+        if let Some(pattern) = self.bundle.get_message(id).and_then(|message| message.value()) {
+            self.bundle.format_pattern(pattern, Some(variables), &mut problems);
+        }
+        problems
+    }
+}
+
+impl fmt::Debug for Interface {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Interface").field(&self.language).finish()
+    }
+}
+
+/// The messages of a source; or what can be read of it, and the errors.
+pub(super) fn parsed(source: &str) -> Result<FluentResource, (FluentResource, Vec<ParserError>)> {
+    FluentResource::try_new(source.to_owned())
+}
+
+/// Writes numbers in the way of a language.
+struct Numbers(DecimalFormatter);
+
+impl Memoizable for Numbers {
+    type Args = ();
+    type Error = ();
+
+    fn construct(language: LanguageIdentifier, (): ()) -> Result<Self, ()> {
+        let locale: Locale = language.to_string().parse().map_err(drop)?;
+        DecimalFormatter::try_new(locale.into(), Default::default()).map(Self).map_err(drop)
+    }
+}
+
+/// A variable as people read it; `None` for a text, which stays as it is.
+fn written(value: &FluentValue<'_>, memoizer: &IntlLangMemoizer) -> Option<String> {
+    let FluentValue::Number(number) = value else { return None };
+    let decimal: Decimal = number.as_string().parse().ok()?;
+    memoizer.with_try_get::<Numbers, _, _>((), |numbers| numbers.0.format(&decimal).to_string()).ok()
+}
+
+/// A number with two decimals, from hundredths.
+pub(crate) fn hundredths(hundredths: u16) -> FluentValue<'static> {
+    let text = format!("{}.{:02}", hundredths / 100, hundredths % 100);
+    text.parse::<FluentNumber>().map_or_else(|_| FluentValue::from(text), FluentValue::from)
+}

@@ -1,0 +1,141 @@
+//! The texts of pages, feeds and errors for people, in the languages of the interface.
+//!
+//! Each language has a file of messages (`api/texts/de.ftl`) and one of the names of languages
+//! (`api/texts/languages/de.ftl`, from Unicode's CLDR), both in the Fluent syntax (<https://projectfluent.org>). They are
+//! parsed once per process.
+//!
+//! - `interface`: the messages of one language, with its numbers and plural forms.
+//! - `check`: what is wrong with messages that a site gives itself.
+//!
+//! **Invariant:** every language has the messages of English, with the same variables, and each can be formatted
+//! (`every_language_has_the_messages_of_english`). So no page shows a text of another language.
+
+mod check;
+mod interface;
+
+use std::sync::{Arc, LazyLock};
+
+use clap::ValueEnum;
+use model::Language;
+use strum::{Display, VariantArray};
+
+use check::English;
+pub use check::TextsError;
+use interface::parsed;
+pub(crate) use interface::{Interface, hundredths};
+
+/// A language that pages can be written in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum, Display, VariantArray)]
+#[strum(serialize_all = "lowercase")]
+pub enum InterfaceLanguage {
+    /// English.
+    #[default]
+    En,
+    /// German.
+    De,
+    /// French.
+    Fr,
+    /// Spanish.
+    Es,
+    /// Portuguese.
+    Pt,
+    /// Hebrew.
+    He,
+    /// Japanese.
+    Ja,
+}
+
+impl InterfaceLanguage {
+    /// The language of comments in `language`: `pt` for `pt-BR`; `None` if pages are not written in it.
+    pub(crate) fn of(language: &Language) -> Option<Self> {
+        let primary = language.as_str().split('-').next().unwrap_or_default();
+        Self::VARIANTS.iter().copied().find(|known| known.tag() == primary)
+    }
+
+    /// The language tag (BCP 47).
+    pub(crate) fn tag(self) -> &'static str {
+        match self {
+            Self::En => "en",
+            Self::De => "de",
+            Self::Fr => "fr",
+            Self::Es => "es",
+            Self::Pt => "pt",
+            Self::He => "he",
+            Self::Ja => "ja",
+        }
+    }
+
+    /// The writing direction: the value of an attribute `dir`.
+    pub(crate) fn direction(self) -> &'static str {
+        if self == Self::He { "rtl" } else { "ltr" }
+    }
+
+    /// The sources of its messages, and of the names of languages.
+    fn sources(self) -> [&'static str; 2] {
+        macro_rules! sources {
+            ($tag:literal) => {
+                [
+                    include_str!(concat!("../../texts/", $tag, ".ftl")),
+                    include_str!(concat!("../../texts/languages/", $tag, ".ftl")),
+                ]
+            };
+        }
+        match self {
+            Self::En => sources!("en"),
+            Self::De => sources!("de"),
+            Self::Fr => sources!("fr"),
+            Self::Es => sources!("es"),
+            Self::Pt => sources!("pt"),
+            Self::He => sources!("he"),
+            Self::Ja => sources!("ja"),
+        }
+    }
+}
+
+/// The texts in all languages.
+#[derive(Debug)]
+pub struct Texts(Vec<Interface>);
+
+impl Texts {
+    /// The texts as they are delivered.
+    pub fn built_in() -> Arc<Self> {
+        static BUILT_IN: LazyLock<Arc<Texts>> = LazyLock::new(|| Arc::new(Texts::with(&[])));
+        Arc::clone(&BUILT_IN)
+    }
+
+    /// The texts with messages of the site in place of those delivered. Each source has messages of one language in the
+    /// Fluent syntax. It may leave out any of them.
+    ///
+    /// # Errors
+    /// A source is no valid Fluent syntax, or has a message that English does not have, or one that uses a variable or a
+    /// reference that the English message does not have.
+    pub fn load(overrides: &[(InterfaceLanguage, String)]) -> Result<Self, TextsError> {
+        let english = English::new(InterfaceLanguage::En.sources());
+        for (language, source) in overrides {
+            english.check(*language, source)?;
+        }
+        let texts = Self::with(overrides);
+        for (language, source) in overrides {
+            let messages = parsed(source).map_err(|syntax| TextsError::syntax(*language, source, syntax))?;
+            english.try_out(texts.in_language(*language), messages.entries())?;
+        }
+        Ok(texts)
+    }
+
+    fn with(overrides: &[(InterfaceLanguage, String)]) -> Self {
+        let interface = |language: InterfaceLanguage| {
+            let own = overrides.iter().filter(|(of, _)| *of == language).map(|(_, source)| source.as_str());
+            Interface::new(language, language.sources().into_iter().chain(own))
+        };
+        Self(InterfaceLanguage::VARIANTS.iter().copied().map(interface).collect())
+    }
+
+    /// The texts of a language.
+    pub(crate) fn in_language(&self, language: InterfaceLanguage) -> &Interface {
+        // They are in the order of the variants.
+        self.0.get(language as usize).unwrap_or_else(|| unreachable!("every language has an interface"))
+    }
+}
+
+#[cfg(test)]
+mod tests;

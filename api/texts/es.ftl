@@ -1,0 +1,250 @@
+# The texts of pages in Spanish. See en.ftl for what each of them is for.
+
+## Numbers, dates and lists
+
+number = { $number }
+separator = { ", " }
+sentence-separator = { " " }
+or = { $first } o { $last }
+month = { $month ->
+    [1] ene
+    [2] feb
+    [3] mar
+    [4] abr
+    [5] may
+    [6] jun
+    [7] jul
+    [8] ago
+    [9] sept
+    [10] oct
+    [11] nov
+   *[12] dic
+}
+month-of-year = { month } { $year }
+day = { $day } { month } { $year }
+minute = { $day }, { $time } UTC
+days = del { $from } al { $to }
+
+comments = { $count ->
+    [one] { $count } comentario
+   *[other] { $count } comentarios
+}
+comments-noun = { $count ->
+    [one] comentario
+   *[other] comentarios
+}
+out-of-5 = { $rating } de 5
+of-5 = de 5
+
+## Frame of all pages
+
+skip = Ir al contenido
+start-page = Página de inicio
+try-again = Intentar de nuevo
+pages = Páginas
+rating = Puntuación
+language = Idioma
+page = Página
+newer = Más recientes
+older = Más antiguos
+previous = Anterior
+next = Siguiente
+step-page = (página)
+
+## A page of comments
+
+comments-on = Comentarios sobre
+title-comments = Comentarios sobre { $name }
+title-no-comments = Ningún comentario sobre { $name }
+in-language = en { $language }
+rated = con puntuación { $ratings }
+page-number = página { $page }
+page-of-pages = página { $page } de { $pages }
+continued = continuación
+newest-first = primero los más recientes
+oldest-first = primero los más antiguos
+comments-of-filter = { $comments } { $filter }
+some-comments = Comentarios
+the-newest-comments = Los comentarios más recientes
+the-oldest-comments = Los comentarios más antiguos
+range = { $text }: del { $from } al { $to }
+range-newest = { $text }: los { $to } más recientes
+range-from-oldest = { $text }: del { $from } al { $to } desde el más antiguo
+
+description-subject = { $subject }.
+description-rated = Puntuación media de { $average } de 5, según { $count ->
+    [one] { $count } comentario
+   *[other] { $count } comentarios
+}.
+description-range = Comentarios del { $from } al { $to }, { $order }: { $days }.
+description-range-of = Comentarios del { $from } al { $to } de { $total }, { $order }: { $days }.
+description-range-from-oldest = Comentarios del { $from } al { $to } desde el más antiguo, { $order }: { $days }.
+
+average = { $average }
+average-out-of-5 = de 5, según { $count ->
+    [one] { $count } comentario
+   *[other] { $count } comentarios
+}
+average-in-language = En { $language }:
+average-from = según { $count ->
+    [one] { $count } comentario
+   *[other] { $count } comentarios
+}
+view-product = Ver el producto
+write-a-comment = Escribir un comentario
+write-the-first-comment = Escribir el primer comentario
+find-a-date = Buscar una fecha
+show-newest-first = Mostrar primero los más recientes
+show-oldest-first = Mostrar primero los más antiguos
+feed-of-comments = Fuente web de estos comentarios
+degraded = Los totales y los números de página no están disponibles por el momento. Se puede seguir avanzando página a página; los enlaces a un comentario volverán a funcionar pronto.
+no-match = Ningún comentario sobre este producto coincide con estos filtros.
+nobody = Nadie ha comentado este producto todavía.
+all-comments = Todos los comentarios sobre este producto
+
+filters = Filtros
+active-filters = Filtros activos
+remove = Quitar
+remove-all = Quitar todos los filtros
+chosen-language = Idioma: { $language }
+chosen-ratings = Puntuación: { $ratings }
+all-languages = Todos los idiomas
+more-languages = { $count ->
+    [one] { $count } idioma más
+   *[other] { $count } idiomas más
+}
+
+anonymous = Anónimo
+comment-of = Comentario de
+link-to-comment = enlace a este comentario del
+show-rest = Mostrar el resto
+show-rest-note = de este comentario, { $count ->
+    [one] { $count } carácter más
+   *[other] { $count } caracteres más
+}
+
+newest-positive-and-critical = Último positivo y último crítico
+most-recent-positive = El positivo más reciente
+most-recent-critical = El crítico más reciente
+all-positive = Todos los comentarios positivos
+all-critical = Todos los comentarios críticos
+
+pages-before-comments = Páginas, antes de los comentarios
+other-pages = Otras páginas
+newest = Más recientes
+oldest = Más antiguos
+page-to-go = Página
+go = Ir
+
+## Dates
+
+dates-on = Fechas de los comentarios sobre
+title-dates = Fechas de los comentarios sobre { $name }
+years = Años
+older-are-in-oldest-year = Los comentarios anteriores se cuentan en el año más antiguo.
+
+## Lists of products, and the start page
+
+products = Productos
+order = Orden
+most-commented = Más comentados
+recently-commented = Comentados hace poco
+top-rated = Mejor valorados
+title-most-commented = Productos más comentados
+title-recently-commented = Productos comentados hace poco
+title-top-rated = Productos mejor valorados
+words-most-commented = más comentados
+words-recently-commented = comentados hace poco
+words-top-rated = mejor valorados
+description-products = Productos según sus comentarios: { $list }.
+products-of = Productos del { $from } al { $to } de { $total }
+no-products = Ningún producto tiene comentarios todavía.
+newest-comment = Último:
+title-start = Pagemark: comentarios sobre productos
+about = Comentarios sobre productos, con filtros y con números de página que son direcciones de verdad.
+all-products = Todos los productos con comentarios
+products-away = La lista de productos no está disponible por el momento.
+base-path = Delante de cada ruta va { $path }.
+product-id = Ponga el identificador de su producto, con codificación por ciento, en lugar de PRODUCT: una barra se convierte en %2F.
+help-comments = Todos los comentarios, primero los más recientes.
+help-page-from-oldest = La página 7, contada desde el más antiguo.
+help-page-from-newest = La página 7, contada desde el más reciente.
+help-oldest = Primero los más antiguos.
+help-language = Los de un idioma (una etiqueta BCP 47), o los de todos: ~.
+help-ratings = Los que tienen una de varias puntuaciones.
+help-comment = La página que muestra un comentario.
+help-json-comments = Lo mismo como datos; siga links.next.
+help-json-products = Los productos que tienen comentarios.
+help-json-stats = Cuántos comentarios hay, por puntuación y por idioma.
+help-json-post = Un comentario nuevo, con Authorization: Bearer TOKEN.
+help-readyz = Cómo están los almacenes de datos.
+
+## The form
+
+write-on = Escribir un comentario sobre
+title-form = Escribir un comentario sobre { $name }
+title-form-mistake = Error: { $title }
+language-hint = Una etiqueta de idioma, como en, pt-BR o he
+title = Título
+optional-hint = { $count ->
+    [one] Opcional, como máximo { $count } carácter
+   *[other] Opcional, como máximo { $count } caracteres
+}
+comment = Comentario
+comment-hint = { $count ->
+    [one] Como máximo { $count } carácter
+   *[other] Como máximo { $count } caracteres
+}
+your-name = Su nombre
+write-token = Token de escritura
+write-token-hint = Se mostró al arrancar
+post-comment = Publicar el comentario
+wrong-field = Por favor, corrija: { $field }.
+wrong-token = Este no es el token de escritura.
+form-too-large = El formulario supera los { $kib } KiB y no se ha leído. Vuelva atrás para recuperar su texto y acórtelo.
+form-sent-before = Este formulario ya se envió antes con otro texto. Envíelo otra vez para publicar también este.
+
+## Errors
+
+heading-mistake = Hay un error en esta dirección
+heading-nothing = Esta página no existe
+heading-away = Esta página no está disponible por el momento
+heading-error = Error { $status }
+last-page = La última página, página { $page }
+page-1 = Página 1
+page-1-newest = Página 1, con los comentarios más recientes
+page-1-oldest = Página 1, con los comentarios más antiguos
+first-page = La primera página
+meanwhile-first-page = Por el momento solo faltan los números de página. Mientras tanto se puede leer la primera página de la lista.
+meanwhile-others = Aquí no se encontraron comentarios, pero puede haberlos: por el momento no se puede comprobar. Mientras tanto se pueden leer las páginas con comentarios.
+error-mistake = Esta parte es incorrecta: { $part }.
+part-page = el número de página
+part-order = el orden
+part-date = la fecha
+part-year = el año
+part-cursor = el cursor
+part-language = el idioma
+part-rating = la puntuación
+part-product = el producto
+part-id = el comentario
+error-no-route = No hay nada en esta dirección.
+error-method = Esta dirección solo acepta { $allow }.
+error-no-comment = Este comentario no existe.
+error-no-product = Este producto no existe.
+error-past-the-end = La página { $page } está más allá del final: la última es la página { $last }.
+error-past-all-numbers = La página { $page } está más allá del final: ninguna página tiene número; todos los comentarios están en la página sin número.
+error-past-the-archive = La página { $page } está más allá del final: la página numerada más reciente es la { $last }; los comentarios más nuevos están en la página sin número.
+error-index = Los números de página y los totales no están disponibles temporalmente, por lo que ahora no hay respuesta. Inténtelo más tarde.
+error-not-yet-listed = Aún se están colocando comentarios de esta lista en sus páginas, y quizá en esta. Inténtelo de nuevo en un momento.
+error-table = Los comentarios no están accesibles temporalmente. Inténtelo más tarde.
+error-overloaded = Hay demasiadas solicitudes en curso. Inténtelo más tarde.
+error-timed-out = La solicitud tardó demasiado. Puede que se haya escrito algo o no. Inténtelo más tarde.
+error-internal = El servidor cometió un error; ha quedado registrado.
+error-contended = Demasiadas solicitudes quisieron cambiar esto a la vez, y otras fueron más rápidas. No se escribió nada. Inténtelo más tarde.
+error-too-large = El contenido enviado supera los { $kib } KiB.
+error-too-slow = El contenido enviado no llegó a tiempo.
+error-media-type = El contenido debe enviarse como { $accepted }, sin Content-Encoding.
+error-unauthorized = Para escribir hace falta la cabecera Authorization: Bearer con un token conocido.
+error-writes-off = La escritura está desactivada: este servidor se inició sin token de escritura.
+error-cross-site = Esto se envió desde una página de otro sitio.
+error-deleted-since = El comentario que creó este formulario se ha eliminado desde entonces.

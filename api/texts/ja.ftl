@@ -1,0 +1,212 @@
+# The texts of pages in Japanese. See en.ftl for what each of them is for.
+
+## Numbers, dates and lists
+
+number = { $number }
+separator = 、
+sentence-separator = { "" }
+or = { $first }または{ $last }
+month = { $month }月
+month-of-year = { $year }年{ month }
+day = { $year }年{ month }{ $day }日
+minute = { $day } { $time } UTC
+days = { $from }～{ $to }
+
+comments = コメント{ $count }件
+comments-noun = { $count ->
+   *[other] 件のコメント
+}
+out-of-5 = 5点満点中{ $rating }点
+of-5 = 点（5点満点）
+
+## Frame of all pages
+
+skip = 本文へ移動
+start-page = トップページ
+try-again = もう一度試す
+pages = ページ
+rating = 評価
+language = 言語
+page = ページ
+newer = 新しいコメント
+older = 古いコメント
+previous = 前へ
+next = 次へ
+step-page = （ページ）
+
+## A page of comments
+
+comments-on = コメント
+title-comments = { $name }のコメント
+title-no-comments = { $name }のコメントはありません
+in-language = { $language }
+rated = 評価{ $ratings }
+page-number = { $page }ページ
+page-of-pages = { $page }／{ $pages }ページ
+continued = 続き
+newest-first = 新しい順
+oldest-first = 古い順
+comments-of-filter = { $filter }の{ $comments }
+some-comments = コメント
+the-newest-comments = 最新のコメント
+the-oldest-comments = 最も古いコメント
+range = { $text }：{ $from }～{ $to }件目
+range-newest = { $text }：最新の{ $to }件
+range-from-oldest = { $text }：古い方から{ $from }～{ $to }件目
+
+description-subject = { $subject }。
+description-rated = 平均評価は5点満点中{ $average }点（コメント{ $count }件）。
+description-range = { $from }～{ $to }件目のコメント、{ $order }：{ $days }。
+description-range-of = 全{ $total }件中{ $from }～{ $to }件目のコメント、{ $order }：{ $days }。
+description-range-from-oldest = 古い方から{ $from }～{ $to }件目のコメント、{ $order }：{ $days }。
+
+average = { $average }
+average-out-of-5 = ／5（コメント{ $count }件）
+average-in-language = { $language }：
+average-from = （コメント{ $count }件）
+view-product = 商品を見る
+write-a-comment = コメントを書く
+write-the-first-comment = 最初のコメントを書く
+find-a-date = 日付で探す
+show-newest-first = 新しい順に表示
+show-oldest-first = 古い順に表示
+feed-of-comments = このコメントのフィード
+degraded = 現在、件数とページ番号を表示できません。1ページずつ読み進めることはできます。個々のコメントへのリンクはまもなく使えるようになります。
+no-match = 条件に合うコメントはありません。
+nobody = この商品にはまだコメントがありません。
+all-comments = この商品のすべてのコメント
+
+filters = 絞り込み
+active-filters = 選択中の条件
+remove = 解除：
+remove-all = すべて解除
+chosen-language = 言語：{ $language }
+chosen-ratings = 評価：{ $ratings }
+all-languages = すべての言語
+more-languages = 他{ $count }言語
+
+anonymous = 匿名
+comment-of = コメント投稿者：
+link-to-comment = このコメントへのリンク：
+show-rest = 続きを読む
+show-rest-note = 残り{ $count }文字
+
+newest-positive-and-critical = 最新の高評価と低評価
+most-recent-positive = 最新の高評価
+most-recent-critical = 最新の低評価
+all-positive = 高評価のコメントをすべて見る
+all-critical = 低評価のコメントをすべて見る
+
+pages-before-comments = ページ（コメントの前）
+other-pages = 他のページ
+newest = 最新
+oldest = 最古
+page-to-go = ページ
+go = 移動
+
+## Dates
+
+dates-on = コメントの日付
+title-dates = { $name }のコメントの日付
+years = 年
+older-are-in-oldest-year = それより前のコメントは最も古い年に含まれます。
+
+## Lists of products, and the start page
+
+products = 商品
+order = 並び順
+most-commented = コメントが多い順
+recently-commented = コメントが新しい順
+top-rated = 評価が高い順
+title-most-commented = コメントが多い商品
+title-recently-commented = 最近コメントされた商品
+title-top-rated = 評価が高い商品
+words-most-commented = コメントが多い順
+words-recently-commented = コメントが新しい順
+words-top-rated = 評価が高い順
+description-products = コメントから見た商品一覧：{ $list }。
+products-of = 全{ $total }商品中{ $from }～{ $to }
+no-products = コメントのある商品はまだありません。
+newest-comment = 最新：
+title-start = Pagemark：商品のコメント
+about = 商品のコメントを絞り込んで読めます。ページ番号は変わらないアドレスです。
+all-products = コメントのあるすべての商品
+products-away = 現在、商品一覧を表示できません。
+base-path = 各パスの前に { $path } が付きます。
+product-id = PRODUCT の部分に商品のIDをパーセントエンコードして入れてください。スラッシュは %2F になります。
+help-comments = すべてのコメント（新しい順）。
+help-page-from-oldest = 古い方から数えて7ページ目。
+help-page-from-newest = 新しい方から数えて7ページ目。
+help-oldest = 古い順。
+help-language = 1つの言語のコメント（BCP 47の言語タグ）。「~」はすべての言語。
+help-ratings = いずれかの評価のコメント。
+help-comment = 1件のコメントがあるページ。
+help-json-comments = 同じ内容のデータ。続きは links.next にあります。
+help-json-products = コメントのある商品。
+help-json-stats = 評価と言語ごとのコメント件数。
+help-json-post = 新しいコメント。Authorization: Bearer TOKEN が必要です。
+help-readyz = データストアの状態。
+
+## The form
+
+write-on = コメントを書く
+title-form = { $name }にコメントを書く
+title-form-mistake = エラー：{ $title }
+language-hint = en、pt-BR、he などの言語タグ
+title = タイトル
+optional-hint = 任意、{ $count }文字以内
+comment = コメント
+comment-hint = { $count }文字以内
+your-name = お名前
+write-token = 書き込みトークン
+write-token-hint = 起動時に表示されたもの
+post-comment = コメントを投稿
+wrong-field = 修正してください：{ $field }。
+wrong-token = 書き込みトークンが違います。
+form-too-large = フォームが{ $kib } KiBを超えているため、読み込まれませんでした。前に戻って入力内容を短くしてください。
+form-sent-before = このフォームは以前、別の内容で送信されています。この内容も投稿するには、もう一度送信してください。
+
+## Errors
+
+heading-mistake = アドレスに誤りがあります
+heading-nothing = このページはありません
+heading-away = 現在このページを表示できません
+heading-error = エラー { $status }
+last-page = 最後のページ（{ $page }ページ）
+page-1 = 1ページ
+page-1-newest = 1ページ（最新のコメント）
+page-1-oldest = 1ページ（最も古いコメント）
+first-page = 最初のページ
+meanwhile-first-page = 現在、ページ番号だけが使えません。一覧の最初のページは読めます。
+meanwhile-others = ここにコメントは見つかりませんでしたが、ある可能性があります。現在は確認できません。コメントのあるページは読めます。
+error-mistake = 誤りのある部分：{ $part }。
+part-page = ページ番号
+part-order = 並び順
+part-date = 日付
+part-year = 年
+part-cursor = カーソル
+part-language = 言語
+part-rating = 評価
+part-product = 商品
+part-id = コメント
+error-no-route = このアドレスには何もありません。
+error-method = このアドレスは { $allow } だけを受け付けます。
+error-no-comment = このコメントはありません。
+error-no-product = この商品はありません。
+error-past-the-end = { $page }ページはありません。最後は{ $last }ページです。
+error-past-all-numbers = { $page }ページはありません。番号の付いたページはまだなく、すべてのコメントは番号のないページにあります。
+error-past-the-archive = { $page }ページはありません。番号の付いた最新のページは{ $last }ページで、それより新しいコメントは番号のないページにあります。
+error-index = ページ番号と件数が一時的に利用できないため、現在表示できません。後でもう一度お試しください。
+error-not-yet-listed = この一覧のコメントをページに振り分けている途中です。このページにも表示されるかもしれません。少し待ってからもう一度お試しください。
+error-table = コメントを一時的に読み込めません。後でもう一度お試しください。
+error-overloaded = アクセスが集中しています。後でもう一度お試しください。
+error-timed-out = 時間内に処理できませんでした。書き込まれたかどうかは不明です。後でもう一度お試しください。
+error-internal = サーバーでエラーが発生し、記録されました。
+error-contended = 同時に多くの変更があり、先に処理されたものがありました。何も書き込まれていません。後でもう一度お試しください。
+error-too-large = 送信内容が{ $kib } KiBを超えています。
+error-too-slow = 送信内容が時間内に届きませんでした。
+error-media-type = 内容は { $accepted } として、Content-Encoding なしで送信してください。
+error-unauthorized = 書き込みには、有効なトークンを付けた Authorization: Bearer ヘッダーが必要です。
+error-writes-off = 書き込みは無効です。このサーバーは書き込みトークンなしで起動されています。
+error-cross-site = 他のサイトのページから送信されました。
+error-deleted-since = このフォームで作成されたコメントは、その後削除されました。

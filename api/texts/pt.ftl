@@ -1,0 +1,250 @@
+# The texts of pages in Portuguese. See en.ftl for what each of them is for.
+
+## Numbers, dates and lists
+
+number = { $number }
+separator = { ", " }
+sentence-separator = { " " }
+or = { $first } ou { $last }
+month = { $month ->
+    [1] jan.
+    [2] fev.
+    [3] mar.
+    [4] abr.
+    [5] mai.
+    [6] jun.
+    [7] jul.
+    [8] ago.
+    [9] set.
+    [10] out.
+    [11] nov.
+   *[12] dez.
+}
+month-of-year = { month } de { $year }
+day = { $day } de { month } de { $year }
+minute = { $day }, { $time } UTC
+days = de { $from } a { $to }
+
+comments = { $count ->
+    [one] { $count } comentário
+   *[other] { $count } comentários
+}
+comments-noun = { $count ->
+    [one] comentário
+   *[other] comentários
+}
+out-of-5 = { $rating } de 5
+of-5 = de 5
+
+## Frame of all pages
+
+skip = Ir para o conteúdo
+start-page = Página inicial
+try-again = Tentar de novo
+pages = Páginas
+rating = Nota
+language = Idioma
+page = Página
+newer = Mais recentes
+older = Mais antigos
+previous = Anterior
+next = Próxima
+step-page = (página)
+
+## A page of comments
+
+comments-on = Comentários sobre
+title-comments = Comentários sobre { $name }
+title-no-comments = Nenhum comentário sobre { $name }
+in-language = em { $language }
+rated = com nota { $ratings }
+page-number = página { $page }
+page-of-pages = página { $page } de { $pages }
+continued = continuação
+newest-first = os mais recentes primeiro
+oldest-first = os mais antigos primeiro
+comments-of-filter = { $comments } { $filter }
+some-comments = Comentários
+the-newest-comments = Os comentários mais recentes
+the-oldest-comments = Os comentários mais antigos
+range = { $text }: { $from } a { $to }
+range-newest = { $text }: os { $to } mais recentes
+range-from-oldest = { $text }: { $from } a { $to } a partir do mais antigo
+
+description-subject = { $subject }.
+description-rated = Nota média de { $average } em 5, segundo { $count ->
+    [one] { $count } comentário
+   *[other] { $count } comentários
+}.
+description-range = Comentários { $from } a { $to }, { $order }: { $days }.
+description-range-of = Comentários { $from } a { $to } de { $total }, { $order }: { $days }.
+description-range-from-oldest = Comentários { $from } a { $to } a partir do mais antigo, { $order }: { $days }.
+
+average = { $average }
+average-out-of-5 = em 5, segundo { $count ->
+    [one] { $count } comentário
+   *[other] { $count } comentários
+}
+average-in-language = Em { $language }:
+average-from = segundo { $count ->
+    [one] { $count } comentário
+   *[other] { $count } comentários
+}
+view-product = Ver o produto
+write-a-comment = Escrever um comentário
+write-the-first-comment = Escrever o primeiro comentário
+find-a-date = Procurar uma data
+show-newest-first = Mostrar primeiro os mais recentes
+show-oldest-first = Mostrar primeiro os mais antigos
+feed-of-comments = Feed destes comentários
+degraded = Os totais e os números de página não estão disponíveis no momento. Ainda é possível avançar página por página; os links para um comentário voltarão a funcionar em breve.
+no-match = Nenhum comentário sobre este produto corresponde a estes filtros.
+nobody = Ninguém comentou este produto ainda.
+all-comments = Todos os comentários sobre este produto
+
+filters = Filtros
+active-filters = Filtros ativos
+remove = Remover
+remove-all = Remover todos os filtros
+chosen-language = Idioma: { $language }
+chosen-ratings = Nota: { $ratings }
+all-languages = Todos os idiomas
+more-languages = { $count ->
+    [one] Mais { $count } idioma
+   *[other] Mais { $count } idiomas
+}
+
+anonymous = Anônimo
+comment-of = Comentário de
+link-to-comment = link para este comentário de
+show-rest = Mostrar o resto
+show-rest-note = deste comentário, mais { $count ->
+    [one] { $count } caractere
+   *[other] { $count } caracteres
+}
+
+newest-positive-and-critical = Último positivo e último crítico
+most-recent-positive = O positivo mais recente
+most-recent-critical = O crítico mais recente
+all-positive = Todos os comentários positivos
+all-critical = Todos os comentários críticos
+
+pages-before-comments = Páginas, antes dos comentários
+other-pages = Outras páginas
+newest = Mais recentes
+oldest = Mais antigos
+page-to-go = Página
+go = Ir
+
+## Dates
+
+dates-on = Datas dos comentários sobre
+title-dates = Datas dos comentários sobre { $name }
+years = Anos
+older-are-in-oldest-year = Comentários anteriores são contados no ano mais antigo.
+
+## Lists of products, and the start page
+
+products = Produtos
+order = Ordem
+most-commented = Mais comentados
+recently-commented = Comentados recentemente
+top-rated = Mais bem avaliados
+title-most-commented = Produtos mais comentados
+title-recently-commented = Produtos comentados recentemente
+title-top-rated = Produtos mais bem avaliados
+words-most-commented = mais comentados
+words-recently-commented = comentados recentemente
+words-top-rated = mais bem avaliados
+description-products = Produtos segundo seus comentários: { $list }.
+products-of = Produtos { $from } a { $to } de { $total }
+no-products = Nenhum produto tem comentários ainda.
+newest-comment = Último:
+title-start = Pagemark: comentários sobre produtos
+about = Comentários sobre produtos, com filtros e com números de página que são endereços de verdade.
+all-products = Todos os produtos com comentários
+products-away = A lista de produtos não está disponível no momento.
+base-path = Antes de cada caminho vem { $path }.
+product-id = Coloque o identificador do seu produto, com codificação por cento, no lugar de PRODUCT: uma barra vira %2F.
+help-comments = Todos os comentários, os mais recentes primeiro.
+help-page-from-oldest = A página 7, contada a partir do mais antigo.
+help-page-from-newest = A página 7, contada a partir do mais recente.
+help-oldest = Os mais antigos primeiro.
+help-language = Os de um idioma (uma etiqueta BCP 47), ou de todos: ~.
+help-ratings = Os que têm uma de várias notas.
+help-comment = A página que mostra um comentário.
+help-json-comments = O mesmo como dados; siga links.next.
+help-json-products = Os produtos que têm comentários.
+help-json-stats = Quantos comentários há, por nota e por idioma.
+help-json-post = Um novo comentário, com Authorization: Bearer TOKEN.
+help-readyz = Como estão os bancos de dados.
+
+## The form
+
+write-on = Escrever um comentário sobre
+title-form = Escrever um comentário sobre { $name }
+title-form-mistake = Erro: { $title }
+language-hint = Uma etiqueta de idioma, como en, pt-BR ou he
+title = Título
+optional-hint = { $count ->
+    [one] Opcional, no máximo { $count } caractere
+   *[other] Opcional, no máximo { $count } caracteres
+}
+comment = Comentário
+comment-hint = { $count ->
+    [one] No máximo { $count } caractere
+   *[other] No máximo { $count } caracteres
+}
+your-name = Seu nome
+write-token = Token de escrita
+write-token-hint = Mostrado na inicialização
+post-comment = Publicar o comentário
+wrong-field = Por favor, corrija: { $field }.
+wrong-token = Este não é o token de escrita.
+form-too-large = O formulário passa de { $kib } KiB e não foi lido. Volte para recuperar o seu texto e encurte-o.
+form-sent-before = Este formulário já foi enviado com outro texto. Envie-o de novo para publicar também este.
+
+## Errors
+
+heading-mistake = Há um erro neste endereço
+heading-nothing = Esta página não existe
+heading-away = Esta página não está disponível no momento
+heading-error = Erro { $status }
+last-page = A última página, página { $page }
+page-1 = Página 1
+page-1-newest = Página 1, com os comentários mais recentes
+page-1-oldest = Página 1, com os comentários mais antigos
+first-page = A primeira página
+meanwhile-first-page = No momento faltam apenas os números de página. Enquanto isso, a primeira página da lista pode ser lida.
+meanwhile-others = Nenhum comentário foi encontrado aqui, mas pode haver algum: no momento não é possível verificar. Enquanto isso, as páginas com comentários podem ser lidas.
+error-mistake = Esta parte está errada: { $part }.
+part-page = o número da página
+part-order = a ordem
+part-date = a data
+part-year = o ano
+part-cursor = o cursor
+part-language = o idioma
+part-rating = a nota
+part-product = o produto
+part-id = o comentário
+error-no-route = Não há nada neste endereço.
+error-method = Este endereço só aceita { $allow }.
+error-no-comment = Este comentário não existe.
+error-no-product = Este produto não existe.
+error-past-the-end = A página { $page } está além do fim: a última é a página { $last }.
+error-past-all-numbers = A página { $page } está além do fim: nenhuma página tem número; todos os comentários estão na página sem número.
+error-past-the-archive = A página { $page } está além do fim: a página numerada mais recente é a { $last }; os comentários mais novos estão na página sem número.
+error-index = Os números de página e os totais estão temporariamente indisponíveis, por isso não há resposta agora. Tente mais tarde.
+error-not-yet-listed = Comentários desta lista ainda estão sendo colocados em suas páginas, e talvez nesta. Tente de novo em um instante.
+error-table = Os comentários estão temporariamente inacessíveis. Tente mais tarde.
+error-overloaded = Há solicitações demais em andamento. Tente mais tarde.
+error-timed-out = A solicitação demorou demais. Algo pode ter sido gravado ou não. Tente mais tarde.
+error-internal = O servidor cometeu um erro; ele foi registrado.
+error-contended = Solicitações demais quiseram alterar isto ao mesmo tempo, e outras foram mais rápidas. Nada foi gravado. Tente mais tarde.
+error-too-large = O conteúdo enviado passa de { $kib } KiB.
+error-too-slow = O conteúdo enviado não chegou a tempo.
+error-media-type = O conteúdo deve ser enviado como { $accepted }, sem Content-Encoding.
+error-unauthorized = Para escrever é preciso o cabeçalho Authorization: Bearer com um token conhecido.
+error-writes-off = A escrita está desativada: este servidor foi iniciado sem token de escrita.
+error-cross-site = Isto foi enviado de uma página de outro site.
+error-deleted-since = O comentário criado por este formulário foi excluído desde então.

@@ -1,0 +1,184 @@
+//! What a site stores with a comment beside its text: attributes are kept to the letter, and only the primary item names
+//! the author.
+
+use aws_sdk_dynamodb::types::{ConsumedCapacity, ReturnConsumedCapacity};
+use hyper::Method;
+use model::{
+    AuthorId, BlobFormat, CommentAttributes,
+    item::{CommentItem, Image},
+};
+use serde_dynamo::Item;
+use serde_json::{Value, json};
+
+use crate::fixture::{
+    data::{self, PRODUCT},
+    http::{Answer, WRITE_TOKEN, good_comment, listing, product_path},
+    invariants::{collection, text},
+    stack::Running,
+    stores::Stores,
+};
+
+/// Attributes whose letters a JSON library would change: the order of keys, numbers, escapes.
+const ODD: &str =
+    r#"{"z":1.0,"a":[12345678901234567890,1e2],"é":"\u00e9\/","verified":true,"nested":{"b":null,"a":{}}}"#;
+
+/// The JSON of the attributes in an answer, as it was sent.
+fn raw(answer: &Answer) -> &str {
+    let (_, after) = answer.body.split_once(r#""attributes":"#).unwrap_or_else(|| panic!("{answer:?}"));
+    let end = after.find(r#","author_id""#).or_else(|| after.find(r#","revision""#));
+    &after[..end.unwrap()]
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn attributes_are_kept_to_the_letter_and_only_a_token_shows_the_author() {
+    let mut running = Running::start().await;
+    let sent = format!(
+        r#"{{"language":"en","rating":4,"body":"Fine.","author_id":"user 7/é","attributes": {} }}"#,
+        ODD.replace(",\"", " ,\n\t\"")
+    );
+    let path = format!("{}/comments", product_path(PRODUCT));
+    let created = running.http.write(Method::POST, &path, &[], sent.as_bytes()).await;
+    assert_eq!((created.status, raw(&created)), (201, ODD), "{created:?}");
+    let id = created.json()["id"].as_str().unwrap().to_owned();
+    let of_comment = format!("/api/v1/comments/{id}");
+    running.settle().await;
+
+    // Everybody reads the attributes, from the primary item and from duplicates. Only a token shows the author.
+    for target in [of_comment.clone(), listing(""), listing("language=en&rating=4&rating=5")] {
+        let answer = running.http.get(&target).await;
+        assert!(raw(&answer) == ODD && !answer.body.contains("author_id"), "{answer:?}");
+    }
+    let token = format!("Bearer {WRITE_TOKEN}");
+    let with = async |token: &str| running.http.send(Method::GET, &of_comment, &[("authorization", token)], b"").await;
+    let shown = with(&token).await;
+    assert_eq!(
+        (&shown.json()["author_id"], shown.header("cache-control")),
+        (&json!("user 7/é"), Some("private, no-cache"))
+    );
+    assert!(shown.headers.get_all("vary").iter().any(|name| name == "Authorization"), "{shown:?}");
+    let wrong = with("Bearer another").await;
+    assert!(wrong.status == 200 && wrong.json()["author_id"].is_null(), "{wrong:?}");
+
+    // Other changes keep both. A change of one replaces it as a whole, and null removes it.
+    let changed = running.http.patch(&id, &json!({ "rating": 5 })).await;
+    assert_eq!((raw(&changed), &changed.json()["author_id"]), (ODD, &json!("user 7/é")));
+    let changed = running.http.patch(&id, &json!({ "attributes": { "only": 1 }, "author_id": "8" })).await;
+    assert_eq!((raw(&changed), &changed.json()["author_id"]), (r#"{"only":1}"#, &json!("8")));
+    let (primary, duplicates) = settled(&mut running, &id).await;
+    assert_eq!((text(&primary, "attributes").as_str(), text(&primary, "author_id").as_str()), (r#"{"only":1}"#, "8"));
+    assert!(
+        duplicates.iter().all(|item| text(item, "attributes") == r#"{"only":1}"# && !item.contains_key("author_id"))
+    );
+    let removed = running.http.patch(&id, &json!({ "attributes": null, "author_id": null })).await.expect(200);
+    assert_eq!((&removed["attributes"], removed.get("author_id")), (&Value::Null, None));
+    let (primary, _) = settled(&mut running, &id).await;
+    assert!(!primary.contains_key("attributes") && !primary.contains_key("author_id"), "{primary:?}");
+    running.finish().await;
+}
+
+/// The primary item of a comment and its duplicates, when nothing is pending.
+async fn settled(running: &mut Running, id: &str) -> (Item, Vec<Item>) {
+    running.assert_invariants().await;
+    let (mut primary, duplicates) = collection(running.stack.table(), &data::comment_id(id)).await;
+    (primary.pop().unwrap(), duplicates)
+}
+
+#[tokio::test]
+async fn a_repeated_post_with_other_attributes_is_another_request() {
+    let running = Running::start().await;
+    let path = format!("{}/comments", product_path(PRODUCT));
+    let post = async |attributes: Value| {
+        let mut comment = good_comment("en", 4, "Fine.");
+        comment["attributes"] = attributes;
+        running.http.write(Method::POST, &path, &[("idempotency-key", "k")], comment.to_string().as_bytes()).await
+    };
+    let first = post(json!({ "a": 1 })).await.expect(201);
+    assert_eq!(post(json!({ "a": 1 })).await.expect(201), first);
+    post(json!({ "a": 2 })).await.expect(422);
+    running.finish().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_token_lists_all_comments_of_an_author_by_cursor() {
+    const OF_AUTHOR: &str = "/api/v1/authors/user%207%2F%C3%A9/comments";
+    let running = Running::start().await;
+    let http = &running.http;
+    let (mut expected, mut last) = (Vec::new(), String::new());
+    for number in 0..5 {
+        let mut comment = good_comment("en", 1 + number % 5, &format!("Number {number}."));
+        comment["author_id"] = json!(if number == 2 { "user 7" } else { "user 7/é" });
+        let created = http.post(["p", "q"][number as usize % 2], &comment).await.expect(201);
+        last = created["id"].as_str().unwrap().to_owned();
+        expected.extend((number != 2).then_some(created));
+    }
+    expected.sort_by_key(|comment| comment["id"].as_str().unwrap().to_owned());
+    let token = format!("Bearer {WRITE_TOKEN}");
+    let get = async |target: &str| http.send(Method::GET, target, &[("authorization", &token)], b"").await;
+    assert_eq!(http.get(OF_AUTHOR).await.status, 401);
+    for page_size in [1, 2, 4, 100] {
+        let mut next = Some(format!("{OF_AUTHOR}?page_size={page_size}"));
+        let mut listed = Vec::new();
+        while let Some(target) = next {
+            let answer = get(&target).await;
+            assert_eq!(answer.header("cache-control"), Some("no-store"), "{answer:?}");
+            let page = answer.expect(200);
+            listed.extend(page["comments"].as_array().unwrap().clone());
+            next = page["links"]["next"].as_str().map(str::to_owned);
+            assert_eq!(next.is_some(), page["cursor"]["next"].is_string());
+        }
+        assert_eq!(listed, expected, "{page_size}");
+    }
+    // What was deleted, or given to another author, is not listed.
+    http.delete(&last).await.expect(204);
+    http.patch(expected[0]["id"].as_str().unwrap(), &json!({ "author_id": "8" })).await.expect(200);
+    let page = get(OF_AUTHOR).await.expect(200);
+    assert_eq!(page["comments"].as_array().unwrap()[..], expected[1..3]);
+    assert_eq!(get("/api/v1/authors/nobody/comments").await.expect(200)["comments"], json!([]));
+    for wrong in ["?cursor=a%20b", "?page=2", "?page_size=0"] {
+        assert_eq!(get(&format!("{OF_AUTHOR}{wrong}")).await.status, 400, "{wrong}");
+    }
+    running.finish().await;
+}
+
+/// Units of the table, and of all indexes.
+fn units(consumed: Option<ConsumedCapacity>) -> [f64; 2] {
+    let consumed = consumed.expect("the engine says what a call consumed");
+    let indexes = consumed.global_secondary_indexes.unwrap_or_default();
+    let of_indexes = indexes.values().filter_map(|capacity| capacity.capacity_units).sum();
+    [consumed.table.and_then(|capacity| capacity.capacity_units).unwrap_or(0.0), of_indexes]
+}
+
+/// The units to create a comment with attributes of this size: those that the engine reports for each of its 32 items. The
+/// transaction of the primary item counts twice in the table, and its journal entry takes 2.
+async fn units_to_create(stores: &Stores, bytes: usize, author_id: Option<&str>) -> f64 {
+    let id = format!("c{bytes}{}", author_id.unwrap_or_default());
+    let mut new = data::new_comment(&id, &data::product(PRODUCT), "en", 4);
+    let json = format!(r#"{{"a":"{}"}}"#, "x".repeat(bytes.saturating_sub(8)));
+    new.site.attributes = (bytes > 0).then(|| CommentAttributes::parse(&json).unwrap());
+    new.site.author_id = author_id.map(|id| AuthorId::parse(id).unwrap());
+    let comment = data::stored(&new);
+    let primary = serde_dynamo::to_item(CommentItem::primary(&comment, BlobFormat::Map)).unwrap();
+    let image = Image::of_primary(&primary).unwrap();
+    let put = async |item: Item| {
+        let put = stores.table.client().put_item().table_name(stores.table.name()).set_item(Some(item.into()));
+        units(put.return_consumed_capacity(ReturnConsumedCapacity::Indexes).send().await.unwrap().consumed_capacity)
+    };
+    let [table, indexes] = put(primary.clone()).await;
+    let mut sum = 2.0 * table + indexes + 2.0;
+    for key in comment.placement().duplicate_keys() {
+        sum += put(image.duplicate(&key)).await.iter().sum::<f64>();
+    }
+    sum
+}
+
+/// ADR 70 names these figures.
+#[tokio::test]
+async fn attributes_cost_write_units_in_each_of_32_items_and_an_author_one() {
+    let stores = Stores::start().await;
+    let mut found = Vec::new();
+    for (bytes, author_id) in [(0, None), (0, Some("7")), (200, None), (1024, None), (2048, None), (4096, None)] {
+        found.push(units_to_create(&stores, bytes, author_id).await);
+    }
+    assert_eq!(found, [68.0, 69.0, 68.0, 133.0, 198.0, 328.0]);
+    stores.finish().await;
+}

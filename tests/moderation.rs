@@ -1,0 +1,286 @@
+//! A comment that is not published has no duplicates and no ranks. Readers never see it, moderators do. What derives from
+//! it follows every change of its status.
+
+use std::time::Duration;
+
+use api::{ApiSettings, ModerationSettings, WriteToken};
+use aws_sdk_dynamodb::types::{DeleteGlobalSecondaryIndexAction, GlobalSecondaryIndexUpdate};
+use hyper::Method;
+use model::{Comment, CommentId, Status, item::attribute};
+use rand::{RngExt, SeedableRng, rngs::StdRng, seq::IndexedRandom};
+use repair_job::{AuditOptions, Job, JobSettings, Stop};
+use serde_json::{Value, json};
+use table::{AUTHORS, CommentPatch, MODERATION, NewComment};
+
+use crate::{
+    fixture::{
+        api::Served,
+        data::{self, PRODUCT},
+        http::{Answer, Http, good_comment, ids, listing, page_path, product_path},
+        stores::Stores,
+        wait_for,
+    },
+    replay::write_history,
+};
+
+/// A token that allows moderating only.
+const MODERATOR: &str = "the-moderators-token";
+/// A token that allows writing only.
+const WRITER: &str = "the-writers-token";
+
+/// Number of random changes; every second one concerns the status.
+const CHANGES: usize = 120;
+
+fn settings(new_comments: Status) -> ApiSettings {
+    let hash = |token: &str| vec![token.parse::<WriteToken>().unwrap().hash()];
+    ApiSettings {
+        write_tokens: hash(WRITER),
+        moderation: ModerationSettings { moderation_tokens: hash(MODERATOR), new_comments },
+        ..ApiSettings::default()
+    }
+}
+
+async fn send(http: &Http, method: Method, target: &str, token: &str, body: &Value) -> Answer {
+    let authorization = format!("Bearer {token}");
+    let headers = [("authorization", authorization.as_str()), ("content-type", "application/json")];
+    http.send(method, target, &headers, body.to_string().as_bytes()).await
+}
+
+async fn get_as(http: &Http, token: &str, target: &str) -> Answer {
+    http.send(Method::GET, target, &[("authorization", &format!("Bearer {token}"))], b"").await
+}
+
+fn of(id: &str) -> String {
+    format!("/api/v1/comments/{id}")
+}
+
+async fn set_status(stores: &Stores, id: &CommentId, status: Status) -> Comment {
+    let patch = CommentPatch { status: Some(status), ..CommentPatch::default() };
+    stores.table.patch_comment(id, None, &patch).await.unwrap()
+}
+
+fn job(stores: &Stores) -> Job {
+    let settings = JobSettings { apply: true, settle: Duration::ZERO, ..JobSettings::default() };
+    Job::new(stores.table.clone(), stores.index.clone(), settings, Stop::default())
+}
+
+#[tokio::test]
+async fn every_change_of_a_status_keeps_the_invariants_on_either_index() {
+    let each_index = [Stores::start_ready_in_process().await, Stores::start_ready_with_redis().await];
+    for (seed, stores) in (91..).zip(each_index) {
+        let mut random = StdRng::seed_from_u64(seed);
+        write_history(&stores, &mut random, CHANGES).await;
+        let records = stores.records().await;
+        for batch in records.chunks(17) {
+            stores.deliver(batch).await;
+        }
+        let contents = stores.assert_invariants().await;
+        let comments = contents.comments();
+        let published = comments.iter().filter(|comment| comment.status.is_published()).count();
+        assert!(0 < published && published < comments.len(), "{published} of {}", comments.len());
+        assert_eq!(contents.duplicates, 31 * published);
+        // An old record that comes again does not bring back what is hidden now.
+        stores.deliver(&records[random.random_range(0..records.len())..]).await;
+        stores.assert_invariants().await;
+        stores.finish().await;
+    }
+}
+
+#[tokio::test]
+async fn the_repair_job_alone_follows_what_is_published_and_hidden() {
+    let stores = Stores::start_ready().await;
+    let comments = stores.create_all(0..12, |_| data::product(PRODUCT)).await;
+    stores.deliver_all().await;
+    // Both functions are stopped from here on.
+    for (comment, status) in comments.iter().zip([Status::Hidden, Status::Pending].into_iter().cycle()).take(8) {
+        set_status(&stores, &comment.id, status).await;
+    }
+    let pending = NewComment { status: Some(Status::Pending), ..data::varied_comment(77) };
+    stores.table.create_comment(pending.clone(), None).await.unwrap();
+    let report = job(&stores).recent().await;
+    assert!(report.repaired >= 8 * (31 + 4), "{report}");
+    stores.assert_invariants().await;
+
+    // An audit finds the same without the journal.
+    set_status(&stores, &pending.id, Status::Published).await;
+    for comment in &comments[..3] {
+        set_status(&stores, &comment.id, Status::Published).await;
+    }
+    set_status(&stores, &comments[11].id, Status::Hidden).await;
+    let report = job(&stores).audit(AuditOptions { segments: 1, ..AuditOptions::default() }).await;
+    assert!(report.repaired >= 4 * (31 + 4) + 31, "{report}");
+    let contents = stores.assert_invariants().await;
+    assert_eq!(contents.duplicates, 31 * (12 + 1 - 6));
+
+    // What a foreign tool took from a hidden comment is supplied, and the comment stays hidden.
+    let hidden = &comments[11].id;
+    stores.break_primary_item(hidden, attribute::REVISION, None).await;
+    job(&stores).audit(AuditOptions { segments: 1, restart: true, ..AuditOptions::default() }).await;
+    assert_eq!(stores.table.comment(hidden).await.unwrap().unwrap().status, Status::Hidden);
+    stores.assert_invariants().await;
+
+    // A rebuild ranks no hidden comment, and what it reads next is clean.
+    stores.rebuild().await;
+    stores.assert_invariants().await;
+    stores.finish().await;
+}
+
+#[tokio::test]
+async fn an_edit_or_a_deletion_of_a_hidden_comment_changes_no_status_and_shows_nothing() {
+    let stores = Stores::start_ready().await;
+    let [first, second] = stores.create_all(0..2, |_| data::product(PRODUCT)).await.try_into().unwrap();
+    let hidden = set_status(&stores, &first.id, Status::Hidden).await;
+    assert_eq!(Comment { status: Status::Published, revision: first.revision, ..hidden.clone() }, first);
+    assert!(hidden.revision > first.revision);
+    let again = set_status(&stores, &first.id, Status::Hidden).await;
+    assert_eq!(again, hidden, "a status that is already there writes nothing");
+    let edited = stores.table.patch_comment(&first.id, Some(hidden.revision), &data::rate(1)).await.unwrap();
+    assert_eq!((edited.status, edited.rating, edited.created_at), (Status::Hidden, data::rating(1), first.created_at));
+    set_status(&stores, &second.id, Status::Pending).await;
+    stores.table.delete_comment(&second.id, None).await.unwrap();
+    stores.deliver_all().await;
+    assert_eq!(stores.assert_invariants().await.duplicates, 0);
+    let shown = set_status(&stores, &first.id, Status::Published).await;
+    assert_eq!(Comment { revision: shown.revision, status: Status::Published, ..edited }, shown);
+    stores.deliver_all().await;
+    assert_eq!(stores.assert_invariants().await.duplicates, 31);
+    stores.finish().await;
+}
+
+#[tokio::test]
+async fn readers_get_404_for_a_hidden_comment_and_moderators_get_it() {
+    let stores = Stores::start_ready().await;
+    let comments = stores.fill(3).await;
+    let api = Served::with(&stores, settings(Status::Published));
+    let http = &api.http;
+    let id = comments[1].id.as_str();
+    let before = http.get(&listing("")).await;
+    let tag = before.header("etag").unwrap().to_owned();
+
+    for (token, change, status) in [
+        (WRITER, json!({"status": "hidden"}), 403),
+        (MODERATOR, json!({"rating": 1}), 403),
+        (MODERATOR, json!({"rating": 1, "status": "hidden"}), 403),
+        ("nobody", json!({"status": "hidden"}), 401),
+        (MODERATOR, json!({"status": "shown"}), 400),
+        (MODERATOR, json!({"status": "hidden"}), 200),
+    ] {
+        let answer = send(http, Method::PATCH, &of(id), token, &change).await;
+        assert_eq!(answer.status, status, "{token} {change}: {answer:?}");
+    }
+    stores.deliver_all().await;
+    for target in [of(id), format!("{}/position", of(id)), format!("/comments/{id}")] {
+        assert_eq!(http.get(&target).await.status, 404, "{target}");
+        assert_eq!(get_as(http, WRITER, &of(id)).await.status, 404);
+    }
+    let seen = get_as(http, MODERATOR, &of(id)).await;
+    assert_eq!(seen.header("cache-control"), Some("no-store"));
+    assert_eq!(seen.expect(200)["status"], "hidden");
+    // A page that a cache holds is no longer the same.
+    let after = http.send(Method::GET, &listing(""), &[("if-none-match", &tag)], b"").await;
+    let after = after.expect(200);
+    assert_eq!((ids(&after).contains(&id.to_owned()), &after["total"]), (false, &json!(2)), "{after}");
+    assert!(!http.get(&page_path(PRODUCT)).await.body.contains(id));
+
+    let shown = send(http, Method::PATCH, &of(id), MODERATOR, &json!({"status": "published"})).await.expect(200);
+    assert!(shown.get("status").is_none(), "published comments do not say so: {shown}");
+    stores.deliver_all().await;
+    let again = http.get(&listing("")).await.expect(200);
+    assert_eq!(ids(&again), ids(&before.json()), "its creation time gives it its old place");
+    api.finish_with(stores).await;
+}
+
+#[tokio::test]
+async fn new_comments_wait_in_the_list_of_moderators_until_they_are_published() {
+    let stores = Stores::start_ready().await;
+    let api = Served::with(&stores, settings(Status::Pending));
+    let http = &api.http;
+    let mut posted = Vec::new();
+    for number in 0..5 {
+        let comment = good_comment("en", 5, &format!("Body {number}"));
+        let target = format!("{}/comments", product_path(PRODUCT));
+        let authorization = format!("Bearer {WRITER}");
+        let key = format!("key-{number}");
+        let headers = [
+            ("authorization", authorization.as_str()),
+            ("content-type", "application/json"),
+            ("idempotency-key", key.as_str()),
+        ];
+        let body = comment.to_string();
+        let [first, again] = [
+            http.send(Method::POST, &target, &headers, body.as_bytes()).await.expect(201),
+            http.send(Method::POST, &target, &headers, body.as_bytes()).await.expect(201),
+        ];
+        assert_eq!((&first["status"], &first), (&json!("pending"), &again));
+        posted.push(first["id"].as_str().unwrap().to_owned());
+    }
+    // Those of one millisecond are in the order of their ids.
+    posted.sort();
+    stores.deliver_all().await;
+    assert_eq!(http.get(&listing("")).await.expect(200)["total"], 0);
+
+    let list = "/api/v1/moderation?status=pending&page_size=2";
+    assert_eq!([http.get(list).await.status, get_as(http, WRITER, list).await.status], [401, 403]);
+    let (mut found, mut cursor) = (Vec::new(), None);
+    for expected in [2, 2, 1] {
+        let target = cursor.map_or(list.to_owned(), |cursor: String| format!("{list}&cursor={cursor}"));
+        let page = get_as(http, MODERATOR, &target).await.expect(200);
+        assert_eq!(ids(&page).len(), expected, "{page}");
+        found.extend(ids(&page));
+        cursor = page["cursor"]["next"].as_str().map(str::to_owned);
+        // A decision about a comment of this page moves no other page.
+        let id = found.last().unwrap().clone();
+        send(http, Method::PATCH, &of(&id), MODERATOR, &json!({"status": "published"})).await.expect(200);
+    }
+    assert_eq!((found, cursor), (posted.clone(), None), "each once, oldest first");
+    let left = get_as(http, MODERATOR, "/api/v1/moderation").await.expect(200);
+    assert_eq!(ids(&left), [posted[0].clone(), posted[2].clone()]);
+    let wrong = get_as(http, MODERATOR, "/api/v1/moderation?status=published").await;
+    assert_eq!(wrong.problem()["field"], "status");
+    stores.deliver_all().await;
+    assert_eq!(http.get(&listing("")).await.expect(200)["total"], 3);
+    api.finish_with(stores).await;
+}
+
+#[tokio::test]
+async fn a_table_of_an_earlier_version_gets_the_indexes_that_it_lacks() {
+    let stores = Stores::start_ready().await;
+    for name in [MODERATION, AUTHORS] {
+        let delete = DeleteGlobalSecondaryIndexAction::builder().index_name(name).build().unwrap();
+        let update = GlobalSecondaryIndexUpdate::builder().delete(delete).build();
+        let table = stores.table.client().update_table().table_name(stores.table.name());
+        table.global_secondary_index_updates(update).send().await.unwrap();
+    }
+    let lacking = stores.table.moderation_part(Status::Hidden, None, 10).await.unwrap_err();
+    assert!(lacking.to_string().contains("has no index `moderation`"), "{lacking}");
+    let comment = stores.create_numbered(1, data::product(PRODUCT)).await;
+    let hidden = set_status(&stores, &comment.id, Status::Hidden).await;
+
+    stores.table.create_if_missing().await.unwrap();
+    let listed = wait_for("the new index", async || {
+        let part = stores.table.moderation_part(Status::Hidden, None, 10).await;
+        part.map(|part| part.comments).map_err(|error| error.to_string())
+    });
+    assert_eq!(listed.await, [Ok(hidden)], "what was hidden before is listed, too");
+    stores.finish().await;
+}
+
+#[tokio::test]
+async fn two_writers_of_a_status_and_a_text_lose_nothing() {
+    let stores = Stores::start_ready().await;
+    let comment = stores.create_numbered(1, data::product(PRODUCT)).await;
+    let mut random = StdRng::seed_from_u64(95);
+    let changes = (0..12).map(|number| {
+        let status = Status::ALL.choose(&mut random).copied();
+        let body = Some(format!("Body {number}"));
+        [CommentPatch { status, ..CommentPatch::default() }, CommentPatch { body, ..CommentPatch::default() }]
+    });
+    let changes: Vec<CommentPatch> = changes.flatten().collect();
+    let writes = changes.iter().map(|patch| stores.table.patch_comment(&comment.id, None, patch));
+    let written: Vec<Comment> = futures_util::future::try_join_all(writes).await.unwrap();
+    let last = written.into_iter().max_by_key(|comment| comment.revision).unwrap();
+    assert_eq!(stores.table.comment(&comment.id).await.unwrap(), Some(last));
+    stores.deliver_all().await;
+    stores.assert_invariants().await;
+    stores.finish().await;
+}
