@@ -117,6 +117,7 @@ mod tests {
             created_at: Timestamp::parse("2024-02-29T12:00:00Z").unwrap(),
             text: CommentText::new(None, "x".repeat(body), None).unwrap(),
             site: SiteData::default(),
+            status: None,
         }
     }
 
