@@ -331,7 +331,7 @@ impl Site {
         if self.indexable.admits(filter) && has_enough { Indexing::Own } else { Indexing::No }
     }
 
-    /// The settings that pages of comments depend on, and the version of the site's look. None of them is secret.
+    /// The settings that pages of comments depend on. None of them is secret.
     pub(crate) fn settings_of_pages(&self) -> impl fmt::Debug {
         // A new field must be named here, so that nobody forgets to decide about it.
         let SiteSettings {
@@ -345,10 +345,10 @@ impl Site {
             // The texts of a page have a version.
             interface_language: _,
             interface_by_filter: _,
+            // The frame of a page covers the look.
             site_dir: _,
         } = &self.settings;
-        let look = self.look().version.clone();
-        (&self.public_url, indexable, indexable_comments_min, page_numbers, comment_form, look)
+        (&self.public_url, indexable, indexable_comments_min, page_numbers, comment_form)
     }
 }
 

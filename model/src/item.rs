@@ -27,9 +27,8 @@ mod image;
 pub mod primaries;
 pub mod unpublished;
 
-pub use image::Image;
+pub use image::{Image, PrimaryItem};
 use primaries::PrimariesKey;
-pub use primary_item::PrimaryItem;
 use unpublished::{PUBLISHED_KEYS, UNPUBLISHED_KEYS};
 
 /// The names of the attributes that code outside of serde needs.

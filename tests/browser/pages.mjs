@@ -53,6 +53,23 @@ function oddities() {
   return odd;
 }
 
+/**
+ * What is wrong when fonts draw every character as wide as a line. No font of a test machine has such characters, so a space
+ * after each of them takes their place. What does not fit can be scrolled.
+ */
+function drawnLarge() {
+  const odd = [];
+  const texts = document.querySelectorAll("article > .text");
+  for (const text of texts) text.style.letterSpacing = "20em";
+  for (const { offsetHeight, scrollHeight, clientHeight } of texts) {
+    if (offsetHeight > 2100) odd.push(`a text takes ${offsetHeight} px`);
+    if (scrollHeight > clientHeight + 1 && clientHeight < 1000) odd.push(`a text scrolls in ${clientHeight} px`);
+  }
+  if (![...texts].some((text) => text.scrollHeight > text.clientHeight + 1)) odd.push("no text is drawn large enough for this");
+  if (document.documentElement.scrollWidth > document.documentElement.clientWidth) odd.push("the page is too wide");
+  return odd;
+}
+
 /** The directions of the texts of right-to-left comments. */
 function directions() {
   return [...document.querySelectorAll("article[dir=rtl] .text")].map((text) => getComputedStyle(text).direction);
@@ -103,6 +120,7 @@ try {
         assertEqual(await validate(html, name), product ? ["Product"] : [], `types on ${name}`);
       }
       assertEqual(page.complaints, [], where);
+      if (name === "hostile") assertEqual(await page.evaluate(drawnLarge), [], where);
       await page.close();
     }
   }

@@ -144,6 +144,8 @@ fn explain(t: &Interface, error: &ApiError) -> Option<String> {
         | ApiError::BrokenBody(_)
         | ApiError::FilterDoesNotMatch { .. }
         | ApiError::AlreadyExists
+        | ApiError::ModerationOff
+        | ApiError::NotAllowed
         | ApiError::IdempotencyMismatch
         | ApiError::RevisionMismatch { .. }
         | ApiError::PreconditionFailed { .. }

@@ -78,7 +78,11 @@ fn words_end(text: &str, chars_max: usize) -> Option<usize> {
         return Some(if is_break(space) { at } else { at + space.len_utf8() });
     }
     let boundary = near().find(|(at, c)| begins_a_character(text.get(..*at).unwrap_or_default(), *c));
-    Some(boundary.map_or(char_end, |(at, _)| at))
+    // Hundreds of marks on one character take no more room than one, and a rest cannot begin with a mark.
+    let marks = || {
+        text.get(char_end..).unwrap_or_default().chars().take_while(|c| is_mark(*c)).map(char::len_utf8).sum::<usize>()
+    };
+    Some(boundary.map_or_else(|| char_end + marks(), |(at, _)| at))
 }
 
 /// Where the first characters of at most this width together end, in bytes. `None` when these are all.
@@ -95,6 +99,11 @@ fn char_end(text: &str, width_max: usize) -> Option<usize> {
 
 fn widths(text: &str) -> usize {
     text.chars().map(width).sum()
+}
+
+/// Whether the character is drawn on the one before it.
+fn is_mark(c: char) -> bool {
+    GraphemeClusterBreak::for_char(c) == GraphemeClusterBreak::Extend
 }
 
 /// How many usual characters take as much room as this one. Fonts draw some characters as wide as a line: whole phrases in
@@ -150,8 +159,13 @@ mod tests {
             assert!((shown - 1..=shown).contains(&count), "{count}");
             assert_eq!(fold(&text).1.unwrap().chars().count(), 400 - count, "nothing is lost");
         }
-        // Marks on one letter take no room in a line, but they too are folded.
-        assert_eq!(beginning(&format!("a{}", "\u{301}".repeat(2_000))).chars().count(), SHOWN_CHARS);
+    }
+
+    #[test]
+    fn marks_stay_with_their_letter() {
+        let letter = format!("x{}", "\u{301}".repeat(2_000));
+        assert_eq!(fold(&letter), (letter.clone(), None));
+        assert_eq!(beginning(&format!("{letter}{}", "y".repeat(2_000))), letter);
     }
 
     #[test]

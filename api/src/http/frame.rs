@@ -14,12 +14,15 @@ use actix_web::{
     body::{BoxBody, MessageBody},
     dev::{ResponseHead, ServiceRequest, ServiceResponse},
     error::InternalError,
-    http::header,
+    http::header::{self, HeaderMap},
     middleware::Next,
     web::Data,
 };
 
-use super::base_path::{in_page, lead, remove};
+use super::{
+    base_path::{in_page, lead, remove},
+    caching,
+};
 use crate::{look::Look, site::Site};
 
 /// The mark for the link to the style sheet.
@@ -66,11 +69,26 @@ fn completed(site: &Site, head: &mut ResponseHead, body: BoxBody) -> BoxBody {
     }
     match body.try_into_bytes() {
         Ok(bytes) => {
-            let page = std::str::from_utf8(&bytes).ok().and_then(|page| completed_page(&site.look(), page, base));
-            page.map_or_else(|| BoxBody::new(bytes), BoxBody::new)
+            let look = site.look();
+            match std::str::from_utf8(&bytes).ok().and_then(|page| completed_page(&look, page, base)) {
+                Some(page) => {
+                    cover(&mut head.headers, &look);
+                    BoxBody::new(page)
+                }
+                None => BoxBody::new(bytes),
+            }
         }
         // A page in parts, which `complete` has seen whole.
         Err(body) => body,
+    }
+}
+
+/// Makes the entity tag that a handler has set cover the look that its page got. A page never has the tag of another look,
+/// not even while the look is replaced.
+fn cover(headers: &mut HeaderMap, look: &Look) {
+    let tag = headers.get(header::ETAG).and_then(|tag| tag.to_str().ok()?.strip_suffix('"'));
+    if let Some(covering) = tag.map(|tag| format!("{tag}.{}\"", look.version)) {
+        headers.insert(header::ETAG, caching::value(&covering));
     }
 }
 
@@ -88,6 +106,21 @@ fn completed_page(look: &Look, page: &str, base: &str) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_tag_of_a_page_covers_its_look() {
+        let tag = |look: &Look| {
+            let mut headers = HeaderMap::new();
+            cover(&mut headers, look);
+            assert!(headers.is_empty(), "no tag is made here");
+            headers.insert(header::ETAG, caching::value("W/\"abc\""));
+            cover(&mut headers, look);
+            headers.get(header::ETAG).unwrap().to_str().unwrap().to_owned()
+        };
+        let other = Look { version: "1f".into(), ..Look::default() };
+        assert_eq!(tag(&other), "W/\"abc.1f\"");
+        assert_ne!(tag(&other), tag(&Look::default()));
+    }
 
     #[test]
     fn a_page_is_completed_once_and_the_sites_own_addresses_stay() {

@@ -98,7 +98,8 @@ impl Checker<'_> {
         }
         let problem = tag.attrs.iter().find_map(|attribute| self.problem_of(name, attribute));
         // Elsewhere browsers ignore the slash of <div/>.
-        if !VOID.contains(&name) && !(is_in_svg && tag.self_closing) {
+        let has_no_end = VOID.contains(&name) || (is_in_svg && tag.self_closing);
+        if !has_no_end {
             open.push((name.to_owned(), line));
         }
         problem

@@ -52,7 +52,7 @@ pub(crate) struct Look {
     pub(crate) header: String,
     /// HTML for the bottom of every page.
     pub(crate) footer: String,
-    /// A text that changes with each of them.
+    /// A text that changes with each of them, for entity tags: hexadecimal digits.
     pub(crate) version: String,
 }
 
@@ -69,7 +69,7 @@ impl Look {
         let style_sheet = Asset::new("text/css; charset=utf-8", "/static/style.css", style);
         let parts = [style_sheet.url(), header, footer];
         let hash = Sha256::digest(format!("{parts:?}"));
-        let version = hash.iter().take(12).map(|byte| format!("{byte:02x}")).collect();
+        let version = hash.iter().take(6).map(|byte| format!("{byte:02x}")).collect();
         let [_, header, footer] = parts;
         Self { style_sheet, header, footer, version }
     }

@@ -72,10 +72,12 @@ impl Checker<'_> {
                 }
             }
             self.problem = self.problem_of(&token, place).map(|text| Problem::new(line, text));
-            let inner = match &token {
-                Token::Function(name) => Place::Function(name),
-                Token::CurlyBracketBlock | Token::ParenthesisBlock | Token::SquareBracketBlock => Place::Block,
-                _ => continue,
+            let inner = if let Token::Function(name) = &token {
+                Place::Function(name)
+            } else if matches!(token, Token::CurlyBracketBlock | Token::ParenthesisBlock | Token::SquareBracketBlock) {
+                Place::Block
+            } else {
+                continue;
             };
             let read = parser.parse_nested_block(|parser| {
                 self.read(parser, inner);
@@ -88,25 +90,26 @@ impl Checker<'_> {
     }
 
     fn problem_of(&self, token: &Token<'_>, place: Place<'_>) -> Option<String> {
-        match token {
-            Token::UnquotedUrl(address) => policy::problem_of(address, self.origin),
-            Token::QuotedString(address) => match place {
-                Place::Function(name) if is_one_of(&FUNCTIONS_OF_ADDRESSES, name) => {
-                    policy::problem_of(address, self.origin)
-                }
-                Place::Function(_) | Place::Block | Place::Outermost => None,
-            },
-            Token::AtKeyword(name) => {
-                let (_, reason) = REFUSED.iter().find(|(refused, _)| name.eq_ignore_ascii_case(refused))?;
-                Some(format!("@{name} is refused: {reason}"))
-            }
-            Token::BadUrl(_) => Some("this url() is not valid; put its address into quotes".to_owned()),
-            Token::BadString(_) => Some("a text in quotes ends with its line; add the missing quote".to_owned()),
-            Token::CloseCurlyBracket => Some("this } closes nothing; remove it".to_owned()),
-            Token::CloseParenthesis => Some("this ) closes nothing; remove it".to_owned()),
-            Token::CloseSquareBracket => Some("this ] closes nothing; remove it".to_owned()),
-            _ => None,
+        if let Token::UnquotedUrl(address) = token {
+            return policy::problem_of(address, self.origin);
         }
+        if let (Token::QuotedString(address), Place::Function(name)) = (token, place)
+            && is_one_of(&FUNCTIONS_OF_ADDRESSES, name)
+        {
+            return policy::problem_of(address, self.origin);
+        }
+        if let Token::AtKeyword(name) = token {
+            let (_, reason) = REFUSED.iter().find(|(refused, _)| name.eq_ignore_ascii_case(refused))?;
+            return Some(format!("@{name} is refused: {reason}"));
+        }
+        let wrong = [
+            (matches!(token, Token::BadUrl(_)), "this url() is not valid; put its address into quotes"),
+            (matches!(token, Token::BadString(_)), "a text in quotes ends with its line; add the missing quote"),
+            (*token == Token::CloseCurlyBracket, "this } closes nothing; remove it"),
+            (*token == Token::CloseParenthesis, "this ) closes nothing; remove it"),
+            (*token == Token::CloseSquareBracket, "this ] closes nothing; remove it"),
+        ];
+        wrong.into_iter().find_map(|(is_wrong, text)| is_wrong.then(|| text.to_owned()))
     }
 }
 

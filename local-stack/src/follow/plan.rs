@@ -67,6 +67,7 @@ mod tests {
             created_at: Timestamp::parse("2024-02-29T12:00:00Z").unwrap(),
             text: CommentText::new(None, body.to_owned(), None).unwrap(),
             site: SiteData::default(),
+            status: None,
         }
     }
 

@@ -20,7 +20,7 @@ use tokio::{sync::watch, time::Instant};
 /// Unused units that may accumulate while nothing is written.
 const BURST: Duration = Duration::from_secs(1);
 
-/// How many duplicates a comment has.
+/// How many duplicates a published comment has.
 const DUPLICATES: usize = 31;
 
 /// The write units that creating a comment costs in the end, in the table and its indexes (AWS: "DynamoDB read and write
@@ -29,18 +29,20 @@ const DUPLICATES: usize = 31;
 /// - The primary item: twice in the table, because a transaction writes it. Once in each of `gsi`, `primaries`, and
 ///   `authors` if it has an author's id.
 /// - Its journal entry: one unit, twice.
-/// - Each duplicate: once in the table, and once in `gsi`.
+/// - Each duplicate: once in the table, and once in `gsi`. An unpublished comment has none.
 ///
 /// An edit counts as many. It costs about 50 more when it changes rating or language.
 fn units_of(comment: &NewComment, format: BlobFormat) -> usize {
     let revision = Revision::after(None, comment.created_at, 0);
-    let NewComment { id, product, language, rating, created_at, text, site } = comment.clone();
-    let comment = Comment { id, product, language, rating, created_at, revision, text, site };
+    let NewComment { id, product, language, rating, created_at, text, site, status } = comment.clone();
+    let status = status.unwrap_or_default();
+    let comment = Comment { id, product, language, rating, created_at, revision, text, site, status };
     let in_authors = usize::from(comment.site.author_id.is_some());
     let item = CommentItem::primary(&comment, format);
     // An item that cannot be written costs nothing.
     let each = serde_dynamo::to_item(&item).map_or(0, |item| write_units(item_bytes(&item)));
-    (2 * each + each + 1 + in_authors) + 2 + DUPLICATES * 2 * each
+    let duplicates = if status.is_published() { DUPLICATES } else { 0 };
+    (2 * each + each + 1 + in_authors) + 2 + duplicates * 2 * each
 }
 
 /// Counts write units, and spreads them over time.
@@ -115,6 +117,7 @@ mod tests {
             created_at: Timestamp::parse("2024-02-29T12:00:00Z").unwrap(),
             text: CommentText::new(None, "x".repeat(body), None).unwrap(),
             site: SiteData::default(),
+            status: None,
         }
     }
 
