@@ -124,4 +124,5 @@ cargo-deny:
 
 browser:
 	@sh scripts/ensure-chromium.sh
+	@sh scripts/ensure-java.sh
 	@sh scripts/ensure-node-tools.sh

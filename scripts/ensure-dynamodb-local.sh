@@ -8,20 +8,9 @@ cd "$(dirname "$0")/.."
 
 pom=scripts/dynamodb-local.xml
 folder=${CARGO_TARGET_DIR:-target}/dynamodb-local
-# Version 2.6 and newer need this version (Amazon DynamoDB Developer Guide, "Deploying DynamoDB locally on your
-# computer").
-java_least=17
 
-if ! command -v java >/dev/null 2>&1 || ! command -v mvn >/dev/null 2>&1; then
-    install_packages "Java $java_least and Maven, for DynamoDB Local" "default-jre-headless maven" \
-        "java-latest-openjdk-headless maven" "openjdk$java_least-jre-headless maven" "openjdk@$java_least maven"
-fi
-# 17.0.15, 21, and 1.8.0 for the version commonly called 8.
-java_version=$(java -version 2>&1 | sed -n 's/.* version "\([0-9]*\).*/\1/p')
-if [ "${java_version:-0}" -lt "$java_least" ]; then
-    echo "java is too old ($(java -version 2>&1 | head -n 1)); DynamoDB Local needs Java $java_least or newer." >&2
-    exit 1
-fi
+sh scripts/ensure-java.sh
+command -v mvn >/dev/null 2>&1 || install_packages "Maven, for DynamoDB Local" maven maven maven maven
 
 # The list of fetched files is written last, for this version. If it exists, the folder was complete once.
 version=$(sed -n 's/.*<dynamodb-local.version>\(.*\)<.*/\1/p' "$pom")

@@ -1,5 +1,6 @@
 #!/bin/sh
-# Measures a page of 20 comments with Lighthouse as on a phone, and prints the scores and the reasons for lost points.
+# Measures four pages with Lighthouse, as on a phone: a product's front page, a deep page, a page of one language, and the
+# list of products. Prints the scores and the reasons for lost points.
 # Runs the whole stack as `make run` starts it, on a free port, in light and dark mode.
 set -eu
 cd "$(dirname "$0")/.."
@@ -17,7 +18,7 @@ url=$(sed -n 's/^ *pages *//p' "$printed")
 base=${url%%/product/*}
 path=${url#"$base"}
 for dark in false true; do
-    echo "{\"base\": \"$base\", \"pages\": [\"$path\", \"$path?page=7\"], \"dark\": $dark,
+    echo "{\"base\": \"$base\", \"pages\": [\"$path\", \"$path?page=7\", \"$path/de\", \"/products\"], \"dark\": $dark,
         \"categories\": [\"performance\", \"seo\", \"accessibility\", \"best-practices\"],
         \"least\": {\"performance\": 95, \"seo\": 100, \"accessibility\": 100, \"best-practices\": 100}}" |
         "$target/node-tools/node" --preserve-symlinks --preserve-symlinks-main "$target/node-tools/browser/lighthouse.mjs"

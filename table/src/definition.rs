@@ -7,8 +7,9 @@ use std::time::Duration;
 use aws_sdk_dynamodb::{
     error::{BuildError, ProvideErrorMetadata},
     types::{
-        AttributeDefinition, BillingMode, GlobalSecondaryIndex, KeySchemaElement, KeyType, Projection, ProjectionType,
-        ScalarAttributeType, StreamSpecification, StreamViewType, TableStatus, TimeToLiveSpecification,
+        AttributeDefinition, BillingMode, CreateGlobalSecondaryIndexAction, GlobalSecondaryIndex,
+        GlobalSecondaryIndexUpdate, KeySchemaElement, KeyType, Projection, ProjectionType, ScalarAttributeType,
+        StreamSpecification, StreamViewType, TableStatus, TimeToLiveSpecification,
     },
 };
 use model::{item::attribute, primaries::PRIMARIES_PROJECTED};
@@ -87,7 +88,7 @@ pub struct TableDescription {
 }
 
 impl Table {
-    /// Creates the table if it is missing, and waits until it is active. Only for the local stack and tests:
+    /// Creates the table if it is missing, or adds the index [`AUTHORS`] that one of an earlier version lacks, and waits until it is active. Only for the local stack and tests:
     /// deployments create it from the template.
     ///
     /// # Errors
@@ -113,7 +114,10 @@ impl Table {
             .await;
         match created {
             Ok(_) => {}
-            Err(error) if error.code() == Some("ResourceInUseException") => return self.wait_until_active().await,
+            Err(error) if error.code() == Some("ResourceInUseException") => {
+                self.add_authors().await?;
+                return self.wait_until_active().await;
+            }
             Err(error) => return Err(store_error(error)),
         }
         let description = self.wait_until_active().await?;
@@ -130,6 +134,31 @@ impl Table {
             .await
             .map_err(store_error)?;
         Ok(description)
+    }
+
+    /// Adds the index [`AUTHORS`] to a table of an earlier version.
+    async fn add_authors(&self) -> Result<(), StoreError> {
+        let answer = self.client.describe_table().table_name(&self.name).send().await.map_err(store_error)?;
+        let table = answer.table.ok_or_else(|| StoreError::unavailable(Store::Table, "it described no table"))?;
+        if table.global_secondary_indexes().iter().any(|index| index.index_name() == Some(AUTHORS)) {
+            return Ok(());
+        }
+        let index = authors().map_err(refused)?;
+        let create = CreateGlobalSecondaryIndexAction::builder()
+            .index_name(AUTHORS)
+            .set_key_schema(index.key_schema)
+            .set_projection(index.projection)
+            .build()
+            .map_err(refused)?;
+        self.client
+            .update_table()
+            .table_name(&self.name)
+            .set_attribute_definitions(Some(attribute_definitions().map_err(refused)?))
+            .global_secondary_index_updates(GlobalSecondaryIndexUpdate::builder().create(create).build())
+            .send()
+            .await
+            .map_err(store_error)?;
+        Ok(())
     }
 
     async fn wait_until_active(&self) -> Result<TableDescription, StoreError> {

@@ -1,21 +1,22 @@
 // Checks pages in a real browser. Input: {base, pages: [{name, path, status, rtl, product}], screenshots}. Fails on the
 // first page that is not accessible, does not fit, loads forbidden content, causes another complaint of the browser, or
-// has structured data that search engines refuse.
+// has structured data that search engines refuse. At the end, checks the HTML of all pages and their style sheet.
 
 import { mkdirSync, readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { join } from "node:path";
 import Validator from "@adobe/structured-data-validator";
 import WebAutoExtractor from "@marbec/web-auto-extractor";
+import { complaints } from "./checker.mjs";
 import { assert, assertEqual, input, launch, open, tab } from "./chromium.mjs";
 
 const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
 /** All default rules, up to WCAG 2.2 AA and best practices, and the size of targets (24 px), which is off by default. */
 const AXE = { resultTypes: ["violations"], rules: { "target-size": { enabled: true } } };
 
-/** A light phone and a dark desktop. Screenshots also take a dark phone and a light desktop. */
-const VIEWS = [[390, false], [1280, true]];
-const FURTHER_VIEWS = [[390, true], [1280, false]];
+/** A light phone and a dark desktop. Screenshots also take a dark phone, a light tablet and a light desktop. */
+const VIEWS = [[360, false], [1280, true]];
+const FURTHER_VIEWS = [[360, true], [768, false], [1280, false]];
 
 /** The violations that axe finds. Axe needs JavaScript; the page does not. */
 async function violations(page) {
@@ -64,8 +65,15 @@ async function validate(html, name) {
   return Object.keys(found.jsonld);
 }
 
+/** The text of the page's style sheet. */
+async function styleSheet(page) {
+  const response = await fetch(await page.evaluate(() => document.querySelector("link[rel=stylesheet]").href));
+  return response.text();
+}
+
 const { base, pages, screenshots } = input();
 const browser = await launch();
+const documents = [];
 try {
   if (screenshots) mkdirSync(screenshots, { recursive: true });
   for (const { name, path, status, rtl, product } of pages) {
@@ -84,7 +92,10 @@ try {
         assert(found.length > 0 && found.every((direction) => direction === "rtl"), where, found);
       }
       if (width === VIEWS[0][0] && !dark) {
-        assertEqual(await validate(await response.text(), name), product ? ["Product"] : [], `types on ${name}`);
+        const html = await response.text();
+        documents.push([`${name}.html`, html]);
+        if (documents.length === 1) documents.push(["style.css", await styleSheet(page)]);
+        assertEqual(await validate(html, name), product ? ["Product"] : [], `types on ${name}`);
       }
       assertEqual(page.complaints, [], where);
       await page.close();
@@ -93,3 +104,4 @@ try {
 } finally {
   await browser.close();
 }
+assertEqual(complaints(documents), [], "what the HTML checker finds");

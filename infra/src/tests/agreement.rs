@@ -90,6 +90,7 @@ fn named(name: &str) -> String {
         "WriteTokenHashes" => format!("sha256:{}", "0a".repeat(32)),
         "Redis.ConfigurationEndPoint.Port" => "6379".to_owned(),
         "PageNumbers" => "stable".to_owned(),
+        "Proxies" => "1".to_owned(),
         "CursorKeys" => "0a".repeat(32),
         _ => match secret {
             Some(text @ Value::Object(_)) => resolved(&text),

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value, json};
 
-use super::{assert_each, file, of_type, resources};
+use super::{FUNCTIONS, assert_each, assert_properties, file, of_type, resources};
 
 /// The namespace of a stack's own metrics.
 const NAMESPACE: &str = "Pagemark/${AWS::StackName}";
@@ -53,6 +53,33 @@ fn the_runbook_lists_the_alarms_that_there_are_each_with_its_section() {
         }
     }
     assert_eq!(listed, sections());
+}
+
+#[test]
+fn the_table_of_failures_gives_each_alarm_s_time_and_section() {
+    let document = file("docs/deploy.md");
+    let (_, table) = document.split_once("\n## Failures, and what notices them\n").unwrap();
+    let rows: Vec<&str> = table
+        .split("\n## ")
+        .next()
+        .unwrap()
+        .lines()
+        .filter(|line| line.starts_with("| ") && line.contains('`'))
+        .collect();
+    assert!(!rows.is_empty());
+    for row in rows {
+        let cells: Vec<&str> = row.trim_matches('|').split(" | ").collect();
+        let [_, names, after, then] = cells[..] else { panic!("{row}") };
+        for name in names.split('`').skip(1).step_by(2) {
+            let properties = &resources()[name]["Properties"];
+            // An expression has the period of its metrics.
+            let period = properties.get("Period").unwrap_or(&properties["Metrics"][1]["MetricStat"]["Period"]);
+            let seconds = period.as_u64().unwrap() * properties["EvaluationPeriods"].as_u64().unwrap();
+            assert_eq!(after, format!("{} min", seconds / 60), "{name}");
+            let link = format!("](operations.md#{})", sections()[name]);
+            assert!(then.contains(&link), "{name}: {row}");
+        }
+    }
 }
 
 /// A run whose status has a value for everything.
@@ -122,6 +149,21 @@ fn alarms_and_dashboard_are_about_metrics_that_are_sent() {
 fn every_process_that_sends_metrics_uses_the_stack_s_namespace() {
     let namespace = ("/Properties/Environment/Variables/PAGEMARK_METRICS_NAMESPACE", json!({ "Fn::Sub": NAMESPACE }));
     assert_each("AWS::Serverless::Function", &[namespace]);
+}
+
+#[test]
+fn a_mapping_that_no_longer_polls_sets_off_an_alarm() {
+    for function in FUNCTIONS {
+        let mapping = format!("{function}Mapping");
+        let (alarm, reported) = (format!("{function}NotPolled"), json!({"Metrics": ["EventCount"]}));
+        assert_properties(&mapping, &json!({ "MetricsConfig": reported }));
+        let expected = json!({
+            "MetricName": "PolledEventCount",
+            "Dimensions": [{"Name": "EventSourceMappingUUID", "Value": {"Ref": mapping}}],
+            "TreatMissingData": "breaching",
+        });
+        assert_properties(&alarm, &expected);
+    }
 }
 
 #[test]

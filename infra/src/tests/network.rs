@@ -118,6 +118,47 @@ fn only_autoscaling_decides_how_many_tasks_run() {
     assert_properties("ApiScaling", &scaling);
     let policy = json!({"ScalingTargetId": {"Ref": "ApiScaling"}, "PolicyType": "TargetTrackingScaling"});
     assert_properties("ApiScalingPolicy", &policy);
+    assert_properties("ApiInFlightScalingPolicy", &policy);
+}
+
+#[test]
+fn tasks_are_added_before_they_refuse_requests() {
+    let resources = resources();
+    let environment = &resources["ApiTask"]["Properties"]["ContainerDefinitions"][0]["Environment"];
+    let in_flight = environment.as_array().unwrap().iter().find(|entry| entry["Name"] == "PAGEMARK_MAX_IN_FLIGHT");
+    let most: f64 = in_flight.unwrap()["Value"].as_str().unwrap().parse().unwrap();
+    let policy = &resources["ApiInFlightScalingPolicy"]["Properties"]["TargetTrackingScalingPolicyConfiguration"];
+    assert!(policy["TargetValue"].as_f64().unwrap() < most / 2.0, "{policy}");
+}
+
+#[test]
+fn a_release_that_answers_errors_is_rolled_back() {
+    let rollback = json!({
+        "AlarmNames": references(&["ApiFailing", "ApiUnreachable", "ApiUnavailable"]),
+        "Enable": true,
+        "Rollback": true,
+    });
+    assert_eq!(resources()["ApiService"]["Properties"]["DeploymentConfiguration"]["Alarms"], rollback);
+}
+
+#[test]
+fn the_unencrypted_port_refuses_the_api_and_sends_readers_to_https() {
+    let listener = json!({"ListenerArn": {"Ref": "HttpListener"}});
+    assert_properties("HttpApiRule", &listener);
+    let rule = &resources()["HttpApiRule"]["Properties"];
+    // `*` matches the base path of PublicUrl, also an empty one.
+    assert_eq!(rule["Conditions"][0]["PathPatternConfig"]["Values"], json!(["*/api/*"]));
+    assert_eq!(rule["Actions"][0]["FixedResponseConfig"]["StatusCode"], "403");
+    let header = "routing.http.response.strict_transport_security.header_value";
+    let attributes = json!([{"Key": header, "Value": "max-age=31536000"}]);
+    assert_properties("HttpsListener", &json!({ "ListenerAttributes": attributes }));
+}
+
+#[test]
+fn users_of_redis_change_one_after_the_other() {
+    for (user, before) in [("RepairJobUser", "PageIndexerUser"), ("ApiUser", "RepairJobUser")] {
+        assert_eq!(resources()[user]["DependsOn"], before, "{user}");
+    }
 }
 
 #[test]

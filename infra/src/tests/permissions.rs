@@ -25,8 +25,8 @@ fn allowed(name: &str) -> Vec<(String, Value)> {
     });
     statements
         .map(|statement| {
-            let members: Vec<&String> = statement.as_object().unwrap().keys().collect();
-            assert_eq!(members, ["Action", "Effect", "Resource", "Sid"], "{name}");
+            let members = statement.as_object().unwrap().keys().filter(|key| *key != "Condition");
+            assert_eq!(members.collect::<Vec<_>>(), ["Action", "Effect", "Resource", "Sid"], "{name}");
             assert_eq!(statement["Effect"], "Allow", "{name}");
             (texts(&statement["Action"]).join(" "), statement["Resource"].clone())
         })
@@ -83,12 +83,19 @@ fn each_function_has_just_its_own_actions() {
 
 #[test]
 fn the_api_reads_and_writes_comments_and_cannot_scan() {
-    let expected = [
-        on_table("DeleteItem DescribeTable GetItem PutItem Query UpdateItem"),
-        query_of_index("gsi"),
-        query_of_index("authors"),
-    ];
-    assert_eq!(allowed("ApiRole"), expected);
+    let (reads, writes) = (on_table("DescribeTable GetItem Query"), on_table("DeleteItem PutItem UpdateItem"));
+    assert_eq!(allowed("ApiRole"), [reads, writes, query_of_index("gsi"), query_of_index("authors")]);
+}
+
+#[test]
+fn the_api_writes_only_inside_transactions() {
+    let statements = &resources()["ApiRole"]["Properties"]["Policies"][0]["PolicyDocument"]["Statement"];
+    let condition = json!({"ForAnyValue:StringEquals": {"dynamodb:EnclosingOperation": ["TransactWriteItems"]}});
+    for statement in statements.as_array().unwrap() {
+        let actions = statement["Action"].to_string();
+        let writes = ["Put", "Delete", "Update"].iter().any(|verb| actions.contains(&format!("dynamodb:{verb}")));
+        assert_eq!(statement["Condition"], if writes { condition.clone() } else { Value::Null }, "{statement}");
+    }
 }
 
 #[test]
