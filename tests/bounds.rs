@@ -16,7 +16,7 @@ use crate::fixture::{
     api::{ApiProcess, Served, api_variables, metric},
     data::{self, PRODUCT},
     faults::table::stalled_table,
-    http::{WRITE_TOKEN, ids, listing},
+    http::{Answer, WRITE_TOKEN, ids, listing, page_path},
     redis_server::OwnRedis,
     stores::Stores,
     wait_for,
@@ -156,6 +156,11 @@ async fn a_body_sent_too_slowly_is_answered_408_and_the_connection_ends() {
     api.finish_with(stores).await;
 }
 
+/// Whether an answer is a notice for a page of another site.
+fn is_notice(answer: &Answer) -> bool {
+    answer.body.starts_with("<div class=\"notice\"") && answer.header("x-robots-tag") == Some("noindex")
+}
+
 #[tokio::test]
 async fn a_request_that_takes_too_long_is_503_with_the_usual_headers() {
     let stores = Stores::start().await;
@@ -165,18 +170,22 @@ async fn a_request_that_takes_too_long_is_503_with_the_usual_headers() {
     let api = Served::start(stalled, stores.index.clone(), settings);
     let full = Served::with(&stores, ApiSettings { in_flight_max: 0, ..ApiSettings::default() });
     let by_the_load = full.http.get(&listing("page=1")).await;
+    let fragment = format!("/fragment{}", page_path(PRODUCT));
+    let refused = full.http.get(&fragment).await;
+    assert!(refused.status == 503 && is_notice(&refused), "{refused:?}");
     full.finish().await;
-    for target in ["/api/v1/comments/c0001", listing("page=1").as_str(), "/comments/c0001"] {
+    for target in ["/api/v1/comments/c0001", listing("page=1").as_str(), "/comments/c0001", &fragment] {
         let answer = api.http.get(target).await;
         assert_eq!(answer.status, 503, "{answer:?}");
-        let of_the_api = target.starts_with("/api");
-        if of_the_api {
+        if target.starts_with("/api") {
             assert_eq!(answer.problem()["type"], "urn:pagemark:problem:timed-out");
         } else {
             assert!(answer.header("content-type").unwrap().starts_with("text/html"), "{answer:?}");
         }
-        let only_of_the_api = ["access-control-allow-origin", "access-control-expose-headers"];
-        let names = by_the_load.headers.keys().filter(|name| of_the_api || !only_of_the_api.contains(&name.as_str()));
+        assert_eq!(is_notice(&answer), target == fragment, "{answer:?}");
+        let for_scripts = target.starts_with("/api") || target == fragment;
+        let only_for_scripts = ["access-control-allow-origin", "access-control-expose-headers"];
+        let names = by_the_load.headers.keys().filter(|name| for_scripts || !only_for_scripts.contains(&name.as_str()));
         for name in names {
             assert!(answer.headers.contains_key(name), "{name} is missing: {answer:?}");
         }

@@ -112,3 +112,24 @@ fn a_failed_installation_shows_its_end() {
     assert!(said(&ensured).contains("no such package\n"), "{}", said(&ensured));
     assert!(said(&ensured).contains("    sudo dnf install valkey\n"), "{}", said(&ensured));
 }
+
+#[test]
+fn every_pinned_python_package_is_locked_with_its_hashes() {
+    let scripts = Path::new(env!("CARGO_MANIFEST_DIR")).join("../scripts");
+    let files = fs::read_dir(&scripts).unwrap().map(|entry| entry.unwrap().path());
+    let pins: Vec<_> = files.filter(|path| path.extension().is_some_and(|extension| extension == "in")).collect();
+    assert!(!pins.is_empty());
+    for path in pins {
+        let list = fs::read_to_string(path.with_extension("txt")).unwrap();
+        let lines: Vec<&str> = list.lines().collect();
+        for package in lines.windows(2).filter(|pair| pair[0].contains("==")) {
+            assert!(package[1].starts_with("    --hash=sha256:"), "{}: {}", path.display(), package[0]);
+        }
+        for pin in fs::read_to_string(&path).unwrap().lines().filter(|line| !line.starts_with('#')) {
+            let (name, version) = pin.split_once("==").unwrap();
+            // A package's extras are packages of their own in the list.
+            let locked = format!("{}=={version} ", name.split('[').next().unwrap());
+            assert!(lines.iter().any(|line| line.starts_with(&locked)), "{pin} of {} is not locked", path.display());
+        }
+    }
+}

@@ -271,9 +271,11 @@ async fn a_record_that_cannot_be_read_neither_hides_a_page_nor_makes_it_404() {
     let faulty: Table =
         chosen_faults_table(&config, move |body| is_of_record(body).then_some(TableFault::Throttle)).await;
     let api = Served::start(faulty, stores.index.clone(), settings(UnknownProducts::NotFound));
-    let page = api.http.get(&page_path(PRODUCT)).await;
-    assert_eq!((page.status, page.header("cache-control")), (200, Some("no-store")), "{page:?}");
-    assert!(!page.body.contains("The name"));
+    for shows_the_id in [page_path(PRODUCT).as_str(), "/products", "/"] {
+        let page = api.http.get(shows_the_id).await;
+        assert_eq!((page.status, page.header("cache-control")), (200, Some("no-store")), "{page:?}");
+        assert!(!page.body.contains("The name") && page.body.contains(PRODUCT));
+    }
     api.http.get(&format!("{}/comments", product_path("unknown"))).await.expect(200);
     api.http.get(&product_path(PRODUCT)).await.assert_later();
     api.finish_with(stores).await;

@@ -12,12 +12,14 @@ use page_index::PageIndex;
 use process::StoreError;
 use table::{Table, TableConfig};
 use thiserror::Error;
+use tokio::signal::unix::{SignalKind, signal};
 
 use crate::{
     http::{
         connection::{Deadlines, Places},
         server::{self, ServerBounds},
     },
+    look::{LookError, SiteLook},
     ops,
     service::Service,
     settings::{ApiSettings, Settings},
@@ -61,6 +63,9 @@ pub enum StartError {
     /// A store's settings are wrong.
     #[error(transparent)]
     Store(#[from] StoreError),
+    /// The site's folder cannot be used.
+    #[error(transparent)]
+    Look(#[from] LookError),
 }
 
 /// The service: bound to its address, not yet serving.
@@ -70,6 +75,7 @@ pub struct Application {
     /// The server for health and metrics, if they have a separate address.
     operations: Option<(SocketAddr, Server)>,
     stores: Data<StoreClients>,
+    look: SiteLook,
 }
 
 impl Application {
@@ -93,7 +99,7 @@ impl Application {
     /// live on the service's threads, and end with them.
     ///
     /// # Errors
-    /// The address is in use, or cannot be listened at.
+    /// The address is in use, or cannot be listened at. Or the site's folder cannot be used.
     pub fn with_stores(
         listen: SocketAddr,
         table: Table,
@@ -110,14 +116,14 @@ impl Application {
         };
         let places = Places::new(settings.connections_max);
         let bounds = ServerBounds { deadlines, places, stop_grace_seconds: STOP_GRACE_SECONDS };
-        let service = Service::new(table, index, settings, address);
-        let stores = service.stores.clone();
+        let service = Service::new(table, index, settings, address)?;
+        let (stores, look) = (service.stores.clone(), service.look().clone());
         let operations = operations.map(|listening| operations_server(listening, service.clone(), deadlines));
         let operations = operations.transpose()?;
         let routes = if operations.is_some() { Service::configure } else { Service::configure_all };
         let server = server::serve(listener, server::threads(), bounds, move || service.app(routes))
             .map_err(cannot_listen(address))?;
-        Ok(Self { address, server, operations, stores })
+        Ok(Self { address, server, operations, stores, look })
     }
 
     /// The address that it listens at, with the port that was chosen.
@@ -130,8 +136,25 @@ impl Application {
         self.operations.as_ref().map(|(address, _)| *address)
     }
 
+    /// Reads the site's folder again at every SIGHUP from now on, until the runtime ends. Without such a folder, SIGHUP keeps
+    /// its meaning, which is to end the process.
+    ///
+    /// # Errors
+    /// The system does not allow it to listen for signals.
+    pub fn reload_look_on_hangup(&self) -> io::Result<()> {
+        if self.look.has_folder() {
+            let (look, mut hangups) = (self.look.clone(), signal(SignalKind::hangup())?);
+            tokio::spawn(async move {
+                while hangups.recv().await.is_some() {
+                    look.reload().await;
+                }
+            });
+        }
+        Ok(())
+    }
+
     /// Serves until `shutdown` completes, then accepts no more requests and finishes those under way. The caller
-    /// handles signals; the service does not listen for them.
+    /// handles the signals that end the process.
     ///
     /// # Errors
     /// The server's.

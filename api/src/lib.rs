@@ -3,6 +3,7 @@
 //! | room | what it holds |
 //! | --- | --- |
 //! | `settings`, `secrets`, `site` | the flags and variables of the process, tokens and keys, the public address |
+//! | `look` | the site's own style sheet, header and footer, from a folder |
 //! | `application` | binds, serves, stops |
 //! | `service` | what requests share, and the layers that each one passes, in order |
 //! | `http` | the server, its connections, and the layers |
@@ -27,6 +28,7 @@ mod html;
 mod http;
 mod json;
 pub mod links;
+mod look;
 mod ops;
 #[cfg(test)]
 mod outside_text;
@@ -39,6 +41,7 @@ mod store;
 mod write;
 
 pub use application::{Application, StartError};
+pub use look::LookError;
 pub use secrets::{CursorKey, WriteToken, WriteTokenHash};
 pub use settings::{ApiSettings, REQUEST_TIMEOUT, Settings};
 pub use site::{Indexable, PageNumbers, PastTheEnd, PublicUrl, SiteSettings, UnknownProducts};

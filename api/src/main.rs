@@ -41,6 +41,7 @@ async fn serve(settings: Settings) -> anyhow::Result<()> {
     tracing_subscriber::fmt().json().with_span_list(false).with_env_filter(filter).finish().with(log_rules()).init();
     let mut terminate = signal(SignalKind::terminate())?;
     let application = Application::build(settings).await?;
+    application.reload_look_on_hangup()?;
     tokio::spawn(give_memory_back());
     let operations = application.operations_address().map(|address| address.to_string());
     tracing::info!(address = %application.address(), operations, "listening");

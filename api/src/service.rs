@@ -15,13 +15,13 @@ use crate::{
     html::{self, sitemap},
     http::{
         answer_memory::{self, AnswerMemory},
-        base_path,
         body::BodyTimeout,
-        connection, cross_origin, deadline,
+        connection, cross_origin, deadline, frame,
         load::{self, Load},
         panics, routing,
     },
-    json,
+    json::{self, openapi::DescriptionText},
+    look::{LookError, SiteLook},
     ops::{self, access, cost, is_operational, metrics::Metrics},
     read::{cursor::CursorSealer, products::ListedProducts},
     secrets::{CursorKey, WriteTokens},
@@ -49,6 +49,7 @@ pub(crate) struct Service {
     site: Data<Site>,
     sitemap: Data<sitemap::Cache>,
     products: Data<ListedProducts>,
+    description: Data<DescriptionText>,
     body_timeout: BodyTimeout,
     request_timeout: Duration,
     /// The number of proxies that every request passes.
@@ -58,15 +59,23 @@ pub(crate) struct Service {
 
 impl Service {
     /// `address` is where the service listens.
-    pub(crate) fn new(table: Table, index: PageIndex, settings: ApiSettings, address: SocketAddr) -> Self {
+    ///
+    /// # Errors
+    /// The site's folder cannot be used.
+    pub(crate) fn new(
+        table: Table,
+        index: PageIndex,
+        settings: ApiSettings,
+        address: SocketAddr,
+    ) -> Result<Self, LookError> {
         let metrics = Arc::new(Metrics::new());
         let product_max_age = Duration::from_secs(settings.product_max_age_seconds.into());
         let stores = Data::new(StoreClients::new(table, index, Arc::clone(&metrics), product_max_age));
-        let site = Site::new(settings.site, address);
+        let site = Site::new(settings.site, address)?;
         let memory_bytes = usize::from(settings.answer_memory_mib) * BYTES_A_MIB;
         let mut cursor_keys = settings.cursor_keys.into_iter();
         let sealing_key = cursor_keys.next().unwrap_or_else(CursorKey::random);
-        Self {
+        Ok(Self {
             load: Data::new(Load::new(settings.in_flight_max, metrics.shed.clone())),
             operations_load: Data::new(Load::new(OPERATIONS_IN_FLIGHT_MAX, metrics.shed.clone())),
             memory: Data::new(AnswerMemory::new(memory_bytes, metrics.shed.clone())),
@@ -75,13 +84,19 @@ impl Service {
             write_tokens: Data::new(WriteTokens(settings.write_tokens)),
             products: Data::new(ListedProducts::new(stores.clone())),
             sitemap: Data::new(sitemap::Cache::new(stores.clone(), &site)),
+            description: Data::new(DescriptionText::new(site.public_url.base_path())),
             site: Data::new(site),
             stores,
             body_timeout: BodyTimeout(settings.body_timeout),
             request_timeout: settings.request_timeout,
             proxies: settings.proxies,
             cache_max_age_seconds: settings.cache_max_age_seconds,
-        }
+        })
+    }
+
+    /// The site's look, to read it again.
+    pub(crate) fn look(&self) -> &SiteLook {
+        self.site.shared_look()
     }
 
     /// Registers what readers and writers use.
@@ -117,6 +132,7 @@ impl Service {
             .app_data(self.site.clone())
             .app_data(self.sitemap.clone())
             .app_data(self.products.clone())
+            .app_data(self.description.clone())
             .app_data(self.body_timeout)
             // 10. What it asks of the stores is kept, and its answer says how long they took.
             .wrap(from_fn(cost::follow))
@@ -140,8 +156,8 @@ impl Service {
             .wrap(from_fn(cross_origin::admit))
             // 3. The request gets an id, is counted and logged.
             .wrap(from_fn(move |request, next| access::observe(metrics.clone(), proxies, request, next)))
-            // 2. Paths begin at the root of the site.
-            .wrap(from_fn(base_path::serve))
+            // 2. Paths begin at the root of the site. Every page has the site's frame.
+            .wrap(from_fn(frame::serve))
             // 1. Its connection knows what it is doing.
             .wrap(from_fn(connection::follow))
             .configure(|config| configure(self, config))

@@ -3,12 +3,17 @@
 use std::{
     fmt,
     net::{Ipv6Addr, SocketAddr},
+    ops::Deref,
+    path::PathBuf,
     str::FromStr,
+    sync::Arc,
 };
 
 use actix_web::http::Uri;
 use clap::ValueEnum;
 use model::{Filter, Order};
+
+use crate::look::{Look, LookError, SiteLook};
 
 /// The first parts of the paths of this service. A base path that began with one could not be told from a path of the
 /// service.
@@ -217,6 +222,9 @@ pub struct SiteSettings {
     /// What the JSON API answers for a product with neither a comment nor a record: an empty list (`serve`), or 404.
     #[arg(long, env = "PAGEMARK_UNKNOWN_PRODUCTS", value_name = "WHAT", default_value = "serve")]
     pub unknown_products: UnknownProducts,
+    /// A folder with the site's own look: theme.css, header.html, footer.html. SIGHUP reads it again.
+    #[arg(long, env = "PAGEMARK_SITE_DIR", value_name = "FOLDER")]
+    pub site_dir: Option<PathBuf>,
     /// Whether there is a form to post a comment, for people who try Pagemark out.
     #[arg(skip)]
     pub comment_form: bool,
@@ -231,46 +239,49 @@ impl Default for SiteSettings {
             unknown_products: UnknownProducts::Serve,
             page_numbers: PageNumbers::default(),
             past_the_end: PastTheEnd::default(),
+            site_dir: None,
             comment_form: false,
         }
     }
 }
 
-/// What the pages need to know of their site.
+/// What the pages need to know of their site. Clones have the same look.
 #[derive(Debug, Clone)]
 pub(crate) struct Site {
+    /// The address that the site is known by. The settings may leave it open.
     pub(crate) public_url: PublicUrl,
-    pub(crate) indexable: Indexable,
-    pub(crate) indexable_comments_min: u64,
-    pub(crate) page_numbers: PageNumbers,
-    pub(crate) past_the_end: PastTheEnd,
-    pub(crate) unknown_products: UnknownProducts,
-    pub(crate) comment_form: bool,
+    settings: SiteSettings,
+    look: SiteLook,
+}
+
+impl Deref for Site {
+    type Target = SiteSettings;
+
+    fn deref(&self) -> &SiteSettings {
+        &self.settings
+    }
 }
 
 impl Site {
     /// `address` is where the service listens, without TLS.
-    pub(crate) fn new(settings: SiteSettings, address: SocketAddr) -> Self {
-        let SiteSettings {
-            public_url,
-            indexable,
-            indexable_comments_min,
-            page_numbers,
-            past_the_end,
-            unknown_products,
-            comment_form,
-        } = settings;
-        let public_url =
-            public_url.unwrap_or_else(|| PublicUrl { origin: format!("http://{address}"), base_path: String::new() });
-        Self {
-            public_url,
-            indexable,
-            indexable_comments_min,
-            page_numbers,
-            past_the_end,
-            unknown_products,
-            comment_form,
-        }
+    ///
+    /// # Errors
+    /// The site's folder cannot be used.
+    pub(crate) fn new(settings: SiteSettings, address: SocketAddr) -> Result<Self, LookError> {
+        let here = || PublicUrl { origin: format!("http://{address}"), base_path: String::new() };
+        let public_url = settings.public_url.clone().unwrap_or_else(here);
+        let look = SiteLook::read(settings.site_dir.clone(), public_url.origin())?;
+        Ok(Self { public_url, settings, look })
+    }
+
+    /// The look at this moment.
+    pub(crate) fn look(&self) -> Arc<Look> {
+        self.look.current()
+    }
+
+    /// The look, to read it again.
+    pub(crate) fn shared_look(&self) -> &SiteLook {
+        &self.look
     }
 
     /// What search engines may do with the pages of a listing. `totals` are unknown without the page index: then only
@@ -291,19 +302,21 @@ impl Site {
         if self.indexable.admits(filter) && has_enough { Indexing::Own } else { Indexing::No }
     }
 
-    /// The settings that pages of comments depend on. None of them is secret.
+    /// The settings that pages of comments depend on, and the version of the site's look. None of them is secret.
     pub(crate) fn settings_of_pages(&self) -> impl fmt::Debug {
         // A new field must be named here, so that nobody forgets to decide about it.
-        let Self {
-            public_url,
+        let SiteSettings {
+            public_url: _,
             indexable,
             indexable_comments_min,
             page_numbers,
             comment_form,
             past_the_end: _,
             unknown_products: _,
-        } = self;
-        (public_url, indexable, indexable_comments_min, page_numbers, comment_form)
+            site_dir: _,
+        } = &self.settings;
+        let look = self.look().version.clone();
+        (&self.public_url, indexable, indexable_comments_min, page_numbers, comment_form, look)
     }
 }
 
@@ -372,7 +385,7 @@ mod tests {
     fn copies_and_thin_filters_are_not_indexed_under_their_own_address() {
         let site = |indexable| {
             let settings = SiteSettings { indexable, ..SiteSettings::default() };
-            Site::new(settings, ([127, 0, 0, 1], 80).into())
+            Site::new(settings, ([127, 0, 0, 1], 80).into()).unwrap()
         };
         let filter =
             |language: &str, ratings: &str| Filter::new(Language::parse(language).ok(), RatingSet::parse(ratings).ok());

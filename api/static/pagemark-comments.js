@@ -43,15 +43,16 @@
       return turn === this.#turn;
     }
 
-    // Links to pages of products are followed here. All others, and those for a new tab, are the browser's.
+    // Links to lists of comments are followed here. All others, and those for a new tab, are the browser's.
     #follow(event) {
       const link = event.target.closest("a[href]");
       const { href } = this.#source;
       const site = href.slice(0, href.indexOf("/fragment/"));
       const isPlain = !event.defaultPrevented && !event.ctrlKey && !event.metaKey && !event.shiftKey && !event.altKey;
-      if (!link || !isPlain || !link.href.startsWith(`${site}/product/`)) return;
+      const path = link?.href.startsWith(site) && link.href.slice(site.length);
+      if (!isPlain || !path || !/^\/product\/[^/?#]+\/comments(?![^/?#])/.test(path)) return;
       event.preventDefault();
-      const shown = this.#show(`${site}/fragment${link.href.slice(site.length)}`);
+      const shown = this.#show(`${site}/fragment${path}`);
       shown.then(
         (isShown) => {
           if (!isShown) return;

@@ -184,6 +184,19 @@ impl Reads for EmbeddedIndex {
         })
     }
 
+    async fn counts_until(
+        &self,
+        product: &ProductId,
+        filter: &Filter,
+        instants: &[Timestamp],
+        table_id: &str,
+        now: Timestamp,
+    ) -> Result<IndexAnswer<Vec<u64>>, StoreError> {
+        self.answer(product, table_id, now, |partition, product, _| {
+            product.counts_until(partition.languages.codes_of(filter), instants)
+        })
+    }
+
     async fn position(
         &self,
         product: &ProductId,

@@ -137,6 +137,11 @@ impl Product {
         Extent { total: selection.total(), ends: ends.map(|(newest, oldest)| Ends { newest, oldest }) }
     }
 
+    /// How many comments with these codes are dated up to each of some instants.
+    pub(crate) fn counts_until(&self, codes: Codes, instants: &[Timestamp]) -> Vec<u64> {
+        instants.iter().map(|instant| self.select(codes, Some(*instant)).total()).collect()
+    }
+
     /// Where a comment stands. One that is not there counts as if it were.
     pub(crate) fn position(&self, cd: &Cd, codes: Codes, order: Order) -> Position {
         let all = self.count(codes);

@@ -485,6 +485,7 @@ async fn start_api(
     };
     let table = Table::connect(table_config).await;
     let application = Application::with_stores(listen, table, index, api_settings)?;
+    application.reload_look_on_hangup()?;
     let (address, operations) = (application.address(), application.operations_address());
     let (stop, stopped) = oneshot::channel::<()>();
     let task = tokio::spawn(async move {

@@ -77,6 +77,16 @@ pub trait Reads {
         now: Timestamp,
     ) -> Result<IndexAnswer<Extent>, StoreError>;
 
+    /// How many comments of a filter are dated up to each of some instants, all at one moment.
+    async fn counts_until(
+        &self,
+        product: &ProductId,
+        filter: &Filter,
+        instants: &[Timestamp],
+        table_id: &str,
+        now: Timestamp,
+    ) -> Result<IndexAnswer<Vec<u64>>, StoreError>;
+
     /// Where a comment stands under a filter that matches it. A comment that is not indexed yet counts as if it were.
     async fn position(
         &self,

@@ -61,6 +61,21 @@ impl Reads for RedisIndex {
         }))
     }
 
+    async fn counts_until(
+        &self,
+        product: &ProductId,
+        filter: &Filter,
+        instants: &[Timestamp],
+        table_id: &str,
+        now: Timestamp,
+    ) -> Result<IndexAnswer<Vec<u64>>, StoreError> {
+        let call = Routed::call(&self.scripts.counts_until, &self.keys_of(product, filter));
+        let call = instants.iter().fold(call, |call, instant| call.arg(instant.epoch_ms()));
+        type Answer = (Option<String>, Option<i64>, Option<i64>, Vec<u64>);
+        let (table, watermark, vouched, counts): Answer = self.ask(call).await?;
+        Ok(self.judge(marker_of_fields((table, watermark, vouched)), table_id, now).map(|_| counts))
+    }
+
     async fn position(
         &self,
         product: &ProductId,
@@ -70,8 +85,7 @@ impl Reads for RedisIndex {
         table_id: &str,
         now: Timestamp,
     ) -> Result<IndexAnswer<Position>, StoreError> {
-        let mut keys = vec![self.marker_of(product)];
-        keys.extend(filter.base_sets(product).iter().map(|set| self.keys.base_set(set)));
+        let keys = self.keys_of(product, filter);
         let call = Routed::call(&self.scripts.position, &keys).arg(cd.id.as_str()).arg(cd.created_at.epoch_ms());
         type Answer = (Option<String>, Option<i64>, Option<i64>, u64, u64, u64);
         let (table, watermark, vouched, indexed, preceding, present): Answer = self.ask(call).await?;
@@ -135,6 +149,12 @@ impl Reads for RedisIndex {
 }
 
 impl RedisIndex {
+    /// The marker of a product's partition, and the base sets of a filter.
+    fn keys_of(&self, product: &ProductId, filter: &Filter) -> Vec<String> {
+        let sets = filter.base_sets(product);
+        [self.marker_of(product)].into_iter().chain(sets.iter().map(|set| self.keys.base_set(set))).collect()
+    }
+
     /// Sends calls about one filter.
     async fn starts<'scripts>(
         &self,
@@ -150,9 +170,7 @@ impl RedisIndex {
     }
 
     fn start_call(&self, query: &PageStartQuery<'_>, reach: Reach) -> Routed<'_> {
-        let mut keys = vec![self.marker_of(query.product)];
-        keys.extend(query.filter.base_sets(query.product).iter().map(|set| self.keys.base_set(set)));
-        Routed::call(&self.scripts.page_start, &keys)
+        Routed::call(&self.scripts.page_start, &self.keys_of(query.product, query.filter))
             .arg(query.skip)
             .arg(query.order.to_string())
             .arg(query.as_of.map_or(String::new(), |as_of| as_of.epoch_ms().to_string()))

@@ -68,6 +68,23 @@ async function turnPages(browser) {
   await page.close();
 }
 
+/** The feed and the calendar are no lists of comments: the browser goes there at once. */
+async function leave(browser) {
+  for (const link of ["/dates", "/feed"]) {
+    const page = await open(browser, product);
+    const asked = [];
+    page.on("request", (request) => asked.push(new URL(request.url()).pathname));
+    await becomes(page, `${count} > 0`, true, "whether the list is shown");
+    asked.length = 0;
+    const target = product.replace("/comments", link);
+    const left = page.waitForRequest((request) => new URL(request.url()).pathname === target);
+    await page.evaluate(`${shadow}.querySelector('a[href*="${link}"]').click()`);
+    await left;
+    assertEqual(asked.filter((path) => path.startsWith("/fragment/")), [], "fragments that are no list");
+    await page.close();
+  }
+}
+
 async function fallBack(browser) {
   const page = await open(browser, `${product}?page=999`);
   await becomes(page, `${shadow}.querySelector("section").ariaBusy`, "false", "whether it has given up");
@@ -81,6 +98,7 @@ async function fallBack(browser) {
 const browser = await launch(["--disable-features=LocalNetworkAccessChecks,BlockInsecurePrivateNetworkRequests"]);
 try {
   await turnPages(browser);
+  await leave(browser);
   await fallBack(browser);
   for (const width of screenshots ? [360, 1280] : []) {
     const page = await open(browser, product, width);

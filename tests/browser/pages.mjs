@@ -42,6 +42,11 @@ function oddities() {
   for (const article of document.querySelectorAll("article")) {
     const { height } = article.getBoundingClientRect();
     if (height > 3000) odd.push(`${height} px tall: ${article.outerHTML.slice(0, 200)}`);
+    const { overflowX, overflowY } = getComputedStyle(article);
+    if (overflowX !== "clip" || overflowY !== "clip") odd.push(`may draw outside its box: ${article.outerHTML.slice(0, 200)}`);
+    for (const text of article.querySelectorAll(":scope > .text")) {
+      if (text.scrollHeight > text.clientHeight + 1) odd.push(`scrolls: ${article.outerHTML.slice(0, 200)}`);
+    }
   }
   const ids = [...document.querySelectorAll("[id]")].map((element) => element.id);
   odd.push(...ids.filter((id, at) => ids.indexOf(id) !== at).map((id) => `twice: ${id}`));

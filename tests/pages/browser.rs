@@ -40,7 +40,10 @@ fn comments() -> Vec<NewComment> {
     }
     let words = ["x".repeat(3_000), "long ".repeat(300), "https://example.com/".to_owned() + &"path/".repeat(200)];
     let tall = [format!("a{}b", "\n".repeat(9_997)), "a\n".repeat(5_000), "の".repeat(10_000)];
-    for (number, text) in (100..).zip(HOSTILE.map(str::to_owned).into_iter().chain(words).chain(tall)) {
+    let drawn_large =
+        ["\u{fdfd}".repeat(3_000), format!("a{}", "\u{301}\u{323}".repeat(1_000)), "\u{1242b}".repeat(900)];
+    let texts = HOSTILE.map(str::to_owned).into_iter().chain(words).chain(tall).chain(drawn_large);
+    for (number, text) in (100..).zip(texts) {
         let short: String = text.chars().filter(|c| *c != '\n').take(100).collect();
         comments.push(with_text(comment(HOSTILE[0], "en", 1, number), &short, &text, &short));
     }

@@ -13,6 +13,7 @@
 //! - `sitemap`: the list of all pages.
 //! - `feed`: the feed of a listing.
 //! - `crawl`: what a crawler finds.
+//! - `look`: what a site adds to every page.
 //! - `form`: posting a comment from a page, in the local stack.
 //! - `browser`: all of it in a real browser.
 
@@ -25,6 +26,7 @@ mod feed;
 mod form;
 mod head;
 mod html;
+mod look;
 mod names;
 mod products;
 mod recrawl;

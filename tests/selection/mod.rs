@@ -102,6 +102,11 @@ pub(crate) async fn check_product(index: &PageIndex, product: &Product, random: 
         let skips: Vec<u64> = (0..=total + 1).chain([total + 1000, 100_000_000_000_000]).collect();
         check_starts(index, product, filter, None, &skips).await;
         let instant = product.comments.choose(random).unwrap().cd.created_at;
+        let instants = [instant, instant.plus_ms(-1), Timestamp::MIN, Timestamp::MAX];
+        let counts = index.counts_until(&product.id, filter, &instants, TABLE_ID, now()).await.unwrap().unwrap();
+        let listing = product.listing(filter, Order::Newest);
+        let until = |instant: &Timestamp| listing.iter().filter(|cd| cd.created_at <= *instant).count() as u64;
+        assert_eq!(counts, instants.iter().map(until).collect_vec(), "{}: {filter:?}", product.shape);
         for as_of in [instant, instant.plus_ms(-1), Timestamp::MIN] {
             let some: Vec<u64> = skips.sample(random, 60).copied().chain([0, total]).collect();
             check_starts(index, product, filter, Some(as_of), &some).await;

@@ -6,8 +6,8 @@
 use icu_properties::props::{EnumeratedProperty, GraphemeClusterBreak};
 use model::visible::has_visible_char;
 
-/// The most lines and characters of a text that are shown at once. On a phone the longest such beginning takes some
-/// 2,000 px.
+/// The most lines and characters of a text that are shown at once. A very wide character counts as [several](width). On a
+/// phone the longest such beginning takes some 2,000 px. The style sheet bounds what fonts make of it.
 const SHOWN_LINES: usize = 20;
 const SHOWN_CHARS: usize = 1_500;
 
@@ -31,7 +31,7 @@ pub(super) fn fold(text: &str) -> (String, Option<String>) {
     let (beginning, rest) = text.split_at_checked(end).unwrap_or((&text, ""));
     // The break between the two parts replaces the one in the text.
     let rest = rest.strip_prefix(is_break).unwrap_or(rest);
-    let is_short = rest.matches(is_break).count() < REST_LINES_MIN && rest.chars().count() < REST_CHARS_MIN;
+    let is_short = rest.matches(is_break).count() < REST_LINES_MIN && widths(rest) < REST_CHARS_MIN;
     if is_short { (text, None) } else { (beginning.to_owned(), Some(rest.to_owned())) }
 }
 
@@ -63,7 +63,7 @@ fn beginning_end(text: &str) -> usize {
     let line_end = text.match_indices(is_break).nth(SHOWN_LINES - 1).map_or(text.len(), |(at, _)| at);
     match words_end(text, SHOWN_CHARS) {
         // A line that ends at the last character shown ends there too.
-        Some(end) if text.char_indices().nth(SHOWN_CHARS).is_some_and(|(char_end, _)| char_end < line_end) => end,
+        Some(end) if char_end(text, SHOWN_CHARS).is_some_and(|char_end| char_end < line_end) => end,
         Some(_) | None => line_end,
     }
 }
@@ -71,7 +71,7 @@ fn beginning_end(text: &str) -> usize {
 /// Where the longest beginning of at most this many characters ends, in bytes: between words, else between
 /// user-perceived characters. `None` when the text is not longer.
 fn words_end(text: &str, chars_max: usize) -> Option<usize> {
-    let (char_end, _) = text.char_indices().nth(chars_max)?;
+    let char_end = char_end(text, chars_max)?;
     let before = text.get(..char_end).unwrap_or_default();
     let near = || before.char_indices().rev().take(WORD_MAX_CHARS);
     if let Some((at, space)) = near().find(|(_, c)| c.is_whitespace()) {
@@ -79,6 +79,32 @@ fn words_end(text: &str, chars_max: usize) -> Option<usize> {
     }
     let boundary = near().find(|(at, c)| begins_a_character(text.get(..*at).unwrap_or_default(), *c));
     Some(boundary.map_or(char_end, |(at, _)| at))
+}
+
+/// Where the first characters of at most this width together end, in bytes. `None` when these are all.
+fn char_end(text: &str, width_max: usize) -> Option<usize> {
+    let mut room = width_max;
+    text.char_indices().find_map(|(at, c)| match room.checked_sub(width(c)) {
+        Some(left) => {
+            room = left;
+            None
+        }
+        None => Some(at),
+    })
+}
+
+fn widths(text: &str) -> usize {
+    text.chars().map(width).sum()
+}
+
+/// How many usual characters take as much room as this one. Fonts draw some characters as wide as a line: whole phrases in
+/// Arabic, the longest dashes, and signs of cuneiform.
+fn width(c: char) -> usize {
+    match c {
+        '\u{fdfd}' => 20,
+        '\u{fdfa}' | '\u{fdfb}' | '\u{2e3a}' | '\u{2e3b}' | '\u{12000}'..='\u{1254f}' => 6,
+        _ => 1,
+    }
 }
 
 /// Whether a user-perceived character may begin with `c`: not an accent, and not a later part of an emoji or of a
@@ -114,6 +140,18 @@ mod tests {
             assert_eq!(fold(&text), (text, None));
         }
         assert_eq!(fold("a\r\n\n\u{2028}\r \t\n\u{200b}\nb").0, "a\n\n\u{2028}b");
+    }
+
+    #[test]
+    fn very_wide_characters_count_as_several() {
+        for (wide, shown) in [('\u{fdfd}', SHOWN_CHARS / 20), ('\u{1242b}', SHOWN_CHARS / 6)] {
+            let text = wide.to_string().repeat(400);
+            let count = beginning(&text).chars().count();
+            assert!((shown - 1..=shown).contains(&count), "{count}");
+            assert_eq!(fold(&text).1.unwrap().chars().count(), 400 - count, "nothing is lost");
+        }
+        // Marks on one letter take no room in a line, but they too are folded.
+        assert_eq!(beginning(&format!("a{}", "\u{301}".repeat(2_000))).chars().count(), SHOWN_CHARS);
     }
 
     #[test]

@@ -6,7 +6,7 @@
 //! address of a page becomes that of its fragment by `/fragment` in front of its path on the site.
 
 use actix_web::{
-    Error, HttpMessage, HttpRequest, HttpResponse,
+    Error, HttpMessage, HttpRequest, HttpResponse, ResponseError,
     body::BoxBody,
     dev::{ServiceRequest, ServiceResponse},
     http::{
@@ -17,9 +17,10 @@ use actix_web::{
     web::Data,
 };
 use askama::Template;
+use thiserror::Error;
 
 use super::error_page::{Help, PageError, html};
-use crate::{http::base_path, site::Site};
+use crate::{error::ApiError, http::base_path, site::Site};
 
 /// The path that fragments are under.
 const ROOT: &str = "/fragment";
@@ -49,6 +50,25 @@ pub(super) async fn mount(mut request: ServiceRequest, next: Next<BoxBody>) -> R
     let Some(notice) = notice else { return Ok(answer) };
     let notice = answer.request().app_data::<Data<Site>>().map(|site| anchored(site, &notice)).unwrap_or(notice);
     Ok(answer.map_body(|_, _| BoxBody::new(notice)))
+}
+
+/// An error outside of the handlers, such as too many requests: a notice without links.
+#[derive(Debug, Error)]
+#[error("{0}")]
+pub(crate) struct FragmentError(pub(crate) ApiError);
+
+impl ResponseError for FragmentError {
+    fn status_code(&self) -> StatusCode {
+        self.0.status_code()
+    }
+
+    fn error_response(&self) -> HttpResponse {
+        // Rendering text into text does not fail; if it did, the status would still say what happened.
+        let notice = Notice { detail: self.0.to_string(), help: &Help::default() }.render().unwrap_or_default();
+        let mut answer = html(&mut self.0.answer(), "'none'", notice);
+        answer.headers_mut().insert(ROBOTS, HeaderValue::from_static("noindex"));
+        answer
+    }
 }
 
 /// What stands in the place of a list that cannot be shown.

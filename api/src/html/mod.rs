@@ -29,7 +29,7 @@ mod feed;
 mod filters;
 mod fold;
 mod form;
-mod fragment;
+pub(crate) mod fragment;
 mod head;
 mod language_name;
 mod page_bar;
@@ -54,7 +54,7 @@ use page_index::Position;
 use crate::{
     error::ApiError,
     http::{
-        base_path, caching,
+        caching, frame,
         path_and_query::comment_id,
         routing::{cached, get, not_allowed},
     },
@@ -75,7 +75,9 @@ pub(crate) fn configure(config: &mut web::ServiceConfig, max_age_seconds: u32) {
     page(links::PRODUCTS, get().to(products::list));
     page(
         "/static/style.css",
-        get().to(async |request: HttpRequest| assets::STYLE_SHEET.answer(request.query_string())),
+        get().to(async |request: HttpRequest, site: web::Data<Site>| {
+            site.look().style_sheet.answer(request.query_string())
+        }),
     );
     page("/static/icon.svg", get().to(async |request: HttpRequest| assets::ICON.answer(request.query_string())));
     page("/product/{product}/comments", get().to(comments::page));
@@ -98,7 +100,7 @@ pub(crate) fn configure(config: &mut web::ServiceConfig, max_age_seconds: u32) {
     page("/sitemap/{file}", get().to(sitemap::part));
     config.service(
         web::resource("/local/product/{product}/comments")
-            .wrap(from_fn(base_path::extend))
+            .wrap(from_fn(frame::complete))
             .route(get().to(form::show))
             .route(web::post().to(form::post))
             .default_service(not_allowed("GET, HEAD, POST")),

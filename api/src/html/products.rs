@@ -11,7 +11,7 @@ use actix_web::{
 };
 use askama::Template;
 use futures_util::future::join_all;
-use model::{Filter, PageNumber, PageSize, ProductRecord, ProductSort, ProductTotals};
+use model::{Filter, PageNumber, PageSize, ProductSort, ProductTotals};
 
 use super::{
     address::parse_number,
@@ -30,7 +30,7 @@ use crate::{
     links,
     read::products::{ListedProducts, ProductPage},
     site::{PageNumbers, PastTheEnd, Site},
-    store::StoreClients,
+    store::{KnownRecord, StoreClients},
 };
 
 /// How many products the start page shows.
@@ -46,11 +46,15 @@ struct Entry {
     /// The day of the newest comment, for people and for programs.
     last_day: String,
     last_commented_at: String,
+    /// Whether the record was read, if there is one.
+    is_whole: bool,
 }
 
 impl Entry {
-    fn new(totals: &ProductTotals, record: Option<&ProductRecord>) -> Self {
+    fn new(totals: &ProductTotals, known: &KnownRecord) -> Self {
+        let record = known.record();
         Self {
+            is_whole: *known != KnownRecord::Unreadable,
             name: record.map_or_else(|| totals.product.to_string(), |record| record.details.name.clone()),
             href: links::product_page(&totals.product),
             average: Average::of(&totals.ratings().collect::<Vec<_>>()),
@@ -63,7 +67,7 @@ impl Entry {
 
 /// The products of a list. Their records are read together.
 async fn entries<'totals>(stores: &StoreClients, products: impl Iterator<Item = &'totals ProductTotals>) -> Vec<Entry> {
-    let entry = async |totals: &ProductTotals| Entry::new(totals, stores.known_record(&totals.product).await.record());
+    let entry = async |totals: &ProductTotals| Entry::new(totals, &stores.known_record(&totals.product).await);
     join_all(products.map(entry)).await
 }
 
@@ -207,8 +211,22 @@ pub(super) async fn list(
         Err(error) => return Err(PageError { help: address.help(&error), error }),
     };
     let entries = entries(&stores, page.products()).await;
+    let is_whole = are_whole(&entries);
     let page = ProductsPage::new(&site, address, &page, entries);
-    render(&site, StatusCode::OK, &page.head, &page, "'none'")
+    let answer = render(&site, StatusCode::OK, &page.head, &page, "'none'")?;
+    Ok(if is_whole { answer } else { uncached(answer) })
+}
+
+/// Whether each product has its name.
+fn are_whole(entries: &[Entry]) -> bool {
+    entries.iter().all(|entry| entry.is_whole)
+}
+
+/// The answer, which no cache may keep: a cache would keep it longer than a store is unavailable.
+fn uncached(mut answer: HttpResponse) -> HttpResponse {
+    let (name, value) = caching::NO_STORE;
+    answer.headers_mut().insert(name, header::HeaderValue::from_static(value));
+    answer
 }
 
 #[derive(Template)]
@@ -248,6 +266,7 @@ pub(super) async fn start(
         Some(first) => Some(entries(&stores, first.products().take(shown)).await),
         None => None,
     };
+    let is_whole = entries.as_deref().is_some_and(are_whole);
     let page = StartPage {
         head,
         is_stable: site.page_numbers == PageNumbers::Stable,
@@ -255,13 +274,8 @@ pub(super) async fn start(
         all: (links::PRODUCTS, grouped(total)),
         base_path: site.public_url.base_path(),
     };
-    let mut answer = render(&site, StatusCode::OK, &page.head, &page, "'none'")?;
-    if first.is_none() {
-        // Not cached, because a cache would keep it longer than the page index is unavailable.
-        let (name, value) = caching::NO_STORE;
-        answer.headers_mut().insert(name, header::HeaderValue::from_static(value));
-    }
-    Ok(answer)
+    let answer = render(&site, StatusCode::OK, &page.head, &page, "'none'")?;
+    Ok(if is_whole { answer } else { uncached(answer) })
 }
 
 /// The addresses of the most commented products' pages, at most `max`; `None` without products.

@@ -361,7 +361,7 @@ mod tests {
         total: u64,
     ) -> (String, String, Option<String>) {
         let settings = SiteSettings { indexable, ..SiteSettings::default() };
-        let site = Site::new(settings, ([127, 0, 0, 1], 80).into());
+        let site = Site::new(settings, ([127, 0, 0, 1], 80).into()).unwrap();
         let request = TestRequest::with_uri(path).to_http_request();
         let (address, _) = address::read(&request, PageNumbers::Stable).unwrap();
         let listing = ListingPage {

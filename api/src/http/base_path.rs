@@ -1,8 +1,8 @@
 //! The base path: the path of the public URL, such as `/reviews` where a proxy serves the site under
 //! `https://shop.example.com/reviews/`.
 //!
-//! Everything inside knows only paths from the root of the site: routes, links and templates. This layer removes the base
-//! path from requests, and puts it in front of the addresses in answers. Absolute URLs have it from the
+//! Everything inside knows only paths from the root of the site: routes, links and templates. The layers of `frame` remove
+//! the base path from requests, and put it in front of the addresses in answers. Absolute URLs have it from the
 //! public URL, and the links of the JSON API from their own module.
 //!
 //! A proxy may remove the base path, or leave it: a request without it is answered too.
@@ -11,55 +11,16 @@
 //! quotation mark behind an attribute's name; in texts they are escaped (`a_text_that_looks_like_an_attribute_stays`).
 
 use actix_web::{
-    Error,
-    body::{BoxBody, MessageBody},
-    dev::{ResponseHead, ServiceRequest, ServiceResponse},
-    error::InternalError,
+    dev::ServiceRequest,
     http::{
         Uri,
         header::{self, HeaderMap, HeaderValue},
         uri::PathAndQuery,
     },
-    middleware::Next,
-    web::Data,
 };
-
-use crate::site::Site;
 
 /// The attributes of pages that hold addresses.
 const ATTRIBUTES: [&str; 3] = [" href", " src", " action"];
-
-/// Serves requests with the base path, or without it. The other layers see them without it.
-pub(crate) async fn serve(mut request: ServiceRequest, next: Next<BoxBody>) -> Result<ServiceResponse, Error> {
-    let base = of(&request);
-    if base.is_empty() {
-        return next.call(request).await;
-    }
-    remove(&mut request, &base);
-    let add = |head: &mut ResponseHead, body| added(&base, head, body);
-    match next.call(request).await {
-        Ok(answer) => Ok(answer.map_body(add)),
-        // The layers inside answer so when a request takes too long, or panics.
-        Err(error) => {
-            let answer = error.error_response().map_body(add);
-            Err(InternalError::from_response(error, answer).into())
-        }
-    }
-}
-
-/// Adds the base path to the pages of a resource before they get their entity tag and are compressed.
-pub(crate) async fn extend(request: ServiceRequest, next: Next<BoxBody>) -> Result<ServiceResponse, Error> {
-    let base = of(&request);
-    let answer = next.call(request).await?;
-    if base.is_empty() {
-        return Ok(answer);
-    }
-    Ok(answer.map_body(|head, body| added(&base, head, body)))
-}
-
-fn of(request: &ServiceRequest) -> String {
-    request.app_data::<Data<Site>>().map(|site| site.public_url.base_path().to_owned()).unwrap_or_default()
-}
 
 /// Removes `base` from the front of a request's path, if it is there.
 pub(crate) fn remove(request: &mut ServiceRequest, base: &str) {
@@ -84,22 +45,6 @@ pub(crate) fn lead(headers: &mut HeaderMap, base: &str) {
         && let Ok(place) = HeaderValue::from_str(&[base, path].concat())
     {
         headers.insert(header::LOCATION, place);
-    }
-}
-
-fn added(base: &str, head: &mut ResponseHead, body: BoxBody) -> BoxBody {
-    lead(&mut head.headers, base);
-    let is_page = head.headers.get(header::CONTENT_TYPE).is_some_and(|kind| kind.as_bytes().starts_with(b"text/html"));
-    if !is_page || head.headers.contains_key(header::CONTENT_ENCODING) {
-        return body;
-    }
-    match body.try_into_bytes() {
-        Ok(bytes) => match std::str::from_utf8(&bytes) {
-            Ok(page) => BoxBody::new(in_page(page, base)),
-            Err(_) => BoxBody::new(bytes),
-        },
-        // A page in parts, which `extend` has seen whole.
-        Err(body) => body,
     }
 }
 

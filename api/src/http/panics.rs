@@ -58,17 +58,20 @@ mod tests {
 
     #[actix_web::test]
     async fn a_panic_is_a_logged_500_for_programs_and_persons() {
+        const HTML: &str = "text/html; charset=utf-8";
         static LOG: Mutex<Vec<u8>> = Mutex::new(Vec::new());
         let subscriber = tracing_subscriber::fmt().with_ansi(false).with_writer(|| LOG.make_writer()).finish();
         let _logging = tracing::subscriber::set_default(subscriber);
         let service = service().await;
         let app = init_service(service.app(|_, config| {
-            config.route("/api/v1/fails", web::get().to(fail)).route("/fails", web::get().to(fail));
+            for path in ["/api/v1/fails", "/fails", "/fragment/fails"] {
+                config.route(path, web::get().to(fail));
+            }
             ops::configure(config);
         }))
         .await;
         for (path, media_type) in
-            [("/api/v1/fails", "application/problem+json"), ("/fails", "text/html; charset=utf-8")]
+            [("/api/v1/fails", "application/problem+json"), ("/fails", HTML), ("/fragment/fails", HTML)]
         {
             let error = try_call_service(&app, TestRequest::with_uri(path).to_request()).await.err().unwrap();
             let answer = error.error_response();
@@ -76,19 +79,21 @@ mod tests {
             assert_eq!(answer.headers().get(header::CONTENT_TYPE).unwrap(), media_type);
             assert_eq!(answer.headers().get(header::CACHE_CONTROL).unwrap(), "no-store");
             assert!(answer.headers().contains_key("x-request-id"), "the layers around name it");
+            assert_eq!(answer.headers().contains_key("x-robots-tag"), path == "/fragment/fails");
             assert!(matches!(answer.body().size(), BodySize::Sized(1..)));
             let body = String::from_utf8(answer.into_body().try_into_bytes().unwrap().to_vec()).unwrap();
             if path.starts_with("/api") {
                 assert_eq!(serde_json::from_str::<Value>(&body).unwrap()["type"], "urn:pagemark:problem:internal");
             }
             assert!(!body.contains("wrong about"), "the reason is for the log only: {body}");
+            assert_eq!(body.contains("<html"), path == "/fails", "{path}: {body}");
             assert_eq!(service.load.under_way(), 0, "its permit was not released");
         }
         let log = String::from_utf8(LOG.lock().unwrap().clone()).unwrap();
-        assert_eq!(log.matches("it panicked: this handler is wrong about something").count(), 2, "{log}");
+        assert_eq!(log.matches("it panicked: this handler is wrong about something").count(), 3, "{log}");
         let metrics = try_call_service(&app, TestRequest::with_uri("/metrics").to_request()).await.unwrap();
         let metrics = String::from_utf8(read_body(metrics).await.to_vec()).unwrap();
-        for route in ["/api/v1/fails", "/fails"] {
+        for route in ["/api/v1/fails", "/fails", "/fragment/fails"] {
             let counted = format!("pagemark_http_requests_total{{route=\"{route}\",method=\"GET\",status=\"500\"}} 1");
             assert!(metrics.contains(&counted), "{metrics}");
         }

@@ -11,7 +11,7 @@ mod explanation;
 mod fields;
 mod headers;
 mod list;
-mod openapi;
+pub(crate) mod openapi;
 mod parameters;
 mod product;
 mod product_lists;

@@ -31,7 +31,7 @@ impl Answer {
 pub(crate) async fn service_with(settings: ApiSettings) -> Service {
     let table = Table::connect(&TableConfig::new("comments", Some("http://127.0.0.1:1".to_owned()))).await;
     let index = redis_index::connect(&RedisIndexConfig::new("redis://127.0.0.1:1")).unwrap();
-    Service::new(table, index, settings, ([127, 0, 0, 1], 8080).into())
+    Service::new(table, index, settings, ([127, 0, 0, 1], 8080).into()).unwrap()
 }
 
 /// Like [`service_with`], with the token `secret`.

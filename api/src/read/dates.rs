@@ -4,24 +4,20 @@
 //! | what | calls of the page index |
 //! | --- | --- |
 //! | [`place`]: the page for a date | 2 |
-//! | [`calendar`]: the years, and the months of one | 2, one for each year but the newest, and 11: at most [`YEARS_MAX`] + 12 |
+//! | [`calendar`]: the years, and the months of one | 3: the two ends, then at most [`YEARS_MAX`] + 11 counts in one |
 //!
-//! Each call counts independently, so comments that arrive meanwhile may be counted in some and not in others.
+//! All counts of a calendar are of one moment.
 
 use std::collections::BTreeMap;
 
-use futures_util::stream::{self, StreamExt, TryStreamExt};
-use model::{CommentId, Order, Period};
-use page_index::{Ends, Extent};
+use model::{CommentId, Order, Period, Timestamp};
+use page_index::Ends;
 
 use super::ListingQuery;
 use crate::{error::ApiError, store::StoreClients};
 
 /// The most years that a calendar lists. Older comments are counted in the oldest of them.
 const YEARS_MAX: u16 = 50;
-
-/// How many counts are under way together.
-const COUNTED_TOGETHER: usize = 8;
 
 /// The number of months in a year.
 const MONTHS: u8 = 12;
@@ -78,31 +74,26 @@ pub(crate) async fn calendar(
     wanted: Option<u16>,
 ) -> Result<Option<Calendar>, ApiError> {
     let extent = stores.extent(&query.page_start(0, None)).await.ok_or(ApiError::IndexUnavailable)?;
-    let Extent { total, ends: Some(Ends { newest, oldest }) } = extent else { return Ok(None) };
+    let Some(Ends { newest, oldest }) = extent.ends else { return Ok(None) };
     let (last, first) = (Period::year_of(newest.created_at), Period::year_of(oldest.created_at));
     let shown_from = first.max(last.saturating_sub(YEARS_MAX - 1));
     let year = wanted.filter(|year| (shown_from..=last).contains(year)).unwrap_or(last);
-    let boundaries = boundaries(shown_from, last, year).into_iter().map(async |period| {
-        let until = stores.page_start(&query.page_start(0, Some(period.end()))).await;
-        Ok::<_, ApiError>((period, until.ok_or(ApiError::IndexUnavailable)?.total))
-    });
-    let counted: BTreeMap<Period, u64> = stream::iter(boundaries).buffered(COUNTED_TOGETHER).try_collect().await?;
-    let is_cut = first < shown_from;
-    Ok(Some(Calendar { is_cut, ..cut(&counted, total, shown_from, last, year) }))
+    let periods = boundaries(shown_from, last, year);
+    let ends: Vec<Timestamp> = periods.iter().map(|period| period.end()).collect();
+    let counts = stores.counts_until(&query.product, &query.filter, &ends).await.ok_or(ApiError::IndexUnavailable)?;
+    let counted = periods.into_iter().zip(counts).collect();
+    Ok(Some(Calendar { is_cut: first < shown_from, ..cut(&counted, shown_from, last, year) }))
 }
 
-/// The periods up to whose ends comments are counted: the years before the last, and the months of one year.
+/// The periods up to whose ends comments are counted: the years, and the months of one year.
 fn boundaries(first: u16, last: u16, year: u16) -> Vec<Period> {
-    let years = (first..last).map(|year| Period::month(year, MONTHS));
+    let years = (first..=last).map(|year| Period::month(year, MONTHS));
     years.chain((1..MONTHS).map(|month| Period::month(year, month))).collect()
 }
 
 /// Makes the calendar from the numbers of comments up to the ends of periods.
-fn cut(counted: &BTreeMap<Period, u64>, total: u64, first: u16, last: u16, year: u16) -> Calendar {
-    let until = |year: u16, month: u8| match (year, month) {
-        (year, MONTHS) if year >= last => total,
-        (year, month) => counted.get(&Period::month(year, month)).copied().unwrap_or(0),
-    };
+fn cut(counted: &BTreeMap<Period, u64>, first: u16, last: u16, year: u16) -> Calendar {
+    let until = |year: u16, month: u8| counted.get(&Period::month(year, month)).copied().unwrap_or(0);
     let before = |year: u16| if year > first { until(year - 1, MONTHS) } else { 0 };
     let of_year = |year: u16| (year, until(year, MONTHS).saturating_sub(before(year)));
     let of_month = |month: u8| {
@@ -125,10 +116,14 @@ mod tests {
     fn years_and_months_are_counted_by_differences() {
         // 2 comments in 2021, none in 2022, 5 in 2023: 1 in January, 4 in December.
         let counted = boundaries(2021, 2023, 2023).into_iter();
-        let counted: BTreeMap<Period, u64> =
-            counted.map(|period| (period, if period < Period::month(2023, 1) { 2 } else { 3 })).collect();
-        assert_eq!(counted.len(), 2 + 11);
-        let calendar = cut(&counted, 7, 2021, 2023, 2023);
+        let until = |period: Period| match period.end() {
+            end if end == Period::month(2023, MONTHS).end() => 7,
+            end if end < Period::month(2023, 1).end() => 2,
+            _ => 3,
+        };
+        let counted: BTreeMap<Period, u64> = counted.map(|period| (period, until(period))).collect();
+        assert_eq!(counted.len(), 3 + 11);
+        let calendar = cut(&counted, 2021, 2023, 2023);
         assert_eq!(calendar.years, [(2023, 5), (2022, 0), (2021, 2)]);
         let months: Vec<u64> = calendar.months.iter().map(|(_, count)| *count).collect();
         assert_eq!(months, [4, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1]);
@@ -137,7 +132,7 @@ mod tests {
 
     #[test]
     fn the_number_of_counts_is_bounded() {
-        assert_eq!(boundaries(9_999 - YEARS_MAX + 1, 9_999, 9_999).len(), usize::from(YEARS_MAX) - 1 + 11);
-        assert_eq!(boundaries(2024, 2024, 2024).len(), 11);
+        assert_eq!(boundaries(9_999 - YEARS_MAX + 1, 9_999, 9_999).len(), usize::from(YEARS_MAX) + 11);
+        assert_eq!(boundaries(2024, 2024, 2024).len(), 12);
     }
 }

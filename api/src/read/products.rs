@@ -162,12 +162,10 @@ impl ListedProducts {
                 all.truncate(PRODUCTS_MAX);
                 Ok(all)
             });
-        let read = totals.await.ok().map(|totals| {
-            if totals.len() == PRODUCTS_MAX {
-                tracing::warn!("the lists have as many products as there may be; others are not in them");
-            }
-            Read::new(ProductLists::new(totals), began)
-        });
+        let read = match totals.await {
+            Ok(totals) => sorted(totals).await.map(|lists| Read::new(lists, began)),
+            Err(()) => None,
+        };
         let lists = read.as_ref().map(|read| Arc::clone(&read.lists));
         let failed = read.is_none().then(Instant::now);
         let mut kept = self.kept();
@@ -181,6 +179,16 @@ impl ListedProducts {
     fn kept(&self) -> MutexGuard<'_, Kept> {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Sorts the lists on a thread for such work: a million products take about a second, and this thread answers requests.
+/// `None` when that fails, which is logged.
+async fn sorted(totals: Vec<ProductTotals>) -> Option<ProductLists> {
+    if totals.len() == PRODUCTS_MAX {
+        tracing::warn!("the lists have as many products as there may be; others are not in them");
+    }
+    let sorted = actix_web::web::block(|| ProductLists::new(totals)).await;
+    sorted.inspect_err(|error| tracing::error!(%error, "the lists of products were not sorted")).ok()
 }
 
 #[cfg(test)]

@@ -232,6 +232,17 @@ impl StoreClients {
         self.ask_index(self.index.partition_of(query.product), StoreCall::PageStart, ask).await
     }
 
+    /// How many comments of a filter are dated up to each of some instants; `None` when the page index is unavailable.
+    pub(crate) async fn counts_until(
+        &self,
+        product: &ProductId,
+        filter: &Filter,
+        instants: &[Timestamp],
+    ) -> Option<Vec<u64>> {
+        let ask = async |table_id: &str| self.index.counts_until(product, filter, instants, table_id, now()).await;
+        self.ask_index(self.index.partition_of(product), StoreCall::Stats, ask).await
+    }
+
     /// The place of a comment; `None` when the page index is unavailable.
     pub(crate) async fn position(&self, comment: &Comment, filter: &Filter, order: Order) -> Option<Position> {
         let (product, cd) = (&comment.product, comment.cd());

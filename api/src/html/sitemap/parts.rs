@@ -226,7 +226,7 @@ mod tests {
     fn a_language_is_listed_only_where_its_pages_may_be_indexed() {
         let listed = |indexable, total, by_language: &[(&str, u64)]| {
             let site = SiteSettings { indexable, ..SiteSettings::default() };
-            let site = Site::new(site, ([127, 0, 0, 1], 80).into());
+            let site = Site::new(site, ([127, 0, 0, 1], 80).into()).unwrap();
             let by_language = by_language.iter().map(|(tag, total)| (Language::parse(tag).unwrap(), *total)).collect();
             let of = ProductLanguages { product: ProductId::parse("p").unwrap(), total, by_language };
             let listings = Listing::of_product(&site, of).into_iter();
