@@ -146,7 +146,7 @@ impl Table {
         let index = authors().map_err(refused)?;
         let create = CreateGlobalSecondaryIndexAction::builder()
             .index_name(AUTHORS)
-            .set_key_schema(index.key_schema)
+            .set_key_schema(Some(index.key_schema))
             .set_projection(index.projection)
             .build()
             .map_err(refused)?;

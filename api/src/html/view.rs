@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use askama::Template;
-use model::{Comment, Filter, Language, Order, ProductRecord, WebUrl};
+use model::{Comment, Documented, Filter, Language, Order, ProductRecord, WebUrl};
 use page_index::Stats;
 
 use super::{
@@ -17,6 +17,7 @@ use super::{
     language_name::{self, direction, english_name, text_direction},
     page_bar::BarItem,
     place::Place,
+    reply::ReplyView,
     structured_data,
     words::{self, Average, counted, day, displayed, grouped, in_words, joined, minute, stars},
 };
@@ -34,6 +35,8 @@ const SHAPE: &str = concat!(
     include_str!("../../templates/comments.html"),
     include_str!("../../templates/language.html"),
     include_str!("../../templates/pages.html"),
+    include_str!("../../templates/reply.html"),
+    include_str!("../../templates/reply_author.html"),
 );
 
 /// A page of comments.
@@ -95,6 +98,9 @@ struct CommentView<'page> {
     /// The part below the beginning of a long body, folded.
     rest: Option<String>,
     time: String,
+    /// Whether the site says that it was verified.
+    is_verified: bool,
+    reply: Option<ReplyView>,
 }
 
 impl<'page> CommentsPage<'page> {
@@ -286,6 +292,7 @@ impl<'page> CommentView<'page> {
         let direction = direction(&comment.language);
         let body = displayed(&comment.text.body);
         let (beginning, rest) = fold(body);
+        let documented = comment.site.attributes.as_ref().map(Documented::of).unwrap_or_default();
         Self {
             comment,
             language_name: english_name(&comment.language),
@@ -295,6 +302,8 @@ impl<'page> CommentView<'page> {
             beginning,
             rest,
             time: minute(comment.created_at),
+            is_verified: documented.is_verified,
+            reply: documented.reply.map(|reply| ReplyView::new(reply, direction)),
         }
     }
 }
