@@ -256,3 +256,6 @@ error-unauthorized = כדי לכתוב דרושה הכותרת Authorization: Be
 error-writes-off = הכתיבה כבויה: השרת הזה הופעל בלי אסימון כתיבה.
 error-cross-site = זה נשלח מעמוד של אתר אחר.
 error-deleted-since = התגובה שהטופס הזה יצר נמחקה מאז.
+verified = מאומת
+reply-of = תגובה:
+the-shop = החנות

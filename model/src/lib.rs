@@ -5,6 +5,7 @@
 
 mod blob;
 mod comment;
+mod documented;
 mod error;
 mod filter;
 mod id;
@@ -31,6 +32,7 @@ pub mod visible;
 
 pub use blob::{BlobFormat, CommentBlob};
 pub use comment::{Cd, Comment, CommentText, Placement};
+pub use documented::{Documented, Reply};
 pub use error::{InvalidInput, Malformed};
 pub use filter::{ANY, BaseSet, Filter, FilterKey};
 pub use id::{CommentId, ProductId};

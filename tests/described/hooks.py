@@ -4,8 +4,8 @@ A cursor comes from an earlier answer for the same listing, and excludes page an
 as_of and a cursor. A date excludes page and as_of. So the first hook removes the cursor, and what stable numbering and a
 date exclude, from requests that must be accepted. Requests that must be refused keep them. A GTIN ends with a check
 digit, so the hook puts the right one there. The limits of attributes and of an author's id are in bytes, so the hook
-removes long ones. `.` and `..` are not products: in a path they would lead elsewhere. The
-entity tag of a record comes from an earlier answer, and requests without one are accepted: so the hook removes it.
+removes long ones. `.` and `..` are neither products nor authors: in a path they would lead elsewhere. The entity tag of
+a record comes from an earlier answer, and requests without one are accepted: so the hook removes it.
 
 A page beyond the ranked comments is 503 while others are still to be ranked. So the second hook asks again, as that
 answer says. Only an answer that lasts is judged.
@@ -41,11 +41,16 @@ def before_call(context, case, kwargs):
             case.headers.pop(name, None)
     if isinstance(case.body, dict) and isinstance(case.body.get("gtin"), str):
         case.body["gtin"] = with_check_digit(case.body["gtin"])
-    if isinstance(case.body, dict) and isinstance(case.body.get("author_id"), str):
-        if len(case.body["author_id"].encode()) > 128:
-            del case.body["author_id"]
+    if isinstance(case.body, dict) and is_no_author(case.body.get("author_id")):
+        del case.body["author_id"]
+    if is_no_author((case.path_parameters or {}).get("author_id")):
+        case.path_parameters["author_id"] = "customer-4711"
     if isinstance(case.body, dict) and len(json.dumps(case.body.get("attributes"), ensure_ascii=False).encode()) > 3000:
         del case.body["attributes"]
+
+
+def is_no_author(author_id):
+    return isinstance(author_id, str) and (author_id in (".", "..") or len(author_id.encode()) > 128)
 
 
 def with_check_digit(digits):

@@ -51,6 +51,7 @@ pub(crate) async fn imported(stores: &Stores) -> Vec<NewComment> {
         created_at: comment.created_at,
         text: comment.text,
         site: comment.site,
+        status: None,
     });
     new.sorted_by(|a, b| a.id.cmp(&b.id)).collect()
 }

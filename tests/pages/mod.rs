@@ -32,6 +32,7 @@ mod look;
 mod names;
 mod products;
 mod recrawl;
+mod site_data;
 mod sitemap;
 mod stable;
 mod structured_data;

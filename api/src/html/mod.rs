@@ -10,6 +10,7 @@
 //! - `feed`: the newest comments for readers of feeds.
 //! - `fold`: shows the beginning of a long text.
 //! - `fragment`: the list of a page, for pages of other sites.
+//! - `reply`: the shop's reply below a comment.
 //! - `form`: a comment to post, in the local stack only.
 //! - `error_page`: errors, and the links that lead on from them; `explanation`: writes them.
 //! - `sitemap`: the sitemap and `robots.txt`.
@@ -37,6 +38,7 @@ mod language_name;
 mod page_bar;
 mod place;
 mod products;
+mod reply;
 mod script_json;
 pub(crate) mod sitemap;
 mod structured_data;

@@ -3,7 +3,7 @@
 use std::{borrow::Cow, fmt::Write};
 
 use askama::Template;
-use model::{Comment, Filter, Language, Order, ProductRecord, WebUrl};
+use model::{Comment, Documented, Filter, Language, Order, ProductRecord, WebUrl};
 use page_index::Stats;
 
 use super::{
@@ -18,6 +18,7 @@ use super::{
     language_name::{self, direction, text_direction},
     page_bar::BarItem,
     place::Place,
+    reply::ReplyView,
     structured_data,
     words::{Average, displayed, stars},
 };
@@ -36,6 +37,8 @@ const SHAPE: &str = concat!(
     include_str!("../../templates/comments.html"),
     include_str!("../../templates/language.html"),
     include_str!("../../templates/pages.html"),
+    include_str!("../../templates/reply.html"),
+    include_str!("../../templates/reply_author.html"),
 );
 
 /// A page of comments.
@@ -106,6 +109,9 @@ struct CommentView<'page> {
     /// The part below the beginning of a long body, folded, behind words about its length.
     rest: Option<(String, String)>,
     time: String,
+    /// Whether the site says that it was verified.
+    is_verified: bool,
+    reply: Option<ReplyView>,
 }
 
 impl<'page> CommentsPage<'page> {
@@ -283,6 +289,7 @@ impl<'page> CommentView<'page> {
         let direction = direction(&comment.language);
         let body = displayed(&comment.text.body);
         let (beginning, rest) = fold(body);
+        let documented = comment.site.attributes.as_ref().map(Documented::of).unwrap_or_default();
         Self {
             comment,
             language_name: t.language_name(&comment.language),
@@ -293,6 +300,8 @@ impl<'page> CommentView<'page> {
             beginning,
             rest: rest.map(|rest| (t.more_characters(&rest), rest)),
             time: t.minute(comment.created_at),
+            is_verified: documented.is_verified,
+            reply: documented.reply.map(|reply| ReplyView::new(t, reply, direction)),
         }
     }
 }

@@ -58,7 +58,9 @@ struct Next {
 
 fn example() -> serde_json::Value {
     let mut comment = comment_body::example();
-    comment["author_id"] = "customer-4711".into();
+    if let Some(fields) = comment.as_object_mut() {
+        fields.insert("author_id".to_owned(), "customer-4711".into());
+    }
     let path = "/api/v1/authors/customer-4711/comments";
     serde_json::json!({
         "comments": [comment], "cursor": {"next": "01JCP3D7W0K2V6H9QF1T8MZ4XB"},

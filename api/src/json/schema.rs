@@ -96,16 +96,18 @@ pub(super) fn optional_language() -> ObjectBuilder {
 /// What a site stores with a comment: any object, or null. No schema can express its limits, which are in bytes.
 pub(super) fn attributes() -> ObjectBuilder {
     let description = "Any object of at most 4,096 bytes of JSON without white space, and at most 32 levels; kept to the \
-                       letter. Everybody may read it";
+                       letter. Everybody may read it. Pages for people show `verified` (`true`) and `reply` (an object \
+                       with `text`, perhaps `author` and `at`)";
     ObjectBuilder::new()
         .schema_type(SchemaType::from_iter([Type::Object, Type::Null]))
         .additional_properties(Some(AdditionalProperties::FreeForm(true)))
         .description(Some(description))
 }
 
-/// The id of an author at the site. No schema can express that its limit is in bytes.
+/// The id of an author at the site. No schema can express that its limit is in bytes. Like products, it is neither `.`
+/// nor `..`.
 pub(super) fn author_id_text() -> ObjectBuilder {
-    let pattern = format!("^(?!\\.\\.?$){NO_CONTROL}*{}{NO_CONTROL}*$", *VISIBLE);
+    let pattern = format!("^{NO_CONTROL}*{}{NO_CONTROL}*$", *VISIBLE);
     text(pattern).min_length(Some(1)).max_length(Some(AuthorId::MAX_BYTES))
 }
 

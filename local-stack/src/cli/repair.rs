@@ -113,6 +113,7 @@ mod tests {
             "repair recent --json --table other",
             "repair rebuild --apply --segments 2",
             "repair audit --data-dir d --apply",
+            "repair erase --author u --apply",
         ] {
             let words = std::iter::once("pagemark").chain(line.split(' '));
             Cli::try_parse_from(words).unwrap_or_else(|error| panic!("{line}: {error}"));
