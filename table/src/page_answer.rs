@@ -79,6 +79,7 @@ pub(super) enum Answer<T> {
 
 /// An item of an answer about comments, or about the index `primaries`.
 #[derive(Debug)]
+#[allow(clippy::large_enum_variant, reason = "nearly all items are read, and a box would cost each an allocation")]
 pub(super) enum StoredItem<Blob = CommentBlob> {
     /// Every attribute has its type.
     Read(CommentItem<Blob>),

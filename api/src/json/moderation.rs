@@ -75,7 +75,9 @@ pub(crate) struct NextCursor {
 
 fn example() -> serde_json::Value {
     let mut comment = comment_body::example();
-    comment["status"] = json!("pending");
+    comment.as_object_mut().into_iter().for_each(|members| {
+        members.insert("status".to_owned(), json!("pending"));
+    });
     json!({"comments": [comment], "cursor": {"next": null}})
 }
 

@@ -180,9 +180,11 @@ fn plain(attribute: AttributeValue) -> Value {
 fn nested(attribute: AttributeValue) -> Value {
     if let AttributeValue::N(number) = &attribute
         && let Ok(value) = serde_json::from_str::<Value>(number)
-        && value.to_string() == *number
     {
-        return value;
+        let written = value.to_string();
+        if written == *number {
+            return value;
+        }
     }
     plain(attribute)
 }
