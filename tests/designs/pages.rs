@@ -64,6 +64,7 @@ fn json_of(comment: &Comment) -> Value {
         "title": comment.text.title,
         "body": comment.text.body,
         "author": comment.text.author,
+        "attributes": comment.site.attributes,
         "revision": comment.revision.to_string(),
     })
 }
