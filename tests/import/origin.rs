@@ -64,7 +64,8 @@ async fn a_scan_that_is_killed_goes_on_after_what_its_checkpoint_holds() {
     let old = foreign_table(&stores, &comments).await;
     let before = old.items().await;
     let checkpoint = folder.path().join("checkpoint");
-    let slow = ["--write-units", "40000", "--from-segments", "1", "--checkpoint", checkpoint.to_str().unwrap()];
+    // It takes ten seconds, because the checkpoint is stored once a second.
+    let slow = ["--write-units", "10000", "--from-segments", "1", "--checkpoint", checkpoint.to_str().unwrap()];
     let options = [&FOREIGN[..], &slow].concat();
     let program = start_import(&stores, &old, &options).await;
     let look = async || {
