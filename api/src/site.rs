@@ -14,7 +14,7 @@ use clap::{ArgAction, ValueEnum};
 use model::{Filter, Order};
 
 use crate::{
-    look::{Look, LookError, SiteLook},
+    look::{Look, LookError, SiteLook, messages},
     texts::{Interface, InterfaceLanguage, Texts},
 };
 
@@ -232,7 +232,7 @@ pub struct SiteSettings {
     #[arg(long, env = "PAGEMARK_INTERFACE_BY_FILTER", value_name = "BOOL", default_value_t = false)]
     #[arg(num_args = 0..=1, require_equals = true, default_missing_value = "true", action = ArgAction::Set)]
     pub interface_by_filter: bool,
-    /// A folder with the site's own look: theme.css, header.html, footer.html. SIGHUP reads it again.
+    /// A folder with the site's own look: theme.css, header.html, footer.html, messages/LANGUAGE.ftl. SIGHUP reads it again.
     #[arg(long, env = "PAGEMARK_SITE_DIR", value_name = "FOLDER")]
     pub site_dir: Option<PathBuf>,
     /// Whether there is a form to post a comment, for people who try Pagemark out.
@@ -284,7 +284,8 @@ impl Site {
         let here = || PublicUrl { origin: format!("http://{address}"), base_path: String::new() };
         let public_url = settings.public_url.clone().unwrap_or_else(here);
         let look = SiteLook::read(settings.site_dir.clone(), public_url.origin())?;
-        Ok(Self { public_url, settings, look, texts: Texts::built_in() })
+        let texts = settings.site_dir.as_deref().map(messages::read).transpose()?.unwrap_or_else(Texts::built_in);
+        Ok(Self { public_url, settings, look, texts })
     }
 
     /// The look at this moment.

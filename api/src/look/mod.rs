@@ -1,6 +1,7 @@
 //! A site's own look, from the folder that `PAGEMARK_SITE_DIR` names (docs/site.md).
 //!
 //! - `shared`: the look that all requests see, and how it is read again.
+//! - `messages`: the messages of a site in place of ours.
 //! - `markup`: checks the header and the footer. `theme`: checks the style sheet.
 //! - `policy`: what the content security policy of pages lets a browser load.
 //!
@@ -10,6 +11,7 @@
 //! **Invariant:** pages show a whole folder: one whose files are all good, read at one time.
 
 mod markup;
+pub(crate) mod messages;
 mod policy;
 mod shared;
 mod theme;
@@ -21,9 +23,13 @@ use std::{
 };
 
 use sha2::{Digest, Sha256};
+use strum::VariantArray;
 use thiserror::Error;
 
-use crate::http::asset::Asset;
+use crate::{
+    http::asset::Asset,
+    texts::{InterfaceLanguage, TextsError},
+};
 pub(crate) use shared::SiteLook;
 
 /// The style sheet of every site.
@@ -129,10 +135,25 @@ pub enum LookError {
         source: io::Error,
     },
     /// A file has a name that means nothing.
-    #[error("{} has a name that means nothing in a site folder, which may have {}; rename or remove it", path.display(), FILES.join(", "))]
+    #[error("{} has a name that means nothing in a site folder, which may have {} and the folder messages; rename or remove it", path.display(), FILES.join(", "))]
     UnknownName {
         /// The file.
         path: PathBuf,
+    },
+    /// A file of messages is not named after a language.
+    #[error("{} is not named after a language of pages, such as de.ftl: they are {}; rename or remove it", path.display(), tags())]
+    NotALanguage {
+        /// The file.
+        path: PathBuf,
+    },
+    /// The messages break a rule.
+    #[error("{}: {source}", path.display())]
+    Messages {
+        /// Their folder.
+        path: PathBuf,
+        /// Which message, and why.
+        #[source]
+        source: TextsError,
     },
     /// A name of the folder is not that of a file.
     #[error("{} is not a file; replace it by one, or remove it", path.display())]
@@ -158,12 +179,18 @@ pub enum LookError {
     },
 }
 
+/// The languages of pages.
+fn tags() -> String {
+    InterfaceLanguage::VARIANTS.iter().map(|language| language.tag()).collect::<Vec<_>>().join(", ")
+}
+
 /// Names that begin with a dot are not the site's: editors, version control and mounted volumes make them.
 fn refuse_unknown_names(folder: &Path) -> Result<(), LookError> {
     let unreadable = |source| LookError::Unreadable { path: folder.to_owned(), source };
     for entry in fs::read_dir(folder).map_err(unreadable)? {
         let name = entry.map_err(unreadable)?.file_name();
-        if !FILES.iter().any(|known| name == *known) && !name.as_encoded_bytes().starts_with(b".") {
+        let is_known = name == messages::FOLDER || FILES.iter().any(|known| name == *known);
+        if !is_known && !name.as_encoded_bytes().starts_with(b".") {
             return Err(LookError::UnknownName { path: folder.join(name) });
         }
     }
@@ -231,7 +258,7 @@ mod tests {
             (
                 "style.css",
                 b"".as_slice(),
-                "SITE/style.css has a name that means nothing in a site folder, which may have theme.css, header.html, footer.html; rename or remove it",
+                "SITE/style.css has a name that means nothing in a site folder, which may have theme.css, header.html, footer.html and the folder messages; rename or remove it",
             ),
             ("header.html", &large, "SITE/header.html has more than 12 KiB; make it smaller"),
             (

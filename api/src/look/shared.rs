@@ -6,7 +6,7 @@ use std::{
     sync::{Arc, PoisonError, RwLock},
 };
 
-use super::{Look, LookError};
+use super::{Look, LookError, messages};
 
 /// The look of a site. Clones are the same look.
 #[derive(Debug, Clone)]
@@ -43,7 +43,10 @@ impl SiteLook {
     pub(crate) async fn reload(&self) {
         let shared = Arc::clone(&self.0);
         let read = tokio::task::spawn_blocking(move || {
-            shared.folder.as_deref().map(|folder| Look::read(folder, &shared.origin)).transpose()
+            let Some(folder) = shared.folder.as_deref() else { return Ok(None) };
+            // Checked only: pages show the messages of the start.
+            messages::read(folder)?;
+            Look::read(folder, &shared.origin).map(Some)
         });
         match read.await {
             Ok(Ok(Some(look))) => {
