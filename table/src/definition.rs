@@ -8,8 +8,8 @@ use aws_sdk_dynamodb::{
     error::{BuildError, ProvideErrorMetadata},
     types::{
         AttributeDefinition, BillingMode, CreateGlobalSecondaryIndexAction, GlobalSecondaryIndex,
-        GlobalSecondaryIndexUpdate, KeySchemaElement, KeyType, Projection, ProjectionType, ScalarAttributeType,
-        StreamSpecification, StreamViewType, TableStatus, TimeToLiveSpecification,
+        GlobalSecondaryIndexUpdate, IndexStatus, KeySchemaElement, KeyType, Projection, ProjectionType,
+        ScalarAttributeType, StreamSpecification, StreamViewType, TableStatus, TimeToLiveSpecification,
     },
 };
 use model::{
@@ -222,7 +222,9 @@ impl Table {
     async fn describe_with_status(&self) -> Result<(TableDescription, bool), StoreError> {
         let answer = self.client.describe_table().table_name(&self.name).send().await.map_err(store_error)?;
         let table = answer.table.ok_or_else(|| StoreError::unavailable(Store::Table, "it described no table"))?;
-        let active = table.table_status == Some(TableStatus::Active);
+        let indexes = table.global_secondary_indexes();
+        let active = table.table_status == Some(TableStatus::Active)
+            && indexes.iter().all(|index| index.index_status == Some(IndexStatus::Active));
         // DynamoDB Local gives no TableId (docs/engines.md). AWS always does (API reference, TableDescription).
         let created = table.creation_date_time.as_ref().and_then(|created| created.to_millis().ok());
         let id = table.table_id.or_else(|| Some(format!("{}-{}", self.name, created?)));
