@@ -68,10 +68,10 @@ mod tests {
         for (name, content, expected) in [
             ("nl.ftl", "", "SITE/messages/nl.ftl is not named after a language of pages"),
             ("de.txt", "", "SITE/messages/de.txt is not named after a language of pages"),
-            ("de.ftl", "nobody = Gast\n", "SITE/messages: the messages in de have nobody"),
+            ("de.ftl", "no-such-message = Gast\n", "SITE/messages: the messages in de have no-such-message"),
             ("de.ftl", "anonymous\n", "SITE/messages: line 1 of the messages in de"),
         ] {
-            let error = anonymous(&[(name, content)]).unwrap_err();
+            let error = anonymous(&[(name, content)]).expect_err(&format!("{name}: {content}"));
             assert!(error.starts_with(expected), "{error}");
         }
     }
