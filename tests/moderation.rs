@@ -249,7 +249,12 @@ async fn a_table_of_an_earlier_version_gets_the_indexes_that_it_lacks() {
         let delete = DeleteGlobalSecondaryIndexAction::builder().index_name(name).build().unwrap();
         let update = GlobalSecondaryIndexUpdate::builder().delete(delete).build();
         let table = stores.table.client().update_table().table_name(stores.table.name());
-        table.global_secondary_index_updates(update).send().await.unwrap();
+        let delete = table.global_secondary_index_updates(update);
+        // A table deletes one index at a time.
+        wait_for("the deletion of the one before", async || {
+            delete.clone().send().await.map(drop).map_err(|error| error.into_service_error().to_string())
+        })
+        .await;
     }
     let lacking = stores.table.moderation_part(Status::Hidden, None, 10).await.unwrap_err();
     assert!(lacking.to_string().contains("has no index `moderation`"), "{lacking}");
