@@ -66,7 +66,7 @@ async fn an_erasure_that_was_killed_is_completed_and_leaves_nothing_of_the_autho
 
     // Looking changes nothing, and says what is there.
     let dry = job(&stores, false).erase(&author(AUTHOR)).await;
-    assert_eq!((dry.found, dry.deleted, dry.left), (of_author.len() as u64, 0, of_author.len() as u64));
+    assert_eq!((dry.found, dry.deleted, dry.left), (of_author.len() as u64, 0, of_author.len() as u64), "{dry}");
     assert_eq!(left(&stores.table).await.1, of_author);
 
     stores.deliver_all().await;
