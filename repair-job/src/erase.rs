@@ -25,7 +25,8 @@ const PASSES_MAX: u32 = 3;
 /// How many comments that could not be deleted are named.
 const NAMED_MAX: usize = 100;
 
-/// What an erasure does not reach: what it is, what it holds of a comment, and until when (docs/operations.md).
+/// Places that an erasure does not reach. Each has its name, what it holds of a comment, and until when
+/// (docs/operations.md).
 const BEYOND: [(&str, &str, &str); 8] = [
     (
         "duplicates and the page index",

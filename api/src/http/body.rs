@@ -12,8 +12,8 @@ use crate::error::ApiError;
 /// may be two escapes (`\ud83d\ude00`). In a form, each of its four bytes may be percent-encoded (`%F0%9F%98%80`).
 const CHAR_MAX_BYTES: usize = 12;
 
-/// The most bytes of the rest of a body: the other fields (a byte of an author's id may be an escape, `\u0061`), the
-/// fields' names, white space.
+/// Maximum size of the rest of a body: other fields, the fields' names, white space. A byte of an author's id may be
+/// written as an escape of six.
 const OVERHEAD_BYTES: usize = 4 * 1024 + CommentAttributes::MAX_BYTES + AuthorId::MAX_BYTES * 6;
 
 /// The largest body, in whole KiB. It holds the longest allowed texts, however they are encoded.

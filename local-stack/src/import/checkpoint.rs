@@ -143,8 +143,8 @@ impl Checkpoint {
         Ok(())
     }
 
-    /// Begins, or goes on with, the scan of another table, which has this name. A scan of another table, in other segments
-    /// or with other options begins anew. Returns what an earlier import has done.
+    /// Begins or resumes the scan of the table `name`. A scan in other segments or with other options begins anew.
+    /// Returns what an earlier import has done.
     pub(super) fn begin_scan(&self, name: String, scan: KeptScan) -> KeptScan {
         let mut state = self.lock();
         let kept = state.kept.scans.get(&name).filter(|kept| kept.is_of(&scan)).cloned().unwrap_or(scan);

@@ -124,7 +124,7 @@ impl Scan {
         }))
     }
 
-    /// Reads what is left of all segments at the same time, and before that the items that were refused.
+    /// Reads the refused items first, then what is left of all segments in parallel.
     async fn read(self, answers: mpsc::Sender<Result<Answer, SourceError>>) {
         let Some(again) = sent(self.refused().await, &answers).await else { return };
         if !again.items.is_empty() && answers.send(Ok(again)).await.is_err() {
