@@ -285,6 +285,7 @@ async fn an_unchanged_page_is_304_and_a_deleted_text_is_never_served_again() {
     api.http.send(Method::GET, &format!("/api/v1/comments/{newest}"), &known, b"").await.expect(304);
 
     api.http.delete(&newest).await.expect(204);
+    assert_eq!(api.http.get(&format!("/api/v1/comments/{newest}")).await.status, 404);
     stores.deliver_all().await;
     for (target, tag) in targets.iter().zip(&tags) {
         let after = api.http.send(Method::GET, target, &[("if-none-match", tag)], b"").await;

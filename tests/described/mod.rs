@@ -36,8 +36,8 @@ async fn every_described_request_is_accepted_and_answered_as_described() {
         ["--header", &authorization, "--checks", "all"],
         ["--max-examples", EXAMPLES, "--generation-deterministic", "--continue-on-failure"],
     ];
-    // DELETE removes the record of a product, not its comments: what is below its path stays. `serving` and `moderation`
-    // prove that a deleted comment is 404.
+    // DELETE removes the record of a product, not its comments: what is below its path stays. A test in `serving`
+    // proves that a deleted comment is 404.
     let more = ["--no-color", "--exclude-checks", "use_after_free"];
     let output = run("schemathesis", &[arguments.as_flattened(), &more].concat(), "").await;
     assert!(output.contains("No issues found"), "{output}");
