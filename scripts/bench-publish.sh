@@ -1,16 +1,16 @@
 #!/bin/sh
-# Copies the report of the last runs (target/bench) to docs/benchmarks.md, with its plots.
+# Writes docs/benchmarks.md with its appendix, plots and reports from the last runs (target/bench/runs).
 set -eu
-report=$1
-[ -f "$report/report.md" ] || { echo "There is no $report/report.md: run make bench first." >&2; exit 1; }
-mkdir -p docs/benchmarks
-rm -f docs/benchmarks/*.svg
-cp "$report"/plots/*.svg docs/benchmarks/
-{
-    echo "<!-- Written by 'make bench-publish' from the report of a run. -->"
-    echo
-    sed 's#(plots/#(benchmarks/#' "$report/report.md"
-    echo
-    echo "[Notes on the measurements](benchmarks-notes.md) explain some of these figures and say what was tried."
-} > docs/benchmarks.md
-echo "docs/benchmarks.md and docs/benchmarks/*.svg are the report in $report"
+bench=$1
+runs=$2
+if ! [ -x "$bench" ] || ! [ -f "$runs/1/report.json" ]; then
+    echo "There is no $bench or no $runs/1/report.json: run make bench RUNS=5 first." >&2
+    exit 1
+fi
+if [ "${LOADED:-}" = yes ]; then
+    exec "$bench" page --into docs "$runs"/*/report.json
+fi
+"$bench" page --publishable --into docs "$runs"/*/report.json || {
+    echo "make bench-publish LOADED=yes publishes loaded or quick runs nevertheless." >&2
+    exit 1
+}

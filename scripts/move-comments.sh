@@ -4,7 +4,8 @@
 # Usage: sh scripts/move-comments.sh FOLDER. The folder keeps both exports of the round, from.jsonl and to.jsonl.
 #
 # FROM_TABLE and FROM_URL name the old table and its engine; the URL `aws` is the endpoint of AWS. TO_TABLE and TO_URL
-# name the new table. TO_API is the new API, such as https://comments.example.com/api/v1. TO_TOKEN is its write token.
+# name the new table. TO_API is the new API, such as https://comments.example.com/api/v1. TO_TOKEN is a token of it that
+# deletes comments (comments:write).
 # PAGEMARK is the program, if it is not on the PATH. MAX_DELETED is how many comments the round may delete; the default
 # is 100, or 1 % of the comments in the new table if that is more.
 set -eu

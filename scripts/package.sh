@@ -16,7 +16,7 @@ profile=${PROFILE:-release}
 target=${CARGO_TARGET_DIR:-target}
 out=${OUT:-$target/package}
 case ${1:-deployment} in
-deployment) functions="stream-writer page-indexer repair-job" image=api in_image="api repair-job" containerfile=Containerfile ;;
+deployment) functions="stream-writer page-indexer repair-job canary" image=api in_image="api repair-job" containerfile=Containerfile ;;
 pagemark) functions="" image=pagemark in_image=pagemark containerfile=pagemark.Containerfile ;;
 *)
     echo "package.sh makes the deployment, or pagemark, not $1" >&2
@@ -39,9 +39,11 @@ esac
 packages=$(for program in $functions $in_image; do echo "--package $program"; done | sort -u | sed s/pagemark/local-stack/)
 programs=$(for program in $functions $in_image; do echo "--bin $program"; done | sort -u)
 if [ -n "$triple" ]; then
-    # Zig serves as C compiler and linker for every processor. Zig and cargo-zigbuild come as Python packages.
+    # Zig serves as C compiler and linker for every processor. Zig and cargo-zigbuild come as Python packages. Scanners
+    # of zips and images read the list of crates that each program holds.
     sh scripts/ensure-python-tools.sh scripts/package-tools.txt package-tools
-    PATH=$(cd "$target/package-tools/bin" && pwd):$PATH
+    sh scripts/ensure-cargo-auditable.sh
+    PATH=$(cd "$target/package-tools/bin" && pwd):$(cd "$target/cargo-auditable/bin" && pwd):$PATH
     # cargo-zigbuild uses the default toolchain unless this variable names another.
     RUSTUP_TOOLCHAIN=$(sed -n 's/^channel = "\(.*\)"/\1/p' rust-toolchain.toml)
     export RUSTUP_TOOLCHAIN
@@ -50,7 +52,7 @@ if [ -n "$triple" ]; then
         exit 1
     }
     # shellcheck disable=SC2086 # one word a package
-    cargo zigbuild --locked --profile "$profile" --target "$triple" $programs $packages
+    cargo auditable zigbuild --locked --profile "$profile" --target "$triple" $programs $packages
 else
     # Name the whole workspace, so that dependencies have the same features as in the tests.
     # shellcheck disable=SC2086 # one word a program
@@ -63,16 +65,21 @@ level=$([ "$profile" = release ] && echo 9 || echo 1)
 
 mkdir -p "$out"
 rm -rf "${out:?}/$image"
+roots=$out/amazon-roots.pem
+[ -z "$functions" ] || sh scripts/ca-certificates.sh amazon "$roots"
 for function in $functions; do
     # The program of a custom runtime must be named bootstrap. Equal binaries give equal zips.
-    python3 - "$folder/$function" "$out/$function.zip" "$level" <<'PYTHON'
+    python3 - "$folder/$function" "$roots" "$out/$function.zip" "$level" <<'PYTHON'
 import sys, zipfile
-entry = zipfile.ZipInfo("bootstrap", date_time=(1980, 1, 1, 0, 0, 0))
-entry.compress_type = zipfile.ZIP_DEFLATED
-entry.create_system = 3
-entry.external_attr = 0o100755 << 16
-with open(sys.argv[1], "rb") as binary, zipfile.ZipFile(sys.argv[2], "w") as zip:
-    zip.writestr(entry, binary.read(), compresslevel=int(sys.argv[3]))
+program, roots, out, level = sys.argv[1:]
+with zipfile.ZipFile(out, "w") as zip:
+    for name, mode, source in [("bootstrap", 0o755, program), ("amazon-roots.pem", 0o644, roots)]:
+        entry = zipfile.ZipInfo(name, date_time=(1980, 1, 1, 0, 0, 0))
+        entry.compress_type = zipfile.ZIP_DEFLATED
+        entry.create_system = 3
+        entry.external_attr = (0o100000 | mode) << 16
+        with open(source, "rb") as file:
+            zip.writestr(entry, file.read(), compresslevel=int(level))
 PYTHON
 done
 
@@ -86,11 +93,17 @@ for program in $in_image; do
         break
     fi
 done
+if [ -n "$triple" ]; then
+    for program in $functions $in_image; do
+        python3 scripts/elf_dependencies.py "$folder/$program" >/dev/null
+    done
+fi
 if [ -n "$in_image" ]; then
     mkdir "$out/$image"
     cp "infra/$containerfile" "$out/$image/Containerfile"
     for program in $in_image; do cp "$folder/$program" "$out/$image/"; done
-    sh scripts/ca-certificates.sh "$out/$image/ca-certificates.crt"
+    sh scripts/ca-certificates.sh all "$out/$image/ca-certificates.crt"
+    [ -z "$functions" ] || cp "$roots" "$out/$image/"
     # It becomes the place of the data, with the right owner.
     [ "$image" != pagemark ] || mkdir "$out/$image/data"
 fi

@@ -50,7 +50,10 @@ for line in \
     '{"id":"same-instant","product":"a/b","language":"pt-BR","rating":1,"created_at":"2020-11-09T12:00:00.123Z","body":"Ruim."}' \
     '{"id":"edited","product":"a/b","language":"fr","rating":2,"created_at":"2021-02-28T23:59:59.999Z","body":"Bof."}' \
     '{"id":"deleted","product":"a/b","language":"en","rating":3,"created_at":"2022-01-01T00:00:00Z","body":"Gone."}' \
-    '{"id":"tools","product":"☕ 100%","language":"en","rating":4,"created_at":"2023-06-01T06:00:00Z","body":"Counted by a tool."}'
+    '{"id":"tools","product":"☕ 100%","language":"en","rating":4,"created_at":"2023-06-01T06:00:00Z","body":"Counted by a tool."}' \
+    '{"id":"hidden","product":"a/b","language":"en","rating":1,"created_at":"2024-05-01T00:00:00Z","body":"Rude.","status":"hidden"}' \
+    '{"id":"pending","product":"c","language":"ja","rating":5,"created_at":"2024-06-01T00:00:00Z","body":"良い。","status":"pending"}' \
+    '{"id":"own-data","product":"c","language":"en","rating":4,"created_at":"2024-07-01T00:00:00Z","body":"Bought here.","attributes":{"verified":true,"price":1.0},"author_id":"u/7"}'
 do
     echo "$line"
 done >"$work/map.jsonl"

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use itertools::Itertools;
 use model::{BaseSet, Order, ProductId, Timestamp, plan::IndexEdit};
-use page_index::{IndexPart, IndexPartition, IndexScanPosition, PageIndex, ProductRank, VouchTime};
+use page_index::{ConfirmationTime, IndexPart, IndexPartition, IndexScanPosition, PageIndex, ProductRank};
 use process::now;
 
 use crate::fixture::{
@@ -59,19 +59,19 @@ async fn a_token_replaces_only_the_token_that_was_read() {
     for_each_index(async |index| {
         make_ready(&index, now()).await;
         let read = tokens(&index).await;
-        let left = index.leave_token(TABLE_ID, &read, "one", VouchTime::Unchanged).await.unwrap();
+        let left = index.leave_token(TABLE_ID, &read, "one", ConfirmationTime::Unchanged).await.unwrap();
         assert_eq!(left, read.iter().map(|(partition, _)| (*partition, "one".to_owned())).collect_vec());
-        assert_eq!(index.leave_token(TABLE_ID, &read, "two", VouchTime::TakenAway).await.unwrap(), []);
-        assert_eq!(index.leave_token(OTHER_TABLE, &left, "two", VouchTime::TakenAway).await.unwrap(), []);
+        assert_eq!(index.leave_token(TABLE_ID, &read, "two", ConfirmationTime::TakenAway).await.unwrap(), []);
+        assert_eq!(index.leave_token(OTHER_TABLE, &left, "two", ConfirmationTime::TakenAway).await.unwrap(), []);
         assert!(index.readiness(TABLE_ID, now()).await.unwrap().iter().all(|(_, answer)| answer.is_ok()));
 
-        let taken = index.leave_token(TABLE_ID, &left, "two", VouchTime::TakenAway).await.unwrap();
+        let taken = index.leave_token(TABLE_ID, &left, "two", ConfirmationTime::TakenAway).await.unwrap();
         assert!(index.readiness(TABLE_ID, now()).await.unwrap().iter().all(|(_, answer)| answer.is_err()));
-        let vouched = index.leave_token(TABLE_ID, &taken, "three", VouchTime::At(now())).await.unwrap();
+        let confirmed = index.leave_token(TABLE_ID, &taken, "three", ConfirmationTime::At(now())).await.unwrap();
         assert!(index.readiness(TABLE_ID, now()).await.unwrap().iter().all(|(_, answer)| answer.is_ok()));
-        assert_eq!(tokens(&index).await, vouched);
+        assert_eq!(tokens(&index).await, confirmed);
         index.begin_rebuild().await.unwrap();
-        assert_eq!(index.leave_token(TABLE_ID, &vouched, "four", VouchTime::At(now())).await.unwrap(), []);
+        assert_eq!(index.leave_token(TABLE_ID, &confirmed, "four", ConfirmationTime::At(now())).await.unwrap(), []);
     })
     .await;
 }

@@ -89,7 +89,7 @@ async fn full_since() -> (OwnRedis, Stores, Vec<Comment>) {
     let writer = StreamWriter::new(stores.table.clone(), stores.quarantine(), FanOut::Batch, 4);
     let fanned_out = writer.handle(&event(&records), tokio::time::Instant::now() + INVOCATION).await;
     assert!(fanned_out.response.batch_item_failures.is_empty());
-    let indexer = PageIndexer::new(stores.index.clone(), stores.quarantine());
+    let indexer = PageIndexer::new(stores.impatient_index(), stores.quarantine());
     let indexed = indexer.handle(&event(&records), tokio::time::Instant::now() + SHORT).await;
     assert_eq!(indexed.response.batch_item_failures.len(), records.len(), "the server takes nothing");
     comments.reverse();

@@ -4,7 +4,10 @@
 use std::{io::ErrorKind, time::Duration};
 
 use api::ApiSettings;
-use futures_util::future::join_all;
+use futures_util::{
+    future::join_all,
+    stream::{self, StreamExt},
+};
 use table::NewComment;
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
@@ -16,7 +19,7 @@ use crate::fixture::{
     data::{self, PRODUCT},
     faults::table::stalled_table,
     function::with,
-    http::{Http, ids, listing, product_path},
+    http::{Answer, Http, ids, listing, product_path},
     stores::Stores,
     wait_for,
 };
@@ -224,6 +227,66 @@ async fn answers_that_nobody_reads_hold_a_bounded_memory_and_give_it_back() {
     })
     .await;
     stores.index.clear().await.unwrap();
+}
+
+/// The settings of the deployed API that bound its memory, and the memory of its container.
+fn deployed() -> (Vec<(&'static str, String)>, u64) {
+    let task = infra::task_settings("ApiTask").unwrap();
+    let bounds = ["PAGEMARK_MAX_IN_FLIGHT", "PAGEMARK_ANSWER_MEMORY", "PAGEMARK_MAX_CONNECTIONS"];
+    let set = bounds.into_iter().filter_map(|name| Some((name, task.variables.get(name)?.clone())));
+    (set.collect(), task.memory_mib * MIB)
+}
+
+#[tokio::test]
+async fn all_attacks_together_fit_into_the_memory_of_the_deployed_container() {
+    // Their answers would fill the container. With the other attackers, they take nearly every connection.
+    const READERS: usize = 320;
+    const OF_EACH_ATTACK: usize = 70;
+    // Few at once, so that the API does not turn them away as too many.
+    const AT_ONCE: usize = 16;
+    // A part of the container's memory is the kernel's, for connections and files.
+    const PART_MAX: f64 = 0.7;
+    let (settings, memory) = deployed();
+    let settings: Vec<_> = settings.iter().map(|(name, value)| (*name, value.as_str())).collect();
+    let (stores, api) = api_with(&settings).await;
+    fill_with_the_longest(&stores).await;
+    // A head of nearly the largest size that never ends, and requests sent ahead of an unread answer.
+    let head = format!("GET /robots.txt HTTP/1.1\r\nHost: a\r\nn: {}", "v".repeat(40_000));
+    let ahead = "GET /openapi.json HTTP/1.1\r\nHost: a\r\n\r\n".repeat(200);
+    let begun = ATTACKS.iter().map(|(begun, _)| *begun).chain([head.as_str(), &ahead]);
+    let mut occupied = Vec::new();
+    for begun in begun.cycle().take((ATTACKS.len() + 2) * OF_EACH_ATTACK) {
+        let stream = api.http.connect().await;
+        // The service stops reading at some point, and may end the connection.
+        stream.try_write(begun.as_bytes()).ok();
+        occupied.push(stream);
+    }
+    let pages = [listing("page_size=100"), listing("page_size=100&order=oldest")];
+    let readers = pages.iter().cycle().take(READERS).map(|target| unread(&api.http, target));
+    let readers = stream::iter(readers).buffer_unordered(AT_ONCE).collect::<Vec<_>>();
+    let readers = tokio::select! {
+        readers = readers => readers,
+        answer = failed_check(&api) => panic!("{answer:?}"),
+    };
+    let held = readers.iter().filter(|(_, head)| head.starts_with("HTTP/1.1 200 ")).count();
+    let peak = api.resident_bytes_max();
+    println!("{held} answers held, {} of {} MiB at most", peak / MIB, memory / MIB);
+    assert!(0 < held && held < READERS, "the answers of {held} readers are held");
+    assert!(peak as f64 <= PART_MAX * memory as f64, "{} of {} MiB", peak / MIB, memory / MIB);
+    assert_eq!(api.operations.get("/livez").await.status, 200);
+    drop((readers, occupied));
+    assert_eq!(api.http.wait_for_200(&pages[0]).await.expect(200)["comments"].as_array().unwrap().len(), COMMENTS);
+    stores.index.clear().await.unwrap();
+}
+
+/// Checks the health of the API again and again, until a check fails. Returns the answer to it.
+async fn failed_check(api: &ApiProcess) -> Answer {
+    loop {
+        let answer = api.operations.get("/livez").await;
+        if answer.status != 200 {
+            return answer;
+        }
+    }
 }
 
 #[tokio::test]

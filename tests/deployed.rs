@@ -11,12 +11,13 @@ use crate::fixture::{
     data,
     function::{Function, SECRET, TIMEOUT, Variables, page_indexer_variables, stream_writer_variables, with},
     gate::{self, Gate},
+    iam::{self, IamDoor},
     invariants::{Contents, differences_of_duplicates, differences_of_page_index},
     redis_server::OwnRedis,
     runtime_api::Outcome,
     s3::{BUCKET, S3},
     stores::{Stores, json_files},
-    wait_for,
+    unique_name, wait_for,
 };
 
 /// A near deadline, before which a function must give up on a store that is down.
@@ -84,7 +85,19 @@ async fn create_with_a_broken_record(stores: &Stores) -> (Vec<Value>, Value) {
 #[tokio::test]
 async fn inserts_changes_and_deletions_reach_both_stores_through_the_deployed_binaries() {
     let stores = Stores::start_with_redis().await;
-    let functions = start_both(&stores, &[]).await;
+    let [(writer, of_writer), (indexer, of_indexer)] = both(&stores, &[]);
+    // As deployed: `page-indexer` logs in to Redis with the credentials that Lambda gives it, without a password.
+    let door = IamDoor::start(&stores.redis().url, &unique_name("page-indexer")).await;
+    let of_lambda = [
+        ("PAGEMARK_REDIS_URL", door.url.as_str()),
+        ("PAGEMARK_REDIS_IAM", iam::CLUSTER),
+        ("AWS_REGION", iam::REGION),
+        ("AWS_ACCESS_KEY_ID", "AKIDEXAMPLE"),
+        ("AWS_SECRET_ACCESS_KEY", iam::SECRET_KEY),
+        ("AWS_SESSION_TOKEN", "a session/+=="),
+    ];
+    let indexer = Function::start(indexer, with(of_indexer, &of_lambda)).await;
+    let functions = [Function::start(writer, of_writer).await, indexer];
     for function in &functions {
         function.print_cold_start().await;
     }
@@ -106,6 +119,7 @@ async fn inserts_changes_and_deletions_reach_both_stores_through_the_deployed_bi
     stores.table.delete_comment(&id, None).await.unwrap();
     deliver_new("a deletion").await;
     assert_eq!(Contents::read(&stores.table).await.primary.len(), 2);
+    assert_eq!(door.checked_tokens().await.len(), 1);
     for function in functions {
         function.finish().await;
     }

@@ -65,7 +65,8 @@ async fn check_passing_refusal(refuse: &str, take_again: &str) {
     let second = create(&stores, 2..5).await;
 
     redis.ask::<()>(refuse).await;
-    let [_, indexed] = stores.handle(&second, SHORT).await;
+    let indexer = PageIndexer::new(stores.impatient_index(), stores.quarantine());
+    let indexed = indexer.handle(&event(&second), tokio::time::Instant::now() + SHORT).await;
     assert_eq!(reported(&indexed), sequence_numbers(&second), "{refuse}");
     assert!(indexed.metrics.get(Metric::Retries) > 0, "{refuse}: it was not tried again");
     assert_eq!(stores.quarantined_batches(), Vec::<Value>::new());

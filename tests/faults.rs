@@ -16,6 +16,7 @@ use model::{
 };
 use page_indexer::PageIndexer;
 use rand::{RngExt, SeedableRng, rngs::StdRng};
+use redis_index::RedisIndexConfig;
 use serde_dynamo::AttributeValue;
 use serde_json::Value;
 use stream_writer::{FanOut, StreamWriter};
@@ -44,8 +45,11 @@ const AT_ONCE: usize = 4;
 const CHANGES: usize = 90;
 /// Calls of each handler per run that may meet a fault.
 const FAULTY_CALLS: u32 = 120;
-/// Duration of an invocation: some must give up in the middle of an outage, others may wait for its end.
-const INVOCATION_MS: std::ops::Range<u64> = 20..1_500;
+/// Duration of an invocation: some must give up in the middle of an outage, others may wait for its end. No call of the
+/// table starts in the last 400 ms, its attempt time-out here.
+const INVOCATION_MS: std::ops::Range<u64> = 420..1_900;
+/// Time-out of an answer of the page index. No call starts later than this before the end.
+const ANSWER_MAX: Duration = Duration::from_millis(400);
 /// Maximum time after its deadline at which a handler may answer on a busy machine.
 const OVERTIME_MAX: Duration = Duration::from_secs(5);
 /// More retries than any outage in this test needs.
@@ -99,7 +103,8 @@ async fn run(seed: u64) -> Run {
 
     let table = faulty_table(&stores.table, &stores.engine_url(), Arc::clone(&table_faults)).await;
     let redis_url = faulty_redis(&stores.redis().url, Arc::clone(&index_faults)).await;
-    let index = stores.index_at(&redis_url);
+    let redis = RedisIndexConfig { url: redis_url, timeout: ANSWER_MAX, ..stores.redis().clone() };
+    let index = redis_index::connect(&redis).unwrap();
     let fan_out = if seed % 4 < 2 { FanOut::Batch } else { FanOut::Transaction };
     let writer = StreamWriter::new(table, stores.quarantine(), fan_out, 4);
     let indexer = PageIndexer::new(index, stores.quarantine());
@@ -145,8 +150,11 @@ async fn check_quarantine(stores: &Stores, seed: u64, poisoned: &BTreeSet<String
         let condition = batch["requestContext"]["condition"].as_str().unwrap();
         ["MalformedRecord", "RejectedByStore"].contains(&condition)
     });
-    assert_eq!(comments_in(&by_handlers.collect::<Vec<_>>()), *poisoned, "seed {seed}: no fault makes a record poison");
+    let by_handlers = comments_in(&by_handlers.collect::<Vec<_>>());
+    assert!(by_handlers.is_subset(poisoned), "seed {seed}: no fault makes a record poison: {by_handlers:?}");
     if retries == PATIENT {
+        // Otherwise a batch may be given up, for a fault, before its handler reaches the poison in it.
+        assert_eq!(by_handlers, *poisoned, "seed {seed}: the handlers find all poison");
         assert_eq!(quarantined, *poisoned, "seed {seed}: nothing was to be given up");
     }
     remove_poison(stores).await;

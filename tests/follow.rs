@@ -3,26 +3,30 @@
 use std::path::{Path, PathBuf};
 
 use itertools::Itertools;
-use rand::{RngExt, SeedableRng, rngs::StdRng};
+use local_stack::{index_place::IndexPlace, stack::StackSettings};
+use model::Status;
+use rand::{RngExt, SeedableRng, rngs::StdRng, seq::IteratorRandom};
 use serde_json::{Value, json};
 use table::NewComment;
 use tempfile::TempDir;
 
 use crate::{
     fixture::{
-        WAIT_MAX,
         data::{at_ms, body, product, rating},
         folder_in_memory,
+        gate::{self, Gate},
         old_table::OldTable,
         pagemark,
         program::{Ended, Program},
         reviews,
+        stack::{self, Running},
         stores::Stores,
-        wait_within,
     },
     import::{
+        as_imported,
         foreign::{FOREIGN, foreign},
-        origin::{foreign_table, import, imported, items_of_the_articles},
+        imported,
+        origin::{foreign_table, import, items_of_the_articles},
     },
 };
 
@@ -44,17 +48,19 @@ impl Moving {
         self.folder.path().join("position")
     }
 
-    async fn start_follow(&self, options: &[&str]) -> Program {
-        let (url, checkpoint) = (self.stores.engine_url(), self.checkpoint());
-        let from = ["follow", "--from-table", &self.old.name, "--from-endpoint", &url];
-        let to = ["--table", self.stores.table.name(), "--dynamodb-url", &url];
+    /// Starts a follower. `url` is that of the engine, or of a gate before it.
+    async fn start_follow(&self, url: &str, options: &[&str]) -> Program {
+        let from = ["follow", "--from-table", &self.old.name, "--from-endpoint", url];
+        let to = ["--table", self.stores.table.name(), "--dynamodb-url", url];
+        let checkpoint = self.checkpoint();
         let kept = ["--checkpoint", checkpoint.to_str().unwrap()];
         pagemark::start(&[&from[..], &to, &kept, options].concat()).await
     }
 
     /// Follows until everything so far is in the new table.
     async fn catch_up(&self, options: &[&str]) -> Ended {
-        self.start_follow(&[options, &["--until-caught-up"]].concat()).await.end().await
+        let options = [options, &["--until-caught-up"]].concat();
+        self.start_follow(&self.stores.engine_url(), &options).await.end().await
     }
 
     async fn finish(self) {
@@ -64,16 +70,20 @@ impl Moving {
     }
 }
 
-/// Changes a comment at random as another program does: its text, its rating, its product and time, or it is deleted or
-/// created again. `None` is a comment that is not there.
+/// Changes a comment at random as another program does: any field except the id. Or it deletes the comment, or creates it
+/// again. `None` is a comment that is not there.
 fn changed(rng: &mut StdRng, first: &NewComment, now: Option<&NewComment>, number: u64) -> Option<NewComment> {
     let Some(now) = now else { return Some(first.clone()) };
     let text = body(&format!("Changed for the {number}th time."));
-    match rng.random_range(0..6) {
+    match rng.random_range(0..7) {
         0 => None,
         1 => Some(NewComment { product: product(&format!("moved/{}", number % 3)), ..now.clone() }),
         2 => Some(NewComment { created_at: at_ms(1_700_000_000_000 + i64::try_from(number).unwrap()), ..now.clone() }),
         3 => Some(NewComment { rating: rating(1 + number % 5), ..now.clone() }),
+        4 => {
+            let status = Status::UNPUBLISHED.into_iter().choose(rng).filter(|_| now.status.is_none());
+            Some(NewComment { status, ..now.clone() })
+        }
         _ => Some(NewComment { text, ..now.clone() }),
     }
 }
@@ -108,17 +118,21 @@ async fn a_site_moves_in_while_it_is_written_to_and_nothing_is_lost_or_doubled()
     let (ended, ()) = tokio::join!(import(stores, old, &FOREIGN), write(old, &first, &mut there, 300, 1));
     let since = since(&ended.expect(0));
     let options = [&FOREIGN[..], &["--since", &since]].concat();
-    let follow = moving.start_follow(&options).await;
-    let killed = async {
-        let look = async || {
-            let kept = std::fs::read_to_string(moving.checkpoint()).unwrap_or_default();
-            if kept.contains("\"After\"") { Ok(()) } else { Err(kept) }
+    // Killed in the middle of writes, and between two polls.
+    let mut random = StdRng::seed_from_u64(19);
+    for round in 0..6 {
+        let (kind, calls) = if round % 3 == 2 { (gate::POLLS, 4) } else { (gate::TRANSACTIONS, 40) };
+        let gate = Gate::holding(&stores.engine_url(), kind, random.random_range(0..calls)).await;
+        let follow = moving.start_follow(&gate.url, &options).await;
+        let killed = async {
+            gate.wait_until_holding("a call of the follower").await;
+            follow.kill().await;
         };
-        wait_within(WAIT_MAX, "a position in the stream", look).await;
-        std::fs::copy(moving.checkpoint(), moving.folder.path().join("early")).unwrap();
-        follow.kill().await;
-    };
-    tokio::join!(killed, write(old, &first, &mut there, 300, 2));
+        tokio::join!(killed, write(old, &first, &mut there, 80, round + 2));
+        if round == 2 {
+            std::fs::copy(moving.checkpoint(), moving.folder.path().join("early")).unwrap();
+        }
+    }
     let caught_up = moving.catch_up(&FOREIGN).await.expect(0);
     assert!(caught_up.stdout.contains(" 0 refused; complete until "), "{caught_up:?}");
     let expected = there.into_iter().flatten().sorted_by(|a, b| a.id.cmp(&b.id)).collect_vec();
@@ -128,10 +142,52 @@ async fn a_site_moves_in_while_it_is_written_to_and_nothing_is_lost_or_doubled()
     let compared = import(stores, old, &[&FOREIGN[..], &["--dry-run", "--update"]].concat()).await.expect(0);
     let unchanged = format!(" 0 new, {} unchanged, 0 differ", expected.len());
     assert!(compared.stdout.contains(&unchanged), "{compared:?}");
+    assert!(expected.iter().any(|comment| comment.status.is_some()), "none is pending or hidden");
+    let to = ["export", "--table", stores.table.name(), "--dynamodb-url", &stores.engine_url()];
+    assert_eq!(pagemark::run(&to).await.expect(0).stdout.lines().count(), expected.len());
     // From an earlier position, what was applied is applied again.
     std::fs::copy(moving.folder.path().join("early"), moving.checkpoint()).unwrap();
     moving.catch_up(&FOREIGN).await.expect(0);
     assert_eq!(imported(stores).await, expected);
+    moving.finish().await;
+}
+
+#[tokio::test]
+async fn a_data_folder_follows_a_stream_by_its_arn_and_kills_lose_nothing() {
+    let first = reviews::reviews(60).into_iter().take(60).collect_vec();
+    let moving = Moving::start(&first).await;
+    let mut there = first.iter().cloned().map(Some).collect_vec();
+    let (url, arn) = (moving.stores.engine_url(), moving.old.stream_arn().await);
+    let folder = folder_in_memory();
+    let kept = || StackSettings {
+        data_dir: Some(folder.path().to_owned()),
+        page_index: IndexPlace::Embedded,
+        ..stack::settings()
+    };
+    Running::start_with(kept()).await.stack.stop().await;
+
+    // Nothing of the old table is here yet: its stream began with it.
+    let (checkpoint, since) = (moving.checkpoint(), process::now().to_string());
+    let place = ["--data-dir", folder.path().to_str().unwrap(), "--checkpoint", checkpoint.to_str().unwrap()];
+    let options = [&FOREIGN[..], &place, &["--since", &since]].concat();
+    for polls in [1, 3] {
+        // The kill ends the engine of the folder, too.
+        let gate = Gate::holding(&url, gate::POLLS, polls).await;
+        let follow = ["follow", "--from-stream", &arn, "--from-endpoint", &gate.url];
+        let follow = pagemark::start(&[&follow[..], &options].concat()).await;
+        let killed = async {
+            gate.wait_until_holding("a poll of the follower").await;
+            follow.kill().await;
+        };
+        let ((), ()) = tokio::join!(killed, write(&moving.old, &first, &mut there, 60, polls as u64));
+    }
+    let follow = ["follow", "--from-stream", &arn, "--from-endpoint", &url, "--until-caught-up"];
+    let ended = pagemark::run(&[&follow[..], &options].concat()).await.expect(0);
+    assert!(ended.stdout.contains(" 0 refused; complete until "), "{ended:?}");
+    let mut running = Running::start_with(kept()).await;
+    let expected = there.into_iter().flatten().sorted_by(|a, b| a.id.cmp(&b.id)).collect_vec();
+    assert_eq!(as_imported(&running.assert_invariants().await), expected);
+    running.finish().await;
     moving.finish().await;
 }
 

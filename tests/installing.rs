@@ -7,7 +7,10 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Command, Output};
 
+use regex_lite::Regex;
 use tempfile::TempDir;
+
+use crate::fixture::target_folder;
 
 /// A machine with only a shell, a few basic programs, and one package manager.
 struct Machine {
@@ -111,6 +114,63 @@ fn a_failed_installation_shows_its_end() {
     assert!(!ensured.status.success());
     assert!(said(&ensured).contains("no such package\n"), "{}", said(&ensured));
     assert!(said(&ensured).contains("    sudo dnf install valkey\n"), "{}", said(&ensured));
+}
+
+/// The files that run programs: the Makefile, scripts, and the description of each image.
+fn recipes() -> Vec<(String, String)> {
+    let project = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let mut files = vec![project.join("Makefile"), project.join("bench/src/binaries.rs")];
+    for (folder, ending) in [("scripts", "sh"), ("infra", "Containerfile")] {
+        let entries = fs::read_dir(project.join(folder)).unwrap().map(|entry| entry.unwrap().path());
+        files.extend(entries.filter(|path| path.to_string_lossy().ends_with(ending)));
+    }
+    files.into_iter().map(|path| (path.display().to_string(), fs::read_to_string(&path).unwrap())).collect()
+}
+
+#[test]
+fn cargo_builds_the_locked_versions_everywhere() {
+    let builds =
+        Regex::new(r#"cargo (auditable )?(build|check|clippy|doc|install|run|test|zigbuild)\b|args\(\["build""#)
+            .unwrap();
+    let mut found = 0;
+    for (file, text) in recipes() {
+        for line in text.lines().filter(|line| !line.trim_start().starts_with(['#', '/']) && builds.is_match(line)) {
+            assert!(line.contains("--locked"), "{file}: {line}");
+            found += 1;
+        }
+    }
+    assert!(found > 10, "{found}");
+}
+
+#[test]
+fn every_image_begins_from_nothing_or_from_a_digest() {
+    let mut found = 0;
+    for (file, text) in recipes().into_iter().filter(|(file, _)| file.ends_with("Containerfile")) {
+        for base in text.lines().filter_map(|line| line.strip_prefix("FROM ")) {
+            assert!(base == "scratch" || base.contains("@sha256:"), "{file}: {base}");
+            found += 1;
+        }
+    }
+    assert_eq!(found, 2);
+}
+
+#[test]
+fn unchecked_advisories_are_named_and_can_be_an_error() {
+    let check = |required: &str| {
+        Command::new("sh")
+            .arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("../scripts/check-advisories.sh"))
+            .env("CARGO_TARGET_DIR", target_folder())
+            // Git reaches no server through a proxy that refuses connections.
+            .envs([("https_proxy", "http://127.0.0.1:9"), ("PAGEMARK_ADVISORIES", required)])
+            .output()
+            .unwrap()
+    };
+    let line = "advisories were not checked: their database could not be fetched";
+    for (required, succeeds) in [("", true), ("required", false)] {
+        let checked = check(required);
+        assert!(said(&checked).starts_with(line), "{}", said(&checked));
+        assert_eq!(checked.status.success(), succeeds);
+    }
 }
 
 #[test]

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use api::{ApiSettings, ModerationSettings, WriteToken};
+use api::{ApiSettings, WritingSettings};
 use aws_sdk_dynamodb::types::{DeleteGlobalSecondaryIndexAction, GlobalSecondaryIndexUpdate};
 use hyper::Method;
 use model::{Comment, CommentId, Status, item::attribute};
@@ -14,13 +14,14 @@ use table::{AUTHORS, CommentPatch, MODERATION, NewComment};
 
 use crate::{
     fixture::{
-        api::Served,
+        api::{Served, named_token},
         data::{self, PRODUCT},
         http::{Answer, Http, good_comment, ids, listing, page_path, product_path},
+        size::{Size, size},
         stores::Stores,
         wait_for,
     },
-    replay::write_history,
+    replay::{deliver, write_history},
 };
 
 /// A token that allows moderating only.
@@ -28,16 +29,23 @@ const MODERATOR: &str = "the-moderators-token";
 /// A token that allows writing only.
 const WRITER: &str = "the-writers-token";
 
-/// Number of random changes; every second one concerns the status.
-const CHANGES: usize = 120;
+/// How many changes of a status are made among other changes, and how many changes between two looks at everything. A
+/// look reads the whole stream.
+fn transitions_and_changes() -> (usize, usize) {
+    match size() {
+        Size::Small | Size::Usual => (60, 80),
+        Size::Full => (2_000, 600),
+    }
+}
+
+/// How many records may come again.
+const REDELIVERED_MAX: usize = 40;
 
 fn settings(new_comments: Status) -> ApiSettings {
-    let hash = |token: &str| vec![token.parse::<WriteToken>().unwrap().hash()];
-    ApiSettings {
-        write_tokens: hash(WRITER),
-        moderation: ModerationSettings { moderation_tokens: hash(MODERATOR), new_comments },
-        ..ApiSettings::default()
-    }
+    let writer = named_token("writer", "comments:write", WRITER);
+    let moderator = named_token("moderator", "comments:moderate", MODERATOR);
+    let writing = WritingSettings { tokens: vec![writer, moderator], new_comments };
+    ApiSettings { writing, ..ApiSettings::default() }
 }
 
 async fn send(http: &Http, method: Method, target: &str, token: &str, body: &Value) -> Answer {
@@ -66,22 +74,25 @@ fn job(stores: &Stores) -> Job {
 
 #[tokio::test]
 async fn every_change_of_a_status_keeps_the_invariants_on_either_index() {
+    let (wanted, changes) = transitions_and_changes();
     let each_index = [Stores::start_ready_in_process().await, Stores::start_ready_with_redis().await];
     for (seed, stores) in (91..).zip(each_index) {
         let mut random = StdRng::seed_from_u64(seed);
-        write_history(&stores, &mut random, CHANGES).await;
-        let records = stores.records().await;
-        for batch in records.chunks(17) {
-            stores.deliver(batch).await;
+        let (mut transitions, mut delivered) = (0, 0);
+        while transitions < wanted {
+            transitions += write_history(&stores, &mut random, changes).await;
+            let records = stores.records().await;
+            // The service delivers some records again.
+            let from = delivered - random.random_range(0..=REDELIVERED_MAX.min(delivered));
+            deliver(&stores, &records[from..], &mut random).await;
+            let contents = stores.assert_invariants().await;
+            let comments = contents.comments();
+            let published = comments.iter().filter(|comment| comment.status.is_published()).count();
+            assert!(0 < published && published < comments.len(), "{published} of {}", comments.len());
+            assert_eq!(contents.duplicates, 31 * published);
+            delivered = records.len();
         }
-        let contents = stores.assert_invariants().await;
-        let comments = contents.comments();
-        let published = comments.iter().filter(|comment| comment.status.is_published()).count();
-        assert!(0 < published && published < comments.len(), "{published} of {}", comments.len());
-        assert_eq!(contents.duplicates, 31 * published);
-        // An old record that comes again does not bring back what is hidden now.
-        stores.deliver(&records[random.random_range(0..records.len())..]).await;
-        stores.assert_invariants().await;
+        println!("{transitions} changes of a status among {delivered} changes");
         stores.finish().await;
     }
 }

@@ -1,15 +1,20 @@
 //! The output of `make package`, as Lambda uses it: each zip holds one executable program that asks the Runtime API for
 //! work. This test builds for this machine from the same code; other processors differ only by the compiler's target.
-//! It also checks that a program which needs other files to start never gets into the image.
+//! With `PAGEMARK_TEST_PACKAGE` it takes the zips in that folder instead, and runs programs for arm64 in an emulator.
+//! They must name their crates. It also checks that a program which needs other files to start never gets into the image.
 
-use std::path::Path;
+use std::{
+    os::unix::fs::PermissionsExt,
+    path::{Path, PathBuf},
+};
 
+use redis_index::RedisIndexConfig;
 use serde_json::json;
 use tokio::process::Command;
 
 use crate::fixture::{
     function::{
-        Function, TIMEOUT, page_indexer_variables, repair_job_variables, stream_writer_variables,
+        Function, TIMEOUT, canary_variables, page_indexer_variables, repair_job_variables, stream_writer_variables,
         without_the_tests_package,
     },
     profile,
@@ -77,50 +82,101 @@ async fn a_program_that_needs_an_interpreter_is_distinguished_from_a_static_one(
 async fn the_image_trusts_the_pinned_authorities() {
     let made = tempfile::tempdir().unwrap();
     let bundle = made.path().join("ca-certificates.crt");
-    let mut command = script("scripts/ca-certificates.sh");
-    command.arg(&bundle);
-    run_tool(command, "").await;
+    let roots = made.path().join("amazon-roots.pem");
+    for (which, file) in [("all", &bundle), ("amazon", &roots)] {
+        let mut command = script("scripts/ca-certificates.sh");
+        command.arg(which).arg(file);
+        run_tool(command, "").await;
+    }
     let project = |path: &str| std::fs::read_to_string(Path::new(PROJECT).join(path)).unwrap();
     let installed = target_folder().join("ca-certificates/installed.txt");
     assert_eq!(std::fs::read_to_string(installed).unwrap(), project("scripts/ca-certificates.txt"));
     // The authority of AWS's own servers.
     let bundle = std::fs::read_to_string(bundle).unwrap();
     assert!(bundle.contains("Amazon Root CA 1") && bundle.contains("-----BEGIN CERTIFICATE-----"));
+    // Five authorities of Amazon's and no other, as the client reads them.
+    let roots_text = std::fs::read_to_string(&roots).unwrap();
+    let subjects = roots_text.lines().filter(|line| line.starts_with("# Subject: ")).collect::<Vec<_>>();
+    assert!(subjects.iter().all(|subject| subject.contains("Amazon") || subject.contains("Starfield Services")));
+    assert_eq!((subjects.len(), roots_text.matches("-----BEGIN CERTIFICATE-----").count()), (5, 5));
+    let config = RedisIndexConfig { ca: Some(roots), ..RedisIndexConfig::new("rediss://redis.example:6379/") };
+    redis_index::connect(&config).unwrap();
     assert!(!project("scripts/package.sh").contains("/etc/"), "the package holds a file of this machine's");
 }
 
-#[tokio::test]
-async fn each_zip_holds_a_program_that_asks_for_work() {
-    // A separate folder, not the one that a deployment uses.
+/// The program itself if this machine can run it, or a script that runs it in an emulator.
+fn runnable(program: PathBuf) -> PathBuf {
+    // e_machine (elf(5)).
+    let is_arm = std::fs::read(&program).unwrap()[18..20] == 183_u16.to_le_bytes();
+    if !is_arm || cfg!(target_arch = "aarch64") {
+        return program;
+    }
+    let script = program.with_extension("sh");
+    let emulated = format!("#!/bin/sh\nexec qemu-aarch64 '{}' \"$@\"\n", program.display());
+    std::fs::write(&script, emulated).unwrap();
+    std::fs::set_permissions(&script, PermissionsExt::from_mode(0o755)).unwrap();
+    script
+}
+
+/// Makes the zips for this machine in a separate folder, not the one that a deployment uses.
+async fn package_for_this_machine() -> tempfile::TempDir {
     let made = tempfile::tempdir().unwrap();
     let mut package = script("scripts/package.sh");
     without_the_tests_package(&mut package);
     package.env("ARCH", "host").env("PROFILE", profile()).env("OUT", made.path());
     let output = run_tool(package, "").await;
-    for name in ["stream-writer.zip", "page-indexer.zip", "repair-job.zip"] {
+    for name in ["stream-writer.zip", "page-indexer.zip", "repair-job.zip", "canary.zip"] {
         assert!(output.contains(name), "the size of {name} is missing: {output}");
     }
     let is_static = interpreter(&std::env::current_exe().unwrap()).await.is_ok_and(|needed| needed.is_empty());
     assert_eq!(output.contains("no image"), !is_static, "{output}");
-    for program in ["api/api", "api/repair-job", "api/Containerfile"] {
+    for program in ["api/api", "api/repair-job", "api/amazon-roots.pem", "api/Containerfile"] {
         assert_eq!(made.path().join(program).exists(), is_static, "{program}: {output}");
     }
+    made
+}
+
+/// The crates that a program names, as "name version".
+async fn crates(program: &Path) -> String {
+    let mut list = python::command("python");
+    list.arg(Path::new(PROJECT).join("scripts/elf_dependencies.py")).arg(program);
+    run_tool(list, "").await
+}
+
+#[tokio::test]
+async fn each_zip_holds_a_program_that_asks_for_work() {
+    let given = std::env::var_os("PAGEMARK_TEST_PACKAGE").map(PathBuf::from);
+    let made = if given.is_none() { Some(package_for_this_machine().await) } else { None };
+    let folder = given.as_deref().or(made.as_ref().map(|made| made.path())).unwrap();
 
     let stores = Stores::start_with_redis().await;
     for (name, variables) in [
         ("stream-writer", stream_writer_variables(&stores)),
         ("page-indexer", page_indexer_variables(&stores)),
         ("repair-job", repair_job_variables(&stores)),
+        ("canary", canary_variables("http://127.0.0.1:1")),
     ] {
         let unpacked = tempfile::tempdir().unwrap();
-        let zip = made.path().join(format!("{name}.zip"));
+        let zip = folder.join(format!("{name}.zip"));
         let mut unpack = python::command("python");
         unpack.args(["-c", UNPACK]).args([&zip, unpacked.path()]);
-        assert_eq!(run_tool(unpack, "").await.trim(), "bootstrap 100755", "{name}");
-        let mut function = Function::spawn_program(&unpacked.path().join("bootstrap"), name, &variables).await;
+        let unpack = run_tool(unpack, "").await;
+        assert_eq!(unpack.trim(), "bootstrap 100755 amazon-roots.pem 100644", "{name}");
+        // Lambda unpacks it where the template says that it is.
+        let roots = infra::TEMPLATE.matches("PAGEMARK_REDIS_CA: /var/task/amazon-roots.pem\n").count();
+        assert_eq!(roots, 2);
+        let program = unpacked.path().join("bootstrap");
+        if given.is_some() {
+            let crates = crates(&program).await;
+            for expected in [name, "lambda_runtime"] {
+                assert!(crates.lines().any(|line| line.split(' ').next() == Some(expected)), "{name}: {crates}");
+            }
+        }
+        let mut function = Function::spawn_program(&runnable(program), name, &variables).await;
         function.polled().await;
         let answer = function.invoke(json!({ "Records": [] }).to_string(), TIMEOUT).await;
-        assert!(matches!(answer, Outcome::Response(_)), "{name}: {answer:?}");
+        // The canary has no site here.
+        assert_eq!(matches!(answer, Outcome::Response(_)), name != "canary", "{name}: {answer:?}");
         function.finish().await;
     }
     stores.index.clear().await.unwrap();

@@ -6,7 +6,7 @@ use std::{
     time::Duration,
 };
 
-use api::{ApiSettings, WriteToken};
+use api::{ApiSettings, WritingSettings};
 use futures_util::future::join_all;
 use hyper::Method;
 use itertools::Itertools;
@@ -14,10 +14,10 @@ use serde_json::{Value, json};
 use table::{Table, TableConfig};
 
 use crate::fixture::{
-    api::Served,
+    api::{Served, named_token},
     data::PRODUCT,
     faults::table::{TableFault, chosen_faults_table},
-    http::{Answer, Http, WRITE_TOKEN, good_comment, product_path},
+    http::{Answer, Http, good_comment, product_path},
     invariants::Contents,
     stores::Stores,
 };
@@ -171,27 +171,39 @@ async fn a_change_outlasts_temporary_conflicts_and_is_503_after_lasting_ones() {
 }
 
 #[tokio::test]
-async fn an_idempotency_key_belongs_to_its_token_and_product() {
+async fn an_idempotency_key_belongs_to_its_token_s_name_and_its_product() {
     let stores = Stores::start().await;
-    let another: WriteToken = "another-token".parse().unwrap();
-    let settings = ApiSettings { write_tokens: vec![another.hash()], ..ApiSettings::default() };
-    let api = Served::with(&stores, settings);
+    let serve = |tokens: &[(&str, &str)]| {
+        let named = tokens.iter().map(|(name, token)| named_token(name, "comments:write", token));
+        let writing = WritingSettings { tokens: named.collect(), ..WritingSettings::default() };
+        Served::with(&stores, ApiSettings { writing, ..ApiSettings::default() })
+    };
     let comment = good_comment("en", 5, "Body").to_string();
-    let send = async |product: &str, token: &str| {
+    let send = async |api: &Served, product: &str, token: &str| {
         let authorization = format!("Bearer {token}");
         let json = ("content-type", "application/json");
         let headers = [("authorization", authorization.as_str()), json, ("idempotency-key", "k1")];
         let target = format!("{}/comments", product_path(product));
-        api.http.send(Method::POST, &target, &headers, comment.as_bytes()).await.expect(201)["id"].clone()
+        api.http.send(Method::POST, &target, &headers, comment.as_bytes()).await.expect(201)
     };
+    let api = serve(&[("shop", "shop-1"), ("app", "app-1")]);
     let mut created = Vec::new();
-    for (product, token) in [("p1", WRITE_TOKEN), ("p2", WRITE_TOKEN), ("p1", "another-token")] {
-        let id = send(product, token).await;
-        assert_eq!(send(product, token).await, id);
-        created.push(id);
+    for (product, token) in [("p1", "shop-1"), ("p2", "shop-1"), ("p1", "app-1")] {
+        let first = send(&api, product, token).await;
+        assert_eq!(send(&api, product, token).await, first);
+        created.push(first);
     }
-    assert!(created.iter().all_unique(), "{created:?}");
-    api.finish_with(stores).await;
+    assert!(created.iter().map(|comment| &comment["id"]).all_unique(), "{created:?}");
+    api.finish().await;
+
+    // The token of the shop is replaced: at first both are good, then only the new one.
+    for tokens in [&[("shop", "shop-1"), ("shop", "shop-2")][..], &[("shop", "shop-2"), ("app", "app-1")]] {
+        let api = serve(tokens);
+        assert_eq!(send(&api, "p1", "shop-2").await, created[0]);
+        api.finish().await;
+    }
+    assert_eq!(Contents::read(&stores.table).await.primary.len(), 3);
+    stores.finish().await;
 }
 
 #[tokio::test]

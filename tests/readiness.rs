@@ -68,15 +68,15 @@ async fn another_tables_index_is_not_used() {
 }
 
 #[tokio::test]
-async fn an_index_whose_vouch_is_old_is_not_used() {
+async fn an_index_whose_confirmation_is_old_is_not_used() {
     for_each_index(async |index| {
         let watermark = now();
         make_ready(&index, watermark).await;
         let max_age_ms = 3 * 3600 * 1000;
         assert!(ask(&index, TABLE_ID, watermark.plus_ms(max_age_ms)).await.is_ok());
-        // The vouch of a rebuild has the time of its watermark.
+        // The confirmation of a rebuild has the time of its watermark.
         let later = watermark.plus_ms(max_age_ms + 1);
-        let stale = NotReady::Stale { vouched: Some(watermark) };
+        let stale = NotReady::Stale { confirmed: Some(watermark) };
         assert_eq!(ask(&index, TABLE_ID, later).await, Err(stale.clone()));
         let readiness = index.readiness(TABLE_ID, later).await.unwrap();
         assert!(readiness.iter().all(|(_, answer)| answer.as_ref() == Err(&stale)), "{readiness:?}");

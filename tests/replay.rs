@@ -4,14 +4,14 @@
 use std::collections::BTreeMap;
 
 use aws_lambda_events::dynamodb::EventRecord;
-use model::{CommentId, Status, record::decode_batch};
+use model::{Comment, Status, record::decode_batch};
 use rand::{
     RngExt, SeedableRng,
     rngs::StdRng,
     seq::{IndexedRandom, IteratorRandom, SliceRandom},
 };
 use stream_writer::FanOut;
-use table::{CommentPatch, NewComment};
+use table::{CommentPatch, Created, NewComment};
 
 use crate::fixture::{
     data,
@@ -24,56 +24,60 @@ const CHANGES: usize = 220;
 /// Few comments, so that each has a long history.
 const COMMENTS: u64 = 24;
 
-/// What becomes of comments: most are published.
-const STATUSES: [Status; 5] =
-    [Status::Published, Status::Published, Status::Published, Status::Pending, Status::Hidden];
-
 /// Number of redeliveries, each from a different record.
 const DELIVERIES: usize = 5;
 
-/// Writes a random history: comments are created, changed, published, hidden, deleted and created again. Comments of an earlier history
-/// stay and are changed too.
-pub(crate) async fn write_history(stores: &Stores, random: &mut StdRng, changes: usize) {
-    let mut alive: BTreeMap<u64, CommentId> = BTreeMap::new();
+/// Writes a random history: it creates, changes, publishes, hides and deletes comments, and creates them again. It also
+/// changes those of an earlier history. Returns how often a comment that was there got another status.
+pub(crate) async fn write_history(stores: &Stores, random: &mut StdRng, changes: usize) -> usize {
+    let mut alive: BTreeMap<u64, Comment> = BTreeMap::new();
     for number in 0..COMMENTS {
-        let id = data::comment_id(&format!("c{number}"));
-        if stores.table.comment(&id).await.unwrap().is_some() {
-            alive.insert(number, id);
-        }
+        let there = stores.table.comment(&data::comment_id(&format!("c{number}"))).await.unwrap();
+        alive.extend(there.map(|comment| (number, comment)));
     }
+    let mut transitions = 0;
     for change in 0..changes {
         let number = random.random_range(0..COMMENTS);
         let language = data::language(["en", "ko", "fr"].choose(random).unwrap());
         let rating = data::rating(random.random_range(1..=5));
-        match alive.get(&number) {
-            None => {
-                let text = data::body(&format!("Body {change}"));
-                let status = STATUSES.choose(random).copied();
-                let comment = NewComment { language, rating, status, text, ..data::varied_comment(number) };
-                alive.insert(number, comment.id.clone());
-                stores.table.create_comment(comment, None).await.unwrap();
-            }
-            Some(id) if random.random_range(0..4) == 0 => {
-                stores.table.delete_comment(id, None).await.unwrap();
+        let Some(comment) = alive.get_mut(&number) else {
+            let text = data::body(&format!("Body {change}"));
+            let status = Some(another_status(Status::Hidden, random));
+            let comment = NewComment { language, rating, status, text, ..data::varied_comment(number) };
+            match stores.table.create_comment(comment, None).await.unwrap() {
+                Created::New(comment) | Created::Before(comment) => alive.insert(number, comment),
+            };
+            continue;
+        };
+        let mut patch = CommentPatch::default();
+        match random.random_range(0..9) {
+            0 => {
+                stores.table.delete_comment(&comment.id, None).await.unwrap();
                 alive.remove(&number);
+                continue;
             }
-            Some(id) => {
-                let mut patch = CommentPatch::default();
-                match random.random_range(0..6) {
-                    0..2 => patch.status = STATUSES.choose(random).copied(),
-                    2 => patch.rating = Some(rating),
-                    3 => patch.language = Some(language),
-                    4 => (patch.rating, patch.language) = (Some(rating), Some(language)),
-                    _ => patch.body = Some(format!("Body {change}")),
-                }
-                stores.table.patch_comment(id, None, &patch).await.unwrap();
-            }
+            1..5 => patch.status = Some(another_status(comment.status, random)),
+            5 => patch.rating = Some(rating),
+            6 => patch.language = Some(language),
+            7 => (patch.rating, patch.language) = (Some(rating), Some(language)),
+            _ => patch.body = Some(format!("Body {change}")),
         }
+        let before = comment.status;
+        *comment = stores.table.patch_comment(&comment.id, None, &patch).await.unwrap();
+        transitions += usize::from(comment.status != before);
     }
+    transitions
+}
+
+/// A status other than this. Most comments are published.
+fn another_status(status: Status, random: &mut StdRng) -> Status {
+    let is_shown = !status.is_published() && random.random_range(0..4) > 0;
+    let others = Status::ALL.into_iter().filter(|other| *other != status && other.is_published() == is_shown);
+    others.choose(random).unwrap()
 }
 
 /// Delivers records in batches of random sizes.
-async fn deliver(stores: &Stores, records: &[EventRecord], random: &mut StdRng) {
+pub(crate) async fn deliver(stores: &Stores, records: &[EventRecord], random: &mut StdRng) {
     let mut left = records;
     while !left.is_empty() {
         let (batch, rest) = left.split_at(random.random_range(1..=40).min(left.len()));

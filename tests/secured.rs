@@ -1,19 +1,27 @@
 //! TLS and users: the documented settings and permissions are sufficient, and errors name missing ones.
 
-use std::path::PathBuf;
+use std::{
+    path::PathBuf,
+    sync::atomic::{AtomicU64, Ordering},
+};
 
+use aws_credential_types::{
+    Credentials,
+    provider::{ProvideCredentials, SharedCredentialsProvider, future},
+};
 use itertools::Itertools;
 use model::{
     Cd, CommentId, Filter, Order, Placement, ProductId, RatingSet, Timestamp,
     plan::{index_edits, reconcile::Places},
 };
-use page_index::{PageIndex, PageStartQuery, ProductRank, VouchTime};
+use page_index::{ConfirmationTime, PageIndex, PageStartQuery, ProductRank};
 use process::{StoreError, now};
-use redis_index::{RedisIndexConfig, RedisMode};
+use redis_index::{IamLogin, RedisIndexConfig, RedisMode};
 
 use crate::fixture::{
     certificates::Certificates,
     data, free_port,
+    iam::{self, IamDoor},
     redis_cluster::{PORTS, RedisCluster, with_tls},
     redis_server::{self, OwnRedis, TABLE_ID},
 };
@@ -70,7 +78,7 @@ async fn read(index: &PageIndex) -> Result<(), StoreError> {
 }
 
 /// The calls of the repair job outside a rebuild. It reads the places of comments, scans the index, advances the
-/// watermarks, and vouches for the partitions.
+/// watermarks, and confirms the partitions.
 async fn compare(index: &PageIndex) -> Result<(), StoreError> {
     index.ranks(&id(1), &Places::of([&placement(1)])).await?;
     let mut position = index.begin_index_scan().await?;
@@ -81,7 +89,7 @@ async fn compare(index: &PageIndex) -> Result<(), StoreError> {
     let prepared = index.prepare_advance(TABLE_ID, &watermarks.collect_vec(), &servers).await?;
     index.advance(prepared, now().plus_ms(1)).await?;
     let marks = index.marks(TABLE_ID).await?.into_iter().map(|(partition, mark)| (partition, mark.token)).collect_vec();
-    let left = index.leave_token(TABLE_ID, &marks, "a token", VouchTime::At(now())).await?;
+    let left = index.leave_token(TABLE_ID, &marks, "a token", ConfirmationTime::At(now())).await?;
     assert!(!left.is_empty());
     Ok(())
 }
@@ -160,6 +168,52 @@ async fn a_wrong_user_and_a_wrong_kind_of_server_are_named() {
     refused(index.ping().await);
     redis.ask::<()>("ACL SETUSER known >later").await;
     index.ping().await.unwrap();
+}
+
+/// Credentials that differ each time, like those of a role over the hours.
+#[derive(Debug)]
+struct Rotated(AtomicU64);
+
+impl ProvideCredentials for Rotated {
+    fn provide_credentials<'rotated>(&'rotated self) -> future::ProvideCredentials<'rotated>
+    where
+        Self: 'rotated,
+    {
+        let number = self.0.fetch_add(1, Ordering::Relaxed);
+        let session = format!("session/{number}+==");
+        future::ProvideCredentials::ready(Ok(Credentials::new(
+            format!("AKID{number}"),
+            iam::SECRET_KEY,
+            Some(session),
+            None,
+            "rotated",
+        )))
+    }
+}
+
+#[tokio::test]
+async fn each_connection_logs_in_with_a_token_of_its_own_that_aws_would_sign() {
+    let redis = OwnRedis::start().await;
+    let door = IamDoor::start(&redis.server.url(), "pagemark-api").await;
+    let credentials = SharedCredentialsProvider::new(Rotated(AtomicU64::new(0)));
+    let login = IamLogin::with_credentials(iam::CLUSTER, iam::REGION, credentials);
+    let config = RedisIndexConfig { iam: Some(login), ..redis_server::config_at(&door.url) };
+    let index = redis_index::connect(&config).unwrap();
+    rebuild(&index).await.unwrap();
+    read(&index).await.unwrap();
+    assert_eq!(door.checked_tokens().await.len(), 1, "a connection stays open");
+    // The server ends connections after twelve hours, and at a fail-over. The next call notices it, and succeeds.
+    for connections in 2..4 {
+        redis.ask::<u64>("CLIENT KILL USER pagemark-api").await;
+        index.readiness(TABLE_ID, now()).await.unwrap();
+        let tokens = door.checked_tokens().await;
+        assert_eq!((tokens.len(), tokens.iter().unique().count()), (connections, connections), "{tokens:?}");
+    }
+    // An old token is refused, and the error names the settings.
+    let url = redis.server.url().replace("redis://", "redis://pagemark-api@");
+    let old = redis_index::connect(&RedisIndexConfig { url, ..config }).unwrap();
+    let detail = refused(old.ping().await);
+    assert!(detail.contains("PAGEMARK_REDIS_IAM") && !detail.contains("X-Amz"), "{detail}");
 }
 
 /// The documented users: their names and their permissions.

@@ -40,7 +40,7 @@ async fn run(program: &str, arguments: &[PathBuf]) -> String {
 
 #[tokio::test]
 async fn the_linter_finds_nothing() {
-    assert_eq!(run("cfn-lint", &[project("infra/template.yaml")]).await, "");
+    assert_eq!(run("cfn-lint", &["infra/template.yaml", "infra/web-acl.yaml"].map(project)).await, "");
 }
 
 #[tokio::test]
@@ -70,6 +70,10 @@ async fn the_stack_has_what_the_code_expects() {
     assert_eq!(key(&index["KeySchema"]), ["unpublished", "unpublished_cd"]);
     assert_eq!(table["StreamSpecification"]["StreamViewType"], "NEW_AND_OLD_IMAGES");
     assert_eq!(table["DeletionProtectionEnabled"], true);
+
+    let alarms = stack["alarms"].as_array().unwrap().iter().map(|name| name.as_str().unwrap());
+    let of_shards = alarms.filter(|name| name.ends_with("0001") || name.ends_with("0002"));
+    assert_eq!(of_shards.count(), 10, "five alarms of each of two shards");
 
     let mappings = stack["mappings"].as_array().unwrap();
     assert_eq!(mappings.len(), 2, "a shard of a stream admits two readers");
@@ -102,22 +106,38 @@ async fn the_stack_has_what_the_code_expects() {
     assert!(other["ids"].get("CommentsTable").is_none());
     assert_eq!(other["sources"], json!([other["stream"], other["stream"]]));
     assert_eq!(other["tables"], json!(["restored", "restored"]));
+
+    // That stack has a CDN. Only requests with its header reach the API.
+    let rules = other["listener_rules"].as_array().unwrap().iter();
+    let rules =
+        rules.map(|rule| (&rule["Conditions"][0]["HttpHeaderConfig"]["HttpHeaderName"], &rule["Actions"][0]["Type"]));
+    let (with_header, otherwise) = (json!("X-Pagemark-Cdn"), Value::Null);
+    let expected = [(&with_header, &json!("forward")), (&otherwise, &json!("fixed-response"))];
+    assert_eq!(rules.collect::<Vec<_>>(), expected);
 }
 
 /// Asserts what the functions are, and what starts the repair job.
 fn assert_functions_and_rules(stack: &Value, id: impl Fn(&str) -> String) {
     let functions = stack["functions"].as_array().unwrap();
-    assert_eq!(functions.len(), 3);
+    assert_eq!(functions.len(), 4);
     for function in functions {
         let name = function["FunctionName"].as_str().unwrap();
         assert_eq!(function["Runtime"], "provided.al2023", "{name}");
         assert_eq!(function["Handler"], "bootstrap", "{name}");
-        let quarantine = &function["Environment"]["Variables"]["PAGEMARK_QUARANTINE"];
-        assert_eq!(*quarantine, format!("s3://{}", id("QuarantineBucket")), "{name}");
+        let variables = &function["Environment"]["Variables"];
+        if name == id("Canary") {
+            assert_eq!(variables["PAGEMARK_CANARY_TOKEN"], "the-canary-s-token");
+            continue;
+        }
+        assert_eq!(variables["PAGEMARK_QUARANTINE"], format!("s3://{}", id("QuarantineBucket")), "{name}");
     }
 
     let rules = stack["rules"].as_array().unwrap();
-    assert_eq!(rules.len(), 2);
+    assert_eq!(rules.len(), 3);
+    let of_canary = |rule: &&Value| rule["targets"][0]["Arn"].as_str().unwrap().ends_with(&id("Canary"));
+    let canary = rules.iter().find(of_canary).unwrap();
+    assert_eq!((&canary["ScheduleExpression"], &canary["State"]), (&json!("rate(5 minutes)"), &json!("ENABLED")));
+    let rules: Vec<&Value> = rules.iter().filter(|rule| !of_canary(rule)).collect();
     let expected = [("rate(1 hour)", Value::Null, 1_800), ("rate(5 minutes)", json!(r#"{"command": "recent"}"#), 300)];
     for (schedule, input, seconds) in expected {
         let rule = rules.iter().find(|rule| rule["ScheduleExpression"] == schedule).expect(schedule);
@@ -141,9 +161,11 @@ fn assert_roles(stack: &Value) {
         ("StreamWriterRole", None, vec!["AWSLambdaBasicExecutionRole"]),
         ("PageIndexerRole", None, vec!["AWSLambdaBasicExecutionRole", in_network]),
         // For the queue of failed runs.
+        ("CanaryRole", None, vec!["AWSLambdaBasicExecutionRole"]),
         ("RepairJobRole", Some("sqs:SendMessage"), vec!["AWSLambdaBasicExecutionRole", in_network]),
         ("RepairTaskRole", None, vec![]),
         ("ApiRole", None, vec![]),
+        ("BigRepairRole", None, vec![]),
         ("ApiExecutionRole", None, vec![start]),
         ("RepairExecutionRole", None, vec![start]),
     ];
@@ -154,14 +176,16 @@ fn assert_roles(stack: &Value) {
         let policies = role["policies"].to_string();
         assert!(!policies.contains("Fn::") && !policies.contains("${"), "{policies}");
         let touches_table = policies.contains("table/pagemark");
-        assert_eq!(touches_table, !part.ends_with("ExecutionRole"), "{part}: {policies}");
+        let is_of_table = !part.ends_with("ExecutionRole") && !["BigRepairRole", "CanaryRole"].contains(&part);
+        assert_eq!(touches_table, is_of_table, "{part}: {policies}");
         let statements = role["policies"].as_array().unwrap().iter();
         let actions: BTreeSet<String> = statements
             .flat_map(|policy| policy["Statement"].as_array().unwrap())
             .flat_map(|statement| statement["Action"].as_array().cloned().unwrap_or(vec![statement["Action"].clone()]))
             .map(|action| action.as_str().unwrap().to_owned())
             .collect();
-        let named = stack["named"][part].as_array().unwrap().iter().map(|action| action.as_str().unwrap());
+        // The canary names none, nor does what starts a repair task.
+        let named = stack["named"][part].as_array().into_iter().flatten().map(|action| action.as_str().unwrap());
         assert_eq!(actions, named.chain(added).map(str::to_owned).collect::<BTreeSet<String>>(), "{part}");
         let attached = stack["managed"][part].as_array().unwrap().iter();
         let attached: Vec<&str> = attached.map(|arn| arn.as_str().unwrap().rsplit('/').next().unwrap()).collect();
@@ -190,7 +214,8 @@ async fn the_filters_pass_the_recorded_changes_of_primary_items_and_no_other() {
     let product = data::product(data::PRODUCT);
     let comments = stores.create_all(0..3, |_| product.clone()).await;
     let with_key = data::new_comment("with-key", &product, "en", 1);
-    let idempotency = Idempotency { client: "client".to_owned(), key: "key".to_owned(), body_hash: "hash".to_owned() };
+    let [client, former_client, key, body_hash] = ["client", "sha256:00", "key", "hash"].map(str::to_owned);
+    let idempotency = Idempotency { client, former_client, key, body_hash };
     stores.table.create_comment(with_key, Some(idempotency)).await.unwrap();
     stores.deliver_all().await;
     let change = CommentPatch { body: Some("Changed.".to_owned()), ..CommentPatch::default() };

@@ -11,12 +11,12 @@ use model::{
     record::{CommentChange, decode_batch},
 };
 use process::now;
-use serde_dynamo::Item;
+use serde_dynamo::{AttributeValue, Item};
 use table::{CommentPatch, Created, Idempotency, NewComment, WriteError};
 
 use crate::fixture::{
     data::{self, PRODUCT, rate},
-    invariants::{Contents, collection, journal},
+    invariants::{Contents, all_items, collection, journal, text},
     stores::Stores,
 };
 
@@ -26,22 +26,16 @@ fn new_comment(id: &str, rating: u64) -> NewComment {
 }
 
 fn idempotency(key: &str, body_hash: &str) -> Idempotency {
-    Idempotency { client: "ann".to_owned(), key: key.to_owned(), body_hash: body_hash.to_owned() }
+    let [client, former_client, key, body_hash] = ["ann", FORMER_CLIENT, key, body_hash].map(str::to_owned);
+    Idempotency { client, former_client, key, body_hash }
 }
 
-/// The record of a key in the form of earlier versions: under the key alone.
-fn record_of_an_earlier_version(key: &str, body_hash: &str, id: &CommentId, expires_in_seconds: i64) -> Item {
-    let text = |text: &str| serde_dynamo::AttributeValue::S(text.to_owned());
-    let expires_at = (now().epoch_seconds() + expires_in_seconds).to_string();
-    let record = [
-        ("pk", text(&format!("IDEMPOTENCY#{key}"))),
-        ("sk", text("IDEMPOTENCY")),
-        ("body_hash", text(body_hash)),
-        ("comment_id", text(id.as_str())),
-        ("expires_at", serde_dynamo::AttributeValue::N(expires_at)),
-    ];
-    let record: HashMap<String, _> = record.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
-    record.into()
+/// What earlier versions called the client of [`idempotency`]: the hash of its token.
+const FORMER_CLIENT: &str = "sha256:0a0b";
+
+/// The same key as earlier versions kept it.
+fn idempotency_of_an_earlier_version(key: &str, body_hash: &str) -> Idempotency {
+    Idempotency { client: FORMER_CLIENT.to_owned(), ..idempotency(key, body_hash) }
 }
 
 impl Stores {
@@ -50,6 +44,15 @@ impl Stores {
             Created::New(comment) => comment,
             Created::Before(comment) => panic!("{comment:?} already exists"),
         }
+    }
+
+    /// Changes the only record of a key.
+    async fn change_key_record<T>(&self, change: impl FnOnce(&mut HashMap<String, AttributeValue>) -> T) {
+        let of_key = |item: &Item| text(item, "sk") == "IDEMPOTENCY";
+        let record = all_items(&self.table).await.into_iter().filter(of_key).exactly_one();
+        let mut record = record.unwrap_or_else(|_| panic!("there is one record")).into_inner();
+        change(&mut record);
+        self.put_raw(record.into()).await;
     }
 
     /// The journal of a comment, in the order of its revisions.
@@ -250,36 +253,32 @@ async fn a_request_repeated_with_its_idempotency_key_creates_one_comment() {
 #[tokio::test]
 async fn a_key_record_without_the_created_comment_answers_with_the_present_one() {
     let stores = Stores::start().await;
-    let again = async || stores.table.create_comment(new_comment("c2", 4), Some(idempotency("k1", "h1"))).await;
-    let created = stores.create("c1", 4).await;
-    stores.put_raw(record_of_an_earlier_version("k1", "h1", &created.id, 3_600)).await;
+    let create = async |id: &str| stores.table.create_comment(new_comment(id, 4), Some(idempotency("k1", "h1"))).await;
+    let Created::New(created) = create("c1").await.unwrap() else { panic!("it is new") };
+    stores.change_key_record(|record| ["created_at", "revision"].map(|name| record.remove(name)).map(drop)).await;
     let patched = stores.table.patch_comment(&created.id, None, &rate(1)).await.unwrap();
-    assert_eq!(again().await.unwrap(), Created::Before(patched));
+    assert_eq!(create("c2").await.unwrap(), Created::Before(patched));
     stores.table.delete_comment(&created.id, None).await.unwrap();
-    assert!(matches!(again().await, Err(WriteError::DeletedSince)));
+    assert!(matches!(create("c2").await, Err(WriteError::DeletedSince)));
     stores.finish().await;
 }
 
 #[tokio::test]
-async fn a_key_record_of_an_earlier_version_counts_only_for_its_own_request() {
-    let (stores, created) = with_comment(4).await;
-    for (key, expires_in_seconds) in [("k1", 3_600), ("expired", -1)] {
-        let mut record = record_of_an_earlier_version(key, "h1", &created.id, expires_in_seconds);
-        for (name, value) in
-            [("created_at", created.created_at.to_string()), ("revision", created.revision.to_string())]
-        {
-            record.insert(name.to_owned(), serde_dynamo::AttributeValue::S(value));
-        }
-        stores.put_raw(record).await;
-    }
-    let create = async |id: &str, product: &str, key: &str, body: &str| {
+async fn a_key_record_of_an_earlier_version_counts_until_it_expires() {
+    let stores = Stores::start().await;
+    let create = async |id: &str, product: &str, idempotency: Idempotency| {
         let new = NewComment { product: data::product(product), ..new_comment(id, 4) };
-        stores.table.create_comment(new, Some(idempotency(key, body))).await.unwrap()
+        stores.table.create_comment(new, Some(idempotency)).await
     };
+    let before = idempotency_of_an_earlier_version("k1", "h1");
+    let Created::New(created) = create("c1", "p1", before).await.unwrap() else { panic!("it is new") };
     stores.table.patch_comment(&created.id, None, &rate(1)).await.unwrap();
-    assert_eq!(create("c2", "a/b", "k1", "h1").await, Created::Before(created.clone()), "as the first time");
-    assert!(matches!(create("c3", "other", "k1", "h2").await, Created::New(_)), "another product's key is another");
-    assert!(matches!(create("c4", "a/b", "expired", "h1").await, Created::New(_)));
+    let again = create("c2", "p1", idempotency("k1", "h1")).await.unwrap();
+    assert_eq!(again, Created::Before(created), "as the first time");
+    let other_request = create("c3", "p1", idempotency("k1", "h2")).await;
+    assert!(matches!(other_request, Err(WriteError::IdempotencyMismatch)));
+    stores.change_key_record(|record| record.insert("expires_at".to_owned(), AttributeValue::N("1".to_owned()))).await;
+    assert!(matches!(create("c4", "p1", idempotency("k1", "h1")).await, Ok(Created::New(_))), "it has expired");
     stores.finish().await;
 }
 

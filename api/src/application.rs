@@ -7,23 +7,26 @@ use std::{
     time::Duration,
 };
 
-use actix_web::{dev::Server, web::Data};
+use actix_web::dev::Server;
+use futures_util::FutureExt;
 use page_index::PageIndex;
 use process::StoreError;
 use table::{Table, TableConfig};
 use thiserror::Error;
-use tokio::signal::unix::{SignalKind, signal};
+use tokio::{
+    signal::unix::{SignalKind, signal},
+    sync::oneshot,
+};
 
 use crate::{
     http::{
         connection::{Deadlines, Places},
         server::{self, ServerBounds},
     },
-    look::{LookError, SiteLook},
-    ops,
+    look::LookError,
+    ops::{self, series},
     service::Service,
     settings::{ApiSettings, Settings},
-    store::StoreClients,
 };
 
 /// How long requests under way may take to finish after a stop, in seconds. A request may take as long, and containers
@@ -74,8 +77,8 @@ pub struct Application {
     server: Server,
     /// The server for health and metrics, if they have a separate address.
     operations: Option<(SocketAddr, Server)>,
-    stores: Data<StoreClients>,
-    look: SiteLook,
+    service: Service,
+    metrics_namespace: Option<String>,
 }
 
 impl Application {
@@ -85,7 +88,7 @@ impl Application {
     /// # Errors
     /// See [`StartError`].
     pub async fn build(settings: Settings) -> Result<Self, StartError> {
-        let Settings { table, comment_blob, page_index, listen, public_url, mut api } = settings;
+        let Settings { table, comment_blob, page_index, listen, public_url, traces: _, mut api } = settings;
         if api.cursor_keys.is_empty() {
             tracing::warn!("PAGEMARK_CURSOR_KEYS is not set: cursors are good until this process ends, and only here");
         }
@@ -116,14 +119,15 @@ impl Application {
         };
         let places = Places::new(settings.connections_max);
         let bounds = ServerBounds { deadlines, places, stop_grace_seconds: STOP_GRACE_SECONDS };
+        let metrics_namespace = settings.metrics_namespace.clone();
         let service = Service::new(table, index, settings, address)?;
-        let (stores, look) = (service.stores.clone(), service.look().clone());
         let operations = operations.map(|listening| operations_server(listening, service.clone(), deadlines));
         let operations = operations.transpose()?;
         let routes = if operations.is_some() { Service::configure } else { Service::configure_all };
-        let server = server::serve(listener, server::threads(), bounds, move || service.app(routes))
+        let of_threads = service.clone();
+        let server = server::serve(listener, server::threads(), bounds, move || of_threads.app(routes))
             .map_err(cannot_listen(address))?;
-        Ok(Self { address, server, operations, stores, look })
+        Ok(Self { address, server, operations, service, metrics_namespace })
     }
 
     /// The address that it listens at, with the port that was chosen.
@@ -142,8 +146,8 @@ impl Application {
     /// # Errors
     /// The system does not allow it to listen for signals.
     pub fn reload_look_on_hangup(&self) -> io::Result<()> {
-        if self.look.has_folder() {
-            let (look, mut hangups) = (self.look.clone(), signal(SignalKind::hangup())?);
+        if self.service.look().has_folder() {
+            let (look, mut hangups) = (self.service.look().clone(), signal(SignalKind::hangup())?);
             tokio::spawn(async move {
                 while hangups.recv().await.is_some() {
                     look.reload().await;
@@ -159,7 +163,13 @@ impl Application {
     /// # Errors
     /// The server's.
     pub async fn run_until(self, shutdown: impl Future<Output = ()>) -> io::Result<()> {
-        tokio::spawn(async move { self.stores.learn_table_id().await });
+        let stores = self.service.stores.clone();
+        tokio::spawn(async move { stores.learn_table_id().await });
+        let (end_of_service, ended) = oneshot::channel::<()>();
+        let printing = self.metrics_namespace.map(|namespace| {
+            let metrics_text = move || self.service.metrics_text();
+            tokio::spawn(series::print_until(ended.map(drop), namespace, metrics_text))
+        });
         let operations = self.operations.map(|(_, server)| (server.handle(), tokio::spawn(server)));
         let handle = self.server.handle();
         let mut server = pin!(self.server);
@@ -172,6 +182,10 @@ impl Application {
         if let Some((handle, serving)) = operations {
             handle.stop(true).await;
             serving.await.map_err(io::Error::other)??;
+        }
+        drop(end_of_service);
+        if let Some(printing) = printing {
+            printing.await.map_err(io::Error::other)?;
         }
         ended
     }

@@ -16,7 +16,7 @@ use table::WriteError;
 use thiserror::Error;
 use utoipa::ToSchema;
 
-use crate::http::entity_tag::strong_tag;
+use crate::{http::entity_tag::strong_tag, secrets::Scope};
 
 /// Seconds after which a client may try again. A store that fails over, or an index rebuild, takes some time.
 const RETRY_AFTER_SECONDS: u32 = 5;
@@ -47,12 +47,10 @@ pub(crate) enum ApiError {
     },
     #[error("This needs the header Authorization: Bearer with a known token.")]
     Unauthorized,
-    #[error("Writes are off: this server was started without a write token.")]
-    WritesOff,
-    #[error("Moderation is off: this server was started without a moderation token.")]
-    ModerationOff,
-    #[error("The token is known, but does not allow this.")]
-    NotAllowed,
+    #[error("This server was started without a token that has the scope {0}, which this needs.")]
+    ScopeOff(Scope),
+    #[error("The token is known, but does not have the scope {0}, which this needs.")]
+    NotAllowed(Scope),
     #[error("This was sent from a page of another site.")]
     CrossSite,
     #[error("There is nothing at this address.")]
@@ -132,9 +130,9 @@ impl ApiError {
             Self::BodyTooSlow => (StatusCode::REQUEST_TIMEOUT, "body-too-slow"),
             Self::UnsupportedMediaType { .. } => (StatusCode::UNSUPPORTED_MEDIA_TYPE, "unsupported-media-type"),
             Self::Unauthorized => (StatusCode::UNAUTHORIZED, "unauthorized"),
-            Self::WritesOff => (StatusCode::FORBIDDEN, "writes-off"),
-            Self::ModerationOff => (StatusCode::FORBIDDEN, "moderation-off"),
-            Self::NotAllowed => (StatusCode::FORBIDDEN, "not-allowed"),
+            Self::ScopeOff(Scope::ModerateComments) => (StatusCode::FORBIDDEN, "moderation-off"),
+            Self::ScopeOff(Scope::WriteComments | Scope::WriteProducts) => (StatusCode::FORBIDDEN, "writes-off"),
+            Self::NotAllowed(_) => (StatusCode::FORBIDDEN, "not-allowed"),
             Self::CrossSite => (StatusCode::FORBIDDEN, "cross-site"),
             Self::NoRoute => (StatusCode::NOT_FOUND, "no-such-address"),
             Self::MethodNotAllowed { .. } => (StatusCode::METHOD_NOT_ALLOWED, "method-not-allowed"),
@@ -177,9 +175,8 @@ impl ApiError {
             | Self::BodyTooSlow
             | Self::UnsupportedMediaType { .. }
             | Self::Unauthorized
-            | Self::WritesOff
-            | Self::ModerationOff
-            | Self::NotAllowed
+            | Self::ScopeOff(_)
+            | Self::NotAllowed(_)
             | Self::CrossSite
             | Self::NoRoute
             | Self::MethodNotAllowed { .. }
@@ -207,6 +204,11 @@ impl ApiError {
         }
         if let Self::Unauthorized = self {
             answer.insert_header((header::WWW_AUTHENTICATE, "Bearer"));
+        }
+        if let Self::NotAllowed(scope) = self {
+            // RFC 6750, section 3.1.
+            let challenge = format!("Bearer error=\"insufficient_scope\", scope=\"{scope}\"");
+            answer.insert_header((header::WWW_AUTHENTICATE, challenge));
         }
         if let Self::MethodNotAllowed { allow } = self {
             answer.insert_header((header::ALLOW, *allow));
@@ -279,6 +281,10 @@ pub(crate) struct Problem<'problem> {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     field: Option<&'problem str>,
+    /// The scope that the request needs, if the token lacks it or no token has it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    scope: Option<String>,
 }
 
 impl ResponseError for ApiError {
@@ -294,6 +300,11 @@ impl ResponseError for ApiError {
             status: status.as_u16(),
             detail: self.to_string(),
             field: if let Self::Invalid { field, .. } = self { Some(field) } else { None },
+            scope: if let Self::ScopeOff(scope) | Self::NotAllowed(scope) = self {
+                Some(scope.to_string())
+            } else {
+                None
+            },
         };
         self.answer().insert_header((header::CONTENT_TYPE, PROBLEM_JSON)).json(problem)
     }

@@ -2,7 +2,7 @@
 //!
 //! | room | what it holds |
 //! | --- | --- |
-//! | `settings`, `secrets`, `site` | the flags and variables of the process, tokens and keys, the public address |
+//! | `settings`, `secrets`, `tokens`, `site` | the flags and variables of the process, its secrets, who may write, the public address |
 //! | `look` | the site's own style sheet, header and footer, from a folder |
 //! | `application` | binds, serves, stops |
 //! | `service` | what requests share, and the layers that each one passes, in order |
@@ -40,11 +40,14 @@ mod settings;
 mod site;
 mod store;
 mod texts;
+mod tokens;
 mod write;
 
 pub use application::{Application, StartError};
 pub use look::LookError;
-pub use secrets::{CursorKey, WriteToken, WriteTokenHash};
-pub use settings::{ApiSettings, ModerationSettings, REQUEST_TIMEOUT, Settings};
+pub use ops::series::{PROCESS, Series};
+pub use secrets::{BearerToken, CursorKey, Scope, TokenHash};
+pub use settings::{ApiSettings, REQUEST_TIMEOUT, Settings, WritingSettings};
 pub use site::{Indexable, PageNumbers, PastTheEnd, PublicUrl, SiteSettings, UnknownProducts};
 pub use texts::{InterfaceLanguage, Texts, TextsError};
+pub use tokens::{NamedToken, TokenName};

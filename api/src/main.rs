@@ -3,12 +3,8 @@
 use std::{hint::black_box, process::ExitCode, time::Duration};
 
 use api::{Application, Settings};
-use process::{
-    log::{log_filter, log_rules},
-    parse_settings,
-};
+use process::{log::log_layer, parse_settings, telemetry::Telemetry};
 use tokio::signal::unix::{SignalKind, signal};
-use tracing_subscriber::{layer::SubscriberExt, util::SubscriberInitExt};
 
 /// Requests make and drop many small texts, on several threads. With the allocator of the C library, a page took a
 /// tenth more processor time (docs/benchmarks-notes.md). The image is built with musl, whose allocator has one lock for
@@ -37,8 +33,9 @@ async fn main() -> ExitCode {
 }
 
 async fn serve(settings: Settings) -> anyhow::Result<()> {
-    let filter = log_filter("info").map_err(anyhow::Error::msg)?;
-    tracing_subscriber::fmt().json().with_span_list(false).with_env_filter(filter).finish().with(log_rules()).init();
+    let lines = tracing_subscriber::fmt::layer().json().with_span_list(false);
+    let log = log_layer("info", lines).map_err(anyhow::Error::msg)?;
+    let telemetry = Telemetry::start("api", &settings.traces, log).map_err(anyhow::Error::msg)?;
     let mut terminate = signal(SignalKind::terminate())?;
     let application = Application::build(settings).await?;
     application.reload_look_on_hangup()?;
@@ -53,7 +50,9 @@ async fn serve(settings: Settings) -> anyhow::Result<()> {
         }
         tracing::info!("stopping");
     };
-    Ok(application.run_until(shutdown).await?)
+    let ended = application.run_until(shutdown).await;
+    telemetry.end().await;
+    Ok(ended?)
 }
 
 async fn give_memory_back() {

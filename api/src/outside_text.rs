@@ -20,7 +20,7 @@ use proptest::{
 };
 
 use crate::{
-    ApiSettings, CursorKey, PublicUrl, SiteSettings, WriteToken, WriteTokenHash,
+    ApiSettings, BearerToken, CursorKey, NamedToken, PublicUrl, SiteSettings, TokenHash,
     http::path_and_query::{decode, pairs},
     json::tests::{service_with, settings},
     links,
@@ -186,12 +186,14 @@ proptest! {
     fn a_setting_is_read_or_refused(
         url in r"(https?|HTTP|ftp)://[a-zA-Z0-9.\[\]:_@-]{0,20}(:[0-9]{0,6})?/?|.{0,20}",
         hash in "(sha256:)?[0-9a-fA-Fé]{62,65}|.{0,20}",
+        token in "[a-z._-]{0,3}/(comments:(write|moderate)|products:write|[+:a-z]{0,3})([+]products:write)?|.{0,20}",
     ) {
         check::<PublicUrl>(&url)?;
-        check::<WriteTokenHash>(&hash)?;
+        check::<TokenHash>(&hash)?;
+        check::<NamedToken>(&format!("{token}/{hash}"))?;
         prop_assert_eq!(hash.parse::<CursorKey>().is_ok(), hash.len() == 64 && !hash.contains(['é', ':']));
-        if let Ok(token) = url.parse::<WriteToken>() {
-            prop_assert_eq!(token.hash(), WriteTokenHash::of(&url));
+        if let Ok(token) = url.parse::<BearerToken>() {
+            prop_assert_eq!(token.hash(), TokenHash::of(&url));
         }
     }
 

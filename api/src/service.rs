@@ -1,6 +1,6 @@
 //! What the handlers share, and the layers that every request passes.
 
-use std::{net::SocketAddr, sync::Arc, time::Duration};
+use std::{fmt, net::SocketAddr, sync::Arc, time::Duration};
 
 use actix_web::{
     App, Error,
@@ -24,10 +24,11 @@ use crate::{
     look::{LookError, SiteLook},
     ops::{self, access, cost, is_operational, metrics::Metrics},
     read::{cursor::CursorSealer, products::ListedProducts},
-    secrets::{CursorKey, Tokens},
+    secrets::CursorKey,
     settings::ApiSettings,
     site::Site,
     store::StoreClients,
+    tokens::Tokens,
 };
 
 /// Maximum number of concurrent health checks and scrapes: several checkers, and some that have given up.
@@ -75,7 +76,7 @@ impl Service {
             index,
             Arc::clone(&metrics),
             product_max_age,
-            settings.moderation.new_comments,
+            settings.writing.new_comments,
         ));
         let site = Site::new(settings.site, address)?;
         let memory_bytes = usize::from(settings.answer_memory_mib) * BYTES_A_MIB;
@@ -87,10 +88,7 @@ impl Service {
             memory: Data::new(AnswerMemory::new(memory_bytes, metrics.shed.clone())),
             metrics: Data::from(metrics),
             cursors: Data::new(CursorSealer::new(sealing_key, cursor_keys.collect())),
-            tokens: Data::new(Tokens {
-                write: settings.write_tokens,
-                moderation: settings.moderation.moderation_tokens,
-            }),
+            tokens: Data::new(Tokens::new(settings.writing.tokens)),
             products: Data::new(ListedProducts::new(stores.clone())),
             sitemap: Data::new(sitemap::Cache::new(stores.clone(), &site)),
             description: Data::new(DescriptionText::new(site.public_url.base_path())),
@@ -106,6 +104,14 @@ impl Service {
     /// The site's look, to read it again.
     pub(crate) fn look(&self) -> &SiteLook {
         self.site.shared_look()
+    }
+
+    /// All metrics, in the OpenMetrics text format.
+    ///
+    /// # Errors
+    /// They cannot be written.
+    pub(crate) fn metrics_text(&self) -> Result<String, fmt::Error> {
+        self.metrics.text(self.load.under_way(), self.memory.held(), &self.stores.index_answers())
     }
 
     /// Registers what readers and writers use.

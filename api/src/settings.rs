@@ -2,14 +2,19 @@
 
 use std::{net::SocketAddr, time::Duration};
 
-use clap::{Args, Command, FromArgMatches, Parser, builder::Resettable};
+use clap::{
+    Args, Command, FromArgMatches, Parser,
+    builder::{NonEmptyStringValueParser, Resettable},
+};
 use model::Status;
+use process::telemetry::TracesArgs;
 use redis_index::RedisIndexArgs;
 use table::{CommentBlobArgs, TableArgs};
 
 use crate::{
-    secrets::{CursorKey, WriteTokenHash},
+    secrets::CursorKey,
     site::{PublicUrl, SiteSettings},
+    tokens::NamedToken,
 };
 
 /// Maximum duration of a request. It exceeds one call of each store with its retries.
@@ -35,6 +40,9 @@ pub struct Settings {
     /// `https://comments.example.com` or `https://shop.example.com/reviews`: links and sitemaps are made of it.
     #[arg(long, env = "PAGEMARK_PUBLIC_URL", value_name = "URL")]
     pub public_url: PublicUrl,
+    /// Where traces go.
+    #[command(flatten)]
+    pub traces: TracesArgs,
     /// The settings of the service besides its stores.
     #[command(flatten)]
     pub api: ApiSettings,
@@ -47,17 +55,17 @@ pub struct ApiSettings {
     /// Address and port to serve `/livez`, `/readyz` and `/metrics` at; without it they are served with everything else.
     #[arg(long, env = "PAGEMARK_OPERATIONS_LISTEN", value_name = "ADDRESS:PORT")]
     pub operations_listen: Option<SocketAddr>,
+    /// The namespace of the metrics in CloudWatch. With one, the log has a line with the most important metrics every
+    /// minute (the embedded metric format).
+    #[arg(long, env = "PAGEMARK_METRICS_NAMESPACE", value_name = "NAME")]
+    #[arg(value_parser = NonEmptyStringValueParser::new())]
+    pub metrics_namespace: Option<String>,
     /// The settings of the pages.
     #[command(flatten)]
     pub site: SiteSettings,
-    /// The hash of a bearer token that allows writing, `sha256:` and 64 hex digits; repeatable, or separated by commas.
-    /// Without one, nobody may write.
-    #[arg(long = "write-token", env = "PAGEMARK_WRITE_TOKENS", value_name = "sha256:HEX")]
-    #[arg(value_delimiter = ',', hide_env_values = true)]
-    pub write_tokens: Vec<WriteTokenHash>,
-    /// Who moderates, and what.
+    /// Who may write and moderate.
     #[command(flatten)]
-    pub moderation: ModerationSettings,
+    pub writing: WritingSettings,
     /// A key of cursors, 64 hex digits, the same for all processes that serve one site; repeatable, or separated by
     /// commas. The first seals, all open. Without one, cursors are good for this process only.
     #[arg(long = "cursor-key", env = "PAGEMARK_CURSOR_KEYS", value_name = "HEX")]
@@ -114,14 +122,15 @@ pub struct ApiSettings {
     pub unread_timeout: Duration,
 }
 
-/// Who moderates, and what. By default nobody does, and new comments are published.
+/// Who may write and moderate. By default nobody may, and new comments are published.
 #[derive(Debug, Clone, Default, Args)]
-pub struct ModerationSettings {
-    /// The hash of a bearer token that allows moderating: to see comments that are not published, to publish and to hide
-    /// comments; repeatable, or separated by commas. It may be one that allows writing, too.
-    #[arg(long = "moderation-token", env = "PAGEMARK_MODERATION_TOKENS", value_name = "sha256:HEX")]
+pub struct WritingSettings {
+    /// A bearer token: name, scopes and hash (repeatable, or separated by commas). The scopes are `comments:write`,
+    /// `comments:moderate` and `products:write`, joined by `+`. The hash has 64 hex digits. Without a token, nobody may
+    /// write.
+    #[arg(long = "token", env = "PAGEMARK_TOKENS", value_name = "NAME/SCOPES/sha256:HEX")]
     #[arg(value_delimiter = ',', hide_env_values = true)]
-    pub moderation_tokens: Vec<WriteTokenHash>,
+    pub tokens: Vec<NamedToken>,
     /// Whether readers see a new comment at once (`published`), or a moderator publishes it first (`pending`).
     #[arg(long, env = "PAGEMARK_NEW_COMMENTS", value_name = "STATUS", default_value_t, value_parser = status_of_new)]
     pub new_comments: Status,
@@ -147,7 +156,7 @@ impl Default for ApiSettings {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::secrets::WriteToken;
+    use crate::secrets::{BearerToken, Scope};
 
     fn parse(flags: &[&str]) -> Result<ApiSettings, clap::Error> {
         let needed = ["api", "--table", "comments", "--redis-url", "redis://127.0.0.1"];
@@ -156,17 +165,38 @@ mod tests {
     }
 
     #[test]
-    fn hashes_of_tokens_are_repeated_or_separated_by_commas() {
-        let [one, two, three] = ["one", "two", "three"].map(|token| token.parse::<WriteToken>().unwrap().hash());
-        assert_eq!(three.to_string(), "sha256:8b5b9db0c13db24256c829aa364aa90c6d2eba318b9232a4ab9313b954d3555f");
-        let both = format!("{one},{two}");
-        let settings = parse(&["--write-token", &both, "--write-token", &three.to_string()]).unwrap();
-        assert_eq!(settings.write_tokens, [one, two, three]);
+    fn tokens_are_repeated_or_separated_by_commas() {
+        let hash = |token: &str| token.parse::<BearerToken>().unwrap().hash();
+        assert_eq!(
+            hash("three").to_string(),
+            "sha256:8b5b9db0c13db24256c829aa364aa90c6d2eba318b9232a4ab9313b954d3555f"
+        );
+        let text = |name: &str, scopes: &str, token| format!("{name}/{scopes}/{}", hash(token));
+        let both = [text("shop", "comments:write+products:write", "one"), text("ann.b", "comments:moderate", "two")];
+        let third = text("shop", "comments:write", "three");
+        let tokens = parse(&["--token", &both.join(","), "--token", &third]).unwrap().writing.tokens;
+        let named: Vec<_> = tokens.iter().map(|token| (token.name.as_str(), &token.scopes[..])).collect();
+        let shop = &[Scope::WriteComments, Scope::WriteProducts][..];
+        assert_eq!(named, [("shop", shop), ("ann.b", &[Scope::ModerateComments]), ("shop", &[Scope::WriteComments])]);
+        assert!(tokens.iter().map(ToString::to_string).eq([&both[..], &[third]].concat()));
         // A token itself is refused, so that it does not get into the settings by mistake.
-        for wrong in ["", "three", "sha256:", &format!("sha256:{}", "0g".repeat(32)), &"0f".repeat(32)] {
-            assert!(parse(&["--write-token", wrong]).is_err(), "{wrong}");
+        let hash = hash("one");
+        for wrong in [
+            String::new(),
+            "one".to_owned(),
+            hash.to_string(),
+            format!("shop/{hash}"),
+            format!("shop//{hash}"),
+            format!("/comments:write/{hash}"),
+            format!("the shop/comments:write/{hash}"),
+            format!("shop/comments:read/{hash}"),
+            format!("{}/comments:write/{hash}", "x".repeat(65)),
+            "shop/comments:write/one".to_owned(),
+            format!("shop/comments:write/sha256:{}", "0g".repeat(32)),
+        ] {
+            assert!(parse(&["--token", &wrong]).is_err(), "{wrong}");
         }
-        assert!("".parse::<WriteToken>().is_err() && "a b".parse::<WriteToken>().is_err());
+        assert!("".parse::<BearerToken>().is_err() && "a b".parse::<BearerToken>().is_err());
     }
 
     #[test]
@@ -176,7 +206,7 @@ mod tests {
             (&["--new-comments", "published"][..], Status::Published),
             (&["--new-comments", "pending"][..], Status::Pending),
         ] {
-            assert_eq!(parse(flags).unwrap().moderation.new_comments, status);
+            assert_eq!(parse(flags).unwrap().writing.new_comments, status);
         }
         assert!(parse(&["--new-comments", "hidden"]).is_err());
     }

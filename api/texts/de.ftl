@@ -203,6 +203,7 @@ wrong-field = Bitte korrigieren: { $field }.
 wrong-token = Das ist nicht das Schreibtoken.
 form-too-large = Das Formular ist größer als { $kib } KiB und wurde nicht gelesen. Gehen Sie zurück, um Ihren Text wiederzufinden, und kürzen Sie ihn.
 form-sent-before = Dieses Formular wurde schon einmal mit einem anderen Text gesendet. Senden Sie es noch einmal, um auch diesen zu veröffentlichen.
+comment-pending = Danke. Ihr Kommentar erscheint, sobald die Moderation ihn freigegeben hat.
 
 ## Errors
 

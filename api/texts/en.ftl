@@ -232,6 +232,7 @@ wrong-field = Please correct: { $field }.
 wrong-token = This is not the write token.
 form-too-large = The form is larger than { $kib } KiB, so it was not read. Go back to find what you typed, and shorten it.
 form-sent-before = This form was sent before, with another text. Send it again to post this one too.
+comment-pending = Thank you. A moderator reads your comment before it is published.
 
 ## Errors
 

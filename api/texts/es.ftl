@@ -203,6 +203,7 @@ wrong-field = Por favor, corrija: { $field }.
 wrong-token = Este no es el token de escritura.
 form-too-large = El formulario supera los { $kib } KiB y no se ha leído. Vuelva atrás para recuperar su texto y acórtelo.
 form-sent-before = Este formulario ya se envió antes con otro texto. Envíelo otra vez para publicar también este.
+comment-pending = Gracias. Su comentario se publicará cuando la moderación lo apruebe.
 
 ## Errors
 

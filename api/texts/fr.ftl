@@ -203,6 +203,7 @@ wrong-field = À corriger : { $field }.
 wrong-token = Ce n’est pas le jeton d’écriture.
 form-too-large = Le formulaire dépasse { $kib } Kio et n’a pas été lu. Revenez en arrière pour retrouver votre texte, et raccourcissez-le.
 form-sent-before = Ce formulaire a déjà été envoyé avec un autre texte. Envoyez-le encore une fois pour publier aussi celui-ci.
+comment-pending = Merci. Votre commentaire sera publié dès que la modération l’aura validé.
 
 ## Errors
 

@@ -203,6 +203,7 @@ wrong-field = Por favor, corrija: { $field }.
 wrong-token = Este não é o token de escrita.
 form-too-large = O formulário passa de { $kib } KiB e não foi lido. Volte para recuperar o seu texto e encurte-o.
 form-sent-before = Este formulário já foi enviado com outro texto. Envie-o de novo para publicar também este.
+comment-pending = Agradecemos o comentário. Ele será publicado quando a moderação o aprovar.
 
 ## Errors
 

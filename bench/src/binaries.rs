@@ -36,7 +36,7 @@ fn build() -> anyhow::Result<PathBuf> {
     let target = folder.parent().context("the folder of bench has a parent")?;
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().context("the workspace has a folder")?;
     let mut cargo = Command::new(env!("CARGO"));
-    cargo.args(["build", "--release", "--target-dir"]).arg(target);
+    cargo.args(["build", "--locked", "--release", "--target-dir"]).arg(target);
     cargo.args(PACKAGES.iter().flat_map(|package| ["--package", package]));
     let built = cargo.current_dir(root).stdin(Stdio::null()).status()?;
     ensure!(built.success(), "cargo does not build {PACKAGES:?}: {built}");

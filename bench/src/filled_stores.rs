@@ -6,6 +6,7 @@ use anyhow::{Context, bail, ensure};
 use aws_sdk_dynamodb::{operation::query::builders::QueryFluentBuilder, types::AttributeValue as SdkValue};
 use dynoxide::{AttributeValue as EngineValue, Database, ImportOptions};
 use four_index::{FourIndexTable, Tally};
+use itertools::Itertools;
 use local_stack::engine::Engine;
 use model::{
     Cd, Comment, FilterKey, Order,
@@ -136,6 +137,22 @@ impl FilledStores {
         PageReader { table, index, table_id: self.table_id.clone() }
     }
 
+    /// Fills another page index of the same table. Its comments must be those of the stores.
+    pub(crate) async fn fill_index(
+        &self,
+        index: &PageIndex,
+        comments: impl Iterator<Item = anyhow::Result<Comment>>,
+    ) -> anyhow::Result<()> {
+        let rebuild = index.begin_rebuild().await?;
+        for chunk in &comments.chunks(CHUNK) {
+            let edits: Vec<Vec<IndexEdit>> =
+                chunk.map(|comment| Ok(insertion(&comment?))).collect::<anyhow::Result<_>>()?;
+            index.apply(&edits.concat()).await?;
+        }
+        index.finish_rebuild(&rebuild, &self.table_id, process::now()).await?;
+        Ok(())
+    }
+
     pub(crate) async fn stop(self) {
         self.redis.stop().await;
         self.engine.stop().await;
@@ -167,6 +184,11 @@ impl PageReader {
 
     pub(crate) async fn page(&self, listing: &Listing, page: u64) -> anyhow::Result<Vec<Comment>> {
         let start = self.start(listing, page).await?;
+        self.page_after(listing, start).await
+    }
+
+    /// The page after a comment, by one Query; the first page for `None`.
+    pub(crate) async fn page_after(&self, listing: &Listing, start: Option<Cd>) -> anyhow::Result<Vec<Comment>> {
         let (key, limit) = (listing.key.clone(), u16::try_from(PAGE_SIZE)?);
         Ok(self.table.page(&PageQuery { key, order: Order::Newest, limit, start }).await?.comments)
     }

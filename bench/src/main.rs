@@ -1,12 +1,13 @@
 //! All measurements: `make bench`, or `cargo run --release -p bench -- --only NAME`.
 //!
-//! Each result is printed and merged into the report in `target/bench` (`report`). `--check` compares the ratios of our
-//! code's overheads with the committed baseline (`overheads`, `baseline`).
+//! Each result is printed and merged into a `report.json` (`report`), and the page that decides is made from it (`page`).
+//! `--check` compares the ratios of our code's overheads with the committed baseline (`overheads`, `baseline`).
 
 mod api;
 mod baseline;
 mod binaries;
 mod compare;
+mod cost;
 mod dataset;
 mod delayed_proxy;
 mod depth;
@@ -22,6 +23,7 @@ mod money;
 mod one_machine;
 mod options;
 mod overheads;
+mod page;
 mod payload;
 mod recrawl;
 mod repair;
@@ -31,10 +33,10 @@ mod selection;
 mod statistics;
 mod workload;
 
-use std::process::ExitCode;
+use std::{path::PathBuf, process::ExitCode};
 
 use anyhow::bail;
-use clap::{Parser, ValueEnum};
+use clap::{Parser, Subcommand, ValueEnum};
 use itertools::Itertools;
 
 use options::Options;
@@ -44,12 +46,18 @@ use report::Report;
 /// code 1 is reserved for regressions.
 const NOT_COMPARED: u8 = 2;
 
-/// Measures Pagemark. Results are merged into target/bench: report.html, report.md, report.json.
+/// Measures Pagemark. Results are merged into report.json. The page beside it, benchmarks.md, says what they mean.
 ///
-/// The times are those of a full run on two cores; all measurements together take at most a quarter of an hour.
+/// The times are those of a full run on two cores; all measurements together take at most twenty minutes. Each waits at
+/// most five minutes for a quiet machine, except in a quick run.
 #[derive(Debug, Parser)]
-#[command(name = "bench", version)]
+#[command(name = "bench", version, args_conflicts_with_subcommands = true)]
 struct Args {
+    #[command(subcommand)]
+    command: Option<Command>,
+    /// The folder of report.json and the page.
+    #[arg(long, value_name = "FOLDER", default_value = "target/bench/runs/1")]
+    folder: PathBuf,
     /// Only this measurement; several times, or with commas, for several [default: all].
     #[arg(long, value_name = "NAME", value_delimiter = ',')]
     only: Vec<Name>,
@@ -63,6 +71,15 @@ struct Args {
     write_baseline: bool,
     #[command(flatten)]
     options: Options,
+}
+
+/// What needs no measurement.
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// The monthly bill of Pagemark and of four indexes for your own load, by prices.json. Nothing is measured.
+    Cost(cost::CostArgs),
+    /// Writes the page that decides from one or several reports.
+    Page(page::PageArgs),
 }
 
 /// The measurements.
@@ -113,10 +130,18 @@ impl Name {
 
 #[tokio::main]
 async fn main() -> anyhow::Result<ExitCode> {
+    let args = Args::parse();
+    match &args.command {
+        Some(Command::Cost(asked)) => {
+            let printed = cost::print(asked).inspect_err(|error| eprintln!("{error:#}"));
+            return Ok(if printed.is_ok() { ExitCode::SUCCESS } else { ExitCode::FAILURE });
+        }
+        Some(Command::Page(args)) => return page::run(args),
+        None => {}
+    }
     if cfg!(debug_assertions) {
         bail!("a debug build measures nothing; run: cargo run --release -p bench -- --only NAME");
     }
-    let args = Args::parse();
     if args.write_baseline {
         overheads::write_baseline(&args.options).await?;
         return Ok(ExitCode::SUCCESS);
@@ -139,10 +164,10 @@ async fn measure_all(args: &Args) -> anyhow::Result<ExitCode> {
         only => only.iter().copied().unique().collect(),
     };
     let left_out = if args.only.is_empty() { all().filter(|name| !names.contains(name)).collect() } else { Vec::new() };
-    let mut report = Report::open()?;
+    let mut report = Report::open(args.folder.clone())?;
     let mut failed = Vec::new();
     for (number, name) in (1..).zip(&names) {
-        report.begin(&name.to_string(), number, names.len(), is_quick);
+        report.begin(&name.to_string(), number, names.len(), is_quick).await;
         let measured = measure(*name, &args.options, &mut report).await;
         report.end(measured.as_ref().err().map(|error| format!("{error:#}")))?;
         if let Err(error) = measured {
@@ -150,7 +175,8 @@ async fn measure_all(args: &Args) -> anyhow::Result<ExitCode> {
             failed.push(name);
         }
     }
-    report.print_path();
+    page::write(&args.folder, std::slice::from_ref(report.results()))?;
+    println!("\nmerged into {}: see benchmarks.md there", args.folder.display());
     if !left_out.is_empty() {
         println!("left out of a quick run, because they take longer: {}", left_out.iter().join(", "));
     }

@@ -8,6 +8,8 @@ use hdrhistogram::Histogram;
 const LATENCY_DIGITS: u8 = 3;
 /// One hour; longer latencies are stored as one hour.
 const LATENCY_NS_MAX: u64 = 3_600_000_000_000;
+/// Durations below which a 99th percentile says nothing: ten lie beyond it.
+const P99_FROM: u64 = 1_000;
 
 /// The value that a fraction `share` (0 to 1) of the values does not exceed; 0 without values.
 pub(crate) fn percentile(values: &[f64], share: f64) -> f64 {
@@ -49,8 +51,9 @@ impl Latencies {
         self.percentile_us(0.5)
     }
 
+    /// The 99th percentile in microseconds; NaN, which reports print as "-", for fewer than 1,000 durations.
     pub(crate) fn p99_us(&self) -> f64 {
-        self.percentile_us(0.99)
+        if self.count() < P99_FROM { f64::NAN } else { self.percentile_us(0.99) }
     }
 
     pub(crate) fn max_us(&self) -> f64 {
@@ -138,6 +141,15 @@ mod tests {
             let found = latencies.percentile_us(share);
             assert!((found / us - 1.0).abs() < 0.001, "{share}: {found} instead of {us}");
         }
+    }
+
+    #[test]
+    fn a_99th_percentile_needs_a_thousand_durations() {
+        let mut latencies = Latencies::new().unwrap();
+        (1..=999).for_each(|us| latencies.record(Duration::from_micros(us)));
+        assert!(latencies.p99_us().is_nan());
+        latencies.record(Duration::from_micros(1_000));
+        assert!((latencies.p99_us() / 990.0 - 1.0).abs() < 0.001);
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! The comments of the measurements, the events made from them, and the servers.
 
-use std::{path::Path, sync::Arc, time::Duration};
+use std::{ffi::OsString, path::Path, sync::Arc, time::Duration};
 
 use anyhow::{Context, bail};
 use aws_lambda_events::{dynamodb::Event, streams::DynamoDbEventResponse};
@@ -221,7 +221,16 @@ pub(crate) struct Redis {
 impl Redis {
     pub(crate) async fn start() -> anyhow::Result<Self> {
         let folder = folder()?;
-        let server = RedisServer::start(folder.path(), &[]).await?;
+        Self::connect(RedisServer::start(folder.path(), &[]).await?, folder).await
+    }
+
+    /// Starts this program, whatever the environment names.
+    pub(crate) async fn start_program(program: OsString) -> anyhow::Result<Self> {
+        let folder = folder()?;
+        Self::connect(RedisServer::start_program(program, folder.path(), &[]).await?, folder).await
+    }
+
+    async fn connect(server: Arc<RedisServer>, folder: TempDir) -> anyhow::Result<Self> {
         // Long time-out, so that a busy machine does not end a measurement.
         let timeout = Duration::from_secs(30);
         let config = RedisIndexConfig { timeout, ..RedisIndexConfig::new(server.url()) };
@@ -237,6 +246,14 @@ impl Redis {
         let info: redis::InfoDict = redis::cmd("INFO").arg("memory").query_async(&mut self.connection).await?;
         let field = |name: &str| info.get::<u64>(name).with_context(|| format!("INFO memory has no {name}"));
         Ok(field("used_memory")?.saturating_sub(field("mem_clients_normal")?))
+    }
+
+    /// The name and version of the server, such as "Redis 7.0.15".
+    pub(crate) async fn version(&mut self) -> anyhow::Result<String> {
+        let info: redis::InfoDict = redis::cmd("INFO").arg("server").query_async(&mut self.connection).await?;
+        let version = |field: &str, name: &str| info.get::<String>(field).map(|version| format!("{name} {version}"));
+        // Valkey also tells the version of Redis that it is compatible with.
+        version("valkey_version", "Valkey").or_else(|| version("redis_version", "Redis")).context("a version")
     }
 
     pub(crate) fn url(&self) -> String {

@@ -15,9 +15,9 @@ use model::{
     plan::{IndexEdit, reconcile::Names},
 };
 use page_index::{
-    Advance, Backend, Contents, Edits, Extent, IndexAnswer, IndexPart, IndexPartition, IndexScanPosition, Marker,
-    Markers, PageIndex, PageStart, PageStartQuery, Position, ProductLanguages, ProductRank, Reads, Rebuild, Rebuilds,
-    ServerIdentity, Stats, Summary, VouchTime, owner,
+    Advance, Backend, ConfirmationTime, Contents, Edits, Extent, IndexAnswer, IndexPart, IndexPartition,
+    IndexScanPosition, Marker, Markers, PageIndex, PageStart, PageStartQuery, Position, ProductLanguages, ProductRank,
+    Reads, Rebuild, Rebuilds, ServerIdentity, Stats, Summary, owner,
 };
 use process::{Store, StoreError};
 
@@ -41,7 +41,7 @@ struct Shared {
 }
 
 impl EmbeddedIndex {
-    /// An empty index, which is not ready. `max_age` is how long a vouch makes a partition believable.
+    /// An empty index, which is not ready. `max_age` is how long a confirmation makes a partition believable.
     pub fn new(partitions: u16, max_age: Duration) -> Self {
         Self::of(IndexPartition::all(partitions).map(|_| Partition::default()).collect(), max_age)
     }
@@ -313,18 +313,26 @@ impl Rebuilds for EmbeddedIndex {
         Ok(())
     }
 
-    async fn begin_rebuild(&self) -> Result<Rebuild, StoreError> {
-        let rebuild = Rebuild { token: process::new_ulid(), servers: self.0.identity.clone() };
-        for partition in self.all() {
-            self.write(partition)?.begin_rebuild(&rebuild.token);
+    async fn begin_rebuild_of(&self, partitions: BTreeSet<IndexPartition>) -> Result<Rebuild, StoreError> {
+        let rebuild = Rebuild { token: process::new_ulid(), servers: self.0.identity.clone(), partitions };
+        for partition in &rebuild.partitions {
+            self.write(*partition)?.begin_rebuild(&rebuild.token);
         }
         Ok(rebuild)
     }
 
+    async fn is_under_way(&self, rebuild: &Rebuild) -> Result<bool, StoreError> {
+        let mut are_mine = rebuild.servers == self.0.identity;
+        for partition in &rebuild.partitions {
+            are_mine &= self.read(*partition)?.is_filled_by(&rebuild.token);
+        }
+        Ok(are_mine)
+    }
+
     async fn finish_rebuild(&self, rebuild: &Rebuild, table_id: &str, watermark: Timestamp) -> Result<(), StoreError> {
         let owner = self.owner(table_id);
-        for partition in self.all() {
-            if !self.write(partition)?.finish_rebuild(&rebuild.token, &owner, watermark) {
+        for partition in &rebuild.partitions {
+            if !self.write(*partition)?.finish_rebuild(&rebuild.token, &owner, watermark) {
                 return Err(StoreError::unavailable(Store::PageIndex, "another rebuild has begun"));
             }
         }
@@ -375,7 +383,7 @@ impl Markers for EmbeddedIndex {
         table_id: &str,
         read: &[(IndexPartition, String)],
         token: &str,
-        time: VouchTime,
+        time: ConfirmationTime,
     ) -> Result<Vec<(IndexPartition, String)>, StoreError> {
         let owner = self.owner(table_id);
         let mut left = Vec::new();
@@ -436,8 +444,9 @@ impl Contents for EmbeddedIndex {
         Ok(position.servers == self.0.identity)
     }
 
-    /// Returns the members of the sets that hold all comments of a product: the other sets follow from the same entries.
-    /// The position's cursor is the product that was read last, its key cursor the next comment of the following one.
+    /// Returns the members of the sets that hold all comments of a product: the other sets follow from the same
+    /// entries. The position's cursor is the product that was read last, its key cursor the next comment of the
+    /// following one.
     async fn next_index_part(&self, position: &mut IndexScanPosition) -> Result<Option<IndexPart>, StoreError> {
         let Some(number) = u16::try_from(position.part).ok() else { return Ok(None) };
         let Some(partition) = IndexPartition::numbered(number, self.partition_count()) else { return Ok(None) };

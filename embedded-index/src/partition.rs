@@ -1,12 +1,12 @@
 //! One partition of the index: its marker, and its products. Everything here is in memory and pure.
 //!
-//! **Invariant:** only the last rebuild that began gives a partition a marker. Until it does, nothing else changes there
-//! but comments.
+//! **Invariant:** only the last rebuild that began gives a partition a marker. Until it does, nothing else changes
+//! there but comments.
 
 use std::collections::BTreeMap;
 
 use model::{BaseSet, ProductId, Timestamp, plan::IndexEdit};
-use page_index::{Marker, VouchTime};
+use page_index::{ConfirmationTime, Marker};
 
 use crate::{codes::Languages, product::Product};
 
@@ -48,13 +48,18 @@ impl Partition {
         *self = Self { rebuild: Some(token.to_owned()), ..Self::default() };
     }
 
+    /// Whether the rebuild with this token is the last that began, and has not ended.
+    pub(crate) fn is_filled_by(&self, token: &str) -> bool {
+        self.rebuild.as_deref() == Some(token)
+    }
+
     /// Marks the partition ready, as of the watermark, if this rebuild is the last that began. The rebuild's token
-    /// becomes the vouch's. Returns whether the partition is marked so, also when an earlier call did it.
+    /// becomes the confirmation's. Returns whether the partition is marked so, also when an earlier call did it.
     pub(crate) fn finish_rebuild(&mut self, token: &str, owner: &str, watermark: Timestamp) -> bool {
         let marked = Marker {
             owner: Some(owner.to_owned()),
             watermark: Some(watermark),
-            vouched: Some(watermark),
+            confirmed: Some(watermark),
             token: Some(token.to_owned()),
         };
         if self.rebuild.as_deref() == Some(token) {
@@ -93,15 +98,15 @@ impl Partition {
         is_mine
     }
 
-    /// Leaves the token of a vouch if the marker still has the token that was read.
-    pub(crate) fn leave_token(&mut self, owner: &str, read: &str, token: &str, time: VouchTime) -> bool {
+    /// Leaves the token of a confirmation if the marker still has the token that was read.
+    pub(crate) fn leave_token(&mut self, owner: &str, read: &str, token: &str, time: ConfirmationTime) -> bool {
         let is_same = self.is_marked_by(owner) && self.marker.token.as_deref().unwrap_or_default() == read;
         if is_same {
             self.marker.token = Some(token.to_owned());
             match time {
-                VouchTime::Unchanged => {}
-                VouchTime::TakenAway => self.marker.vouched = None,
-                VouchTime::At(at) => self.marker.vouched = Some(at),
+                ConfirmationTime::Unchanged => {}
+                ConfirmationTime::TakenAway => self.marker.confirmed = None,
+                ConfirmationTime::At(at) => self.marker.confirmed = Some(at),
             }
         }
         is_same

@@ -7,8 +7,8 @@
 //!
 //! **Invariant:** a file is whole or absent. It is written beside its place, brought to the disk, and then renamed.
 //!
-//! **Invariant:** an index from a snapshot is not ready. Edits after the snapshot may be lost, so its partitions have no
-//! vouch. They keep their watermarks, so a caller knows from where to reconcile the journal.
+//! **Invariant:** an index from a snapshot is not ready. Edits after the snapshot may be lost, so its partitions have
+//! no confirmation. They keep their watermarks, so a caller knows from where to reconcile the journal.
 
 use std::{
     fs::{self, File},
@@ -137,7 +137,7 @@ fn is_key(ulid: Ulid, cd: &Cd) -> bool {
 
 impl Content {
     fn of(partition: &Partition) -> Self {
-        let Marker { owner, watermark, vouched: _, token } = partition.marker.clone();
+        let Marker { owner, watermark, confirmed: _, token } = partition.marker.clone();
         let entries = |product: &Product| {
             let comments = product.comments_from(None, usize::MAX).into_iter();
             comments.map(|(cd, Code(code))| Entry(Key::of(cd), code)).collect()
@@ -148,7 +148,7 @@ impl Content {
 
     /// The partition, or what does not fit.
     fn restore(self) -> Result<Partition, String> {
-        let marker = Marker { owner: self.owner, watermark: self.watermark, vouched: None, token: self.token };
+        let marker = Marker { owner: self.owner, watermark: self.watermark, confirmed: None, token: self.token };
         let mut partition = Partition::default();
         (partition.marker, partition.languages) = (marker, Languages::of(self.languages));
         for (id, entries) in self.products {
@@ -166,8 +166,8 @@ impl Content {
 }
 
 impl EmbeddedIndex {
-    /// Writes everything to a file, for the table with this id. Comments may change meanwhile. Returns the file's size in
-    /// bytes.
+    /// Writes everything to a file, for the table with this id. Comments may change meanwhile. Returns the file's size
+    /// in bytes.
     ///
     /// # Errors
     /// [`SnapshotError::Io`]; a snapshot that was there before is then still there.
@@ -270,7 +270,7 @@ mod tests {
     /// An index with comments of own and of other ids, ready as of an instant.
     async fn filled(watermark: Timestamp) -> EmbeddedIndex {
         let index = EmbeddedIndex::new(PARTITIONS, MAX_AGE);
-        let rebuild = index.begin_rebuild().await.unwrap();
+        let rebuild = index.begin_rebuild_of(index.all().collect()).await.unwrap();
         for number in 0..1_000_u64 {
             // Only the first of these holds its creation time.
             let id = match number % 7 {
@@ -292,7 +292,7 @@ mod tests {
         index
     }
 
-    /// The languages, ratings and markers of every partition, without the vouch.
+    /// The languages, ratings and markers of every partition, without the confirmation.
     fn partitions(index: &EmbeddedIndex) -> Vec<String> {
         index.all().map(|number| format!("{:?}", Content::of(&index.read(number).unwrap()))).collect()
     }
@@ -326,7 +326,7 @@ mod tests {
         let (saved, read) = (marks(&index).marks(TABLE).await.unwrap(), marks(&opened).marks(TABLE).await.unwrap());
         assert_eq!(read.len(), usize::from(PARTITIONS));
         for ((_, saved), (_, read)) in saved.iter().zip(&read) {
-            assert_eq!((read.watermark, &read.token, read.vouched), (saved.watermark, &saved.token, None));
+            assert_eq!((read.watermark, &read.token, read.confirmed), (saved.watermark, &saved.token, None));
         }
         assert_ne!(opened.server_identity().await.unwrap(), index.server_identity().await.unwrap());
         assert_eq!(opened.partition_count(), PARTITIONS);

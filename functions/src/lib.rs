@@ -1,4 +1,4 @@
-//! What the three Lambda functions share: settings, invocation, metrics and the quarantine.
+//! What the Lambda functions share: settings, invocation, metrics and the quarantine.
 
 mod args;
 pub mod invocation;

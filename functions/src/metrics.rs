@@ -5,15 +5,8 @@
 
 use std::collections::BTreeMap;
 
-use serde_json::{Map, Value, json};
+pub use process::emf::{DIMENSION, NAMESPACE, line};
 use strum::{IntoStaticStr, VariantArray};
-
-/// The default namespace of every metric. Each stack of an account needs a different one, set with
-/// [`MetricsArgs`](crate::MetricsArgs).
-pub const NAMESPACE: &str = "Pagemark";
-
-/// The only dimension: the name of the function.
-pub const DIMENSION: &str = "Function";
 
 /// A metric of an invocation. Lines print them in this order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, VariantArray, IntoStaticStr)]
@@ -84,24 +77,10 @@ impl Metrics {
     }
 }
 
-/// The metrics of a function in a namespace as a line, without a line feed. Each value has a name and a unit.
-pub fn line(namespace: &str, function: &str, at_epoch_ms: i64, values: &[(&str, &str, Value)]) -> String {
-    let metrics: Vec<Value> = values.iter().map(|(name, unit, _)| json!({ "Name": name, "Unit": unit })).collect();
-    let mut line = Map::new();
-    line.insert(
-        "_aws".to_owned(),
-        json!({
-            "Timestamp": at_epoch_ms,
-            "CloudWatchMetrics": [{ "Namespace": namespace, "Dimensions": [[DIMENSION]], "Metrics": metrics }],
-        }),
-    );
-    line.insert(DIMENSION.to_owned(), function.into());
-    line.extend(values.iter().map(|(name, _, value)| ((*name).to_owned(), value.clone())));
-    Value::Object(line).to_string()
-}
-
 #[cfg(test)]
 mod tests {
+    use serde_json::{Value, json};
+
     use super::*;
 
     #[test]

@@ -12,7 +12,7 @@
 
 use std::{collections::BTreeMap, ops::RangeInclusive};
 
-use serde::Deserialize;
+use serde::{Deserialize, Deserializer, de::Error};
 
 pub mod filter;
 
@@ -46,6 +46,12 @@ pub enum TemplateError {
     /// The template is not YAML, or a mapping in it lacks a property or has one of a wrong type.
     #[error("the template cannot be read: {0}")]
     Yaml(#[from] serde_norway::Error),
+    /// The template has no task definition of this name.
+    #[error("the template has no task definition {task}")]
+    NoTask {
+        /// The requested logical id.
+        task: String,
+    },
     /// No event source mapping names the function, or several do.
     #[error("the template has {count} event source mappings for {function}, not one")]
     Mappings {
@@ -88,8 +94,8 @@ pub fn mapping_settings(function_logical_id: &str) -> Result<MappingSettings, Te
 fn mapping_settings_in(template: &str, function: &str) -> Result<MappingSettings, TemplateError> {
     let template: Template = serde_norway::from_str(template)?;
     let mut mappings = Vec::new();
-    for resource in template.resources.into_values().filter(|resource| resource.kind == MAPPING_TYPE) {
-        let mapping: Mapping = serde_norway::from_value(resource.properties)?;
+    for resource in template.resources.values().filter(|resource| is_a(resource, MAPPING_TYPE)) {
+        let mapping: Mapping = serde_norway::from_value(properties(resource))?;
         if mapping.function_name.logical_id == function {
             mappings.push(mapping);
         }
@@ -125,21 +131,47 @@ fn mapping_settings_in(template: &str, function: &str) -> Result<MappingSettings
     })
 }
 
+/// The size of a task of [`TEMPLATE`], and how its process is set up.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TaskSettings {
+    /// The memory of its container.
+    pub memory_mib: u64,
+    /// The variables of the process whose values the template spells out.
+    pub variables: BTreeMap<String, String>,
+}
+
+/// The settings of a task definition with one container. The task is given by its logical id, such as `ApiTask`.
+///
+/// # Errors
+/// The template has no such task definition, or it cannot be read.
+pub fn task_settings(logical_id: &str) -> Result<TaskSettings, TemplateError> {
+    let template: Template = serde_norway::from_str(TEMPLATE)?;
+    let task = template.resources.get(logical_id).filter(|resource| is_a(resource, TASK_TYPE));
+    let task = task.ok_or_else(|| TemplateError::NoTask { task: logical_id.to_owned() })?;
+    let task: Task = serde_norway::from_value(properties(task))?;
+    let variables = task.container_definitions.into_iter().flat_map(|container| container.environment);
+    let spelled_out = |variable: serde_norway::Value| serde_norway::from_value::<Variable>(variable).ok();
+    let variables = variables.filter_map(spelled_out).map(|variable| (variable.name, variable.value)).collect();
+    Ok(TaskSettings { memory_mib: task.memory, variables })
+}
+
+const TASK_TYPE: &str = "AWS::ECS::TaskDefinition";
+
 const MAPPING_TYPE: &str = "AWS::Lambda::EventSourceMapping";
 
 #[derive(Deserialize)]
 #[serde(rename_all = "PascalCase")]
 struct Template {
-    resources: BTreeMap<String, Resource>,
+    /// Resources by logical id, and loops over resources (`Fn::ForEach::…`).
+    resources: BTreeMap<String, serde_norway::Value>,
 }
 
-#[derive(Deserialize)]
-#[serde(rename_all = "PascalCase")]
-struct Resource {
-    #[serde(rename = "Type")]
-    kind: String,
-    #[serde(default)]
-    properties: serde_norway::Value,
+fn is_a(resource: &serde_norway::Value, kind: &str) -> bool {
+    resource.get("Type").is_some_and(|named| named == kind)
+}
+
+fn properties(resource: &serde_norway::Value) -> serde_norway::Value {
+    resource.get("Properties").cloned().unwrap_or_default()
 }
 
 /// The properties of a mapping. The local stack simulates some of them. These must be written down, so that nothing
@@ -158,6 +190,32 @@ struct Mapping {
     function_response_types: Vec<String>,
     #[serde(default)]
     filter_criteria: FilterCriteria,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct Task {
+    #[serde(deserialize_with = "number")]
+    memory: u64,
+    container_definitions: Vec<Container>,
+}
+
+/// A number that CloudFormation takes as a text.
+fn number<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u64, D::Error> {
+    String::deserialize(deserializer)?.parse().map_err(D::Error::custom)
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct Container {
+    environment: Vec<serde_norway::Value>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct Variable {
+    name: String,
+    value: String,
 }
 
 #[derive(Deserialize)]

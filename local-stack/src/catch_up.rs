@@ -42,8 +42,8 @@ impl Replay {
     }
 }
 
-/// Ends the leases of the repair job. The caller has the only engine on the table, so runs of the last stack have ended.
-/// A run of another process that has survived stops when it finds its lease gone.
+/// Ends the leases of the repair job. The caller has the only engine on the table, so runs of the last stack have
+/// ended. A run of another process that has survived stops when it finds its lease gone.
 pub(crate) async fn release_leases(table: &Table) -> Result<(), StoreError> {
     for (scope, lease) in table.leases().await? {
         table.release_lease(&scope, &lease.holder).await?;
@@ -56,12 +56,13 @@ const MICROSECONDS_MAX: u64 = 4_000_000_000;
 
 /// About how long a rebuild of the page index takes, for a table with this many items.
 fn time_of_rebuild(items: u64) -> Duration {
-    // Measured: 29 s for the 1.4 million items of 42,940 comments. Shorter than the first term, nobody gains from a rebuild.
+    // Measured: 29 s for the 1.4 million items of 42,940 comments. Shorter than the first term, nobody gains from a
+    // rebuild.
     Duration::from_secs(20) + Duration::from_micros(items.saturating_mul(20).min(MICROSECONDS_MAX))
 }
 
-/// Reconciles everything that the journal names since the snapshot of the index, for as long as a rebuild would take. Then
-/// the index is ready, or the text says why it is not.
+/// Reconciles everything that the journal names since the snapshot of the index, for as long as a rebuild would take.
+/// Then the index is ready, or the text says why it is not.
 pub(crate) async fn catch_up(table: &Table, index: &PageIndex, table_id: &str) -> Result<(), String> {
     let unavailable = |error: StoreError| error.to_string();
     let marks = index.marks(table_id).await.map_err(unavailable)?;
@@ -70,9 +71,9 @@ pub(crate) async fn catch_up(table: &Table, index: &PageIndex, table_id: &str) -
     if let Some(watermark) = watermarks.max().filter(|watermark| *watermark > now()) {
         return Err(format!("the watermark {watermark} is later than the present: the clock was set back"));
     }
-    // The vouch of this run makes the index ready. It requires that the journal is reconciled up to the present and the
-    // settle delay beyond, for a clock that was ahead. Readers need not wait for the time before the watermarks: later
-    // runs reconcile that again.
+    // The confirmation of this run makes the index ready. It requires that the journal is reconciled up to the present
+    // and the settle delay beyond, for a clock that was ahead. Readers need not wait for the time before the
+    // watermarks: later runs reconcile that again.
     let settings = JobSettings { apply: true, overlap: Duration::ZERO, ..JobSettings::default() };
     let items = table.describe().await.map_err(unavailable)?.items;
     let stop = Stop::after(Some(time_of_rebuild(items)));

@@ -1,5 +1,5 @@
 //! Keeps the page index of the local stack ready. It rebuilds the index at the start, and whenever markers are missing
-//! or `recent` has withdrawn its vouch.
+//! or `recent` has withdrawn its confirmation.
 //!
 //! A deployment has no such keeper: there, a person runs `repair-job rebuild --apply`.
 
@@ -12,10 +12,10 @@ use tokio::sync::watch;
 
 use crate::catch_up::{Replay, catch_up};
 
-/// Vouches for the local page index do not expire, because the repair job may be switched off.
+/// Confirmations of the local page index do not expire, because the repair job may be switched off.
 pub(crate) const INDEX_MAX_AGE: Duration = Duration::from_secs(100 * 365 * 24 * 3600);
-/// Pause between two looks at the markers. Each reads the markers of all partitions, so looks are a good part of what an
-/// idle stack does.
+/// Pause between two looks at the markers. Each reads the markers of all partitions, so looks are a good part of what
+/// an idle stack does.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 /// Pause after a look or a rebuild that failed.
 const ERROR_PAUSE: Duration = Duration::from_millis(500);

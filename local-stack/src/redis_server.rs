@@ -90,9 +90,21 @@ impl RedisServer {
     /// # Errors
     /// [`RedisServerError::Missing`] says what to install; [`RedisServerError::NotReady`] shows the end of the log.
     pub async fn start(directory: &Path, arguments: &[&str]) -> Result<Arc<RedisServer>, RedisServerError> {
+        Self::start_program(program(), directory, arguments).await
+    }
+
+    /// Like [`RedisServer::start`], with this program, whatever the environment names.
+    ///
+    /// # Errors
+    /// As for [`RedisServer::start`].
+    pub async fn start_program(
+        program: OsString,
+        directory: &Path,
+        arguments: &[&str],
+    ) -> Result<Arc<RedisServer>, RedisServerError> {
         let directory = directory.to_owned();
         let arguments = arguments.iter().map(OsString::from).collect();
-        let inner = blocking(move || Inner::start(&program(), &directory, arguments)).await?;
+        let inner = blocking(move || Inner::start(&program, &directory, arguments)).await?;
         Ok(Arc::new(RedisServer { inner: Arc::new(inner) }))
     }
 

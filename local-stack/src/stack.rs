@@ -8,7 +8,7 @@ use std::{
 };
 
 use anyhow::{Context, bail};
-use api::{ApiSettings, Application, CursorKey, ModerationSettings, SiteSettings, WriteToken};
+use api::{ApiSettings, Application, BearerToken, CursorKey, NamedToken, SiteSettings, WritingSettings};
 use functions::Quarantine;
 use futures_util::FutureExt;
 use infra::TemplateError;
@@ -82,10 +82,10 @@ pub struct StackSettings {
     pub data_dir: Option<PathBuf>,
     /// Pause between two snapshots of a page index inside this process.
     pub snapshot_every: Duration,
-    /// The bearer token for writes.
-    pub write_token: WriteToken,
-    /// Who moderates, and what.
-    pub moderation: ModerationSettings,
+    /// The bearer token that allows everything; its name is `local`.
+    pub write_token: BearerToken,
+    /// Who else may write and moderate.
+    pub writing: WritingSettings,
     /// The keys of cursors: the first seals, all open. Without one, the data folder keeps a key.
     pub cursor_keys: Vec<CursorKey>,
     /// The settings of the pages.
@@ -102,7 +102,7 @@ pub struct StackSettings {
 
 impl StackSettings {
     /// A stack on free ports, which keeps no data; texts are written as maps.
-    pub fn ephemeral(write_token: WriteToken) -> Self {
+    pub fn ephemeral(write_token: BearerToken) -> Self {
         let any_port = SocketAddr::from(([127, 0, 0, 1], 0));
         Self {
             listen: Some(any_port),
@@ -113,8 +113,8 @@ impl StackSettings {
             page_index: IndexPlace::default(),
             data_dir: None,
             snapshot_every: SNAPSHOT_EVERY,
-            moderation: ModerationSettings { moderation_tokens: vec![write_token.hash()], ..Default::default() },
             write_token,
+            writing: WritingSettings::default(),
             cursor_keys: Vec::new(),
             site: SiteSettings { comment_form: true, ..SiteSettings::default() },
             fan_out: FanOut::Batch,
@@ -477,11 +477,12 @@ async fn start_api(
     let Some(listen) = settings.listen else { return Ok(None) };
     let given = settings.cursor_keys.clone();
     let cursor_keys = if given.is_empty() { vec![cursor_key(folder)?] } else { given };
+    let mut writing = settings.writing.clone();
+    writing.tokens.push(NamedToken::local(settings.write_token.hash()));
     let api_settings = ApiSettings {
         operations_listen: settings.operations_listen,
         cursor_keys,
-        write_tokens: vec![settings.write_token.hash()],
-        moderation: settings.moderation.clone(),
+        writing,
         site: settings.site.clone(),
         ..ApiSettings::default()
     };

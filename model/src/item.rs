@@ -5,6 +5,8 @@
 //! **Invariant:** a valid primary item has one definition (ADR 40). Its rules are in `Attributes` and `blob`. The
 //! functions, the API and the repair job all read by them (`pages_and_functions_agree_on_what_is_valid` in `table`).
 
+use std::mem;
+
 use serde::{Deserialize, Deserializer, Serialize, de::IgnoredAny};
 use serde_dynamo::{AttributeValue, Item};
 
@@ -162,10 +164,11 @@ impl CommentItem {
     /// # Errors
     /// Names the attribute that is wrong. Limits of texts are not checked: stored texts are shown, except titles and
     /// authors without a visible character.
-    pub fn into_comment(self) -> Result<Comment, Malformed> {
-        let (item, blob) = self.split();
+    pub fn into_comment(mut self) -> Result<Comment, Malformed> {
+        // Attributes borrow the item, which then lacks its text.
+        let blob = mem::replace(&mut self.comment_blob, CommentBlob::Binary(Vec::new()));
         let text = || blob.into_text().map_err(|error| error.problem);
-        item.attributes().comment(text).map_err(|fault| fault.of(&item.pk, &item.sk))
+        self.attributes().comment(text).map_err(|fault| fault.of(&self.pk, &self.sk))
     }
 }
 
@@ -180,44 +183,6 @@ impl CommentItem<NoBlob> {
 }
 
 impl<Blob> CommentItem<Blob> {
-    /// The other attributes, and the text.
-    fn split(self) -> (CommentItem<()>, Blob) {
-        let Self {
-            pk,
-            sk,
-            cd,
-            language,
-            rating,
-            revision,
-            comment_blob,
-            auto,
-            shard,
-            pcd,
-            attributes,
-            author_id,
-            unpublished,
-            unpublished_cd,
-        } = self;
-        let (blob, comment_blob) = (comment_blob, ());
-        let item = CommentItem {
-            pk,
-            sk,
-            cd,
-            language,
-            rating,
-            revision,
-            comment_blob,
-            auto,
-            shard,
-            pcd,
-            attributes,
-            author_id,
-            unpublished,
-            unpublished_cd,
-        };
-        (item, blob)
-    }
-
     fn attributes(&self) -> Attributes<'_> {
         Attributes {
             pk: &self.pk,

@@ -17,8 +17,8 @@ use model::{
 use process::StoreError;
 
 use crate::{
-    Advance, Extent, IndexAnswer, IndexPart, IndexPartition, IndexScanPosition, Marker, PageIndex, PageStart,
-    PageStartQuery, Position, ProductLanguages, ProductRank, Rebuild, ServerIdentity, Stats, Summary, VouchTime,
+    Advance, ConfirmationTime, Extent, IndexAnswer, IndexPart, IndexPartition, IndexScanPosition, Marker, PageIndex,
+    PageStart, PageStartQuery, Position, ProductLanguages, ProductRank, Rebuild, ServerIdentity, Stats, Summary,
 };
 
 /// A page index.
@@ -27,7 +27,7 @@ pub trait Backend: Reads + Edits + Rebuilds + Markers + Contents + Debug + Send 
     /// Number of partitions. It never changes during the life of an index.
     fn partition_count(&self) -> u16;
 
-    /// How long a vouch makes a partition believable.
+    /// How long a confirmation makes a partition believable.
     fn max_age(&self) -> Duration;
 
     /// Maximum time of one answer.
@@ -46,8 +46,8 @@ pub trait Backend: Reads + Edits + Rebuilds + Markers + Contents + Debug + Send 
     async fn ping(&self) -> Result<(), StoreError>;
 }
 
-/// What readers ask. Each answer is read together with the partition's marker. So a caller never concludes anything from
-/// a partition that is not ready.
+/// What readers ask. Each answer is read together with the partition's marker. So a caller never concludes anything
+/// from a partition that is not ready.
 #[async_trait]
 pub trait Reads {
     /// Where a page starts, and the total.
@@ -117,8 +117,9 @@ pub trait Reads {
         now: Timestamp,
     ) -> Result<Vec<IndexAnswer<Summary>>, StoreError>;
 
-    /// The products of a partition that have comments, in ascending byte order of their ids, with their totals. A product
-    /// that is added or removed during the read may be included or not. Some products may be looked up later than others.
+    /// The products of a partition that have comments, in ascending byte order of their ids, with their totals. A
+    /// product that is added or removed during the read may be included or not. Some products may be looked up later
+    /// than others.
     ///
     /// # Errors
     /// The store's. Also [`StoreError::Unavailable`] when the partition's marker keeps changing.
@@ -129,8 +130,8 @@ pub trait Reads {
         now: Timestamp,
     ) -> Result<IndexAnswer<Vec<ProductTotals>>, StoreError>;
 
-    /// The products of a partition that have comments, in ascending byte order of their ids, with their languages. As exact
-    /// as [`Reads::product_totals`].
+    /// The products of a partition that have comments, in ascending byte order of their ids, with their languages. As
+    /// exact as [`Reads::product_totals`].
     ///
     /// # Errors
     /// As for [`Reads::product_totals`].
@@ -173,15 +174,22 @@ pub trait Rebuilds {
     /// Removes everything, including the markers. Only the tokens of rebuilds stay.
     async fn clear(&self) -> Result<(), StoreError>;
 
-    /// Empties the index, markers first, so that readers no longer believe it. The entries of a rebuild that began
+    /// Empties partitions, markers first, so that readers no longer believe them. The entries of a rebuild that began
     /// meanwhile stay. That rebuild may finish, and readers may believe it, before this call ends.
     ///
     /// # Errors
     /// [`StoreError::Refused`] when a server may evict keys, or is too old. Also the store's errors.
-    async fn begin_rebuild(&self) -> Result<Rebuild, StoreError>;
+    async fn begin_rebuild_of(&self, partitions: BTreeSet<IndexPartition>) -> Result<Rebuild, StoreError>;
 
-    /// Marks every partition ready up to `watermark`, and vouches for it as of that instant, for the table with this
-    /// id. Only a caller that has just made the index right may call this.
+    /// Whether a rebuild that began earlier may continue: the same servers answer, and no other rebuild has begun in
+    /// its partitions. [`Rebuilds::finish_rebuild`] decides again.
+    ///
+    /// # Errors
+    /// As for [`Rebuilds::begin_rebuild_of`].
+    async fn is_under_way(&self, rebuild: &Rebuild) -> Result<bool, StoreError>;
+
+    /// Marks the rebuild's partitions ready up to `watermark`, and confirms them as of that instant, for the table with
+    /// this id. Only a caller that has just made the index right may call this.
     ///
     /// # Errors
     /// [`StoreError::Unavailable`] when the index was lost meanwhile, its servers have changed since the beginning, or
@@ -195,7 +203,8 @@ pub trait Markers {
     /// The markers of partitions, in the order of the partitions.
     async fn markers(&self, partitions: &[IndexPartition]) -> Result<Vec<Marker>, StoreError>;
 
-    /// Identifies the servers that answer. Refuses servers that cannot keep the index (see [`Rebuilds::begin_rebuild`]).
+    /// Identifies the servers that answer. Refuses servers that cannot keep the index (see
+    /// [`Rebuilds::begin_rebuild_of`]).
     ///
     /// # Errors
     /// [`StoreError::Refused`] for such servers. Also the store's errors.
@@ -224,7 +233,7 @@ pub trait Markers {
         table_id: &str,
         read: &[(IndexPartition, String)],
         token: &str,
-        time: VouchTime,
+        time: ConfirmationTime,
     ) -> Result<Vec<(IndexPartition, String)>, StoreError>;
 }
 

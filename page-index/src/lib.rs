@@ -19,14 +19,14 @@ mod partition;
 mod query;
 mod readiness;
 
-use std::{ops::Deref, sync::Arc};
+use std::{collections::BTreeSet, ops::Deref, sync::Arc};
 
 use model::{ProductId, Timestamp};
 use process::StoreError;
 
 pub use backend::{Backend, Contents, Edits, Markers, Reads, Rebuilds};
 pub use contents::{IndexPart, IndexScanPosition};
-pub use marker::{Advance, Mark, Marker, Rebuild, ServerIdentity, VouchTime};
+pub use marker::{Advance, ConfirmationTime, Mark, Marker, Rebuild, ServerIdentity};
 pub use partition::IndexPartition;
 pub use query::{
     Ends, Extent, IndexAnswer, PageStart, PageStartQuery, Position, ProductLanguages, ProductRank, Stats, Summary,
@@ -59,6 +59,21 @@ impl PageIndex {
     /// The partition of a product.
     pub fn partition_of(&self, product: &ProductId) -> IndexPartition {
         IndexPartition::of(product, self.partition_count())
+    }
+
+    /// Begins a rebuild of all partitions.
+    ///
+    /// # Errors
+    /// As for [`Rebuilds::begin_rebuild_of`].
+    pub async fn begin_rebuild(&self) -> Result<Rebuild, StoreError> {
+        self.begin_rebuild_of(self.partitions().collect()).await
+    }
+
+    /// The partitions without any marker: they are new, were lost, or an unfinished rebuild has emptied them. A
+    /// partition of another table has one.
+    pub async fn unmarked(&self) -> Result<BTreeSet<IndexPartition>, StoreError> {
+        let unmarked = self.all_markers().await?.filter(|(_, marker)| marker.owner.is_none());
+        Ok(unmarked.map(|(partition, _)| partition).collect())
     }
 
     /// Whether each partition is ready, with its watermark.

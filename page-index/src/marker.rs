@@ -1,10 +1,11 @@
 //! The marker of a partition, and what the repair job does with it.
 //!
-//! A marker names the table that the partition belongs to. Its watermark is the instant up to which the journal has been
-//! reconciled into the partition. It also has the time of the repair job's last vouch. A vouch leaves a token, too. The table stores the last
-//! token. So a partition with an older token comes from a snapshot, or from a replica that lacks writes.
+//! A marker names the table that the partition belongs to. Its watermark is the instant up to which the journal has
+//! been reconciled into the partition. It also has the time of the repair job's last confirmation. A confirmation
+//! leaves a token, too. The table stores the last token. So a partition with an older token comes from a snapshot, or
+//! from a replica that lacks writes.
 
-use std::time::Duration;
+use std::{collections::BTreeSet, time::Duration};
 
 use model::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -18,8 +19,8 @@ pub struct Marker {
     pub owner: Option<String>,
     /// See [`Mark::watermark`].
     pub watermark: Option<Timestamp>,
-    /// See [`Mark::vouched`].
-    pub vouched: Option<Timestamp>,
+    /// See [`Mark::confirmed`].
+    pub confirmed: Option<Timestamp>,
     /// See [`Mark::token`].
     pub token: Option<String>,
 }
@@ -34,17 +35,17 @@ impl Marker {
         if marked != owner {
             return Err(NotReady::OtherTable);
         }
-        let age_ms = |vouched: Timestamp| u128::try_from(now.epoch_ms() - vouched.epoch_ms()).unwrap_or(0);
-        match self.vouched {
-            Some(vouched) if age_ms(vouched) <= max_age.as_millis() => Ok(watermark),
-            vouched => Err(NotReady::Stale { vouched }),
+        let age_ms = |confirmed: Timestamp| u128::try_from(now.epoch_ms() - confirmed.epoch_ms()).unwrap_or(0);
+        match self.confirmed {
+            Some(confirmed) if age_ms(confirmed) <= max_age.as_millis() => Ok(watermark),
+            confirmed => Err(NotReady::Stale { confirmed }),
         }
     }
 
     /// What the marker says, if it belongs to this owner.
     pub(crate) fn of_owner(self, owner: &str) -> Option<Mark> {
         let watermark = self.watermark.filter(|_| self.owner.as_deref() == Some(owner))?;
-        Some(Mark { watermark, vouched: self.vouched, token: self.token.unwrap_or_default() })
+        Some(Mark { watermark, confirmed: self.confirmed, token: self.token.unwrap_or_default() })
     }
 }
 
@@ -52,17 +53,17 @@ impl Marker {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Mark {
     /// The journal has been reconciled into the partition up to this instant. Whether the partition is ready depends on
-    /// its vouch, not on this.
+    /// its confirmation, not on this.
     pub watermark: Timestamp,
-    /// Time of the last vouch; `None` after it was withdrawn.
-    pub vouched: Option<Timestamp>,
-    /// The token written with that vouch, or with its withdrawal. Empty when the marker has none.
+    /// Time of the last confirmation; `None` after it was withdrawn.
+    pub confirmed: Option<Timestamp>,
+    /// The token written with that confirmation, or with its withdrawal. Empty when the marker has none.
     pub token: String,
 }
 
-/// What happens to the time of the last vouch.
+/// What happens to the time of the last confirmation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum VouchTime {
+pub enum ConfirmationTime {
     /// The time stays.
     Unchanged,
     /// The time is taken away, and readers do not believe the partition.
@@ -91,12 +92,14 @@ pub struct Advance {
 }
 
 /// Identifies one rebuild.
-#[derive(Debug)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Rebuild {
-    /// The rebuild's token, which its vouch also uses.
+    /// The rebuild's token, which its confirmation also uses.
     pub token: String,
     /// The servers that answered when it began, and that it fills.
     pub servers: ServerIdentity,
+    /// The partitions that it fills.
+    pub partitions: BTreeSet<IndexPartition>,
 }
 
 #[cfg(test)]
@@ -104,17 +107,21 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_a_marker_of_this_table_with_a_fresh_vouch_is_believed() {
+    fn only_a_marker_of_this_table_with_a_fresh_confirmation_is_believed() {
         let at = |ms| Timestamp::from_epoch_ms(ms).unwrap();
-        let marker =
-            |table: &str, watermark, vouched| Marker { owner: Some(table.to_owned()), watermark, vouched, token: None };
+        let marker = |table: &str, watermark, confirmed| Marker {
+            owner: Some(table.to_owned()),
+            watermark,
+            confirmed,
+            token: None,
+        };
         let judge = |marker: Marker| marker.judge("t1", at(10_000), Duration::from_millis(4_000));
-        let vouched = |table: &str, vouched| judge(marker(table, Some(at(1_000)), vouched));
-        assert_eq!(vouched("t1", Some(at(6_000))), Ok(at(1_000)));
-        assert_eq!(vouched("t1", Some(at(11_000))), Ok(at(1_000)));
-        assert_eq!(vouched("t1", Some(at(5_999))), Err(NotReady::Stale { vouched: Some(at(5_999)) }));
-        assert_eq!(vouched("t1", None), Err(NotReady::Stale { vouched: None }));
-        assert_eq!(vouched("t0", Some(at(6_000))), Err(NotReady::OtherTable));
+        let confirmed = |table: &str, confirmed| judge(marker(table, Some(at(1_000)), confirmed));
+        assert_eq!(confirmed("t1", Some(at(6_000))), Ok(at(1_000)));
+        assert_eq!(confirmed("t1", Some(at(11_000))), Ok(at(1_000)));
+        assert_eq!(confirmed("t1", Some(at(5_999))), Err(NotReady::Stale { confirmed: Some(at(5_999)) }));
+        assert_eq!(confirmed("t1", None), Err(NotReady::Stale { confirmed: None }));
+        assert_eq!(confirmed("t0", Some(at(6_000))), Err(NotReady::OtherTable));
         assert_eq!(judge(Marker::default()), Err(NotReady::NoMarker));
         assert_eq!(judge(marker("t1", None, Some(at(9_000)))), Err(NotReady::NoMarker));
     }

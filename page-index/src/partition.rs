@@ -1,9 +1,10 @@
 //! The partitions of a page index.
 
 use model::ProductId;
+use serde::{Deserialize, Serialize};
 
 /// One of the fixed number of parts that a page index is split into by a hash of the product.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct IndexPartition(u16);
 
 impl IndexPartition {

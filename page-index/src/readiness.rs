@@ -1,6 +1,6 @@
 //! Readiness: whether readers may believe the page index.
 //!
-//! The watermark does not matter here. It says how far repair has come, not whether the partition is right (`vouches`).
+//! The watermark does not matter here. It says how far repair has come, not whether the partition is right (`confirm`).
 
 use std::fmt;
 
@@ -14,11 +14,11 @@ pub enum NotReady {
     /// The partition belongs to another table, because this one was restored or created again, or to another number of
     /// partitions.
     OtherTable,
-    /// The last vouch is too old, or was taken away. An old snapshot was restored, or the page indexer or the repair
-    /// job has stopped.
+    /// The last confirmation is too old, or was taken away. An old snapshot was restored, or the page indexer or the
+    /// repair job has stopped.
     Stale {
-        /// When the repair job last vouched for it; `None` when that was taken away.
-        vouched: Option<Timestamp>,
+        /// When the repair job last confirmed it; `None` when that was taken away.
+        confirmed: Option<Timestamp>,
     },
 }
 
@@ -27,8 +27,8 @@ impl fmt::Display for NotReady {
         match self {
             Self::NoMarker => f.write_str("it has no marker (new, lost, or being rebuilt)"),
             Self::OtherTable => f.write_str("it belongs to another table or number of partitions"),
-            Self::Stale { vouched: Some(at) } => write!(f, "the repair job last vouched for it at {at}"),
-            Self::Stale { vouched: None } => f.write_str("the repair job does not vouch for it"),
+            Self::Stale { confirmed: Some(at) } => write!(f, "the repair job last confirmed it at {at}"),
+            Self::Stale { confirmed: None } => f.write_str("the repair job does not confirm it"),
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use clap::Parser;
 use functions::{MetricsArgs, QuarantineArgs};
+use process::telemetry::TracesArgs;
 use redis_index::RedisIndexArgs;
 
 /// Brings the page index in line with changed comments (AWS Lambda on the table's stream).
@@ -17,4 +18,7 @@ pub struct Config {
     /// Where metrics go.
     #[command(flatten)]
     pub metrics: MetricsArgs,
+    /// Where traces go.
+    #[command(flatten)]
+    pub traces: TracesArgs,
 }

@@ -42,7 +42,7 @@ impl PageIndexer {
         Self { index, quarantine }
     }
 
-    /// Processes a batch. Starts no call after `deadline`.
+    /// Processes a batch. No call outlasts `deadline`, and none starts when less than the time of one answer is left.
     ///
     /// The answer names the records to retry, for `ReportBatchItemFailures`.
     pub async fn handle(&self, event: &Event, deadline: Instant) -> Handled {
@@ -83,9 +83,10 @@ impl PageIndexer {
         deadline: Instant,
         metrics: &mut Metrics,
     ) -> Result<(), StoreError> {
-        let mut backoff = Backoff::until(deadline);
+        let last_start = deadline.checked_sub(self.index.timeout()).unwrap_or(deadline);
+        let mut backoff = Backoff::until(last_start);
         loop {
-            if Instant::now() >= deadline {
+            if Instant::now() >= last_start {
                 return Err(StoreError::past_deadline(Store::PageIndex));
             }
             let applied = tokio::time::timeout_at(deadline, self.index.apply(edits)).await;

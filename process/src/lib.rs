@@ -1,13 +1,15 @@
-//! What every process needs beside its task: settings, log, clock, waits between attempts, and AWS's client settings.
+//! What every process needs beside its task: settings, log, traces, clock, waits between attempts, and AWS's client settings.
 //!
 //! Also the error of a store. All stores share it, because a caller's reaction depends on the remedy and not on the
 //! store.
 
 pub mod aws;
 mod backoff;
+pub mod emf;
 mod error;
 pub mod log;
 mod settings;
+pub mod telemetry;
 
 use std::time::SystemTime;
 

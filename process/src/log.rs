@@ -3,32 +3,76 @@
 use std::fmt::{Debug, Write};
 
 use tracing::{
-    Event, Subscriber,
+    Event, Metadata, Subscriber,
     field::{Field, Visit},
 };
 use tracing_subscriber::{
     EnvFilter, Layer,
-    filter::{LevelFilter, filter_fn},
-    layer::Context,
+    filter::{FilterExt, LevelFilter, filter_fn},
+    fmt::{self, FmtContext, FormatEvent, FormatFields, MakeWriter, format::Writer},
+    registry::LookupSpan,
 };
 
-/// The filter of the log: `PAGEMARK_LOG` in the syntax of `tracing-subscriber`; `default` without it.
-///
-/// # Errors
-/// The problem with the variable.
-pub fn log_filter(default: &str) -> Result<EnvFilter, String> {
-    let chosen = std::env::var("PAGEMARK_LOG").unwrap_or_else(|_| default.to_owned());
-    chosen.parse().map_err(|error| format!("PAGEMARK_LOG {chosen:?}: {error}"))
-}
-
-/// Rules that keep two kinds of events out of the log, even when [`log_filter`] accepts them:
+/// The layer of the log: `lines` says in which form it is written. `PAGEMARK_LOG` filters it, in the syntax of
+/// `tracing-subscriber`; `default` without it. It leaves two kinds of events out, even when the setting accepts them:
 ///
 /// - Events of third-party crates below `info`. The Lambda runtime and the SDK then write out whole events and
 ///   requests, and a log must never hold a comment's text.
-/// - Their warnings and errors about a client's mistake, or about a failure that is expected (`is_client_mistake`).
-pub fn log_rules<S: Subscriber>() -> impl Layer<S> {
-    const OURS: [&str; 13] = [
+/// - Their warnings and errors about a client's mistake, or about a failure that is expected (`is_client_mistake`), unless
+///   some target is logged at `debug`: then a person is looking for them.
+///
+/// # Errors
+/// The problem with the variable.
+pub fn log_layer<S, N, F, W>(default: &str, lines: fmt::Layer<S, N, F, W>) -> Result<impl Layer<S>, String>
+where
+    S: Subscriber + for<'span> LookupSpan<'span>,
+    N: for<'line> FormatFields<'line> + 'static,
+    F: FormatEvent<S, N> + 'static,
+    W: for<'line> MakeWriter<'line> + 'static,
+{
+    let chosen = std::env::var("PAGEMARK_LOG").unwrap_or_else(|_| default.to_owned());
+    let filter: EnvFilter = chosen.parse().map_err(|error| format!("PAGEMARK_LOG {chosen:?}: {error}"))?;
+    Ok(layer(filter, lines))
+}
+
+fn layer<S, N, F, W>(filter: EnvFilter, lines: fmt::Layer<S, N, F, W>) -> impl Layer<S>
+where
+    S: Subscriber + for<'span> LookupSpan<'span>,
+    N: for<'line> FormatFields<'line> + 'static,
+    F: FormatEvent<S, N> + 'static,
+    W: for<'line> MakeWriter<'line> + 'static,
+{
+    let are_wanted = filter.max_level_hint().is_none_or(|level| level >= LevelFilter::DEBUG);
+    let lines = lines.map_event_format(|format| WithoutClientMistakes { format, are_wanted });
+    lines.with_filter(filter.and(filter_fn(|metadata| !may_be_payload(metadata))))
+}
+
+/// Writes no line for a client's mistake. A filter of the layer cannot look into events: tracing-subscriber 0.3 then keeps
+/// a state of the event that it asserts not to have at the next one.
+struct WithoutClientMistakes<F> {
+    format: F,
+    are_wanted: bool,
+}
+
+impl<S, N, F> FormatEvent<S, N> for WithoutClientMistakes<F>
+where
+    S: Subscriber + for<'span> LookupSpan<'span>,
+    N: for<'line> FormatFields<'line> + 'static,
+    F: FormatEvent<S, N>,
+{
+    fn format_event(&self, context: &FmtContext<'_, S, N>, writer: Writer<'_>, event: &Event<'_>) -> std::fmt::Result {
+        match is_client_mistake(event) && !self.are_wanted {
+            true => Ok(()),
+            false => self.format.format_event(context, writer, event),
+        }
+    }
+}
+
+/// Whether a crate of this project makes an event or a span.
+pub(crate) fn is_ours(metadata: &Metadata<'_>) -> bool {
+    const OURS: [&str; 14] = [
         "api",
+        "canary",
         "embedded_index",
         "functions",
         "local_stack",
@@ -42,20 +86,11 @@ pub fn log_rules<S: Subscriber>() -> impl Layer<S> {
         "stream_writer",
         "table",
     ];
-    let without_payloads = filter_fn(|metadata| {
-        let krate = metadata.target().split("::").next().unwrap_or_default();
-        *metadata.level() <= LevelFilter::INFO || OURS.contains(&krate)
-    });
-    without_payloads.and_then(WithoutClientMistakes)
+    OURS.contains(&metadata.target().split("::").next().unwrap_or_default())
 }
 
-/// Leaves out the mistakes of clients, unless some target is logged at `debug`: then a person is looking for them.
-struct WithoutClientMistakes;
-
-impl<S: Subscriber> Layer<S> for WithoutClientMistakes {
-    fn event_enabled(&self, event: &Event<'_>, _: Context<'_, S>) -> bool {
-        !is_client_mistake(event) || LevelFilter::current() >= LevelFilter::DEBUG
-    }
+fn may_be_payload(metadata: &Metadata<'_>) -> bool {
+    *metadata.level() > LevelFilter::INFO && !is_ours(metadata)
 }
 
 /// Whether third-party code reports a client's mistake as a problem of the server:
@@ -103,26 +138,20 @@ fn text_of(event: &Event<'_>, name: &'static str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use std::{
-        io,
-        sync::{Mutex, PoisonError},
-        thread,
-    };
+    use std::{io, sync::Mutex, thread};
 
     use tracing_subscriber::layer::SubscriberExt;
 
     use super::*;
 
-    /// The lines that events leave in a log which accepts everything from a level on. One log at a time: the rules ask
-    /// for the lowest level of the whole process.
+    /// The lines that events leave in a log which accepts everything from a level on.
     fn logged(level: LevelFilter, events: impl FnOnce()) -> Vec<String> {
-        static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
-        let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
         let (log, writer) = io::pipe().unwrap();
         // A pipe holds little. Writing blocks while nobody reads.
         let reader = thread::spawn(|| io::read_to_string(log));
-        let lines = tracing_subscriber::fmt().with_writer(Mutex::new(writer)).with_max_level(level);
-        tracing::subscriber::with_default(lines.without_time().with_ansi(false).finish().with(log_rules()), events);
+        let lines = tracing_subscriber::fmt::layer().with_writer(Mutex::new(writer)).without_time().with_ansi(false);
+        let log = layer(EnvFilter::new(level.to_string()), lines);
+        tracing::subscriber::with_default(tracing_subscriber::registry().with(log), events);
         let text = reader.join().unwrap().unwrap();
         text.lines().map(|line| line.trim().to_owned()).collect()
     }

@@ -21,8 +21,8 @@ impl RedisIndex {
         let mut times = Vec::with_capacity(ranks.len());
         for some in ranks.chunks(STEP) {
             type Answer = (Option<String>, Option<i64>, Option<i64>, Vec<Option<f64>>);
-            let (table, watermark, vouched, scores): Answer = self.ask(self.times_call(partition, some)).await?;
-            if let Err(not_ready) = self.judge(marker_of_fields((table, watermark, vouched)), table_id, now) {
+            let (table, watermark, confirmed, scores): Answer = self.ask(self.times_call(partition, some)).await?;
+            if let Err(not_ready) = self.judge(marker_of_fields((table, watermark, confirmed)), table_id, now) {
                 return Ok(Err(not_ready));
             }
             for score in scores {

@@ -25,7 +25,8 @@ pub(crate) fn store_error(error: redis::RedisError) -> StoreError {
     } else if has_code(&["NOPERM"]) {
         " (docs/redis.md lists what the user of PAGEMARK_REDIS_URL must be permitted)"
     } else if error.kind() == ErrorKind::AuthenticationFailed || has_code(&["NOAUTH", "WRONGPASS"]) {
-        " (user and password are those in PAGEMARK_REDIS_URL; a server at its maxclients refuses them, too)"
+        " (user and password are those in PAGEMARK_REDIS_URL, or a token by PAGEMARK_REDIS_IAM; a server at its \
+         maxclients refuses them, too)"
     } else {
         ""
     };

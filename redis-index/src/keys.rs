@@ -21,15 +21,12 @@ impl Keys {
         IndexPartition::of(product, self.partitions)
     }
 
-    pub(super) fn partitions(&self) -> impl Iterator<Item = IndexPartition> + use<> {
-        IndexPartition::all(self.partitions)
-    }
-
     fn key(&self, partition: IndexPartition, name: impl std::fmt::Display) -> String {
         format!("{}:{{{}}}:{name}", self.prefix, partition.number())
     }
 
-    /// A hash with the id of the table that the partition belongs to, its watermark, and its vouch (`vouches`).
+    /// A hash with the id of the table that the partition belongs to, its watermark, and its confirmation (field
+    /// `vouched`).
     pub(super) fn marker(&self, partition: IndexPartition) -> String {
         self.key(partition, "marker")
     }

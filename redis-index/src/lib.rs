@@ -4,12 +4,13 @@
 //! - `keys`: the names of the keys.
 //! - `scripts`: the Lua behind it; `scripts/select.lua` finds a rank in a union of base sets.
 //! - `connection`: which server a command goes to, and what happens when that server is gone.
+//! - `iam`: the token that logs a connection in to ElastiCache.
 //! - `error`: the meaning of the client's errors.
 //! - `reads`: what readers ask; `stats`, `product_totals` and `creation_times` are parts of it, and `known_languages`
 //!   saves a call.
 //! - `edits`: the writes of `page-indexer` and the repair job.
 //! - `rebuild`: empties the index, and marks it ready once it has been filled.
-//! - `markers`: advances watermarks, and leaves vouches.
+//! - `markers`: advances watermarks, and leaves confirmations.
 //! - `contents`: what the index holds, for callers that compare it with the table.
 //! - `walk`: visits all keys on every server.
 //!
@@ -21,6 +22,7 @@ mod contents;
 mod creation_times;
 mod edits;
 mod error;
+mod iam;
 mod keys;
 mod known_languages;
 mod markers;
@@ -43,6 +45,7 @@ use redis::FromRedisValue;
 
 use connection::{Connection, Routed};
 use error::store_error;
+pub use iam::IamLogin;
 use keys::Keys;
 use known_languages::KnownLanguages;
 use scripts::Scripts;
@@ -65,8 +68,8 @@ impl std::fmt::Debug for RedisIndex {
     }
 }
 
-/// A client of the page index in Redis. Connections open on first use, stay open between calls, and open again when they
-/// are lost.
+/// A client of the page index in Redis. Connections open on first use, stay open between calls, and open again when
+/// they are lost.
 ///
 /// # Errors
 /// [`StoreError::Refused`] when a URL is invalid, or the certificates cannot be read.

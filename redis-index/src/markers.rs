@@ -1,4 +1,5 @@
-//! The markers of partitions: advances watermarks, and leaves vouches. `repair-job/src/vouch.rs` decides about vouches.
+//! The markers of partitions: advances watermarks, and leaves confirmations. `repair-job/src/confirm.rs` decides about
+//! confirmations.
 //!
 //! **Invariant:** a token replaces only the token that was read, so two runs never overwrite each other.
 //!
@@ -16,7 +17,7 @@
 
 use async_trait::async_trait;
 use model::Timestamp;
-use page_index::{Advance, IndexPartition, Marker, Markers, ServerIdentity, VouchTime};
+use page_index::{Advance, ConfirmationTime, IndexPartition, Marker, Markers, ServerIdentity};
 use process::{Store, StoreError};
 
 use crate::{RedisIndex, connection::Routed};
@@ -25,11 +26,11 @@ use crate::{RedisIndex, connection::Routed};
 pub(crate) type MarkerFields = (Option<String>, Option<i64>, Option<i64>);
 
 /// Reads a marker's fields, without the token. An invalid instant counts as missing. So does a `vouched` of 0, which
-/// means that the vouch was taken away.
-pub(crate) fn marker_of_fields((owner, watermark, vouched): MarkerFields) -> Marker {
+/// means that the confirmation was taken away.
+pub(crate) fn marker_of_fields((owner, watermark, confirmed): MarkerFields) -> Marker {
     let instant = |ms| Timestamp::from_epoch_ms(ms).ok();
-    let vouched = vouched.filter(|ms| *ms > 0).and_then(instant);
-    Marker { owner, watermark: watermark.and_then(instant), vouched, token: None }
+    let confirmed = confirmed.filter(|ms| *ms > 0).and_then(instant);
+    Marker { owner, watermark: watermark.and_then(instant), confirmed, token: None }
 }
 
 #[async_trait]
@@ -40,9 +41,9 @@ impl Markers for RedisIndex {
             partitions.iter().map(|partition| Routed::new("HMGET", &self.keys.marker(*partition)).arg(&fields));
         type Answer = (Option<String>, Option<i64>, Option<i64>, Option<String>);
         let answers: Vec<Answer> = self.ask_all(commands).await?;
-        let markers = answers.into_iter().map(|(owner, watermark, vouched, token)| Marker {
+        let markers = answers.into_iter().map(|(owner, watermark, confirmed, token)| Marker {
             token,
-            ..marker_of_fields((owner, watermark, vouched))
+            ..marker_of_fields((owner, watermark, confirmed))
         });
         Ok(markers.collect())
     }
@@ -87,17 +88,17 @@ impl Markers for RedisIndex {
         table_id: &str,
         read: &[(IndexPartition, String)],
         token: &str,
-        time: VouchTime,
+        time: ConfirmationTime,
     ) -> Result<Vec<(IndexPartition, String)>, StoreError> {
         let owner = self.keys.owner(table_id);
         let time = match time {
-            VouchTime::Unchanged => String::new(),
-            VouchTime::TakenAway => "0".to_owned(),
-            VouchTime::At(at) => at.epoch_ms().to_string(),
+            ConfirmationTime::Unchanged => String::new(),
+            ConfirmationTime::TakenAway => "0".to_owned(),
+            ConfirmationTime::At(at) => at.epoch_ms().to_string(),
         };
         let calls = read.iter().map(|(partition, read)| {
             let keys = [self.keys.marker(*partition), self.keys.rebuild_token(*partition)];
-            Routed::call(&self.scripts.vouch, &keys).arg(&owner).arg(read).arg(token).arg(&time)
+            Routed::call(&self.scripts.confirm, &keys).arg(&owner).arg(read).arg(token).arg(&time)
         });
         let done: Vec<bool> = self.ask_all(calls).await?;
         let left = read.iter().zip(done).filter(|(_, done)| *done);
@@ -122,11 +123,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_vouch_of_zero_and_an_invalid_instant_count_as_missing() {
+    fn a_confirmation_of_zero_and_an_invalid_instant_count_as_missing() {
         let at = Timestamp::from_epoch_ms(6_000).unwrap();
-        let times = |watermark, vouched| {
-            let marker = marker_of_fields((None, watermark, vouched));
-            (marker.watermark, marker.vouched)
+        let times = |watermark, confirmed| {
+            let marker = marker_of_fields((None, watermark, confirmed));
+            (marker.watermark, marker.confirmed)
         };
         assert_eq!(times(Some(6_000), Some(6_000)), (Some(at), Some(at)));
         assert_eq!(times(Some(6_000), Some(0)), (Some(at), None));

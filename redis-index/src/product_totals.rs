@@ -201,8 +201,8 @@ impl<'index> Reading<'index> {
     /// Takes a step: a script that returns the marker's fields and an answer.
     async fn ask<T: FromRedisValue>(&mut self, call: Routed<'_>) -> Result<T, Interrupted> {
         type Answer<T> = (Option<String>, Option<i64>, Option<i64>, T);
-        let (table, watermark, vouched, answer): Answer<T> = self.index.ask(call).await?;
-        let marker = marker_of_fields((table, watermark, vouched));
+        let (table, watermark, confirmed, answer): Answer<T> = self.index.ask(call).await?;
+        let marker = marker_of_fields((table, watermark, confirmed));
         let watermark = self.index.judge(marker, self.table_id, self.now).map_err(Interrupted::NotReady)?;
         if *self.watermark.get_or_insert(watermark) != watermark {
             return Err(Interrupted::MarkerChanged);

@@ -72,8 +72,8 @@ impl Reads for RedisIndex {
         let call = Routed::call(&self.scripts.counts_until, &self.keys_of(product, filter));
         let call = instants.iter().fold(call, |call, instant| call.arg(instant.epoch_ms()));
         type Answer = (Option<String>, Option<i64>, Option<i64>, Vec<u64>);
-        let (table, watermark, vouched, counts): Answer = self.ask(call).await?;
-        Ok(self.judge(marker_of_fields((table, watermark, vouched)), table_id, now).map(|_| counts))
+        let (table, watermark, confirmed, counts): Answer = self.ask(call).await?;
+        Ok(self.judge(marker_of_fields((table, watermark, confirmed)), table_id, now).map(|_| counts))
     }
 
     async fn position(
@@ -88,8 +88,8 @@ impl Reads for RedisIndex {
         let keys = self.keys_of(product, filter);
         let call = Routed::call(&self.scripts.position, &keys).arg(cd.id.as_str()).arg(cd.created_at.epoch_ms());
         type Answer = (Option<String>, Option<i64>, Option<i64>, u64, u64, u64);
-        let (table, watermark, vouched, indexed, preceding, present): Answer = self.ask(call).await?;
-        Ok(self.judge(marker_of_fields((table, watermark, vouched)), table_id, now).map(|_| {
+        let (table, watermark, confirmed, indexed, preceding, present): Answer = self.ask(call).await?;
+        Ok(self.judge(marker_of_fields((table, watermark, confirmed)), table_id, now).map(|_| {
             let total = (indexed + 1).saturating_sub(present);
             let rank = match order {
                 Order::Newest => preceding,
@@ -182,12 +182,12 @@ impl RedisIndex {
 
     fn read_start(
         &self,
-        (table, watermark, vouched, total, member, score, newest): StartAnswer,
+        (table, watermark, confirmed, total, member, score, newest): StartAnswer,
         query: &PageStartQuery<'_>,
         table_id: &str,
         now: Timestamp,
     ) -> Result<IndexAnswer<PageStart>, StoreError> {
-        let watermark = match self.judge(marker_of_fields((table, watermark, vouched)), table_id, now) {
+        let watermark = match self.judge(marker_of_fields((table, watermark, confirmed)), table_id, now) {
             Ok(watermark) => watermark,
             Err(not_ready) => return Ok(Err(not_ready)),
         };

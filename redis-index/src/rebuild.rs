@@ -12,7 +12,7 @@
 //! 3. It asks for the servers again, and stops if they have changed.
 //! 4. It marks a partition only where the nonce is.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use async_trait::async_trait;
 use futures_util::future::try_join_all;
@@ -37,16 +37,23 @@ impl Rebuilds for RedisIndex {
         Ok(())
     }
 
-    async fn begin_rebuild(&self) -> Result<Rebuild, StoreError> {
-        let rebuild = Rebuild { token: process::new_ulid(), servers: self.server_identity().await? };
+    async fn begin_rebuild_of(&self, partitions: BTreeSet<IndexPartition>) -> Result<Rebuild, StoreError> {
+        let rebuild = Rebuild { token: process::new_ulid(), servers: self.server_identity().await?, partitions };
         // The tokens come first: from then on, an earlier rebuild marks nothing. Its markers are removed next.
-        let tokens = self.keys.partitions().map(|partition| self.keys.rebuild_token(partition));
+        let tokens = rebuild.partitions.iter().map(|partition| self.keys.rebuild_token(*partition));
         let tokens = tokens.map(|key| Routed::new("SET", &key).arg(&rebuild.token));
         self.ask_all::<()>(tokens).await?;
-        let markers = self.keys.partitions().map(|partition| Routed::new("UNLINK", &self.keys.marker(partition)));
-        self.ask_all::<()>(markers).await?;
+        let markers = rebuild.partitions.iter().map(|partition| self.keys.marker(*partition));
+        self.ask_all::<()>(markers.map(|key| Routed::new("UNLINK", &key))).await?;
         self.empty(&rebuild).await?;
         Ok(rebuild)
+    }
+
+    async fn is_under_way(&self, rebuild: &Rebuild) -> Result<bool, StoreError> {
+        let tokens = rebuild.partitions.iter().map(|partition| self.keys.rebuild_token(*partition));
+        let tokens: Vec<Option<String>> = self.ask_all(tokens.map(|key| Routed::new("GET", &key))).await?;
+        let are_mine = tokens.iter().all(|token| token.as_ref() == Some(&rebuild.token));
+        Ok(are_mine && self.server_identity().await? == rebuild.servers)
     }
 
     async fn finish_rebuild(&self, rebuild: &Rebuild, table_id: &str, watermark: Timestamp) -> Result<(), StoreError> {
@@ -66,8 +73,8 @@ impl Rebuilds for RedisIndex {
 }
 
 impl RedisIndex {
-    /// Empties the index. The entries of a rebuild that began meanwhile stay. That rebuild may finish, and readers may
-    /// believe it, before this call ends.
+    /// Empties the rebuild's partitions. The entries of a rebuild that began meanwhile stay. That rebuild may finish,
+    /// and readers may believe it, before this call ends.
     async fn empty(&self, rebuild: &Rebuild) -> Result<(), StoreError> {
         let mut walk = self.walk().await?;
         while let Some(mut keys) = self.next_keys(&mut walk).await? {
@@ -78,7 +85,10 @@ impl RedisIndex {
             let mut by_partition: BTreeMap<IndexPartition, Vec<String>> = BTreeMap::new();
             for key in keys {
                 match self.keys.split(&key).map(|(partition, _)| partition) {
-                    Some(partition) => by_partition.entry(partition).or_default().push(key),
+                    Some(partition) if rebuild.partitions.contains(&partition) => {
+                        by_partition.entry(partition).or_default().push(key);
+                    }
+                    Some(_) => {}
                     None => strays.push(Routed::new("UNLINK", &key)),
                 }
             }
@@ -92,7 +102,7 @@ impl RedisIndex {
         Ok(())
     }
 
-    /// Leaves the nonce in every partition, or marks every partition. Returns whether that was done in all of them.
+    /// Leaves the nonce in every partition of the rebuild, or marks them. Returns whether that was done in all of them.
     async fn finish_step(
         &self,
         rebuild: &Rebuild,
@@ -101,8 +111,8 @@ impl RedisIndex {
         nonce: &str,
         is_last: bool,
     ) -> Result<bool, StoreError> {
-        let calls = self.keys.partitions().map(|partition| {
-            let keys = [self.keys.marker(partition), self.keys.rebuild_token(partition)];
+        let calls = rebuild.partitions.iter().map(|partition| {
+            let keys = [self.keys.marker(*partition), self.keys.rebuild_token(*partition)];
             Routed::call(&self.scripts.finish_rebuild, &keys)
                 .arg(&rebuild.token)
                 .arg(self.keys.owner(table_id))

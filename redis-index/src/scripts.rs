@@ -21,7 +21,7 @@ pub(super) struct Scripts {
     pub(super) empty: Script,
     pub(super) finish_rebuild: Script,
     pub(super) advance: Script,
-    pub(super) vouch: Script,
+    pub(super) confirm: Script,
 }
 
 impl Scripts {
@@ -49,7 +49,7 @@ impl Scripts {
             empty: Script::new(concat!("#!lua\n", include_str!("scripts/empty.lua"))),
             finish_rebuild: Script::new(concat!("#!lua\n", include_str!("scripts/finish_rebuild.lua"))),
             advance: Script::new(concat!("#!lua\n", include_str!("scripts/advance.lua"))),
-            vouch: Script::new(concat!("#!lua\n", include_str!("scripts/vouch.lua"))),
+            confirm: Script::new(concat!("#!lua\n", include_str!("scripts/confirm.lua"))),
         }
     }
 }

@@ -5,7 +5,7 @@ use std::{path::PathBuf, time::Duration};
 use clap::{Args, ValueEnum, builder::NonEmptyStringValueParser};
 use model::BaseSet;
 
-use crate::keys::Keys;
+use crate::{iam::IamLogin, keys::Keys};
 
 /// Redis topology. Configured, not detected: a cluster node also answers plain clients, but only for its own slots.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
@@ -27,13 +27,15 @@ pub struct RedisIndexConfig {
     pub mode: RedisMode,
     /// A file with the certificates (PEM) of the authorities that `rediss://` trusts, instead of the system's.
     pub ca: Option<PathBuf>,
+    /// How the user in the URL logs in by IAM; `None` when the URL has its password, if it needs one.
+    pub iam: Option<IamLogin>,
     /// The prefix of every key.
     pub prefix: String,
     /// Number of partitions of the index. It never changes during the life of an index.
     pub partitions: u16,
     /// Maximum time of one call.
     pub timeout: Duration,
-    /// How long a vouch makes a partition believable.
+    /// How long a confirmation makes a partition believable.
     pub max_age: Duration,
 }
 
@@ -45,13 +47,14 @@ impl std::fmt::Debug for RedisIndexConfig {
 }
 
 impl RedisIndexConfig {
-    /// The defaults: 256 partitions, half a second per call, vouches that hold for three hours. The repair job vouches
-    /// every five minutes. So people have three hours to react when it stands still.
+    /// The defaults: 256 partitions, half a second per call, confirmations that hold for three hours. The repair job
+    /// confirms every five minutes. So people have three hours to react when it stands still.
     pub fn new(url: impl Into<String>) -> Self {
         Self {
             url: url.into(),
             mode: RedisMode::Single,
             ca: None,
+            iam: None,
             prefix: "pagemark".to_owned(),
             partitions: 256,
             timeout: Duration::from_millis(500),
@@ -85,13 +88,16 @@ pub struct RedisIndexArgs {
     /// File with the certificates (PEM) of the authorities that rediss:// trusts; without it, the system's.
     #[arg(long, env = "PAGEMARK_REDIS_CA", value_name = "FILE")]
     pub redis_ca: Option<PathBuf>,
+    /// Name of the replication group in ElastiCache, where the user in the URL logs in by IAM and has no password.
+    #[arg(long, env = "PAGEMARK_REDIS_IAM", value_name = "CLUSTER", value_parser = NonEmptyStringValueParser::new())]
+    pub redis_iam: Option<String>,
     /// What every key of the page index starts with.
     #[arg(long, env = "PAGEMARK_INDEX_PREFIX", value_name = "TEXT", default_value = "pagemark")]
     pub index_prefix: String,
     /// Into how many partitions the page index is split; never change it under an existing index.
     #[arg(long, env = "PAGEMARK_INDEX_PARTITIONS", value_name = "N", default_value_t = 256)]
     pub index_partitions: u16,
-    /// Seconds since the repair job last vouched for it after which the page index is not believed any more.
+    /// Seconds since the repair job last confirmed it after which the page index is not believed any more.
     #[arg(long, env = "PAGEMARK_INDEX_MAX_AGE", value_name = "SECONDS", default_value_t = 3 * 3600)]
     pub index_max_age: u64,
 }
@@ -109,6 +115,7 @@ impl RedisIndexArgs {
         RedisIndexConfig {
             mode: self.redis_mode,
             ca: self.redis_ca.clone(),
+            iam: self.redis_iam.clone().map(IamLogin::of_process),
             prefix: self.index_prefix.clone(),
             partitions: self.index_partitions,
             max_age: Duration::from_secs(self.index_max_age),

@@ -25,9 +25,9 @@ impl RedisIndex {
         let mut languages = self.known_languages.of(product);
         for _ in 0..STATS_TRIES_MAX {
             let call = self.stats_call(product, filter, &languages);
-            let (table, watermark, vouched, found, by_rating, in_any_language, last, by_language): Answer =
+            let (table, watermark, confirmed, found, by_rating, in_any_language, last, by_language): Answer =
                 self.ask(call).await?;
-            if let Err(not_ready) = self.judge(marker_of_fields((table, watermark, vouched)), table_id, now) {
+            if let Err(not_ready) = self.judge(marker_of_fields((table, watermark, confirmed)), table_id, now) {
                 return Ok(Err(not_ready));
             }
             let mut found: Vec<Language> = found
@@ -67,10 +67,10 @@ impl RedisIndex {
         let filter = Filter::new(language.cloned(), None);
         let calls = products.iter().map(|product| self.stats_call(product, &filter, &[]));
         let answers: Vec<Answer> = self.ask_all(calls).await?;
-        let summaries = answers.into_iter().map(|(table, watermark, vouched, _, by_rating, _, last, _)| {
+        let summaries = answers.into_iter().map(|(table, watermark, confirmed, _, by_rating, _, last, _)| {
             let last_commented_at = last.map(timestamp_of).transpose()?;
             let by_rating = Rating::ALL.into_iter().zip(by_rating).collect();
-            let judged = self.judge(marker_of_fields((table, watermark, vouched)), table_id, now);
+            let judged = self.judge(marker_of_fields((table, watermark, confirmed)), table_id, now);
             Ok(judged.map(|_| Summary { by_rating, last_commented_at }))
         });
         summaries.collect()

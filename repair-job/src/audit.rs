@@ -75,7 +75,7 @@ impl Audit<'_> {
             return Ok(());
         }
         // An index scan that began before a pass over everything is not part of that pass.
-        self.scan_index(is_all.then_some(self.began)).boxed().await?;
+        self.scan_index(self.options.since.or(is_all.then_some(self.began))).boxed().await?;
         if is_whole && is_all && self.run.ledger.report().stopped.is_none() {
             self.store_pass(&SegmentState::default()).await?;
         }

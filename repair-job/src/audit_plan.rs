@@ -35,6 +35,8 @@ pub enum Which {
     All,
     /// One.
     One(u32),
+    /// None, for a scan of the page index alone.
+    NoneOfThem,
     /// The segments whose last check is nearly a week old or older: segments under way first, then the oldest.
     Due,
 }
@@ -54,6 +56,9 @@ pub struct AuditOptions {
     pub restart: bool,
     /// Whether the audit resumes an interrupted run regardless of its age.
     pub resume: bool,
+    /// Resume only what began at or after this instant, whatever its age. It is the beginning of the big repair that
+    /// this audit belongs to.
+    pub since: Option<Timestamp>,
 }
 
 impl Default for AuditOptions {
@@ -65,6 +70,7 @@ impl Default for AuditOptions {
             index_scan: true,
             restart: false,
             resume: false,
+            since: None,
         }
     }
 }
@@ -132,8 +138,8 @@ pub(crate) fn plan_audit(
 ) -> AuditPlan {
     let segments = options.segments.max(1);
     // A time in the future comes from a fast clock, so the actual age is unknown.
-    let may_resume =
-        |began: Timestamp| began <= present && (options.resume || began >= present.plus_ms(-ms(RESUMED_WITHIN)));
+    let oldest = options.since.unwrap_or(present.plus_ms(-ms(RESUMED_WITHIN)));
+    let may_resume = |began: Timestamp| began <= present && (options.resume || began >= oldest);
     let state = |segment| {
         let state = states.get(&state_name(segment, segments)).cloned().unwrap_or_default();
         if options.restart { state.begun_anew() } else { state }
@@ -178,6 +184,7 @@ pub(crate) fn plan_audit(
             };
             pass.segments = vec![(segment, state)];
         }
+        Which::NoneOfThem => {}
         // A rolling run proves nothing about the table as a whole. Each segment counts as checked when its pass began,
         // however long it takes.
         Which::Due => {
@@ -262,6 +269,9 @@ mod tests {
         assert_eq!(check(&[half_done(-5, None)], None, one, &[(0, true)], 0).len(), 1);
         assert_eq!(check(&[half_done(-7, None)], None, one, &[(0, false)], 0).len(), 0);
         check(&[half_done(-7, None)], None, AuditOptions { resume: true, ..one }, &[(0, true)], 0);
+        let since = |hours| AuditOptions { since: Some(at(hours)), ..one };
+        check(&[half_done(-7, None)], None, since(-7), &[(0, true)], 0);
+        check(&[half_done(-5, None)], None, since(-4), &[(0, false)], 0);
     }
 
     #[test]

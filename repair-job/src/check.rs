@@ -108,13 +108,15 @@ async fn describe(
     lines.push(primary_line(&collection));
     let ranks = match &scope.index {
         IndexScope::Nothing => Err("page index: not checked".to_owned()),
-        IndexScope::All | IndexScope::Snapshot(_) => match job.index.ranks(id, &collection.places(places)).await {
-            Ok(ranks) => Ok(ranks),
-            Err(error @ (StoreError::Unavailable { .. } | StoreError::Refused { .. })) => {
-                Err(format!("page index: not checked, {error}"))
+        IndexScope::Partitions(_) | IndexScope::Snapshot(_) => {
+            match job.index.ranks(id, &collection.places(places)).await {
+                Ok(ranks) => Ok(ranks),
+                Err(error @ (StoreError::Unavailable { .. } | StoreError::Refused { .. })) => {
+                    Err(format!("page index: not checked, {error}"))
+                }
+                Err(error) => Err(format!("page index: a person has to look, {error}")),
             }
-            Err(error) => Err(format!("page index: a person has to look, {error}")),
-        },
+        }
     };
     lines.push(match &ranks {
         Ok(_) => "page index: as below".to_owned(),

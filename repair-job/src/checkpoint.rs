@@ -2,6 +2,9 @@
 //!
 //! **Invariant:** a position is stored, and a segment counts as checked, only up to where everything was checked,
 //! including the page index (`tests/repair/resumed.rs`).
+//!
+//! **Invariant:** nothing is stored after the page index may have lost what was repaired there
+//! (`tests/repair/remembered.rs`).
 
 use std::collections::BTreeMap;
 
@@ -99,8 +102,10 @@ impl<'run> SegmentCheckpoint<'run> {
         Ok(is_complete && self.counts)
     }
 
+    /// Stores the state, unless the page index has lost what was repaired there.
     async fn store(&mut self) -> Result<(), StoreError> {
         self.stored_at = Instant::now();
+        self.counts = self.counts && self.snapshot.has_kept_repairs(self.run).await?;
         if self.counts && self.run.may_remember() {
             self.run.job.table.put_state(AUDIT, &self.name, &self.state).await?;
         }
@@ -128,10 +133,7 @@ impl Checkpoint<TablePosition> for SegmentCheckpoint<'_> {
         if outcome.left_out() > 0 {
             return Ok(false);
         }
-        if self.counts && !self.snapshot.answers() {
-            self.store().await?;
-            self.counts = false;
-        }
+        self.counts &= self.snapshot.answers();
         self.advance(position.items);
         self.state.position = position.key;
         if self.stored_at.elapsed() > STORE_EVERY {

@@ -8,11 +8,12 @@ use crate::{
     audit::audit,
     audit_plan::{AuditOptions, Which, state_name},
     check::{Checked, check},
+    filling::Wanted,
     quarantine::work_off,
     rebuild::rebuild_index,
     recent::recent,
     report::Report,
-    runner::Job,
+    runner::{Job, Run},
     status::{Status, status},
 };
 
@@ -32,6 +33,7 @@ impl Job {
     pub async fn audit(&self, options: AuditOptions) -> Report {
         let scope = match options.which {
             Which::One(segment) => format!("audit {}", state_name(segment, options.segments)),
+            Which::NoneOfThem => "audit of the page index".to_owned(),
             Which::All | Which::Due => "audit".to_owned(),
         };
         self.run("audit", Some(&scope), async |run| Box::pin(audit(run, options)).await).await
@@ -45,7 +47,25 @@ impl Job {
     /// Rebuilds the page index. Reads `segments` shards of the table's index in parallel. Without `--apply`, it only
     /// counts the comments that it would index.
     pub async fn rebuild(&self, segments: u32) -> Report {
-        self.run("rebuild", Some("rebuild"), async |run| Box::pin(rebuild_index(run, segments)).await).await
+        self.rebuild_wanted(segments, Wanted::All).await
+    }
+
+    /// Rebuilds the partitions of the page index without any marker, and resumes an earlier rebuild of them. `None`
+    /// when there are none, or the page index does not answer.
+    pub async fn rebuild_missing(&self, segments: u32) -> Option<Report> {
+        match self.index.unmarked().await {
+            Ok(missing) if missing.is_empty() => None,
+            Ok(_) => Some(self.rebuild_wanted(segments, Wanted::Missing).await),
+            Err(error) => {
+                tracing::warn!(%error, "whether the page index lacks partitions is unknown");
+                None
+            }
+        }
+    }
+
+    async fn rebuild_wanted(&self, segments: u32, wanted: Wanted) -> Report {
+        let work = async |run: &Run<'_>| Box::pin(rebuild_index(run, segments, wanted)).await;
+        self.run("rebuild", Some("rebuild"), work).await
     }
 
     /// Checks one comment. `product` names another product to look in. It needs no lease, because its writes are

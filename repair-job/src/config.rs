@@ -2,9 +2,10 @@
 
 use std::time::Duration;
 
-use clap::{Args, Parser, Subcommand};
+use clap::{ArgAction, Args, Parser, Subcommand};
 use functions::{MetricsArgs, QuarantineArgs, quarantine::QuarantinePlace};
 use model::{AuthorId, CommentId, ProductId, Timestamp};
+use process::telemetry::TracesArgs;
 use redis_index::RedisIndexArgs;
 use serde::{Deserialize, Serialize};
 use strum::IntoStaticStr;
@@ -37,6 +38,9 @@ pub struct Config {
     /// Where the page index is.
     #[command(flatten)]
     pub page_index: RedisIndexArgs,
+    /// Where traces go.
+    #[command(flatten)]
+    pub traces: TracesArgs,
     /// The command and its options.
     #[command(flatten)]
     pub run: RunArgs,
@@ -69,8 +73,8 @@ impl RunArgs {
     /// # Errors
     /// The segment does not exist, or a time is too long to be added to an instant.
     pub fn validate(&self) -> Result<(), String> {
-        let JobSettings { lease, settle, overlap, indexer_lag, vouch_every, .. } = self.settings;
-        let times = [lease, settle, overlap, indexer_lag, vouch_every].into_iter().chain(self.max_run_time);
+        let JobSettings { lease, settle, overlap, indexer_lag, confirm_every, .. } = self.settings;
+        let times = [lease, settle, overlap, indexer_lag, confirm_every].into_iter().chain(self.max_run_time);
         if let Some(time) = times.max().filter(|time| *time > TIME_MAX) {
             return Err(format!("a time of {} s is too long", time.as_secs()));
         }
@@ -123,8 +127,8 @@ pub enum Command {
     Quarantine(QuarantineArgs),
     /// Empty the page index, fill it from the table, and mark it ready.
     ///
-    /// Writes may continue meanwhile. Until the rebuild ends, page 1 and cursors answer without totals, and numbered pages
-    /// answer 503.
+    /// Writes may continue meanwhile. Until the rebuild ends, page 1 and cursors answer without totals, and numbered
+    /// pages answer 503.
     Rebuild {
         /// Number of shards of the index `primaries` read in parallel.
         #[arg(long, value_name = "N", default_value_t = 4)]
@@ -211,7 +215,8 @@ impl AuditArgs {
             (None, false) => Which::All,
         };
         let index_scan = !self.no_index_scan && self.segment.is_none();
-        Ok(AuditOptions { segments, which, at_once, index_scan, restart: self.restart, resume: self.resume })
+        let Self { restart, resume, .. } = *self;
+        Ok(AuditOptions { segments, which, at_once, index_scan, restart, resume, since: None })
     }
 }
 
@@ -231,12 +236,18 @@ pub struct FunctionConfig {
     /// Where metrics go.
     #[command(flatten)]
     pub metrics: MetricsArgs,
+    /// Where traces go.
+    #[command(flatten)]
+    pub traces: TracesArgs,
     /// Its settings.
     #[command(flatten)]
     pub settings: JobSettings,
     /// The limits of its audit.
     #[command(flatten)]
     pub audit: AuditLimitArgs,
+    /// Whether the run every five minutes rebuilds the partitions of the page index that have no marker.
+    #[arg(long, env = "PAGEMARK_REBUILD_MISSING", value_name = "BOOL", default_value_t = true, action = ArgAction::Set)]
+    pub rebuild_missing: bool,
 }
 
 impl FunctionConfig {
@@ -300,7 +311,7 @@ mod tests {
     fn a_time_that_cannot_be_added_to_an_instant_is_refused() {
         let mut run = parse(&["recent", "--max-run-time=8784h"]).run;
         assert_eq!(run.validate(), Ok(()));
-        run.settings.vouch_every = Duration::MAX;
+        run.settings.confirm_every = Duration::MAX;
         assert!(run.validate().is_err());
     }
 

@@ -87,7 +87,7 @@ async fn recent(job: &Job, since: Option<Timestamp>) -> Result<String, StoreErro
          reads:  the journal from {from} to {to}, {windows} hours or parts of them, {queries} queries at least; of each\n\
          \x20       comment named there its items, consistent, and its scores in all base sets of its product\n\
          writes: {REPAIRS};\n\
-         \x20       the watermarks, a vouch a minute; a lease, a record of the run\n"
+         \x20       the watermarks, a confirmation a minute; a lease, a record of the run\n"
     ))
 }
 
@@ -101,6 +101,7 @@ async fn audit(job: &Job, options: AuditOptions) -> Result<String, StoreError> {
     let done = plan.done;
     let which = match options.which {
         Which::All => format!("all {} segments of the table", options.segments),
+        Which::NoneOfThem => "no segment of the table".to_owned(),
         Which::One(segment) => format!("segment {segment} of {}", options.segments),
         Which::Due => format!("those of {} segments that were not checked in the last six days", options.segments),
     };

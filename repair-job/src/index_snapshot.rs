@@ -28,8 +28,8 @@ pub(crate) struct Scope<'run> {
 pub(crate) enum IndexScope<'run> {
     /// None.
     Nothing,
-    /// All partitions, ready or not, of an index that is being filled.
-    All,
+    /// Partitions that a rebuild fills, ready or not.
+    Partitions(&'run BTreeSet<IndexPartition>),
     /// The partitions of a snapshot.
     Snapshot(&'run IndexSnapshot),
 }
@@ -111,6 +111,23 @@ impl IndexSnapshot {
         let since: Vec<(IndexPartition, Timestamp)> =
             partitions.iter().filter_map(|partition| Some((*partition, *self.watermarks.get(partition)?))).collect();
         index.assert_up_to_date(&self.table_id, &since, servers).await
+    }
+
+    /// Whether the index is still the one of this snapshot, so that a run may remember what it checked and repaired
+    /// there. If not, the run stops using the index, and reports why.
+    ///
+    /// Without this check, the run would remember repairs that a fail-over or a restored snapshot has taken with it.
+    pub(crate) async fn has_kept_repairs(&self, run: &Run<'_>) -> Result<bool, StoreError> {
+        let Some(servers) = self.servers().filter(|_| !self.is_given_up()) else { return Ok(false) };
+        let since: Vec<(IndexPartition, Timestamp)> =
+            self.watermarks.iter().map(|(partition, watermark)| (*partition, *watermark)).collect();
+        match answer_of_index(run.job.index.assert_up_to_date(&self.table_id, &since, servers).await)? {
+            Ok(()) => Ok(true),
+            Err(error) => {
+                self.give_up_and_report(&error.to_string(), &run.ledger);
+                Ok(false)
+            }
+        }
     }
 
     /// Drops partitions whose watermarks are older than `oldest`, because the journal does not reach back to them. Doubts

@@ -17,16 +17,13 @@ use model::{
 use process::StoreError;
 
 use crate::{
-    report::Report,
+    report::{Report, TEXTS_MAX},
     suspect::{Differences, State},
 };
 
 /// Maximum number of comments remembered as counted. 200,000 comments with all 37 entries wrong take about 60 MB.
 /// Beyond it, a difference that is found twice counts twice.
 const COUNTED_MAX: usize = 200_000;
-
-/// Maximum number of texts of one kind in a report. Further ones are only counted.
-const TEXTS_MAX: usize = 100;
 
 /// Maximum number of unresolved comments whose reason is kept.
 pub(crate) const UNRESOLVED_MAX: usize = 1_000;

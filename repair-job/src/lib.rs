@@ -6,31 +6,35 @@
 //!   commands, called by Lambda every five minutes and every hour.
 //! - `commands`: the commands, each as one run. `runner`: a run, with its lease (`lease`), its end (`stop`), its totals
 //!   (`ledger`, `report`) and its `progress`.
-//! - `recent`, `audit`, `quarantine`, `rebuild`, `check`: what a command does, in order. `audit_plan`: which segments an
-//!   audit checks. `erase`: deletes the comments of an author. `status`: the state of everything.
-//! - `index_snapshot`: the page index as the run found it. `vouch`: confirms which partitions readers may believe.
-//!   `continuity`: whether they are still those of the last vouch.
+//! - `recent`, `audit`, `quarantine`, `rebuild`, `check`: what a command does, in order. `audit_plan`: which segments
+//!   an audit checks. `erase`: deletes the comments of an author. `status`: the state of everything.
+//! - `index_snapshot`: the page index as the run found it. `confirm`: confirms which partitions readers may believe.
+//!   `continuity`: whether they are still those of the last confirmation.
 //! - `find`: the four finders. `suspect`: what they hand over, and what becomes of it. `repair`: the only code that
 //!   repairs comments. `unresolved`: remembers the comments that need a person.
 //! - `changes`: what changed while the whole table is read, for a rebuild and for an export.
-//! - `watermarks`, `checkpoint`: how far `recent` and an audit have come.
+//! - `big_repair`: an audit in parts, for a state machine that invokes the function for each.
+//! - `watermarks`, `checkpoint`, `filling`: how far `recent`, an audit and a rebuild have come.
 //!
-//! **Invariant:** only this crate marks index partitions ready, vouches for them, and advances watermarks.
+//! **Invariant:** only this crate marks index partitions ready, confirms them, and advances watermarks.
 //!
 //! **Invariant:** a dry run (without `--apply`) writes nothing at all.
 
 mod audit;
 mod audit_plan;
+mod big_repair;
 mod changes;
 mod check;
 mod checkpoint;
 mod command_line;
 mod commands;
 mod config;
+mod confirm;
 mod continuity;
 mod erase;
 mod error;
 mod explain;
+mod filling;
 mod find;
 mod function;
 mod index_snapshot;
@@ -49,10 +53,10 @@ mod status;
 mod stop;
 mod suspect;
 mod unresolved;
-mod vouch;
 mod watermarks;
 
 pub use audit_plan::{AuditOptions, Which};
+pub use big_repair::{BigRepair, Step};
 pub use changes::{
     Changed, Changes, PASS_MS_SHORT, PASSES_MAX, journal_again_from, journal_from, journal_to, reaches_back_to,
     unresolved_comments,

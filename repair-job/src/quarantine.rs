@@ -47,7 +47,8 @@ impl Checkpoint<BatchRead> for Removal<'_> {
     async fn record(&mut self, batch: BatchRead, outcome: &Outcome) -> Result<bool, StoreError> {
         // A rebuild fills partitions without a marker from the table, regardless of the quarantine. But a page index
         // that does not answer may have markers and miss entries.
-        if !(outcome.is_settled() && batch.is_readable && self.snapshot.answers()) {
+        let is_done = outcome.is_settled() && batch.is_readable && self.snapshot.has_kept_repairs(self.run).await?;
+        if !is_done {
             self.kept += 1;
         } else if self.run.job.settings.apply {
             self.quarantine.remove(&batch.name).await?;

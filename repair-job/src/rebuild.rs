@@ -1,5 +1,8 @@
 //! `rebuild`: fills the page index from the table, then writes the markers.
 //!
+//! It fills all partitions, or only those without a marker, which were lost. How far it has come is stored
+//! (`filling`).
+//!
 //! It reads the table's index `primaries`, which holds the primary items and nothing else, in the order of products.
 //! Several shards of that index are read in parallel.
 //!
@@ -17,10 +20,7 @@
 //! The markers get the instant up to which the last pass found the journal complete, never a later one
 //! (`tests/repair/rebuild.rs`).
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    sync::atomic::{AtomicU32, Ordering},
-};
+use std::collections::{BTreeMap, BTreeSet};
 
 use futures_util::{
     FutureExt,
@@ -32,13 +32,15 @@ use model::{
     plan::{IndexEdit, index_edits, reconcile::Places},
     primaries::PRIMARIES_SHARDS,
 };
-use page_index::PageIndex;
+use page_index::{PageIndex, Rebuild};
 use process::{StoreError, now};
 use table::{InvalidEntry, Table};
 
 use crate::{
-    changes::{PASS_MS_SHORT, PASSES_MAX, journal_from, reaches_back_to},
+    changes::{PASS_MS_SHORT, PASSES_MAX, reaches_back_to},
     checkpoint::ITEMS_PER_COMMENT,
+    confirm::remember_rebuild,
+    filling::{Filling, Reached, Wanted},
     find::journal::{JournalFinder, Part, Window},
     index_snapshot::{IndexScope, Scope},
     pipeline::{Checkpoint, find_and_repair},
@@ -49,7 +51,6 @@ use crate::{
     stop::Stop,
     suspect::Outcome,
     unresolved,
-    vouch::remember_rebuild,
 };
 
 /// Maximum number of entries read in one call. An answer also ends after a megabyte.
@@ -62,7 +63,8 @@ const EDITS_TOGETHER: usize = 128;
 const UNREADABLE_KNOWN_MAX: usize = 10_000;
 
 /// Where the next run resumes when a rebuild stops.
-const RESUMES: &str = "the next rebuild starts anew";
+const RESUMES: &str = "the function's next run resumes the rebuild, the command starts anew";
+const STOPPED_AT: &str = "the function's next run resumes the rebuild, the command starts anew; this one stopped at";
 
 /// Rebuilds the page index without a lease and without a record of the run: for a local stack, which has only one
 /// keeper of its index. Reads `segments` shards of the table's index in parallel.
@@ -75,34 +77,41 @@ pub async fn rebuild(table: &Table, index: &PageIndex, segments: u32) -> Result<
     let job = Job::new(table.clone(), index.clone(), settings, Stop::default());
     let mut rebuilt = Ok(());
     let work = async |run: &Run<'_>| {
-        rebuilt = Box::pin(rebuild_index(run, segments)).await;
+        rebuilt = Box::pin(rebuild_index(run, segments, Wanted::All)).await;
         Ok(())
     };
     let report = job.run("rebuild", None, work).await;
     rebuilt.map(|()| report)
 }
 
-/// Rebuilds the page index, and notes what was read.
-pub(crate) async fn rebuild_index(run: &Run<'_>, segments: u32) -> Result<(), StoreError> {
+/// Rebuilds what is wanted of the page index, and notes what was read.
+pub(crate) async fn rebuild_index(run: &Run<'_>, segments: u32, wanted: Wanted) -> Result<(), StoreError> {
     let job = run.job;
     let described = job.table.describe().await?;
-    let read_from = journal_from(now(), &job.settings);
     // A table without the index fails here, while the page index still has its entries.
     job.table.primaries_part(0, None, 1).await?;
-    let rebuild = if job.settings.apply { Some(job.index.begin_rebuild().await?) } else { None };
+    let Some(filling) = Filling::begin(run, &described.id, wanted).await? else {
+        run.ledger.add_note("every partition of the page index has a marker by now".to_owned());
+        return Ok(());
+    };
     job.progress.expect(described.items / ITEMS_PER_COMMENT);
-    let next = AtomicU32::new(0);
-    let readers = (0..segments.clamp(1, PRIMARIES_SHARDS)).map(|_| fill(run, &next).boxed());
-    let is_filled = try_join_all(readers).await?.into_iter().all(|is_whole| is_whole);
+    let readers = (0..segments.clamp(1, PRIMARIES_SHARDS)).map(|_| fill(run, &filling).boxed());
+    let filled = try_join_all(readers).await;
+    if !matches!(&filled, Ok(are_whole) if are_whole.iter().all(|is_whole| *is_whole)) {
+        filling.store().await?;
+    }
+    let is_filled = filled?.into_iter().all(|is_whole| is_whole);
     let comments = run.ledger.report().checked;
-    if let Some(rebuild) = rebuild {
-        let reconciled_to = reconcile(run, read_from, is_filled && job.stop.reason().is_none()).await?;
+    if job.settings.apply {
+        let reconciled_to = reconcile(run, &filling, is_filled && job.stop.reason().is_none()).await?;
         // These repairs follow from the rebuild itself. They are not differences that existed before.
         run.ledger.forget_drift();
         if let Some(reconciled_to) = reconciled_to {
-            remember_rebuild(&job.table, &rebuild).await?;
-            job.index.finish_rebuild(&rebuild, &described.id, reconciled_to).await?;
+            let is_whole = filling.rebuild.partitions.len() == job.index.partitions().count();
+            remember_rebuild(&job.table, &filling.rebuild, is_whole).await?;
+            job.index.finish_rebuild(&filling.rebuild, &described.id, reconciled_to).await?;
         } else {
+            filling.store().await?;
             run.ledger.add_skipped(format!("the page index is not ready; {RESUMES}"));
         }
     }
@@ -111,19 +120,18 @@ pub(crate) async fn rebuild_index(run: &Run<'_>, segments: u32) -> Result<(), St
     Ok(())
 }
 
-/// Puts the comments of shards into the page index: of the shard `next`, then of the next one that no other reader has
-/// taken. Shards differ in size, because a product is in one shard, so fixed shares would take longer. Returns whether
-/// all were read, and the comments of all invalid entries were repaired.
-async fn fill(run: &Run<'_>, next: &AtomicU32) -> Result<bool, StoreError> {
+/// Puts the comments of shards into the page index: of one shard, then of the next one that no other reader has taken.
+/// Returns whether all were read, and the comments of all invalid entries were repaired.
+async fn fill(run: &Run<'_>, filling: &Filling<'_>) -> Result<bool, StoreError> {
     let job = run.job;
-    let (mut edits, mut is_whole) = (Vec::new(), true);
+    let (mut edits, mut reached, mut is_whole) = (Vec::new(), Vec::new(), true);
     let apply = async |edits: &[IndexEdit]| if job.settings.apply { job.index.apply(edits).await } else { Ok(()) };
-    let next_shard = || Some(next.fetch_add(1, Ordering::Relaxed)).filter(|shard| *shard < PRIMARIES_SHARDS);
-    while let Some(shard) = next_shard() {
-        let mut position = None;
+    'shards: while let Some((shard, mut position)) = filling.next_shard() {
+        let mut is_right = true;
         loop {
             if run.must_stop(RESUMES) {
-                return Ok(false);
+                is_whole = false;
+                break 'shards;
             }
             let read = job.table.primaries_part(shard, position, READ_LIMIT);
             let part = if edits.len() < EDITS_TOGETHER {
@@ -131,6 +139,7 @@ async fn fill(run: &Run<'_>, next: &AtomicU32) -> Result<bool, StoreError> {
             } else {
                 let (part, ()) = try_join(read, apply(&edits)).await?;
                 edits.clear();
+                filling.record(reached.drain(..)).await?;
                 part
             };
             run.ledger.report().items += part.read;
@@ -139,20 +148,28 @@ async fn fill(run: &Run<'_>, next: &AtomicU32) -> Result<bool, StoreError> {
             for comment in part.comments {
                 match comment {
                     Ok(PlacedComment { id, placement, created_at, .. }) => {
-                        edits.extend(index_edits(&id, Some((&placement, created_at)), &[]));
+                        let partition = job.index.partition_of(&placement.product);
+                        if filling.rebuild.partitions.contains(&partition) {
+                            edits.extend(index_edits(&id, Some((&placement, created_at)), &[]));
+                        }
                     }
                     Err(entry) => invalid.push(entry),
                 }
             }
             run.add_checked(edits.len() - before);
-            is_whole &= repair(run, places_of(run, invalid)).await?;
+            is_right &= repair(run, filling, places_of(run, invalid)).await?;
             position = part.next;
+            if is_right {
+                reached.push((shard, position.clone().map_or(Reached::Everything, Reached::Position)));
+            }
             if position.is_none() {
                 break;
             }
         }
+        is_whole &= is_right;
     }
     apply(&edits).await?;
+    filling.record(reached).await?;
     Ok(is_whole)
 }
 
@@ -168,23 +185,28 @@ fn places_of(run: &Run<'_>, invalid: Vec<InvalidEntry>) -> BTreeMap<CommentId, P
     comments
 }
 
-/// What a rebuild repairs: the page index only.
-fn scope(run: &Run<'_>) -> Scope<'static> {
-    let index = if run.job.settings.apply { IndexScope::All } else { IndexScope::Nothing };
+/// What a rebuild repairs: its partitions of the page index only.
+fn scope<'run>(run: &Run<'_>, rebuild: &'run Rebuild) -> Scope<'run> {
+    let index = if run.job.settings.apply { IndexScope::Partitions(&rebuild.partitions) } else { IndexScope::Nothing };
     Scope { duplicates: false, index }
 }
 
 /// Repairs comments whose primary items may be invalid. Returns whether all were repaired.
-async fn repair(run: &Run<'_>, comments: BTreeMap<CommentId, Places>) -> Result<bool, StoreError> {
-    Ok(Box::pin(repair_all(run, comments.into(), &scope(run))).await?.is_complete())
+async fn repair(
+    run: &Run<'_>,
+    filling: &Filling<'_>,
+    comments: BTreeMap<CommentId, Places>,
+) -> Result<bool, StoreError> {
+    Ok(Box::pin(repair_all(run, comments.into(), &scope(run, &filling.rebuild))).await?.is_complete())
 }
 
-/// Repairs the unresolved comments, and those that have changed since `from`. Returns the instant up to which the page
-/// index is then complete; `None` when it is not, as when it was not filled.
-async fn reconcile(run: &Run<'_>, from: Timestamp, is_filled: bool) -> Result<Option<Timestamp>, StoreError> {
-    let job = run.job;
-    let mut changed = ChangedMeanwhile { run, unreadable: BTreeSet::new(), is_whole: is_filled };
-    changed.is_whole &= repair(run, unresolved::remembered(&job.table).await?).await?;
+/// Repairs the unresolved comments, and those that have changed since the rebuild began. Returns the instant up to
+/// which the page index is then complete; `None` when it is not, as when it was not filled.
+async fn reconcile(run: &Run<'_>, filling: &Filling<'_>, is_filled: bool) -> Result<Option<Timestamp>, StoreError> {
+    let (job, from) = (run.job, filling.journal_from);
+    let rebuild = &filling.rebuild;
+    let mut changed = ChangedMeanwhile { run, rebuild, unreadable: BTreeSet::new(), is_whole: is_filled };
+    changed.is_whole &= repair(run, filling, unresolved::remembered(&job.table).await?).await?;
     // Reading may have taken days, and entries expire.
     if !reaches_back_to(from) {
         changed.is_whole = false;
@@ -195,7 +217,7 @@ async fn reconcile(run: &Run<'_>, from: Timestamp, is_filled: bool) -> Result<Op
         let present = now();
         // Clocks of writers may be ahead.
         let window = Window { from: reconciled_to, to: present.plus_ms(ms(job.settings.settle)) };
-        let mut finder = JournalFinder::new(&job.table, window, "the next rebuild starts anew; this one stopped at");
+        let mut finder = JournalFinder::new(&job.table, window, STOPPED_AT);
         let is_complete = Box::pin(find_and_repair(run, &mut finder, &mut changed)).await?;
         changed.is_whole &= is_complete;
         // Later entries may have arrived after this pass looked for them.
@@ -211,6 +233,7 @@ async fn reconcile(run: &Run<'_>, from: Timestamp, is_filled: bool) -> Result<Op
 /// unless it is already in `unreadable`.
 struct ChangedMeanwhile<'run> {
     run: &'run Run<'run>,
+    rebuild: &'run Rebuild,
     unreadable: BTreeSet<String>,
     /// Whether all comments were repaired.
     is_whole: bool,
@@ -218,7 +241,7 @@ struct ChangedMeanwhile<'run> {
 
 impl Checkpoint<Part> for ChangedMeanwhile<'_> {
     fn scope(&self) -> Scope<'_> {
-        scope(self.run)
+        scope(self.run, self.rebuild)
     }
 
     async fn record(&mut self, part: Part, outcome: &Outcome) -> Result<bool, StoreError> {

@@ -1,12 +1,13 @@
 //! `recent`: repairs every comment that the journal names since the watermarks, and advances the watermarks.
 //!
-//! It vouches for the page index at its beginning, at its end and every minute in between (`vouch`).
+//! It confirms the page index at its beginning, at its end and every minute in between (`confirm`).
 
 use model::Timestamp;
 use process::{StoreError, now};
 use tokio::time::Instant;
 
 use crate::{
+    confirm::Confirmer,
     find::journal::{JournalFinder, Window, oldest_entry},
     index_snapshot::{IndexSnapshot, Scope},
     pipeline::find_and_repair,
@@ -15,7 +16,6 @@ use crate::{
     settings::ms,
     suspect::State,
     unresolved,
-    vouch::Voucher,
     watermarks::Watermarks,
 };
 
@@ -27,8 +27,8 @@ pub(crate) async fn recent(run: &Run<'_>, since: Option<Timestamp>) -> Result<()
     let of_duplicates = duplicates_watermark(run, present, oldest).await?;
     let mut snapshot = IndexSnapshot::read(run, &table_id).await?;
     snapshot.judge_watermarks(oldest, present, &run.ledger);
-    let mut voucher = Voucher::new(run, &table_id);
-    let may_continue = voucher.vouch(&snapshot).await?;
+    let mut confirmer = Confirmer::new(run, &table_id);
+    let may_continue = confirmer.confirm(&snapshot).await?;
     check_unresolved(run, &snapshot).await?;
     if let Some(since) = since.filter(|since| *since < oldest) {
         run.ledger.add_unresolved(format!("the journal does not reach back to {since}: it begins at {oldest}"));
@@ -37,16 +37,16 @@ pub(crate) async fn recent(run: &Run<'_>, since: Option<Timestamp>) -> Result<()
     let begins = begins.map(|begins| begins.plus_ms(-ms(job.settings.overlap)));
     let begins = begins.into_iter().chain(since).min();
     let moves_duplicates = of_duplicates.is_some();
-    let mut watermarks = Watermarks { run, snapshot, voucher, to, moves_duplicates, advanced_at: Instant::now() };
+    let mut watermarks = Watermarks { run, snapshot, confirmer, to, moves_duplicates, advanced_at: Instant::now() };
     if let (true, Some(begins)) = (may_continue, begins) {
         let window = Window { from: begins.max(oldest), to };
         job.progress.expect(window.span_ms());
         let mut finder = JournalFinder::new(&job.table, window, "the next run resumes at");
         if Box::pin(find_and_repair(run, &mut finder, &mut watermarks)).await? {
-            watermarks.voucher.vouch(&watermarks.snapshot).await?;
+            watermarks.confirmer.confirm(&watermarks.snapshot).await?;
         }
     }
-    watermarks.voucher.report();
+    watermarks.confirmer.report();
     Ok(())
 }
 

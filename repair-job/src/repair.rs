@@ -256,19 +256,20 @@ impl Repair<'_> {
 
     /// The places that are in the scope.
     fn places_in_scope(&self) -> Places {
-        match self.scope.index {
-            IndexScope::Nothing => Places::default(),
-            IndexScope::All => self.places.clone(),
-            IndexScope::Snapshot(snapshot) => {
-                let mut within = Places::default();
-                let is_within = |product| snapshot.has(self.job.index.partition_of(product));
-                for (product, languages) in self.places.iter().filter(|(product, _)| is_within(product)) {
-                    within.add(product, None);
-                    languages.iter().for_each(|language| within.add(product, Some(language)));
-                }
-                within
+        let is_within = |product| {
+            let partition = self.job.index.partition_of(product);
+            match self.scope.index {
+                IndexScope::Nothing => false,
+                IndexScope::Partitions(partitions) => partitions.contains(&partition),
+                IndexScope::Snapshot(snapshot) => snapshot.has(partition),
             }
+        };
+        let mut within = Places::default();
+        for (product, languages) in self.places.iter().filter(|(product, _)| is_within(product)) {
+            within.add(product, None);
+            languages.iter().for_each(|language| within.add(product, Some(language)));
         }
+        within
     }
 
     /// Repairs the entries in the page index that are in the scope, then reads the primary item once more.

@@ -10,6 +10,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::stop::StopReason;
 
+/// Maximum number of texts of one kind in a report. Further ones are only counted.
+pub(crate) const TEXTS_MAX: usize = 100;
+
 /// The bits of the exit code.
 pub mod exit {
     /// The run failed. The report still covers the work done until then.
@@ -29,7 +32,7 @@ pub mod exit {
 }
 
 /// Where and why a run stopped early.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Stopped {
     /// Why.
     pub reason: StopReason,
@@ -57,7 +60,7 @@ pub struct LastRun {
 }
 
 /// The report of a run.
-#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Report {
     /// The command.
     pub command: String,
@@ -114,6 +117,34 @@ impl Report {
             (self.held_by.is_some(), exit::HELD),
         ];
         bits.into_iter().filter(|(is_set, _)| *is_set).map(|(_, bit)| bit).sum()
+    }
+
+    /// Adds the report of another part of the work, or of the same part's next run. What ended that run early replaces
+    /// what ended this one.
+    pub(crate) fn add(&mut self, other: Self) {
+        self.checked += other.checked;
+        self.items += other.items;
+        self.members += other.members;
+        self.drifted_comments += other.drifted_comments;
+        for (kind, count) in other.drifted {
+            *self.drifted.entry(kind).or_default() += count;
+        }
+        self.repaired += other.repaired;
+        self.left += other.left;
+        self.unresolved_count += other.unresolved_count;
+        self.skipped_count += other.skipped_count;
+        for (texts, others) in [
+            (&mut self.unresolved, other.unresolved),
+            (&mut self.skipped, other.skipped),
+            (&mut self.notes, other.notes),
+        ] {
+            texts.extend(others);
+            texts.truncate(TEXTS_MAX);
+        }
+        (self.stopped, self.held_by, self.failure) = (other.stopped, other.held_by, other.failure);
+        self.read_units += other.read_units;
+        self.write_units += other.write_units;
+        self.seconds += other.seconds;
     }
 
     /// The report as JSON, with the exit code and the units per comment.

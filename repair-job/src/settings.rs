@@ -34,8 +34,8 @@ pub struct JobSettings {
         value_parser = |text: &str| parse_duration(text).map(|time| if time.is_zero() { LEASE } else { time })
     )]
     pub lease: Duration,
-    /// Minimum age of the journal entries that are reconciled. Must exceed the time that a write may take to arrive (30 s)
-    /// plus the difference of writers' clocks and the delay of an edit of the page index (10 s).
+    /// Minimum age of the journal entries that are reconciled. Must exceed the time that a write may take to arrive (30
+    /// s) plus the difference of writers' clocks and the delay of an edit of the page index (10 s).
     #[arg(
         long,
         global = true,
@@ -48,14 +48,14 @@ pub struct JobSettings {
     /// How much of the time already reconciled is reconciled again.
     #[arg(skip = Self::default().overlap)]
     pub overlap: Duration,
-    /// Maximum lag of the page indexer at which the job still vouches for the page index. The lag's alarm comes first:
+    /// Maximum lag of the page indexer at which the job still confirms the page index. The lag's alarm comes first:
     /// it fires when records are 5 minutes old for a quarter of an hour.
     #[arg(skip = Self::default().indexer_lag)]
     pub indexer_lag: Duration,
-    /// Interval between two vouches of a run for the page index. The run notices within this time that Redis was
+    /// Interval between two confirmations of a run for the page index. The run notices within this time that Redis was
     /// restored or taken over.
-    #[arg(skip = Self::default().vouch_every)]
-    pub vouch_every: Duration,
+    #[arg(skip = Self::default().confirm_every)]
+    pub confirm_every: Duration,
 }
 
 impl Default for JobSettings {
@@ -69,7 +69,7 @@ impl Default for JobSettings {
             settle: Duration::from_secs(60),
             overlap: Duration::from_secs(300),
             indexer_lag: Duration::from_secs(900),
-            vouch_every: Duration::from_secs(60),
+            confirm_every: Duration::from_secs(60),
         }
     }
 }

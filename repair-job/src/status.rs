@@ -26,14 +26,14 @@ use crate::{
 pub struct IndexStatus {
     /// Partitions that are ready.
     pub ready: usize,
-    /// Partitions that are not ready, because their last vouch is too old, was taken away, or never happened.
+    /// Partitions that are not ready, because their last confirmation is too old, was taken away, or never happened.
     pub stale: usize,
     /// Partitions without a marker of this table.
     pub unmarked: usize,
     /// The oldest watermark.
     pub oldest_watermark: Option<Timestamp>,
-    /// The oldest of the partitions' last vouches.
-    pub oldest_vouch: Option<Timestamp>,
+    /// The oldest of the partitions' last confirmations.
+    pub oldest_confirmation: Option<Timestamp>,
 }
 
 /// The state of everything.
@@ -116,7 +116,7 @@ async fn index_status(
             stale,
             unmarked: readiness.len() - ready - stale,
             oldest_watermark: marks.iter().map(|(_, mark)| mark.watermark).min(),
-            oldest_vouch: marks.iter().filter_map(|(_, mark)| mark.vouched).min(),
+            oldest_confirmation: marks.iter().filter_map(|(_, mark)| mark.confirmed).min(),
         }
     }))
 }
@@ -129,11 +129,11 @@ impl fmt::Display for Status {
         match &self.index {
             Ok(index) => writeln!(
                 text,
-                "page index:   {} partitions ready, {} not vouched for, {} without a marker; oldest vouch {}, oldest watermark {}",
+                "page index:   {} partitions ready, {} not confirmed, {} without a marker; oldest confirmation {}, oldest watermark {}",
                 index.ready,
                 index.stale,
                 index.unmarked,
-                instant(index.oldest_vouch),
+                instant(index.oldest_confirmation),
                 instant(index.oldest_watermark)
             )?,
             Err(error) => writeln!(text, "page index:   {error}")?,

@@ -8,12 +8,12 @@ use std::{
     time::Duration,
 };
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use table::capacity::Interrupt;
 use tokio::time::Instant;
 
 /// Why a run stopped early.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, strum::Display)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, strum::Display)]
 #[serde(rename_all = "snake_case")]
 pub enum StopReason {
     /// Its time is up.

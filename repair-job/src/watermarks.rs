@@ -11,22 +11,22 @@ use process::StoreError;
 use tokio::time::Instant;
 
 use crate::{
+    confirm::Confirmer,
     find::journal::Part,
     index_snapshot::{IndexSnapshot, Scope},
     pipeline::Checkpoint,
     runner::Run,
     suspect::Outcome,
-    vouch::Voucher,
 };
 
 /// How often the watermarks advance through empty parts of the journal.
 const ADVANCE_EVERY: Duration = Duration::from_secs(5);
 
-/// The watermarks, and the vouches that are due while they advance.
+/// The watermarks, and the confirmations that are due while they advance.
 pub(crate) struct Watermarks<'run> {
     pub(crate) run: &'run Run<'run>,
     pub(crate) snapshot: IndexSnapshot,
-    pub(crate) voucher: Voucher<'run>,
+    pub(crate) confirmer: Confirmer<'run>,
     /// Where the journal is read to.
     pub(crate) to: Timestamp,
     /// Whether the duplicates' watermark advances.
@@ -58,8 +58,8 @@ impl Checkpoint<Part> for Watermarks<'_> {
             }
             self.snapshot.advance(&run.job.index, part.window.to, is_last, &run.ledger).await?;
         }
-        if !is_last && self.voucher.is_due() {
-            return self.voucher.vouch(&self.snapshot).await;
+        if !is_last && self.confirmer.is_due() {
+            return self.confirmer.confirm(&self.snapshot).await;
         }
         Ok(true)
     }

@@ -2,6 +2,7 @@
 
 use clap::{Parser, ValueEnum};
 use functions::{MetricsArgs, QuarantineArgs};
+use process::telemetry::TracesArgs;
 use table::TableArgs;
 
 /// How the duplicates of a comment are written.
@@ -27,6 +28,9 @@ pub struct Config {
     /// Where metrics go.
     #[command(flatten)]
     pub metrics: MetricsArgs,
+    /// Where traces go.
+    #[command(flatten)]
+    pub traces: TracesArgs,
     /// How the duplicates of a comment are written.
     #[arg(long, env = "PAGEMARK_FAN_OUT", value_name = "HOW", default_value = "batch")]
     pub fan_out: FanOut,

@@ -36,7 +36,7 @@ impl StreamWriter {
         Self { table, quarantine, fan_out, write_concurrency: write_concurrency.max(1) }
     }
 
-    /// Processes a batch. Starts no write after `deadline`.
+    /// Processes a batch. No call outlasts `deadline`, and none starts when less than the time of one attempt is left.
     ///
     /// The answer names the records to retry, for `ReportBatchItemFailures`.
     pub async fn handle(&self, event: &Event, deadline: Instant) -> Handled {

@@ -67,7 +67,7 @@ impl Table {
         while let Some(mut part) = parts.pop() {
             let writes = part.iter().map(|write| to_action(write.clone(), &self.name));
             let actions = checks.iter().cloned().map(Ok).chain(writes).collect::<Result<_, _>>()?;
-            match self.transact_until(deadline, actions, &mut 0).await {
+            match self.transact_until((deadline, deadline), actions, &mut 0).await {
                 Ok(Guarded::Done) => {}
                 Ok(Guarded::Changed) => return Ok(Guarded::Changed),
                 Err(error) if error.remedy() == Remedy::Quarantine && part.len() > 1 => {
@@ -117,7 +117,8 @@ impl Table {
             self.put_journal(&comment.id, revision, None, Some(comment.placement.clone()))?,
         ];
         // The journal relies on this bound: see `writer`.
-        self.transact_until(deadline.min(Instant::now() + self.started_within), actions, &mut 0).await
+        let deadline = deadline.min(Instant::now() + self.started_within);
+        self.transact_until((deadline, deadline), actions, &mut 0).await
     }
 
     fn check(&self, id: &CommentId, guard: &Guard) -> Result<TransactWriteItem, StoreError> {

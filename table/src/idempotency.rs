@@ -27,8 +27,10 @@ const SK: &str = "IDEMPOTENCY";
 /// A client's promise that two creations of one product with one key are the same request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Idempotency {
-    /// The client that promises: the hash of its token, which is constant and not secret. Never the token.
+    /// The client that promises: the name of its token. Never the token.
     pub client: String,
+    /// What earlier versions called this client: the hash of its token.
+    pub former_client: String,
     /// The client's key.
     pub key: String,
     /// A hash of the whole content of the request, the product included.
@@ -37,26 +39,25 @@ pub struct Idempotency {
 
 impl Idempotency {
     /// The partition key of the record.
-    ///
+    fn pk(&self, product: &ProductId) -> String {
+        self.pk_of(&self.client, product)
+    }
+
+    /// The partition key of the record in earlier versions.
+    fn former_pk(&self, product: &ProductId) -> String {
+        self.pk_of(&self.former_client, product)
+    }
+
     /// The key is a hash of the parts, each after its length, so two different lists of parts never give one text to
     /// hash.
-    fn pk(&self, product: &ProductId) -> String {
+    fn pk_of(&self, client: &str, product: &ProductId) -> String {
         let mut hash = Sha256::new();
-        for part in [self.client.as_str(), product.as_str(), self.key.as_str()] {
+        for part in [client, product.as_str(), self.key.as_str()] {
             hash.update(format!("{}:", part.len()));
             hash.update(part);
         }
-        pk_of(&BASE64_URL_SAFE_NO_PAD.encode(hash.finalize()))
+        format!("{SK}#{}", BASE64_URL_SAFE_NO_PAD.encode(hash.finalize()))
     }
-
-    /// The partition key of the record in earlier versions, which does not depend on client and product.
-    fn former_pk(&self) -> String {
-        pk_of(&self.key)
-    }
-}
-
-fn pk_of(name: &str) -> String {
-    format!("{SK}#{name}")
 }
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -117,32 +118,36 @@ impl Table {
         idempotency: &Idempotency,
         again: &NewComment,
     ) -> Result<Option<Comment>, WriteError> {
-        match self.idempotency_record(idempotency.pk(&again.product)).await? {
+        let record = self.idempotency_record(idempotency.pk(&again.product)).await?;
+        self.created_by(record, idempotency, again).await
+    }
+
+    async fn created_by(
+        &self,
+        record: Option<Record>,
+        idempotency: &Idempotency,
+        again: &NewComment,
+    ) -> Result<Option<Comment>, WriteError> {
+        match record {
             None => Ok(None),
             Some(record) if record.body_hash != idempotency.body_hash => Err(WriteError::IdempotencyMismatch),
             Some(record) => self.as_it_was_made(record, again).await.map(Some),
         }
     }
 
-    /// Like [`Table::created_before`], by a record that an earlier version of the service wrote under the key alone.
-    ///
-    /// Such a record names neither client nor product. It counts only when its hash, which covers the product, equals
-    /// that of this request. Any other record belongs to a different client or product, and is ignored. All records of
-    /// this form have expired [`HOURS`] after the last instance of such a version has stopped.
+    /// Like [`Table::created_before`], by a record that an earlier version of the service wrote under the hash of the
+    /// client's token. All such records have expired [`HOURS`] after the last instance of such a version has stopped.
     ///
     /// # Errors
-    /// [`WriteError::DeletedSince`], the store's.
+    /// [`WriteError::IdempotencyMismatch`], [`WriteError::DeletedSince`], the store's.
     pub(super) async fn created_by_earlier_version(
         &self,
         idempotency: &Idempotency,
         again: &NewComment,
     ) -> Result<Option<Comment>, WriteError> {
-        let record = self.idempotency_record(idempotency.former_pk()).await?;
+        let record = self.idempotency_record(idempotency.former_pk(&again.product)).await?;
         let now_seconds = now().epoch_seconds();
-        match record.filter(|record| record.body_hash == idempotency.body_hash && record.expires_at >= now_seconds) {
-            None => Ok(None),
-            Some(record) => self.as_it_was_made(record, again).await.map(Some),
-        }
+        self.created_by(record.filter(|record| record.expires_at >= now_seconds), idempotency, again).await
     }
 
     async fn as_it_was_made(&self, record: Record, again: &NewComment) -> Result<Comment, WriteError> {
@@ -164,7 +169,8 @@ mod tests {
     use super::*;
 
     fn pk(client: &str, product: &str, key: &str) -> String {
-        let idempotency = Idempotency { client: client.to_owned(), key: key.to_owned(), body_hash: "hash".to_owned() };
+        let [client, former_client, key, body_hash] = [client, "sha256:00", key, "hash"].map(str::to_owned);
+        let idempotency = Idempotency { client, former_client, key, body_hash };
         idempotency.pk(&ProductId::parse(product).unwrap())
     }
 

@@ -1,6 +1,8 @@
 //! Reads for the repair job only: unfiltered item collections, primary items by key and by the index `primaries`, scans,
 //! the journal in parts.
 
+use std::collections::BTreeMap;
+
 use aws_sdk_dynamodb::types::{AttributeValue, ConsumedCapacity, KeysAndAttributes};
 use model::{
     CommentId, Malformed, ProductId, Timestamp,
@@ -9,6 +11,7 @@ use model::{
     primaries::primaries_shard,
 };
 use process::{Backoff, Store, StoreError};
+use serde::{Deserialize, Serialize};
 use serde_dynamo::Item;
 use tokio::time::Instant;
 
@@ -39,8 +42,23 @@ pub struct Scanned {
 }
 
 /// The position from which reading a shard of the index `primaries` continues.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(into = "BTreeMap<String, String>", from = "BTreeMap<String, String>")]
 pub struct PrimariesPosition(pub(super) SdkItem);
+
+/// The keys of the table and of the index are texts.
+impl From<PrimariesPosition> for BTreeMap<String, String> {
+    fn from(position: PrimariesPosition) -> Self {
+        let texts = position.0.into_iter().filter_map(|(name, value)| Some((name, value.as_s().ok()?.clone())));
+        texts.collect()
+    }
+}
+
+impl From<BTreeMap<String, String>> for PrimariesPosition {
+    fn from(keys: BTreeMap<String, String>) -> Self {
+        Self(keys.into_iter().map(|(name, text)| (name, AttributeValue::S(text))).collect())
+    }
+}
 
 /// One answer about a shard of the index `primaries`.
 #[derive(Debug, Clone, PartialEq)]

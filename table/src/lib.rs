@@ -47,6 +47,7 @@ use aws_sdk_dynamodb::{Client, types::AttributeValue};
 use aws_smithy_runtime_api::client::http::SharedHttpClient;
 use model::{BlobFormat, Malformed};
 use serde::{Serialize, de::DeserializeOwned};
+use tokio::time::Instant;
 
 use crate::capacity::Meter;
 pub use args::{CommentBlobArgs, TableArgs};
@@ -70,6 +71,9 @@ pub use reader::{Page, PageQuery};
 pub use state::Lease;
 pub use transaction::Guarded;
 pub use whole::{CommentsPart, CommentsPosition, ProductsPart};
+
+/// The longest that one attempt of one call may take, unless a configuration says otherwise.
+const ATTEMPT_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// An item in the SDK's types.
 pub(crate) type SdkItem = HashMap<String, AttributeValue>;
@@ -101,7 +105,7 @@ impl TableConfig {
         Self {
             name: name.into(),
             endpoint_url,
-            attempt_timeout: Duration::from_secs(3),
+            attempt_timeout: ATTEMPT_TIMEOUT,
             call_timeout: Duration::from_secs(8),
             max_attempts: 3,
             started_within: writer::STARTED_WITHIN,
@@ -120,6 +124,8 @@ pub struct Table {
     name: String,
     comment_blob: BlobFormat,
     started_within: Duration,
+    /// The time of one attempt: of the configured one, three seconds at most.
+    attempt_time: Duration,
     /// `None` when the caller made the HTTP client.
     new_http_client: Option<NewHttpClient>,
     pub(crate) meter: Option<Arc<Meter>>,
@@ -136,7 +142,8 @@ impl Table {
     /// Like [`Table::connect`], through the caller's HTTP client.
     pub async fn connect_through(config: &TableConfig, http_client: SharedHttpClient) -> Self {
         let table = Self::new(client(config, http_client).await, config.name.clone());
-        Self { comment_blob: config.comment_blob, started_within: config.started_within, ..table }
+        let attempt_time = config.attempt_timeout.min(ATTEMPT_TIMEOUT);
+        Self { comment_blob: config.comment_blob, started_within: config.started_within, attempt_time, ..table }
     }
 
     /// The table behind a client that the caller configured; texts are written as maps.
@@ -146,6 +153,7 @@ impl Table {
             name: name.into(),
             comment_blob: BlobFormat::Map,
             started_within: writer::STARTED_WITHIN,
+            attempt_time: ATTEMPT_TIMEOUT,
             new_http_client: None,
             meter: None,
         }
@@ -154,6 +162,11 @@ impl Table {
     /// The table with a meter, which counts and limits the repair job's calls.
     pub fn metered(self, meter: Arc<Meter>) -> Self {
         Self { meter: Some(meter), ..self }
+    }
+
+    /// The last instant at which a call may start whose first attempt has to end before `deadline`.
+    fn last_start(&self, deadline: Instant) -> Instant {
+        deadline.checked_sub(self.attempt_time).unwrap_or(deadline)
     }
 
     /// The table with separate connections, unless the caller made the HTTP client. Everything else is shared, also the

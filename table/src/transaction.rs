@@ -53,19 +53,19 @@ impl Table {
     pub const TRANSACTION_MAX: usize = 100;
 
     /// Sends a transaction until it happens or one of its conditions fails. Counts the repeated calls in `retries`. No
-    /// call starts after `deadline`.
+    /// call starts after `last_start`, and none outlasts `deadline`.
     ///
     /// No client request token: sending the writes of the callers twice is harmless.
     pub(crate) async fn transact_until(
         &self,
-        deadline: Instant,
+        (last_start, deadline): (Instant, Instant),
         actions: Vec<TransactWriteItem>,
         retries: &mut u64,
     ) -> Result<Guarded, StoreError> {
-        let mut backoff = Backoff::until(deadline);
+        let mut backoff = Backoff::until(last_start);
         loop {
             self.admit_write().await;
-            if Instant::now() >= deadline {
+            if Instant::now() >= last_start {
                 return Err(StoreError::past_deadline(Store::Table));
             }
             let call = self.client.transact_write_items().set_transact_items(Some(actions.clone()));

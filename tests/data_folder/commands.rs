@@ -78,8 +78,8 @@ fn write(folder: &Path, comments: &[NewComment]) -> PathBuf {
     path
 }
 
-/// Copies a duplicate of a comment under the id of a comment that does not exist. Only an audit finds it: no journal entry
-/// and no stream record leads to it.
+/// Copies a duplicate of a comment under the id of a comment that does not exist. Only an audit finds it: no journal
+/// entry and no stream record leads to it.
 async fn add_orphan(table: &Table, comment: &NewComment) {
     let placement = data::stored(comment).placement();
     let filter_key = placement.duplicate_keys().next().unwrap().to_string();
@@ -143,7 +143,7 @@ async fn repair_on_a_stopped_folder_does_what_it_does_on_a_running_stack() {
     let (up, _) = up(folder.path()).await;
     let running = run(folder.path(), &["repair", "status"]).await.expect(0);
     for status in [&stopped, &running] {
-        assert!(status.stdout.contains("256 partitions ready, 0 not vouched for, 0 without"), "{status:?}");
+        assert!(status.stdout.contains("256 partitions ready, 0 not confirmed, 0 without"), "{status:?}");
     }
     assert!(stopped.stderr.contains(RUNS_ONE) && !running.stderr.contains(RUNS_ONE), "{stopped:?} {running:?}");
     run(folder.path(), &["repair", "audit"]).await.expect(0);

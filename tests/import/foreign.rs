@@ -3,33 +3,35 @@
 use std::path::Path;
 
 use indicatif::HumanCount;
+use itertools::Itertools;
+use model::Status;
+use rand::{RngExt, SeedableRng, rngs::StdRng};
 use serde_json::{Map, Value, json};
 use table::{NewComment, Table, TableConfig};
 use tempfile::TempDir;
 
-use super::{all_items, gzip, line, lines, process::write, some_reviews};
+use super::{all_items, gzip, imported, line, lines, process::write, some_reviews};
 use crate::fixture::{
     WAIT_MAX,
     engine::delete_table,
     folder_in_memory,
-    invariants::Contents,
+    gate::Gate,
     old_table::{OldTable, item_json},
     pagemark,
-    program::{Ended, Program},
+    program::{Ended, Program, WHOLE_FILE_WITHIN},
     reviews,
     stores::Stores,
     unique_name, wait_within,
 };
 
 /// Starts an import of a file by the command.
-async fn start_import(stores: &Stores, path: &Path, options: &[&str]) -> Program {
-    let url = stores.engine_url();
-    let place = ["import", path.to_str().unwrap(), "--table", stores.table.name(), "--dynamodb-url", &url];
+async fn start_import(stores: &Stores, engine_url: &str, path: &Path, options: &[&str]) -> Program {
+    let place = ["import", path.to_str().unwrap(), "--table", stores.table.name(), "--dynamodb-url", engine_url];
     pagemark::start(&[&place, options].concat()).await
 }
 
 async fn import(stores: &Stores, path: &Path, options: &[&str]) -> Ended {
-    start_import(stores, path, options).await.end().await
+    start_import(stores, &stores.engine_url(), path, options).await.end().await
 }
 
 /// A comment as a row with the column names, ratings and dates of another program.
@@ -43,6 +45,7 @@ pub(crate) fn foreign(comment: &NewComment) -> Map<String, Value> {
         "headline": comment.text.title,
         "text": comment.text.body,
         "user": {"name": comment.text.author},
+        "state": comment.status,
         "helpful": 3,
     });
     row.as_object().unwrap().clone()
@@ -50,7 +53,7 @@ pub(crate) fn foreign(comment: &NewComment) -> Map<String, Value> {
 
 /// The options that read rows of [`foreign`].
 pub(crate) const FOREIGN: [&str; 6] = [
-    "--map=id=number,product=sku,language=locale,rating=score,created_at=posted,title=headline,body=text",
+    "--map=id=number,product=sku,language=locale,rating=score,created_at=posted,title=headline,body=text,status=state",
     "--map=author=user.name",
     "--scale",
     "0-100",
@@ -93,9 +96,13 @@ async fn imported_anew(stores: &Stores, folder: &TempDir, source: &[&str]) -> (E
     let table = Table::connect(&TableConfig::new(name.clone(), Some(url.clone()))).await;
     table.create_if_missing().await.unwrap();
     let place = ["--table", &name, "--dynamodb-url", &url];
-    let ended = pagemark::run(&[&["import"], source, &place[..]].concat()).await.expect(0);
+    let run = async |command: &[&str]| {
+        let program = pagemark::start(&[command, &place].concat()).await;
+        program.end_within(WHOLE_FILE_WITHIN).await.expect(0)
+    };
+    let ended = run(&[&["import"], source].concat()).await;
     let output = folder.path().join("export");
-    pagemark::run(&[&["export", "--output", output.to_str().unwrap()], &place[..]].concat()).await.expect(0);
+    run(&["export", "--output", output.to_str().unwrap()]).await;
     delete_table(&table).await;
     (ended, std::fs::read_to_string(output).unwrap())
 }
@@ -104,7 +111,10 @@ async fn imported_anew(stores: &Stores, folder: &TempDir, source: &[&str]) -> (E
 async fn every_format_and_another_table_end_in_the_same_export() {
     let stores = Stores::start().await;
     let folder = folder_in_memory();
-    let comments = reviews::reviews(200);
+    let mut comments = reviews::reviews(200);
+    for (comment, status) in comments.iter_mut().step_by(7).zip(Status::UNPUBLISHED.into_iter().cycle()) {
+        comment.status = Some(status);
+    }
     let count = HumanCount(u64::try_from(comments.len()).unwrap());
     let file = |name: &str, content: Vec<u8>| write(&folder, name, content).to_str().unwrap().to_owned();
     let own = file("own.jsonl", lines(&comments).into());
@@ -183,27 +193,68 @@ async fn rejected_rows_are_corrected_and_imported_from_their_file() {
     stores.finish().await;
 }
 
+/// At most this many write units a second: about 40 comments. So the lines that wait for workers last for longer than
+/// the checkpoint may be behind.
+const SLOWLY: [&str; 2] = ["--write-units", "2700"];
+
+/// At most so many lines wait for workers. So a killed import has written no comment that is further from the first one
+/// that is missing.
+const WAITING_MAX: usize = 5 * 33;
+
+/// The number of the last line of each comment in the text of [`separated`].
+fn last_lines(content: &str, comments: usize) -> Vec<u64> {
+    let mut line = 1;
+    let rows = content.split_inclusive("\r\n").skip(1);
+    let lines: Vec<u64> = rows
+        .map(|row| {
+            line += u64::try_from(row.matches('\n').count()).unwrap();
+            line
+        })
+        .collect();
+    assert_eq!(lines.len(), comments, "a text has a carriage return");
+    lines
+}
+
 #[tokio::test]
 async fn an_import_that_is_killed_goes_on_after_what_its_checkpoint_holds() {
     let stores = Stores::start().await;
     let folder = folder_in_memory();
-    let comments = some_reviews(3_000);
-    let path = write(&folder, "comments.csv", separated(&comments, ","));
+    let comments = some_reviews(1_500);
+    let content = separated(&comments, ",");
+    let last_lines = last_lines(&content, comments.len());
+    let path = write(&folder, "comments.csv", content);
     let checkpoint = folder.path().join("checkpoint");
+    let saved_at = || std::fs::metadata(&checkpoint).unwrap().modified().unwrap();
     let options = [&FOREIGN[..], &["--checkpoint", checkpoint.to_str().unwrap(), "--concurrency", "5"]].concat();
     let lines_done = || {
         let kept: Value = std::fs::read_to_string(&checkpoint).ok()?.parse().ok()?;
         kept["files"].as_object()?.values().next()?["lines"].as_u64().filter(|lines| *lines > 0)
     };
-    let program = start_import(&stores, &path, &options).await;
+    let program = start_import(&stores, &stores.engine_url(), &path, &options).await;
     let look = async || lines_done().ok_or("no line is done");
     wait_within(WAIT_MAX, "a checkpoint", look).await;
     program.kill().await;
     let done = usize::try_from(lines_done().unwrap()).unwrap();
     assert!(done < comments.len(), "it was killed too late");
+    let mut random = StdRng::seed_from_u64(18);
+    for _ in 0..3 {
+        let place = last_lines.iter().position(|line| *line > lines_done().unwrap()).unwrap();
+        let place = place + WAITING_MAX + random.random_range(0..60);
+        let calls_about_it = format!("{{\"S\":\"COMMENT#{}\"}}", comments[place].id);
+        let gate = Gate::holding(&stores.engine_url(), calls_about_it.leak().as_bytes(), 0).await;
+        let program = start_import(&stores, &gate.url, &path, &[&options[..], &SLOWLY].concat()).await;
+        gate.wait_until_holding("a comment of the import").await;
+        // The other workers continue, and the checkpoint is written meanwhile.
+        let before = saved_at();
+        let look = async || if saved_at() > before { Ok(()) } else { Err("no later checkpoint") };
+        wait_within(WAIT_MAX, "a checkpoint that was written while a comment was held", look).await;
+        program.kill().await;
+        assert!(lines_done().unwrap() < last_lines[place], "the checkpoint counts a comment that is not in the table");
+    }
     let ended = import(&stores, &path, &options).await.expect(0);
     assert!(ended.stdout.contains("skipped (done by an earlier import)"), "{ended:?}");
-    assert_eq!(Contents::read(&stores.table).await.primary.len(), comments.len());
+    let comments: Vec<NewComment> = comments.into_iter().sorted_by(|a, b| a.id.cmp(&b.id)).collect();
+    assert!(imported(&stores).await == comments, "a comment is missing, or differs");
     let again = import(&stores, &path, &options).await.expect(0);
     assert!(again.stdout.contains(" 0 new, 0 unchanged"), "{again:?}");
     stores.finish().await;

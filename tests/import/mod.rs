@@ -37,6 +37,7 @@ fn line(comment: &NewComment) -> Value {
         "title": comment.text.title,
         "body": comment.text.body,
         "author": comment.text.author,
+        "status": comment.status,
     })
 }
 
@@ -76,6 +77,26 @@ fn cut_off_gzip(content: &str) -> Vec<u8> {
     let mut compressed = gzip(content.as_bytes());
     compressed.truncate(compressed.len() * 2 / 3);
     compressed
+}
+
+/// The imported comments as an import has them, by id. Without a status, a new comment is published.
+pub(crate) async fn imported(stores: &Stores) -> Vec<NewComment> {
+    as_imported(&Contents::read(&stores.table).await)
+}
+
+/// Like [`imported`], of contents that were read before.
+pub(crate) fn as_imported(contents: &Contents) -> Vec<NewComment> {
+    let new = contents.comments().into_iter().map(|comment| NewComment {
+        id: comment.id,
+        product: comment.product,
+        language: comment.language,
+        rating: comment.rating,
+        created_at: comment.created_at,
+        text: comment.text,
+        site: comment.site,
+        status: Some(comment.status).filter(|status| !status.is_published()),
+    });
+    new.sorted_by(|a, b| a.id.cmp(&b.id)).collect()
 }
 
 /// Everything that a table holds, in a fixed order.

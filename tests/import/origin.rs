@@ -7,7 +7,7 @@ use table::NewComment;
 
 use super::{
     foreign::{FOREIGN, foreign},
-    some_reviews,
+    imported, some_reviews,
 };
 use crate::fixture::{
     WAIT_MAX,
@@ -38,22 +38,6 @@ pub(crate) async fn foreign_table(stores: &Stores, comments: &[NewComment]) -> O
     let old = OldTable::create(stores.table.client()).await;
     old.put_all(comments.iter().map(|comment| Value::from(foreign(comment)))).await;
     old
-}
-
-/// The imported comments without what an import makes anew.
-pub(crate) async fn imported(stores: &Stores) -> Vec<NewComment> {
-    let comments = Contents::read(&stores.table).await.comments();
-    let new = comments.into_iter().map(|comment| NewComment {
-        id: comment.id,
-        product: comment.product,
-        language: comment.language,
-        rating: comment.rating,
-        created_at: comment.created_at,
-        text: comment.text,
-        site: comment.site,
-        status: None,
-    });
-    new.sorted_by(|a, b| a.id.cmp(&b.id)).collect()
 }
 
 #[tokio::test]

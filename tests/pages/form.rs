@@ -1,6 +1,7 @@
 //! The form of the local stack creates comments like the JSON API, and refuses forms from other sites.
 
 use hyper::Method;
+use model::Status;
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::json;
 
@@ -74,6 +75,28 @@ async fn a_comment_from_the_form_equals_one_from_the_api() {
     assert_eq!(send(&http, &fields(&[])).await.header("location"), sent.header("location"));
     let other = send(&http, &fields(&[("body", "Other")])).await;
     assert!(other.status == 422 && other.body.contains("was sent before") && !other.body.contains("a-key-of-its-own"));
+    assert_eq!(total(&mut running).await, 1);
+    running.finish().await;
+}
+
+#[tokio::test]
+async fn the_writer_of_a_pending_comment_reads_that_a_moderator_comes_first() {
+    let mut settings = settings();
+    settings.writing.new_comments = Status::Pending;
+    let mut running = Running::start_with(settings).await;
+    let http = running.http.clone();
+    // Sent twice, it is still one comment.
+    for _ in 0..2 {
+        let page = Page::of(send(&http, &fields(&[])).await, 202);
+        let note = "Thank you. A moderator reads your comment before it is published.";
+        assert_eq!(page.text("main [role=status]"), note);
+        assert_eq!((page.robots().as_str(), page.answer.header("cache-control")), ("noindex,follow", Some("no-store")));
+        assert_eq!(page.attribute("main a", "href").as_deref(), Some("/product/a%2Fb/comments"));
+    }
+    assert_eq!(total(&mut running).await, 0);
+    let waiting = running.stack.table().moderation_part(Status::Pending, None, 10).await.unwrap().comments;
+    let [Ok(comment)] = waiting.as_slice() else { panic!("{waiting:?}") };
+    http.patch(comment.id.as_str(), &json!({"status": "published"})).await.expect(200);
     assert_eq!(total(&mut running).await, 1);
     running.finish().await;
 }

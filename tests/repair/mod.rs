@@ -12,8 +12,10 @@
 //! - `local`: the local stack's own runs.
 //! - `killed`: runs of `recent` and `quarantine` that are killed between any two of their writes.
 //! - `lost`: a page index that is lost, emptied or refused while a run reads it.
+//! - `missing`: a lost page index is rebuilt by scheduled runs.
 //! - `process`: the binary, killed at any point, run twice in parallel, and as a function.
-//! - `vouched`: whether readers believe the page index while repair is behind, and after snapshots and fail-overs.
+//! - `confirmed`: whether readers believe the page index while repair is behind, and after snapshots and fail-overs.
+//! - `remembered`: what a run may remember of its repairs when Redis loses them.
 //! - `resumed`: what resumes, and what starts anew.
 //! - `stopped`: runs that cannot complete: a store is down, time is up, a lease is lost.
 //! - `rebuild`: a rebuild during writes, and a Redis restored from a snapshot.
@@ -25,6 +27,7 @@
 mod audit;
 mod cluster;
 mod concurrent;
+mod confirmed;
 mod control;
 mod erased;
 mod foreign;
@@ -32,14 +35,15 @@ mod killed;
 mod kinds;
 mod local;
 mod lost;
+mod missing;
 mod primaries;
 mod process;
 mod quarantine;
 mod rebuild;
 mod recent;
+mod remembered;
 mod resumed;
 mod stopped;
-mod vouched;
 mod write_timeouts;
 
 use std::{ops::Range, time::Duration};

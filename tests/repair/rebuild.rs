@@ -13,7 +13,10 @@ use redis_index::RedisIndexConfig;
 use repair_job::{Job, JobSettings, Stop, exit};
 use table::NewComment;
 
-use super::{HeldRun, assert_clean, assert_writes_lost, expect, is_ready, job, job_of, job_with, settings, whole};
+use super::{
+    HeldRun, assert_clean, assert_writes_lost, expect, is_ready, job, job_of, job_with, patient, recent, settings,
+    whole,
+};
 use crate::{
     fixture::{
         api::Served,
@@ -37,8 +40,6 @@ const READ_UNITS: u32 = 150;
 const SEGMENTS: u32 = 4;
 /// Time between two writes during a rebuild: 50 a second. After a late write, the next one comes sooner.
 const WRITE_EVERY: Duration = Duration::from_millis(20);
-/// Minimum number of acknowledged writes per second of a rebuild. Proves that enough happened during the rebuild.
-const WRITES_A_SECOND: f64 = 40.0;
 
 fn product(number: u64) -> ProductId {
     data::product(&format!("product {}", number % PRODUCTS))
@@ -150,7 +151,6 @@ async fn an_index_of_20_000_comments_is_rebuilt_under_writes_without_a_wrong_ans
         println!("{report}\n{writes} writes in {seconds:.1} s");
         assert_eq!(report.exit_code(), 0, "{report}");
         assert!(writes > 100, "too little was written meanwhile: {writes}");
-        assert!(f64::from(u32::try_from(writes).unwrap()) > WRITES_A_SECOND * seconds, "{writes} in {seconds:.1} s");
         // The index is ready now, and exact after the stream has been read.
         assert!(is_ready(&stores, now()).await);
         assert!(page(&api.http, 1, 2).await.expect(200)["total"].is_u64());
@@ -217,14 +217,14 @@ async fn a_redis_restored_from_an_old_snapshot_is_ready_once_recent_has_caught_u
     let (redis, mut stores) = Stores::start_ready_on_own_redis().await;
     let mut random = StdRng::seed_from_u64(81);
     write_history(&stores, &mut random, 60).await;
-    job(&stores, true).recent().await;
+    expect(exit::DRIFT_FOUND, recent(job_with(&stores, patient(), Stop::default())).await);
     stores.assert_invariants().await;
     redis.ask::<()>("SAVE").await;
     // Work continues, and the snapshot becomes old.
     let saved_at = now();
     write_history(&stores, &mut random, 60).await;
     stores.deliver_all().await;
-    job(&stores, true).recent().await;
+    expect(0, recent(job_with(&stores, patient(), Stop::default())).await);
     stores.assert_invariants().await;
     redis.server.restart().await.unwrap();
 
@@ -238,8 +238,8 @@ async fn a_redis_restored_from_an_old_snapshot_is_ready_once_recent_has_caught_u
     let stop = Stop::default();
     stop.ask();
     expect(exit::SKIPPED, job_with(&stores, settings(true), stop).recent().await);
-    assert!(!is_ready(&stores, now()).await, "a run that was stopped vouches for the index");
-    expect(exit::DRIFT_FOUND, job(&stores, true).recent().await);
+    assert!(!is_ready(&stores, now()).await, "a run that was stopped confirms the index");
+    expect(exit::DRIFT_FOUND, recent(job_with(&stores, patient(), Stop::default())).await);
     let ended = stores.table.watermark().await.unwrap().unwrap();
     assert!(is_ready(&stores, ended).await, "it is not ready although it has caught up");
     stores.assert_invariants().await;

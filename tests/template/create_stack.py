@@ -7,6 +7,7 @@ that the simulation cannot create are named in the output. It ignores the table'
 import ast
 import json
 import os
+import re
 import sys
 import warnings
 import io
@@ -29,8 +30,10 @@ class NoManagedPolicies:
 
 
 def stack_on_an_existing_table(plain, parameters):
-    """Creates a second stack on a restored table. Returns what concerns the table."""
-    dynamodb, stacks, functions = (boto3.client(name) for name in ("dynamodb", "cloudformation", "lambda"))
+    """Creates a second stack on a restored table, behind a CDN. Returns what concerns the table and the CDN."""
+    dynamodb, stacks, functions, balancers = (
+        boto3.client(name) for name in ("dynamodb", "cloudformation", "lambda", "elbv2")
+    )
     restored = dynamodb.create_table(
         TableName="restored",
         BillingMode="PAY_PER_REQUEST",
@@ -39,6 +42,7 @@ def stack_on_an_existing_table(plain, parameters):
         StreamSpecification={"StreamEnabled": True, "StreamViewType": "NEW_AND_OLD_IMAGES"},
     )["TableDescription"]
     parameters = {**parameters, "TableName": "restored", "TableStreamArn": restored["LatestStreamArn"]}
+    parameters |= {"CdnCertificateArn": "arn:aws:acm:us-east-1:1:certificate/1", "CdnPrefixList": "pl-4fa04526"}
     ids = create(stacks, "restored", plain, parameters)
     return {
         "ids": ids,
@@ -51,7 +55,22 @@ def stack_on_an_existing_table(plain, parameters):
             functions.get_function_configuration(FunctionName=ids[name])["Environment"]["Variables"]["PAGEMARK_TABLE"]
             for name in ("StreamWriter", "RepairJob")
         ],
+        "listener_rules": balancers.describe_rules(ListenerArn=ids["HttpsListener"])["Rules"],
     }
+
+
+def repeated(template, parameters):
+    """Repeats loops over resources, as the transform AWS::LanguageExtensions does before SAM."""
+    resources = {}
+    for name, resource in template["Resources"].items():
+        if not name.startswith("Fn::ForEach::"):
+            resources[name] = resource
+            continue
+        variable, members, body = resource
+        for member in parameters[members["Ref"]].split(","):
+            resources.update(json.loads(json.dumps(body).replace("${" + variable + "}", member)))
+    text = json.dumps({**template, "Resources": resources, "Transform": "AWS::Serverless-2016-10-31"})
+    return json.loads(re.sub(r'{"Fn::Length": {"Ref": "(\w+)"}}', lambda of: str(len(parameters[of[1]].split(","))), text))
 
 
 def document(policy):
@@ -86,20 +105,25 @@ def create(stacks, stack, plain, parameters):
 def created(template):
     code = "code"
     boto3.client("s3").create_bucket(Bucket=code, CreateBucketConfiguration={"LocationConstraint": "eu-west-1"})
-    for resource in template["Resources"].values():
-        if resource["Type"] == "AWS::Serverless::Function":
+    for name, resource in template["Resources"].items():
+        if not name.startswith("Fn::") and resource["Type"] == "AWS::Serverless::Function":
             # As `aws cloudformation package` does. The simulation does not look into the zips.
             key = os.path.basename(resource["Properties"]["CodeUri"])
             boto3.client("s3").put_object(Bucket=code, Key=key, Body=b"zip")
             resource["Properties"]["CodeUri"] = f"s3://{code}/{key}"
+    shards = {"RedisShards": "0001,0002"}
+    template = repeated(template, shards)
     named = actions_named(template)
     certificate = boto3.client("acm").request_certificate(DomainName="comments.example.com")["CertificateArn"]
     site = "https://comments.example.com"
-    parameters = {"PublicUrl": site, "CertificateArn": certificate, "ApiImage": "pagemark-api:1"}
+    parameters = {"PublicUrl": site, "CertificateArn": certificate, "ApiImage": "pagemark-api:1", **shards}
+    parameters["CanaryToken"] = "the-canary-s-token"
     plain = transform(template, parameters, NoManagedPolicies())
     # The simulation has no Redis, and so no address of one.
-    text = json.dumps(plain).replace("${Redis.ConfigurationEndPoint.Address}", "redis.example.com")
+    text = json.dumps(plain).replace("${Redis.ConfigurationEndPoint.Address}", "redis.example.com").replace("${Redis}", "redis")
     plain = json.loads(text.replace("${Redis.ConfigurationEndPoint.Port}", "6379"))
+    # It has no CDN either.
+    del plain["Outputs"]["CdnName"]
     stacks = boto3.client("cloudformation")
     ids = create(stacks, "pagemark", plain, parameters)
     dynamodb, functions, iam, events = (boto3.client(name) for name in ("dynamodb", "lambda", "iam", "events"))
@@ -108,6 +132,7 @@ def created(template):
         "ids": ids,
         "left_out": sorted({r["Type"] for name, r in plain["Resources"].items() if name not in ids and "Condition" not in r}),
         "table": dynamodb.describe_table(TableName="pagemark")["Table"],
+        "alarms": sorted(name for name, resource in plain["Resources"].items() if resource["Type"] == "AWS::CloudWatch::Alarm"),
         "mappings": functions.list_event_source_mappings()["EventSourceMappings"],
         "functions": functions.list_functions()["Functions"],
         "rules": [

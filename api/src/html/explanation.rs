@@ -123,7 +123,7 @@ fn explain(t: &Interface, error: &ApiError) -> Option<String> {
         ApiError::Contended => "error-contended",
         ApiError::BodyTooSlow => "error-too-slow",
         ApiError::Unauthorized => "error-unauthorized",
-        ApiError::WritesOff => "error-writes-off",
+        ApiError::ScopeOff(_) => "error-writes-off",
         ApiError::CrossSite => "error-cross-site",
         ApiError::DeletedSince => "error-deleted-since",
         ApiError::MethodNotAllowed { allow } => return Some(t.with("error-method", [("allow", (*allow).into())])),
@@ -144,8 +144,7 @@ fn explain(t: &Interface, error: &ApiError) -> Option<String> {
         | ApiError::BrokenBody(_)
         | ApiError::FilterDoesNotMatch { .. }
         | ApiError::AlreadyExists
-        | ApiError::ModerationOff
-        | ApiError::NotAllowed
+        | ApiError::NotAllowed(_)
         | ApiError::IdempotencyMismatch
         | ApiError::RevisionMismatch { .. }
         | ApiError::PreconditionFailed { .. }

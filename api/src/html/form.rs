@@ -16,7 +16,7 @@ use actix_web::{
     web,
 };
 use askama::Template;
-use model::{CommentText, ProductId, Rating};
+use model::{Comment, CommentText, ProductId, Rating, Status};
 
 use super::{
     error_page::{PageError, html},
@@ -31,10 +31,11 @@ use crate::{
         path_and_query::{self, not_encoded, pairs},
     },
     links,
-    secrets::{Scope, Tokens},
+    secrets::Scope,
     site::Site,
     store::StoreClients,
     texts::Interface,
+    tokens::{Caller, Tokens},
     write::{
         self, IdempotencyKey,
         content::{FORM_FIELDS, Fields, NewContent},
@@ -101,6 +102,15 @@ struct FormPage<'form> {
     problem: Option<Problem>,
 }
 
+/// Says that a comment waits for a moderator.
+#[derive(Template)]
+#[template(path = "pending.html")]
+struct PendingPage<'form> {
+    head: Head,
+    t: &'form Interface,
+    product: &'form ProductId,
+}
+
 /// The problem, and the name of its field, which is empty for a problem of the whole form.
 struct Problem {
     field: String,
@@ -120,7 +130,7 @@ impl Problem {
             let field = field.to_string();
             let text = t.with("wrong-field", [("field", label(t, &field).into())]);
             Self { field, explanation: Explanation { text: Some(text), reason: Some(reason) } }
-        } else if let ApiError::Unauthorized = error {
+        } else if let ApiError::Unauthorized | ApiError::NotAllowed(_) = error {
             of_text("token", t.text("wrong-token").into_owned())
         } else if let ApiError::BodyTooLarge { max_bytes } = error {
             of_text("body", t.with("form-too-large", [("kib", (max_bytes / 1024).into())]))
@@ -163,7 +173,8 @@ pub(super) async fn show(request: HttpRequest, site: web::Data<Site>) -> Result<
     answer(site.interface(), &product, &Typed::nothing(), process::new_ulid(), None)
 }
 
-/// Creates the comment and redirects to it: the newest comment is on the first page.
+/// Creates the comment and redirects to it: the newest comment is on the first page. A pending comment is on no page, so
+/// its author reads that it waits.
 pub(super) async fn post(
     request: HttpRequest,
     payload: web::Payload,
@@ -180,8 +191,16 @@ pub(super) async fn post(
         sent => sent?,
     };
     let typed = Typed::read(&sent)?;
-    match create(&stores, &tokens, &product, &typed).await {
-        Ok(place) => Ok(HttpResponse::SeeOther().insert_header((header::LOCATION, place)).finish()),
+    let caller = Caller::by_token(&request, tokens, Some(typed.get(TOKEN).trim()));
+    match create(&stores, &caller, &product, &typed).await {
+        Ok(comment) => {
+            let page = links::product_page(&product);
+            match comment.status {
+                Status::Published => Ok(lead_to(page + &links::fragment(&comment.id))),
+                Status::Pending => pending(site.interface(), &product),
+                Status::Hidden => Ok(lead_to(page)),
+            }
+        }
         Err(error) => {
             let was_used = matches!(error, ApiError::IdempotencyMismatch);
             let key = if was_used { process::new_ulid() } else { typed.get(KEY).to_owned() };
@@ -192,18 +211,15 @@ pub(super) async fn post(
 
 async fn create(
     stores: &StoreClients,
-    tokens: &Tokens,
+    caller: &Caller,
     product: &ProductId,
     typed: &Typed,
-) -> Result<String, ApiError> {
+) -> Result<Comment, ApiError> {
     let content = NewContent::of_fields(&typed.filled_in())?;
     // Last, so that the token must be typed again as rarely as possible.
-    let writer = tokens.check(Scope::Write, Some(typed.get(TOKEN).trim()))?;
+    let writer = caller.check(Scope::WriteComments)?;
     let key = IdempotencyKey::parse(typed.get(KEY))?;
-    let comment = write::create(stores, product.clone(), content, writer, Some(key)).await?;
-    let page = links::product_page(product);
-    // A pending comment is on no page yet.
-    Ok(if comment.status.is_published() { page + &links::fragment(&comment.id) } else { page })
+    write::create(stores, product.clone(), content, &writer, Some(key)).await
 }
 
 /// The product of a form.
@@ -232,6 +248,18 @@ fn check_origin(request: &HttpRequest, site: &Site) -> Result<(), ApiError> {
         (sender, origin) if sender.is_none_or(|sender| sender == "same-origin") && origin.is_none_or(is_own) => Ok(()),
         _ => Err(ApiError::CrossSite),
     }
+}
+
+fn lead_to(place: String) -> HttpResponse {
+    HttpResponse::SeeOther().insert_header((header::LOCATION, place)).finish()
+}
+
+/// The page that says that a comment waits.
+fn pending(t: &Interface, product: &ProductId) -> Result<HttpResponse, PageError> {
+    let head = Head { title: product.as_str().to_owned(), ..Head::default() };
+    let body = PendingPage { head, t, product }.render();
+    let mut answer = HttpResponse::Accepted();
+    Ok(html(answer.insert_header(caching::NO_STORE), "'none'", body.map_err(ApiError::internal)?))
 }
 
 /// The form with the typed fields and their problem.

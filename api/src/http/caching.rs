@@ -61,10 +61,11 @@ pub(crate) async fn revalidate(
     }))
 }
 
+/// `stale-if-error=0` is for CloudFront, which otherwise shows an old copy, with a deleted text, while the API fails.
 fn cache_control(max_age_seconds: u32) -> String {
     match max_age_seconds {
         0 => "no-cache".to_owned(),
-        seconds => format!("public, max-age={seconds}, must-revalidate"),
+        seconds => format!("public, max-age={seconds}, must-revalidate, stale-if-error=0"),
     }
 }
 
@@ -103,7 +104,7 @@ mod tests {
 
     #[test]
     fn an_age_of_zero_makes_caches_ask_every_time() {
-        assert_eq!(cache_control(30), "public, max-age=30, must-revalidate");
+        assert_eq!(cache_control(30), "public, max-age=30, must-revalidate, stale-if-error=0");
         assert_eq!(cache_control(0), "no-cache");
     }
 }

@@ -13,9 +13,9 @@ use crate::{
     error::ApiError,
     http::{caching::NO_STORE, path_and_query},
     links,
-    secrets::Writer,
     site::Site,
     store::StoreClients,
+    tokens::CommentWriter,
 };
 
 /// A request for some comments of an author.
@@ -78,10 +78,10 @@ fn example() -> serde_json::Value {
     tag = "comments",
     params(Parsed<AuthorRequest>),
     responses((status = 200, description = "The comments; none of an unknown author", body = Body<'static>)),
-    security(("write_token" = [])),
+    security(("token" = ["comments:write"])),
 )]
 pub(crate) async fn list_comments_of_author(
-    _: Writer,
+    _: CommentWriter,
     Parsed(AuthorRequest { author, page_size, after }): Parsed<AuthorRequest>,
     stores: web::Data<StoreClients>,
     site: web::Data<Site>,

@@ -16,8 +16,9 @@ use super::{
 use crate::{
     error::ApiError,
     http::{entity_tag::strong_tag, path_and_query::comment_id},
-    secrets::{Caller, KnownCaller, Scope, Writer},
+    secrets::Scope,
     store::StoreClients,
+    tokens::{AnyCaller, CommentWriter, WriterOrModerator},
 };
 
 impl Request for CommentId {
@@ -32,7 +33,7 @@ impl Request for CommentId {
 
 /// A comment, as it is now. With a token, also its author's id.
 ///
-/// One that is not published is shown only to a request with a moderation token; to others it does not exist.
+/// One that is not published is shown only to a token with the scope `comments:moderate`; to others it does not exist.
 #[utoipa::path(
     get,
     path = "/api/v1/comments/{id}",
@@ -48,11 +49,11 @@ impl Request for CommentId {
     ),
 )]
 pub(crate) async fn get_comment(
-    caller: Caller,
+    AnyCaller(caller): AnyCaller,
     Parsed(id): Parsed<CommentId>,
     stores: web::Data<StoreClients>,
 ) -> Result<HttpResponse, ApiError> {
-    let (is_writer, is_moderator) = (caller.may(Scope::Write), caller.may(Scope::Moderate));
+    let (is_writer, is_moderator) = (caller.may(Scope::WriteComments), caller.may(Scope::ModerateComments));
     let comment = match is_moderator {
         true => stores.comment_of_any_status(&id).await?,
         false => stores.comment(&id).await?,
@@ -91,7 +92,7 @@ impl Request for WriteRequest {
 
 /// A change of a comment.
 ///
-/// Its status is changed with a moderation token, everything else with a write token. A published comment takes the place
+/// Its status needs the scope `comments:moderate`, everything else `comments:write`. A published comment takes the place
 /// that its creation time gives it in every listing.
 #[utoipa::path(
     patch,
@@ -110,10 +111,10 @@ impl Request for WriteRequest {
             headers(("ETag" = String, description = "Its new revision")),
         ),
     ),
-    security(("write_token" = []), ("moderation_token" = [])),
+    security(("token" = ["comments:write"]), ("token" = ["comments:moderate"])),
 )]
 pub(crate) async fn change_comment(
-    KnownCaller(caller): KnownCaller,
+    WriterOrModerator(caller): WriterOrModerator,
     Parsed(target): Parsed<WriteRequest>,
     request: HttpRequest,
     payload: web::Payload,
@@ -121,10 +122,10 @@ pub(crate) async fn change_comment(
 ) -> Result<HttpResponse, ApiError> {
     let patch = read_change(&request, payload).await?;
     if patch.status.is_some() {
-        caller.check(Scope::Moderate)?;
+        caller.check(Scope::ModerateComments)?;
     }
     if (CommentPatch { status: None, ..patch.clone() }) != CommentPatch::default() {
-        caller.check(Scope::Write)?;
+        caller.check(Scope::WriteComments)?;
     }
     let expected = expected_revision(&stores, &target).await?;
     Ok(answer(&stores.patch(&target.id, expected, &patch).await?))
@@ -139,10 +140,10 @@ pub(crate) async fn change_comment(
     responses(
         (status = 204, description = "It is gone; pages stop showing it a moment later"),
     ),
-    security(("write_token" = [])),
+    security(("token" = ["comments:write"])),
 )]
 pub(crate) async fn delete_comment(
-    _: Writer,
+    _: CommentWriter,
     Parsed(target): Parsed<WriteRequest>,
     stores: web::Data<StoreClients>,
 ) -> Result<HttpResponse, ApiError> {

@@ -27,7 +27,7 @@ pub(crate) struct CommentBody<'comment> {
     /// What the site stores with it, to the letter. Everybody may read it.
     #[schema(value_type = Option<Object>, required)]
     attributes: Option<&'comment CommentAttributes>,
-    /// The author's id at the site. Only in answers to requests with a write token about this one comment or about this
+    /// The author's id at the site. Only in answers to requests with a known token about this one comment or about this
     /// author.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = String)]

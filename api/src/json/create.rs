@@ -13,8 +13,8 @@ use crate::{
     error::{ApiError, PROBLEM_JSON, Problem},
     http::{entity_tag::strong_tag, path_and_query},
     links,
-    secrets::Writer,
     store::StoreClients,
+    tokens::CommentWriter,
     write::{self, IdempotencyKey, content::NewContent},
 };
 
@@ -37,8 +37,8 @@ impl Request for CreateRequest {
 /// A new comment.
 ///
 /// Repeated with the same `Idempotency-Key` and the same body, it is answered as the first time, whatever has happened to
-/// the comment since, and creates nothing. A key belongs to the token and the product: with another token, or for another
-/// product, it is another key.
+/// the comment since, and creates nothing. A key belongs to the token's name and the product: with a token of another
+/// name, or for another product, it is another key.
 #[utoipa::path(
     post,
     path = "/api/v1/products/{product}/comments",
@@ -75,17 +75,17 @@ impl Request for CreateRequest {
             content_type = PROBLEM_JSON,
         ),
     ),
-    security(("write_token" = [])),
+    security(("token" = ["comments:write"])),
 )]
 pub(crate) async fn create_comment(
-    Writer(writer): Writer,
+    CommentWriter(writer): CommentWriter,
     Parsed(CreateRequest { product, key }): Parsed<CreateRequest>,
     request: HttpRequest,
     payload: web::Payload,
     stores: web::Data<StoreClients>,
 ) -> Result<HttpResponse, ApiError> {
     let content = read_content(&request, payload).await?;
-    let comment = write::create(&stores, product, content, writer, key).await?;
+    let comment = write::create(&stores, product, content, &writer, key).await?;
     Ok(HttpResponse::Created()
         .insert_header((header::LOCATION, links::api_comment(&comment.id)))
         .insert_header((header::ETAG, strong_tag(comment.revision)))

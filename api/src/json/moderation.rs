@@ -15,8 +15,8 @@ use crate::{
     error::ApiError,
     http::caching::NO_STORE,
     read::cursor::{Cursor, CursorSealer, Direction, Listing},
-    secrets::Moderator,
     store::StoreClients,
+    tokens::Moderator,
 };
 
 /// Maximum number of queries for one page. Each reads a megabyte unless the list ends, so only malformed items need more
@@ -91,7 +91,7 @@ fn example() -> serde_json::Value {
     tag = "moderation",
     params(Parsed<ModerationRequest>),
     responses((status = 200, description = "The page", body = Body<'static>)),
-    security(("moderation_token" = [])),
+    security(("token" = ["comments:moderate"])),
 )]
 pub(crate) async fn list_unpublished(
     _: Moderator,

@@ -66,15 +66,13 @@ use crate::{
 )]
 struct ApiDescription;
 
-/// Writes and moderation need a bearer token.
+/// Writes and moderation need a bearer token, which has scopes.
 struct BearerTokens;
 
 impl Modify for BearerTokens {
     fn modify(&self, description: &mut Description) {
         let components = description.components.get_or_insert_default();
-        for name in ["write_token", "moderation_token"] {
-            components.add_security_scheme(name, SecurityScheme::Http(Http::new(HttpAuthScheme::Bearer)));
-        }
+        components.add_security_scheme("token", SecurityScheme::Http(Http::new(HttpAuthScheme::Bearer)));
     }
 }
 

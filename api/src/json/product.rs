@@ -25,8 +25,8 @@ use super::{
 use crate::{
     error::ApiError,
     http::{entity_tag::strong_tag, path_and_query},
-    secrets::Writer,
     store::StoreClients,
+    tokens::ProductWriter,
 };
 
 impl Request for ProductId {
@@ -198,10 +198,10 @@ pub(crate) async fn get_product(
             headers(("ETag" = String, description = "Its revision")),
         ),
     ),
-    security(("write_token" = [])),
+    security(("token" = ["products:write"])),
 )]
 pub(crate) async fn put_product(
-    _: Writer,
+    _: ProductWriter,
     Parsed(RecordRequest { product, conditions }): Parsed<RecordRequest>,
     request: HttpRequest,
     payload: web::Payload,
@@ -225,10 +225,10 @@ pub(crate) async fn put_product(
     responses(
         (status = 204, description = "It is gone; other processes show it within their cache's age"),
     ),
-    security(("write_token" = [])),
+    security(("token" = ["products:write"])),
 )]
 pub(crate) async fn delete_product(
-    _: Writer,
+    _: ProductWriter,
     Parsed(RecordRequest { product, conditions }): Parsed<RecordRequest>,
     stores: web::Data<StoreClients>,
 ) -> Result<HttpResponse, ApiError> {

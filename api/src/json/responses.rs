@@ -48,7 +48,12 @@ fn errors(path: &str, operation: &Operation) -> Vec<(&'static str, ResponseBuild
         let unauthorized = problem("No token, or one that is not known");
         errors.extend([
             ("401", unauthorized.header("WWW-Authenticate", header(Type::String, "Always `Bearer`"))),
-            ("403", problem("The server was started without such tokens, or the token does not allow this")),
+            (
+                "403",
+                problem(
+                    "No token of this server has the scope that this needs, or this one lacks it; `scope` names it",
+                ),
+            ),
         ]);
     }
     let is_read = path.starts_with("/api/v1/authors/") || path == "/api/v1/moderation";

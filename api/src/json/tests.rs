@@ -9,7 +9,7 @@ use redis_index::RedisIndexConfig;
 use serde_json::Value;
 use table::{Table, TableConfig};
 
-use crate::{ApiSettings, WriteToken, service::Service};
+use crate::{ApiSettings, BearerToken, NamedToken, WritingSettings, service::Service};
 
 /// The answer to a request.
 struct Answer {
@@ -53,10 +53,12 @@ async fn ask_with(request: TestRequest, settings: ApiSettings) -> Answer {
     Answer { status, headers, body }
 }
 
-/// Settings with these write tokens.
+/// Settings with these tokens, which allow everything.
 pub(crate) fn settings(tokens: &[&str]) -> ApiSettings {
-    let hashes = tokens.iter().map(|token| token.parse::<WriteToken>().unwrap().hash());
-    ApiSettings { write_tokens: hashes.collect(), ..ApiSettings::default() }
+    let named =
+        |token: &&str| NamedToken::of_all_scopes(token.parse().unwrap(), token.parse::<BearerToken>().unwrap().hash());
+    let writing = WritingSettings { tokens: tokens.iter().map(named).collect(), ..WritingSettings::default() };
+    ApiSettings { writing, ..ApiSettings::default() }
 }
 
 async fn ask(request: TestRequest) -> Answer {
@@ -122,7 +124,7 @@ async fn writing_without_a_token_is_refused() {
     let off = post().insert_header((header::AUTHORIZATION, "Bearer secret"));
     let off = ask_with(off, settings(&[])).await;
     assert_eq!(off.status, StatusCode::FORBIDDEN);
-    assert!(off.problem()["detail"].as_str().unwrap().contains("Writes are off"));
+    assert!(off.problem()["detail"].as_str().unwrap().contains("without a token that has the scope comments:write"));
 }
 
 #[actix_web::test]

@@ -2,12 +2,13 @@
 //!
 //! The line is an event of the target `access`. All other events of the request are in the span `request`, with the
 //! same ids. The log holds no part of a body. From the headers it holds only those that identify the caller:
-//! `X-Request-Id`, `traceparent`, `User-Agent`, and the part of `X-Forwarded-For` that trusted proxies wrote.
+//! `X-Request-Id`, `traceparent`, `User-Agent`, and the part of `X-Forwarded-For` that trusted proxies wrote. It names a
+//! known token, but never holds the token.
 
 use std::time::Instant;
 
 use actix_web::{
-    Error,
+    Error, HttpMessage,
     body::{BodySize, BoxBody, MessageBody},
     dev::{ServiceRequest, ServiceResponse},
     error::InternalError,
@@ -15,10 +16,11 @@ use actix_web::{
     middleware::Next,
     web,
 };
+use process::telemetry::{RemoteSpan, describe, join_trace};
 use tracing::Instrument;
 
 use super::{is_operational, trace_context::TraceParent};
-use crate::ops::metrics::Metrics;
+use crate::{ops::metrics::Metrics, tokens::TokenName};
 
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
@@ -55,23 +57,36 @@ pub(crate) async fn observe(
         trace_id = trace.map(|trace| trace.trace_id),
         parent_id = trace.map(|trace| trace.parent_id)
     );
+    let caller = trace.map(|TraceParent { trace_id, parent_id, is_sampled }| RemoteSpan {
+        trace_id,
+        span_id: parent_id,
+        is_sampled,
+    });
+    // Without the caller's trace, the log names ours.
+    if let (Some(own), None) = (join_trace(&span, caller), trace) {
+        span.record("trace_id", own);
+    }
     let mut answer = next.call(request).instrument(span.clone()).await;
-    let (status, size) = match &mut answer {
+    let (status, size, token) = match &mut answer {
         Ok(response) => {
             name_request(response.headers_mut(), &request_id);
-            (response.status(), response.response().body().size())
+            let token = response.request().extensions().get::<TokenName>().cloned();
+            (response.status(), response.response().body().size(), token)
         }
         // The request was cancelled before it was answered. Make the answer here, so that its log events carry the
         // request's ids.
         Err(error) => {
             let mut response = span.in_scope(|| error.error_response());
             name_request(response.headers_mut(), &request_id);
-            let answered = (response.status(), response.body().size());
+            let answered = (response.status(), response.body().size(), None);
             answer = Err(InternalError::from_response("given up", response).into());
             answered
         }
     };
     let took = began.elapsed();
+    describe(&span, "http.request.method", method.to_string());
+    describe(&span, "http.route", route.clone().unwrap_or_default());
+    describe(&span, "http.response.status_code", i64::from(status.as_u16()));
     span.in_scope(|| {
         let (status, took_ms) = (status.as_u16(), took.as_secs_f64() * 1e3);
         let bytes = match size {
@@ -79,10 +94,12 @@ pub(crate) async fn observe(
             BodySize::Sized(bytes) => Some(bytes),
             BodySize::Stream => None,
         };
+        let token = token.as_ref().map(TokenName::as_str);
         macro_rules! log {
             ($level:ident) => {
                 tracing::$level!(
-                    target: "access", %method, target, route, status, took_ms, bytes, peer, client, user_agent, "answered"
+                    target: "access", %method, target, route, status, took_ms, bytes, peer, client, token, user_agent,
+                    "answered"
                 )
             };
         }

@@ -175,7 +175,7 @@ impl Metrics {
     /// All metrics, in the OpenMetrics text format. `in_flight` is the number of requests under way; `answer_bytes` is
     /// the memory held by answers; `partitions` are the partitions of the page index by their last answer, which are
     /// left out until one is known.
-    pub(super) fn text(
+    pub(crate) fn text(
         &self,
         in_flight: usize,
         answer_bytes: usize,

@@ -2,6 +2,7 @@
 //!
 //! - `health`: `/livez` and `/readyz`.
 //! - `metrics`: what is counted; `scrape`: `/metrics`.
+//! - `series`: the metrics that CloudWatch shows.
 //! - `cost`: what a request asked of the stores.
 //! - `access`: request ids, trace context, access logs.
 //! - `index_watch`: the last answer of the page index for each partition.
@@ -12,6 +13,7 @@ pub(crate) mod health;
 pub(crate) mod index_watch;
 pub(crate) mod metrics;
 pub(crate) mod scrape;
+pub(crate) mod series;
 mod trace_context;
 
 use actix_web::web;

@@ -2,6 +2,9 @@
 
 use actix_web::http::header::HeaderMap;
 
+/// The flag of a trace that the caller records.
+const SAMPLED: u8 = 1;
+
 /// The caller's trace, and its span that made the request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct TraceParent<'header> {
@@ -9,6 +12,8 @@ pub(crate) struct TraceParent<'header> {
     pub(crate) trace_id: &'header str,
     /// 16 hex digits.
     pub(crate) parent_id: &'header str,
+    /// Whether the caller records its trace.
+    pub(crate) is_sampled: bool,
 }
 
 impl<'header> TraceParent<'header> {
@@ -23,12 +28,13 @@ impl<'header> TraceParent<'header> {
         let mut parts = value.split('-');
         let version = hex(parts.next()?, 2)?;
         let (trace_id, parent_id) = (hex(parts.next()?, 32)?, hex(parts.next()?, 16)?);
-        hex(parts.next()?, 2)?;
+        let flags = u8::from_str_radix(hex(parts.next()?, 2)?, 16).ok()?;
         // Later versions may append parts. Version 00 has exactly these, and version ff is forbidden.
         if version == "ff" || (version == "00" && parts.next().is_some()) {
             return None;
         }
-        Some(Self { trace_id: not_zero(trace_id)?, parent_id: not_zero(parent_id)? })
+        let is_sampled = flags & SAMPLED != 0;
+        Some(Self { trace_id: not_zero(trace_id)?, parent_id: not_zero(parent_id)?, is_sampled })
     }
 }
 
@@ -51,7 +57,10 @@ mod tests {
     #[test]
     fn a_trace_parent_is_read_or_ignored() {
         let whole = format!("00-{TRACE}-{PARENT}-01");
-        assert_eq!(TraceParent::parse(&whole), Some(TraceParent { trace_id: TRACE, parent_id: PARENT }));
+        let read = TraceParent { trace_id: TRACE, parent_id: PARENT, is_sampled: true };
+        assert_eq!(TraceParent::parse(&whole), Some(read));
+        let unsampled = format!("00-{TRACE}-{PARENT}-02");
+        assert_eq!(TraceParent::parse(&unsampled), Some(TraceParent { is_sampled: false, ..read }));
         assert!(TraceParent::parse(&format!("01-{TRACE}-{PARENT}-01-later")).is_some());
         let (zero_trace, zero_parent) = ("0".repeat(32), "0".repeat(16));
         for broken in [

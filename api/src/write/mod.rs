@@ -11,7 +11,7 @@ use model::{Comment, CommentId, ProductId, SiteData};
 use sha2::{Digest, Sha256};
 use table::{Created, Idempotency, NewComment};
 
-use crate::{error::ApiError, secrets::WriteTokenHash, store::StoreClients};
+use crate::{error::ApiError, store::StoreClients, tokens::NamedToken};
 use content::NewContent;
 
 /// What a request carries so that sending it twice makes one comment.
@@ -36,7 +36,7 @@ impl IdempotencyKey {
 }
 
 /// Creates a comment, dated now. A request whose key was used before gets the comment that was created then. A key
-/// counts only together with the product and with the token that it was sent with.
+/// counts only together with the product and with the name of the token that it was sent with.
 ///
 /// # Errors
 /// The key was used for another request; the table's.
@@ -44,12 +44,14 @@ pub(crate) async fn create(
     stores: &StoreClients,
     product: ProductId,
     content: NewContent,
-    writer: WriteTokenHash,
+    writer: &NamedToken,
     key: Option<IdempotencyKey>,
 ) -> Result<Comment, ApiError> {
     let idempotency = match key {
         Some(IdempotencyKey(key)) => {
-            Some(Idempotency { client: writer.to_string(), key, body_hash: body_hash(&product, &content)? })
+            let client = writer.name.as_str().to_owned();
+            let former_client = writer.hash.to_string();
+            Some(Idempotency { client, former_client, key, body_hash: body_hash(&product, &content)? })
         }
         None => None,
     };

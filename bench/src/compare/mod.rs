@@ -5,13 +5,13 @@
 //! The engine's import loads only the items of the requested filter keys.
 //!
 //! - **Reading.** The library calls of both designs, without HTTP. Pagemark asks the page index for the start of the
-//!   page (one call to Redis), then the table (one Query). The other design queries one partition of an index, or one
-//!   per rating in parallel, and merges. It knows its cursors. One page is read repeatedly: the first, the middle and
-//!   the last one, with filters by one to five ratings, in one language or any. The designs take turns in rounds.
-//! - **The engine answers one call at a time**, so here the parallel queries of the other design wait for each other.
-//!   On DynamoDB they do not. So the same reads are also measured **over connections with a delay** (`delayed_proxy`), where
-//!   the engine's time is small compared with the round trip. There, one round trip of parallel queries competes with a
-//!   round trip to Redis and one to DynamoDB.
+//!   page (one call to Redis), then the table (one Query). The other design queries one partition of an index. It knows
+//!   its cursors. One page is read repeatedly: the first, the middle and the last one, with filters by one to five
+//!   ratings, in one language or any. The designs take turns in rounds.
+//! - **Several queries are not timed.** For two to four ratings the other design sends a query for each in parallel, and
+//!   the engine answers one call at a time. On DynamoDB such queries do not wait for each other.
+//! - The middle pages are also read **over connections with a delay** (`delayed_proxy`), where a round trip takes longer
+//!   than the engine.
 //! - **Consumed**: `ConsumedCapacity` as the engine counts it. Tests compare it with DynamoDB's rules.
 //! - **Writing**: `writes`. **Storage**: `storage`. **Money**: [`crate::money`].
 
@@ -25,20 +25,22 @@ mod writes;
 use std::time::Duration;
 
 use anyhow::Context;
+use four_index::KeepCounters;
 use strum::VariantArray;
 
 use crate::{
     delayed_proxy::DelayedProxy,
     http::address_in,
     index::bytes_in_32_sets,
-    money::{Compared, Prices},
+    money::{Compared, Prices, Usage, mix},
     options::{Effort, Options},
-    report::{Limit, Report},
+    report::{FOUR_INDEXES, PAGEMARK, Quantity, Report},
 };
 use contestants::{Ask, Comments, Contestants, Reader};
 use costs::Costs;
 use reads::{Depth, Reading};
 use storage::Stored;
+use writes::Writings;
 
 /// Round trips of the connections with a delay, to the table and then to Redis. DynamoDB answers within "single-digit
 /// milliseconds" (AWS: "What is Amazon DynamoDB?"), and Redis in the same zone in much less than one. Both are
@@ -62,13 +64,17 @@ pub(crate) async fn measure(report: &mut Report, options: &Options) -> anyhow::R
     report.table(costs::table(&costs));
 
     let near = read_near(report, &contestants, &costs, many, quick).await?;
+    reads::numbers(report, &near, [Quantity::OneRatingPageUs, Quantity::AnyRatingPageUs]);
+    report.plot(reads::plot(&near));
     let far = read_far(report, &contestants, &costs, quick).await?;
+    reads::numbers(report, &far, [Quantity::OneRatingPageDelayedUs, Quantity::AnyRatingPageDelayedUs]);
     let redis_bytes = contestants.stores.redis_bytes;
     contestants.stores.stop().await;
 
     report.step("writing");
     let writings = writes::measure(if quick { 20 } else { 300 }).await?;
     report.table(writes::table(&writings));
+    writes::numbers(report, &writings);
 
     report.step("storage");
     let some = comments.all.iter().take(storage::IN_32_SETS).cloned().map(Ok);
@@ -76,17 +82,31 @@ pub(crate) async fn measure(report: &mut Report, options: &Options) -> anyhow::R
     let pagemark = Stored { redis_bytes, ..storage::pagemark(&comments.all)? };
     let four = storage::four_index(&comments.all);
     report.table(storage::table(many, pagemark, four, in_32_sets));
-    let ratio = pagemark.all_bytes() / four.all_bytes();
-    report.ratio_noted("storage_vs_four_index", ratio, Limit::None, "DynamoDB's bytes, the less the better");
+    report.plot(storage::plot()?);
+    report.number(Quantity::StoredBytes, PAGEMARK, pagemark.all_bytes());
+    report.number(Quantity::StoredBytes, FOUR_INDEXES, four.all_bytes());
+    money(report, &comments, &usages(&costs, &writings, pagemark, four).context("all numbers of ratings were read")?)
+}
 
-    let ours = usage::pagemark(&costs, &far, &writings, pagemark).context("all numbers of ratings were read")?;
-    let theirs = usage::four_index(&costs, &far, &writings, four).context("all numbers of ratings were read")?;
+/// The usage of Pagemark, and of the other design without and with counters.
+fn usages(costs: &[Costs], writings: &[Writings], pagemark: Stored, four: Stored) -> Option<(Usage, [Usage; 2])> {
+    let plain = usage::four_index(costs, writings, four, KeepCounters::No)?;
+    let counting = usage::four_index(costs, writings, four, KeepCounters::Yes)?;
+    Some((usage::pagemark(costs, writings, pagemark)?, [plain, counting]))
+}
+
+fn money(report: &mut Report, comments: &Comments, (ours, others): &(Usage, [Usage; 2])) -> anyhow::Result<()> {
     let (prices, workloads) = (Prices::published()?, usage::workloads(&comments.all));
-    let compared = Compared { ours: &ours, theirs: &theirs, prices: &prices, workloads: &workloads };
+    let compared = Compared { ours, others, prices: &prices, workloads: &workloads };
     compared.tables().into_iter().for_each(|table| report.table(table));
     report.plot(compared.plot());
-    let losses = [compared.losses(), usage::slower(&near, &far), usage::slower_writes(&writings)];
-    losses.iter().flatten().for_each(|loss| report.loses(loss));
+    for (quantity, design, value) in compared.numbers() {
+        report.number(quantity, design, value);
+    }
+    if let Some(workload) = workloads.first() {
+        report.fact("mix", mix(workload));
+        report.fact("month", workload.name.as_str());
+    }
     Ok(())
 }
 
@@ -98,9 +118,9 @@ async fn read_near(
     quick: bool,
 ) -> anyhow::Result<Vec<Reading>> {
     report.step("reading");
-    let load = if quick { Effort { rounds: 1, a_half: 20 } } else { Effort { rounds: 5, a_half: 72 } };
+    let load = if quick { Effort { rounds: 1, a_half: 20 } } else { Effort { rounds: 5, a_half: 200 } };
     let readings = read_all(&contestants.reader(false), costs, Depth::VARIANTS, load).await?;
-    let about = format!(", pages of 20 of {comments} comments; the engine answers one call at a time");
+    let about = format!(", pages of 20 of {comments} comments");
     report.table(reads::table("compare: reading", load, &about, &readings));
     Ok(readings)
 }

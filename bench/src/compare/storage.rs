@@ -5,7 +5,7 @@
 
 use four_index::{Index, projection};
 use model::{
-    Comment,
+    Comment, CommentText,
     item::attribute,
     primaries::{PRIMARIES_KEYS, PRIMARIES_PROJECTED},
     size::item_bytes,
@@ -14,7 +14,7 @@ use serde_dynamo::Item;
 
 use crate::{
     payload::STORAGE_OVERHEAD_BYTES,
-    report::{Table, row},
+    report::{FOUR_INDEXES, PAGEMARK, Plot, Series, Table, row},
     statistics::as_f64,
     workload,
 };
@@ -80,6 +80,29 @@ impl Stored {
     }
 }
 
+/// Bytes in table and indexes by the length of the text.
+pub(super) fn plot() -> anyhow::Result<Plot> {
+    const TEXTS_BYTES: [usize; 5] = [20, 100, 500, 2_000, 8_000];
+    let (mut ours, mut theirs) = (Vec::new(), Vec::new());
+    let drawn = workload::Comments::new(8)?.take(100)?;
+    for bytes in TEXTS_BYTES {
+        let text = CommentText { title: None, body: "x".repeat(bytes), author: None };
+        let comments: Vec<Comment> =
+            drawn.iter().map(|comment| Comment { text: text.clone(), ..comment.clone() }).collect();
+        let bytes = as_f64(bytes as u64);
+        ours.push((bytes, pagemark(&comments)?.all_bytes()));
+        theirs.push((bytes, four_index(&comments).all_bytes()));
+    }
+    let series = [(PAGEMARK, ours), (FOUR_INDEXES, theirs)];
+    let series = series.map(|(name, points)| Series { name: name.to_owned(), points });
+    Ok(Plot::new(
+        "bytes",
+        "Stored bytes of a comment by its text",
+        ["bytes of text", "bytes in table and indexes"],
+        series,
+    ))
+}
+
 /// The table: one row per design.
 pub(super) fn table(comments: usize, pagemark: Stored, four: Stored, redis_bytes_in_32_sets: f64) -> Table {
     let row = |design: &str, stored: Stored| {
@@ -98,9 +121,9 @@ pub(super) fn table(comments: usize, pagemark: Stored, four: Stored, redis_bytes
          (one set a filter key: {IN_32_SETS} comments at most)"
     );
     let rows = [
-        row("Pagemark", pagemark),
+        row(PAGEMARK, pagemark),
         row("Pagemark with one set a filter key", Stored { redis_bytes: redis_bytes_in_32_sets, ..pagemark }),
-        row("four indexes", four),
+        row(FOUR_INDEXES, four),
     ];
     Table::new("compare: storage", about, rows)
 }

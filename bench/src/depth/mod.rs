@@ -11,10 +11,15 @@
 //! - **Pagemark**: the page's start from Redis, and the page by one Query: the work of the API without the API. The
 //!   engine that stands in for DynamoDB answers by HTTP and takes nearly all of the time. DynamoDB's latency differs,
 //!   and so do the pages where the curves cross. The flat curve does not.
+//! - **Pagemark with another page index**: inside the process, as in the edition for one machine, and in Valkey, where
+//!   it is installed. The table is the same, so the difference is the index's.
 //! - **PostgreSQL**: `LIMIT`/`OFFSET` as most programs write it; the same on the index alone, followed by the 20 rows
 //!   by id; and the keyset, which needs the last comment of the previous page. A jump to page N does not know that
 //!   comment. So the keyset is shown twice: as a request, and as the walk that it needs.
+//!   Two more ways store where pages start: anchors, and counted blocks ([`starts`]).
 //! - **SQLite**: the same statements in this process, without network or server.
+//! - **Ranks in a relational table**, in SQLite and MariaDB ([`ranks`]): they find the comment before the page, and the
+//!   page is the same Query as Pagemark's.
 //! - **The four-index design**: it has only cursors, so page N is reached by walking. One walk gives the time to every
 //!   page. It ends after a time limit, and no point is drawn beyond. There, the rate shows how long the rest would
 //!   take.
@@ -26,11 +31,18 @@
 
 mod curve;
 mod four_index;
+mod indexes;
+mod mariadb;
 mod postgres;
 mod race;
+mod ranks;
 mod result;
+mod server;
 mod sql;
 mod sqlite;
+mod starts;
+
+use std::time::Duration;
 
 use anyhow::ensure;
 use futures_util::FutureExt;
@@ -44,24 +56,37 @@ use crate::{
     statistics::timed,
 };
 use four_index::FourIndex;
+use indexes::OtherIndexes;
+use mariadb::Mariadb;
 use postgres::Postgres;
 use race::{Budget, Contestant, ContestantLatencies, race};
-use result::{Measured, losses};
+use result::Measured;
 use sql::Way;
 use sqlite::Sqlite;
 
 /// Measures with a product of `comments` comments.
 pub(crate) async fn measure(report: &mut Report, comments: u32, is_quick: bool) -> anyhow::Result<()> {
     let budget = if is_quick { Budget::QUICK } else { Budget::FULL };
-    report.step(&format!("loading {comments} comments into four stores"));
+    report.step(&format!("loading {comments} comments into all stores"));
     // Loading the page index and its table takes longer than loading all others. The machine has a second core for it.
     let dataset = tokio::spawn(Dataset::fill(comments, true));
     let postgres = Postgres::fill(comments).await?;
-    let sqlite = Sqlite::fill(comments)?;
+    let mut sqlite = Sqlite::fill(comments)?;
     let four_index = FourIndex::fill(comments, budget.walk_pages).await?;
-    let dataset = dataset.await??;
+    let mut dataset = dataset.await??;
+    let indexes = OtherIndexes::fill(&mut dataset.stores, comments).await?;
+    postgres.add(&dataset.listings()).await?;
+    sqlite.add(&dataset.listings())?;
+    let mariadb = Mariadb::fill(&dataset.listings()).await?;
 
-    let stores = Stores { dataset: &dataset, postgres: &postgres, sqlite: &sqlite, four_index: &four_index };
+    let stores = Stores {
+        dataset: &dataset,
+        indexes: &indexes,
+        postgres: &postgres,
+        sqlite: &sqlite,
+        mariadb: &mariadb,
+        four_index: &four_index,
+    };
     report.step("pages of all comments");
     let all = stores.measure("depth", "all comments", &dataset.all, budget).await?;
     report.step("pages of three ratings");
@@ -73,25 +98,27 @@ pub(crate) async fn measure(report: &mut Report, comments: u32, is_quick: bool) 
     }
     let about = format!(
         "a product of {comments} comments in pages of {PAGE_SIZE}; counting and walking. The four-index design has the newest \
-         {}. {}. SQLite {}",
+         {}. {}. {}. {}. SQLite {}",
         four_index.comments,
+        indexes.about,
         postgres.about,
+        mariadb.about,
         rusqlite::version(),
     );
     report.add("depth, counts", &about, &figures);
-    if let Some(losses) = losses(&[&all, &union])? {
-        report.loses(&losses);
-    }
-    drop(postgres);
+    drop((postgres, mariadb));
     four_index.close().await;
+    indexes.stop().await;
     dataset.stores.stop().await;
     Ok(())
 }
 
 struct Stores<'stores> {
     dataset: &'stores Dataset,
+    indexes: &'stores OtherIndexes,
     postgres: &'stores Postgres,
     sqlite: &'stores Sqlite,
+    mariadb: &'stores Mariadb,
     four_index: &'stores FourIndex,
 }
 
@@ -100,10 +127,17 @@ impl Stores<'_> {
     async fn race(&self, listing: &Listing, budget: Budget) -> anyhow::Result<Vec<ContestantLatencies>> {
         let reader = &self.dataset.stores.reader().with_own_connections();
         let mut contestants = vec![Contestant::new("Pagemark", |page| reader.page(listing, page).boxed_local())];
+        contestants.extend(self.indexes.contestants(listing));
         for way in Way::VARIANTS {
             contestants.push(self.postgres.contestant(listing, *way).await?);
         }
         contestants.extend(Way::VARIANTS.iter().map(|way| self.sqlite.contestant(listing, *way)));
+        contestants.push(Contestant::new("ranks in SQLite, then a Query", move |page| {
+            async move { reader.page_after(listing, self.sqlite.before(listing, page)?).await }.boxed_local()
+        }));
+        contestants.push(Contestant::new("ranks in MariaDB, then a Query", move |page| {
+            async move { reader.page_after(listing, self.mariadb.before(listing, page)?).await }.boxed_local()
+        }));
         race(listing, &contestants, budget).await
     }
 
@@ -122,14 +156,18 @@ impl Stores<'_> {
         Ok(Measured { name, of, pages: listing.pages(), jumps, walks, counts_s: self.counts_s(listing).await? })
     }
 
-    async fn counts_s(&self, listing: &Listing) -> anyhow::Result<[(&'static str, f64); 2]> {
-        let (by_postgres, postgres) = timed(self.postgres.count(listing)).await?;
-        let (by_sqlite, sqlite) = timed(async { self.sqlite.count(listing) }).await?;
-        let comments = listing.total();
-        ensure!(
-            [by_postgres, by_sqlite] == [comments; 2],
-            "{comments} comments are counted as {by_postgres}, {by_sqlite}"
-        );
-        Ok([("PostgreSQL", postgres.as_secs_f64()), ("SQLite", sqlite.as_secs_f64())])
+    /// How long each system takes to count the listing, in seconds.
+    async fn counts_s(&self, listing: &Listing) -> anyhow::Result<Vec<(&'static str, f64)>> {
+        let counts = [
+            ("PostgreSQL", timed(self.postgres.count(listing)).await?),
+            ("SQLite", timed(async { self.sqlite.count(listing) }).await?),
+            ("ranks in SQLite", timed(async { self.sqlite.count_ranks(listing) }).await?),
+            ("ranks in MariaDB", timed(async { self.mariadb.count(listing) }).await?),
+        ];
+        let counted = |(who, (comments, took)): (&'static str, (u64, Duration))| {
+            ensure!(comments == listing.total(), "{who} counts {comments} comments instead of {}", listing.total());
+            Ok((who, took.as_secs_f64()))
+        };
+        counts.into_iter().map(counted).collect()
     }
 }

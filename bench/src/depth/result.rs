@@ -1,10 +1,9 @@
-//! The results: tables, plots, figures, and the cases in which others are faster.
+//! The results: tables, plots, figures.
 
-use anyhow::Context;
 use itertools::Itertools;
 
 use super::{
-    curve::{Curve, crossing, depths},
+    curve::{Curve, depths},
     race::{ContestantLatencies, Walk},
 };
 use crate::{
@@ -20,13 +19,13 @@ pub(super) struct Measured {
     /// The contestants that jump to a page, Pagemark first.
     pub(super) jumps: Vec<ContestantLatencies>,
     pub(super) walks: Vec<Walk>,
-    pub(super) counts_s: [(&'static str, f64); 2],
+    pub(super) counts_s: Vec<(&'static str, f64)>,
 }
 
 impl Measured {
     pub(super) fn figures(&self, figures: &mut Vec<Figure<String>>) {
-        for (who, count_s) in self.counts_s {
-            figures.push((format!("{}: count by {who}", self.of), count_s * 1e3, "ms"));
+        for (who, count_s) in &self.counts_s {
+            figures.push((format!("{}: count by {who}", self.of), *count_s * 1e3, "ms"));
         }
         for Walk { name, pages, pages_per_s, .. } in &self.walks {
             let what = format!("{}: {name}", self.of);
@@ -54,12 +53,6 @@ impl Measured {
             "time to a page of {of}, median of {fewest} to {most} requests; walks: all requests up to that page, once"
         );
         report.table(self.table(name, about, &curves));
-        let p99s: Vec<(&str, Curve)> =
-            self.jumps.iter().map(|jump| (jump.name.as_str(), jump.curve_of(Latencies::p99_us))).collect();
-        let about = format!(
-            "time to a page of {of}, 99th percentile; of fewer than 100 requests, the slowest ({fewest} to {most})"
-        );
-        report.table(self.table(&format!("{name}, p99"), about, &p99s));
         let series = curves.into_iter().map(|(name, curve)| Series {
             name: name.to_owned(),
             points: curve.into_iter().map(|(page, latency_us)| (as_f64(page), latency_us)).collect(),
@@ -68,38 +61,14 @@ impl Measured {
         report.plot(Plot::new(name, format!("Time to page N of {of}"), axes, series));
     }
 
-    /// A table with one row per page and one column per curve.
+    /// A table with one row per curve and one column per page.
     fn table(&self, name: &str, about: String, curves: &[(&str, Curve)]) -> Table {
-        let rows = depths(self.pages).into_iter().map(|page| {
-            let latency = |curve: &Curve| curve.iter().find(|(at, _)| *at == page).map(|(_, latency_us)| *latency_us);
-            let cells = curves.iter().map(|(name, curve)| (format!("{name}, us"), latency(curve).into()));
-            row![("page", page)].into_iter().chain(cells).collect()
+        let pages = depths(self.pages);
+        let rows = curves.iter().map(|(name, curve)| {
+            let latency = |page: &u64| curve.iter().find(|(at, _)| at == page).map(|(_, latency_us)| *latency_us);
+            let cells = pages.iter().map(|page| (format!("page {page}"), latency(page).into()));
+            row![("us", *name)].into_iter().chain(cells).collect()
         });
         Table::new(name, about, rows)
     }
-}
-
-/// A sentence about where others show a page sooner; `None` if nowhere.
-pub(super) fn losses(measured: &[&Measured]) -> anyhow::Result<Option<String>> {
-    let mut parts = Vec::new();
-    for result in measured {
-        let curves = result.curves();
-        let ((_, ours), others) = curves.split_first().context("Pagemark was measured")?;
-        let first_us = |curve: &Curve| curve.first().map_or(0.0, |(_, latency_us)| *latency_us);
-        let mut of_others = Vec::new();
-        for (name, theirs) in others {
-            let until = match crossing(ours, theirs)? {
-                Some(1) => continue,
-                Some(page) => format!("before page {page}"),
-                None => "on the last page, too".to_owned(),
-            };
-            of_others.push(format!("{name} ({:.0} us) {until}", first_us(theirs)));
-        }
-        if !of_others.is_empty() {
-            let (of, pages, others) = (result.of, result.pages, of_others.join(", "));
-            let ours = first_us(ours);
-            parts.push(format!("page 1 of {of} ({pages} pages) takes {ours:.0} us here; quicker are {others}"));
-        }
-    }
-    Ok((!parts.is_empty()).then(|| format!("Any page by its number: {}.", parts.join("; "))))
 }

@@ -1,7 +1,7 @@
 //! The tables and statements of PostgreSQL and SQLite. They are identical except for the syntax of an index's further
 //! columns.
 //!
-//! One index serves all statements. It holds the product's comments in order, and the rating, so that a union of
+//! One index serves all statements on comments. [`super::starts`] has the tables of stored starts. It holds the product's comments in order, and the rating, so that a union of
 //! ratings is filtered without reading the table. The table has no index that these statements do not use. The creation
 //! time is a number of milliseconds, with eight bytes like a timestamp.
 
@@ -9,9 +9,9 @@ use anyhow::Context;
 use model::{
     Cd, Comment, CommentId, CommentText, Filter, Language, ProductId, Rating, Revision, SiteData, Status, Timestamp,
 };
-
 use strum::VariantArray;
 
+use super::starts::{BY_ANCHOR, BY_BLOCK};
 use crate::listing::PAGE_SIZE;
 
 pub(super) const CREATE_TABLE: &str = "CREATE TABLE comment (
@@ -32,11 +32,17 @@ pub(super) enum Way {
     /// The rows after a known comment: page N from the last comment of page N-1. Only a reader of that page knows it.
     #[strum(to_string = "keyset, start known")]
     Keyset,
+    /// A stored anchor, and `OFFSET` from there: page N from its number.
+    #[strum(to_string = "stored anchors")]
+    Anchors,
+    /// A block of comments, found by stored counts, and `OFFSET` within: page N from its number.
+    #[strum(to_string = "counted blocks")]
+    Blocks,
 }
 
 impl Way {
-    /// The parameters are the product, and either the number of rows to skip or the time and id of the comment before
-    /// the page.
+    /// The parameters are the product; then the time and id of the comment before the page, or of a stored start; then
+    /// the number of rows to skip.
     pub(super) fn statement(self, filter: &Filter) -> String {
         const COLUMNS: &str = "id, product, language, rating, created_ms, revision, title, body, author";
         const NEWEST_FIRST: &str = "ORDER BY created_ms DESC, id DESC";
@@ -50,6 +56,18 @@ impl Way {
             Self::Keyset => {
                 format!("SELECT {COLUMNS} {of} AND (created_ms, id) < ($2, $3) {NEWEST_FIRST} LIMIT {PAGE_SIZE}")
             }
+            Self::Anchors | Self::Blocks => format!(
+                "SELECT {COLUMNS} {of} AND (created_ms, id) <= ($2, $3) {NEWEST_FIRST} LIMIT {PAGE_SIZE} OFFSET $4"
+            ),
+        }
+    }
+
+    /// The statement that finds the stored start of a page, for the ways that have one.
+    pub(super) fn start(self) -> Option<&'static str> {
+        match self {
+            Self::Anchors => Some(BY_ANCHOR),
+            Self::Blocks => Some(BY_BLOCK),
+            Self::Offset | Self::Deferred | Self::Keyset => None,
         }
     }
 }

@@ -1,16 +1,18 @@
 //! SQLite: a separate file, queried in the measuring thread, without server or network.
 
-use std::rc::Rc;
+use std::{rc::Rc, sync::Arc};
 
 use anyhow::Context;
 use futures_util::FutureExt;
-use model::Comment;
-use rusqlite::{CachedStatement, Connection, Rows, params};
+use model::{Cd, Comment};
+use rusqlite::{CachedStatement, Connection, OptionalExtension, Rows, params};
 use tempfile::TempDir;
 
 use super::{
     race::Contestant,
+    ranks,
     sql::{CREATE_KEY, CREATE_TABLE, Row, Way, after, count, skip},
+    starts::{self, INSERT_TOTAL, Start},
 };
 use crate::{dataset::drawn_in_time, listing::Listing, workload::folder};
 
@@ -48,10 +50,34 @@ impl Sqlite {
             ])?;
         }
         drop(insert);
-        transaction.execute_batch(&format!("{CREATE_KEY}; {CREATE_INDEX}"))?;
+        transaction.execute_batch(&format!(
+            "{CREATE_KEY}; {CREATE_INDEX}; {}; {}",
+            starts::CREATE,
+            ranks::CREATE_TABLE
+        ))?;
         transaction.commit()?;
-        connection.execute_batch("ANALYZE")?;
         Ok(Self { connection, _folder: folder })
+    }
+
+    /// Stores what finds the pages of these listings.
+    pub(super) fn add(&mut self, listings: &[Arc<Listing>]) -> anyhow::Result<()> {
+        let transaction = self.connection.transaction()?;
+        for listing in listings {
+            let key = listing.key.to_string();
+            transaction.execute(INSERT_TOTAL, params![key, i64::try_from(listing.total())?])?;
+            for (insert, rows) in starts::rows(listing)? {
+                let mut insert = transaction.prepare(insert)?;
+                for (number, cd) in rows {
+                    insert.execute(params![key, number, cd.created_at.epoch_ms(), cd.id.as_str()])?;
+                }
+            }
+            let mut insert = transaction.prepare("INSERT INTO comment_rank VALUES (?, ?)")?;
+            for (cd, _) in listing.around(1).1.iter().rev() {
+                insert.execute(params![key, cd.to_string()])?;
+            }
+        }
+        transaction.execute_batch("ANALYZE")?;
+        Ok(transaction.commit()?)
     }
 
     /// A reader that finds the listing's pages this way.
@@ -72,8 +98,38 @@ impl Sqlite {
                 let (created_ms, id) = after(listing.before(page));
                 statement.query(params![product, created_ms, id])?
             }
+            Way::Anchors | Way::Blocks => {
+                let Start { created_ms, id, newer } = self.start(listing, way, page)?;
+                statement.query(params![product, created_ms, id, skip(page)? - newer])?
+            }
         };
         comments(rows)
+    }
+
+    /// The stored comment from which a page is found.
+    fn start(&self, listing: &Listing, way: Way, page: u64) -> anyhow::Result<Start> {
+        let sql = way.start().context("a way with stored starts")?;
+        let mut statement = self.connection.prepare_cached(sql)?;
+        let start =
+            |row: &rusqlite::Row<'_>| Ok(Start { created_ms: row.get(0)?, id: row.get(1)?, newer: row.get(2)? });
+        let start = statement.query_row(params![listing.key.to_string(), skip(page)?], start).optional()?;
+        Ok(start.unwrap_or(Start::FRONT))
+    }
+
+    /// The comment before a page, by its rank; `None` for page 1.
+    pub(super) fn before(&self, listing: &Listing, page: u64) -> anyhow::Result<Option<Cd>> {
+        let Some(skip) = ranks::skip(page) else { return Ok(None) };
+        let mut statement = self.connection.prepare_cached(ranks::BEFORE)?;
+        let parameters = params![listing.key.to_string(), i64::try_from(skip)?];
+        let mut rows = statement.query(parameters)?;
+        let row = rows.next()?.context("a comment before the page")?;
+        Ok(Some(Cd::parse(row.get_ref(0)?.as_str()?)?))
+    }
+
+    /// The number of comments in the listing, by its ranks.
+    pub(super) fn count_ranks(&self, listing: &Listing) -> anyhow::Result<u64> {
+        let count: i64 = self.connection.query_row(ranks::COUNT, [listing.key.to_string()], |row| row.get(0))?;
+        Ok(u64::try_from(count)?)
     }
 
     /// The number of comments in the listing, as a page bar needs it.
@@ -103,4 +159,73 @@ fn comments(mut rows: Rows<'_>) -> anyhow::Result<Vec<Comment>> {
         comments.push(row.into_comment().context("a row of SQLite")?);
     }
     Ok(comments)
+}
+
+#[cfg(test)]
+mod tests {
+    use model::{Filter, ProductId, RatingSet};
+    use strum::VariantArray;
+
+    use super::*;
+    use crate::dataset::PRODUCT;
+
+    const COMMENTS: u32 = 2_400;
+
+    fn listings() -> Vec<Arc<Listing>> {
+        let product = ProductId::parse(PRODUCT).unwrap();
+        let three_ratings = Filter::new(None, Some(RatingSet::parse("1.3.5").unwrap()));
+        let mut listings = [Filter::ANY, three_ratings].map(|filter| Listing::new(&product, filter));
+        for comment in drawn_in_time(COMMENTS).unwrap() {
+            for listing in &mut listings {
+                listing.add(&comment);
+            }
+        }
+        listings.into_iter().map(|listing| listing.sorted().unwrap()).collect()
+    }
+
+    #[test]
+    fn every_way_shows_every_page_of_both_listings() {
+        let listings = listings();
+        let mut sqlite = Sqlite::fill(COMMENTS).unwrap();
+        sqlite.add(&listings).unwrap();
+        for listing in &listings {
+            for way in Way::VARIANTS {
+                let sql = way.statement(&listing.key.filter);
+                for page in 1..=listing.pages() {
+                    let shown = sqlite.read(&sql, listing, *way, page).unwrap();
+                    let shown: Vec<Cd> = shown.iter().map(Comment::cd).collect();
+                    assert!(shown.iter().eq(listing.page(page)), "{way}, page {page}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn ranks_find_the_comment_before_every_page_and_the_total() {
+        let listings = listings();
+        let mut sqlite = Sqlite::fill(COMMENTS).unwrap();
+        sqlite.add(&listings).unwrap();
+        for listing in &listings {
+            assert_eq!(sqlite.count_ranks(listing).unwrap(), listing.total());
+            for page in 1..=listing.pages() {
+                assert_eq!(sqlite.before(listing, page).unwrap().as_ref(), listing.before(page), "page {page}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_stored_start_skips_few_rows() {
+        let listings = listings();
+        let mut sqlite = Sqlite::fill(COMMENTS).unwrap();
+        sqlite.add(&listings).unwrap();
+        for listing in &listings {
+            for page in 1..=listing.pages() {
+                for (way, skipped_max) in [(Way::Anchors, 200), (Way::Blocks, 1_000)] {
+                    let start = sqlite.start(listing, way, page).unwrap();
+                    let skipped = skip(page).unwrap() - start.newer;
+                    assert!((0..skipped_max).contains(&skipped), "{way}, page {page}: {skipped} rows");
+                }
+            }
+        }
+    }
 }

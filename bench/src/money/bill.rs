@@ -1,5 +1,7 @@
 //! The cost of a month.
 
+use serde::Serialize;
+
 use super::{
     prices::Prices,
     usage::{Usage, Workload, WriteUsage},
@@ -9,7 +11,7 @@ const MILLION: f64 = 1e6;
 const GB: f64 = 1e9;
 
 /// A month's cost by part, in the prices' currency.
-#[derive(Debug, Clone, Copy, PartialEq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize)]
 pub(crate) struct Bill {
     pub(crate) page_views: f64,
     /// The read and write units of all writes.
@@ -39,9 +41,11 @@ impl Bill {
             storage: workload.comments * (usage.table_bytes + usage.index_bytes) / GB * prices.storage_gb_month.usd,
             backup: workload.comments * usage.table_bytes / GB * prices.backup_gb_month.usd,
             upkeep: workload.comments * usage.upkeep_read_units / MILLION * prices.million_read_units.usd,
-            redis: prices.redis_month_usd(workload.comments * usage.redis_bytes),
             ..Self::default()
         };
+        if usage.redis_bytes > 0.0 {
+            bill.redis = prices.redis_month_usd(workload.comments * usage.redis_bytes);
+        }
         for (views, units) in workload.page_views.iter().zip(usage.page_read_units) {
             bill.page_views += views * page_view_usd(units, prices);
         }
@@ -102,7 +106,6 @@ pub(super) mod tests {
         Usage {
             design: "one query".to_owned(),
             page_read_units: [0.5; 5],
-            page_latency_us: [None, None, Some(700.0), None, None],
             write: [write, WriteUsage::default(), WriteUsage::default(), WriteUsage::default()],
             function_memory_gb: 0.25,
             table_bytes: 10_000.0,
@@ -118,7 +121,6 @@ pub(super) mod tests {
         Usage {
             design: "a query a rating".to_owned(),
             page_read_units: [0.5, 1.0, 1.5, 2.0, 0.5],
-            page_latency_us: [None, None, Some(1_400.0), None, None],
             write: [write, WriteUsage::default(), WriteUsage::default(), WriteUsage::default()],
             table_bytes: 400.0,
             index_bytes: 1_600.0,
@@ -176,7 +178,9 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn an_idle_month_of_nothing_costs_nothing() {
-        check(&one_query(), &workload(0.0, 0.0, 0.0), Bill::default());
+    fn an_idle_month_of_nothing_costs_redis_or_nothing() {
+        let redis = 2.0 * 0.0256 * 730.0;
+        check(&one_query(), &workload(0.0, 0.0, 0.0), Bill { redis, ..Bill::default() });
+        check(&a_query_a_rating(), &workload(0.0, 0.0, 0.0), Bill::default());
     }
 }

@@ -1,12 +1,9 @@
 //! The number of page views at which one design becomes cheaper than another.
 //!
-//! With the rest of a month fixed, a design's bill is a line over the number of its page views of k ratings: the
-//! month's cost without them, plus the cost of each. Two such lines meet once or not at all.
-//!
-//! **Faster at equal money.** Where the lines meet, both designs cost the same, and the design whose page has the lower
-//! latency is faster for the same money. Beyond that point it is faster and cheaper. Before that point its speed has a
-//! price: its additional cost per page view, for the microseconds that it saves. A design that is not faster is never
-//! the faster one at equal money.
+//! Only the number of page views of k ratings varies in a month. So a design's bill is a line: the month's cost without
+//! these views, plus the cost of each. Two such lines meet once or not at all.
+
+use serde::Serialize;
 
 use super::{
     bill::{Bill, Scope, page_view_usd},
@@ -15,7 +12,8 @@ use super::{
 };
 
 /// The numbers of page views per month at which one design is cheaper than another.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[serde(rename_all = "snake_case")]
 pub(crate) enum BreakEven {
     /// At any number; at zero page views both may cost the same.
     Always,
@@ -57,20 +55,41 @@ pub(super) struct Lines {
 }
 
 impl Lines {
-    /// The lines for a month. The month's own number of such page views does not matter.
+    /// The lines for a month over the page views of this many ratings. The month's own number of them does not matter.
     pub(super) fn of(
-        (ours, theirs): (&Usage, &Usage),
+        designs: (&Usage, &Usage),
         workload: &Workload,
         ratings: usize,
         scope: Scope,
         prices: &Prices,
     ) -> Self {
-        let mut workload = workload.clone();
-        if let Some(views) = workload.page_views.get_mut(ratings - 1) {
-            *views = 0.0;
+        let mut mix = PerRatings::default();
+        if let Some(share) = mix.get_mut(ratings - 1) {
+            *share = 1.0;
         }
-        let month = |usage: &Usage| Bill::of(usage, &workload, prices).total(scope);
-        let view = |usage: &Usage| page_view_usd(of_ratings(usage.page_read_units, ratings), prices);
+        Self::of_mix(designs, workload, mix, scope, prices)
+    }
+
+    /// The lines for a month over page views in these shares, which add up to 1. The month's own number of views of
+    /// these kinds does not matter; its views of other kinds stay.
+    fn of_mix(
+        (ours, theirs): (&Usage, &Usage),
+        workload: &Workload,
+        mix: PerRatings<f64>,
+        scope: Scope,
+        prices: &Prices,
+    ) -> Self {
+        let mut without = workload.clone();
+        for (views, share) in without.page_views.iter_mut().zip(mix) {
+            if share > 0.0 {
+                *views = 0.0;
+            }
+        }
+        let month = |usage: &Usage| Bill::of(usage, &without, prices).total(scope);
+        let view = |usage: &Usage| {
+            let units = mix.iter().zip(usage.page_read_units).map(|(share, units)| share * units).sum();
+            page_view_usd(units, prices)
+        };
         Self { without_usd: (month(ours), month(theirs)), view_usd: (view(ours), view(theirs)) }
     }
 
@@ -86,13 +105,26 @@ impl Lines {
             BreakEven::Never
         }
     }
+}
 
-    /// The additional cost of ours for each of `views` page views: below 0 where ours is cheaper, `None` without any
-    /// view.
-    pub(super) fn more_a_view_usd(&self, views: f64) -> Option<f64> {
-        let more = self.without_usd.0 - self.without_usd.1 + views * (self.view_usd.0 - self.view_usd.1);
-        (views > 0.0).then(|| more / views)
-    }
+/// The numbers of page views of all kinds, in these shares, at which ours is cheaper. The shares add up to 1.
+pub(crate) fn break_even_by_mix(
+    designs: (&Usage, &Usage),
+    workload: &Workload,
+    mix: PerRatings<f64>,
+    scope: Scope,
+    prices: &Prices,
+) -> BreakEven {
+    Lines::of_mix(designs, workload, mix, scope, prices).break_even()
+}
+
+/// The cost of our writes in a month, functions included, as a multiple of theirs. `None` if theirs cost nothing.
+pub(crate) fn write_cost_times((ours, theirs): (&Usage, &Usage), workload: &Workload, prices: &Prices) -> Option<f64> {
+    let [ours, theirs] = [ours, theirs].map(|usage| {
+        let bill = Bill::of(usage, workload, prices);
+        bill.writes + bill.functions
+    });
+    (theirs > 0.0).then(|| ours / theirs)
 }
 
 /// The value for a number of ratings, from 1 to 5.
@@ -102,8 +134,13 @@ pub(super) fn of_ratings<T: Copy + Default>(values: PerRatings<T>, ratings: usiz
 
 #[cfg(test)]
 mod tests {
+    use rand::{RngExt, SeedableRng, rngs::StdRng};
+
     use super::*;
-    use crate::money::bill::tests::{a_query_a_rating, one_query, workload};
+    use crate::money::{
+        VIEW_SHARES, WRITE_SHARES, WriteUsage,
+        bill::tests::{a_query_a_rating, one_query, workload},
+    };
 
     fn lines(without_usd: (f64, f64), view_usd: (f64, f64)) -> BreakEven {
         Lines { without_usd, view_usd }.break_even()
@@ -163,16 +200,101 @@ mod tests {
         }
     }
 
+    /// Both designs as the report of 2026-11-20 has them, with and without the other design's counters.
+    fn measured() -> [Usage; 3] {
+        let writes = |units: [f64; 4], reads: [f64; 4], invocations: f64, ms: [f64; 4]| {
+            let places = [0, 1, 2, 3];
+            places.map(|place| WriteUsage {
+                write_units: units[place],
+                read_units: reads[place],
+                function_invocations: invocations,
+                function_ms: ms[place],
+            })
+        };
+        let pagemark = Usage {
+            page_read_units: [1.0; 5],
+            write: writes([67.0, 67.0, 99.0, 67.0], [3.0, 4.0, 4.0, 4.0], 2.0, [5.446, 6.13, 7.09, 3.758]),
+            function_memory_gb: 0.25,
+            table_bytes: 11_692.0,
+            index_bytes: 11_692.0,
+            redis_bytes: 518.0,
+            upkeep_read_units: 6.68,
+            ..Usage::default()
+        };
+        let four = Usage {
+            page_read_units: [1.0, 2.0, 3.0, 4.0, 1.0],
+            write: writes([5.0, 5.0, 7.0, 5.0], [0.0, 1.0, 1.0, 1.0], 0.0, [0.0; 4]),
+            table_bytes: 498.0,
+            index_bytes: 1_591.0,
+            ..Usage::default()
+        };
+        let write = writes([10.0, 5.0, 12.0, 10.0], [0.0, 1.0, 1.0, 1.0], 0.0, [0.0; 4]);
+        [pagemark, four.clone(), Usage { write, ..four }]
+    }
+
     #[test]
-    fn the_price_of_being_faster_falls_to_nothing_at_the_break_even() {
-        let (ours, theirs, prices) = (one_query(), a_query_a_rating(), Prices::published().unwrap());
-        let lines = Lines::of((&ours, &theirs), &workload(0.0, 1e6, 0.0), 3, Scope::Requests, &prices);
-        // Two page views per write: 6.3766668 / 2 - 0.125 per million.
-        let price = lines.more_a_view_usd(2e6).unwrap() * 1e6;
-        assert!((price - 3.0633334).abs() < 1e-9, "{price}");
-        let BreakEven::From(views) = lines.break_even() else { panic!("they meet") };
-        assert!(lines.more_a_view_usd(views).unwrap().abs() < 1e-12);
-        assert!(lines.more_a_view_usd(2.0 * views).unwrap() < 0.0);
-        assert_eq!(lines.more_a_view_usd(0.0), None);
+    fn the_measured_designs_meet_at_ten_thousand_views_of_all_kinds_for_each_write() {
+        let ([ours, theirs, counted], prices) = (measured(), Prices::published().unwrap());
+        let month = Workload {
+            page_views: VIEW_SHARES.map(|share| share * 1e8),
+            writes: WRITE_SHARES.map(|share| share * 1e6),
+            comments: 1e7,
+            ..Workload::default()
+        };
+        let lines = |ratings| Lines::of((&ours, &theirs), &month, ratings, Scope::AndRedis, &prices);
+        assert_eq!(lines(3).break_even().per_write(1e6).unwrap().text(), "from 1508.7");
+        let by_mix = break_even_by_mix((&ours, &theirs), &month, VIEW_SHARES, Scope::AndRedis, &prices);
+        assert_eq!(by_mix.per_write(1e6).unwrap().text(), "from 10125.0");
+        let times = [&theirs, &counted].map(|other| write_cost_times((&ours, other), &month, &prices).unwrap());
+        assert_eq!(times.map(|times| format!("{times:.1}")), ["13.6", "7.0"]);
+        let none = Workload { writes: [0.0; 4], ..month };
+        assert_eq!(write_cost_times((&ours, &theirs), &none, &prices), None);
+    }
+
+    #[test]
+    fn at_the_break_even_by_mix_both_bills_are_equal() {
+        let prices = Prices::published().unwrap();
+        let mut rng = StdRng::seed_from_u64(19);
+        let mut met = 0;
+        for _ in 0..500 {
+            let mut usage = || {
+                let units = rng.random_range(1.0..80.0);
+                Usage {
+                    page_read_units: [(); 5].map(|()| rng.random_range(0.5..8.0)),
+                    write: [WriteUsage { write_units: units, ..WriteUsage::default() }; 4],
+                    table_bytes: rng.random_range(0.0..2e4),
+                    redis_bytes: rng.random_range(-400.0_f64..400.0).max(0.0),
+                    ..Usage::default()
+                }
+            };
+            let (ours, theirs) = (usage(), usage());
+            let weights: PerRatings<f64> = [(); 5].map(|()| rng.random_range(0.0..1.0));
+            let mix = weights.map(|weight| weight / weights.iter().sum::<f64>());
+            let month = |views: f64| Workload {
+                page_views: mix.map(|share| share * views),
+                writes: [1e5; 4],
+                comments: 1e6,
+                ..Workload::default()
+            };
+            // The month's own views do not matter.
+            let (few, many) = (month(0.0), month(rng.random_range(1.0..1e9)));
+            for scope in [Scope::Requests, Scope::AndStorage, Scope::AndRedis] {
+                let break_even = break_even_by_mix((&ours, &theirs), &many, mix, scope, &prices);
+                assert_eq!(break_even, break_even_by_mix((&ours, &theirs), &few, mix, scope, &prices));
+                let more_at = |views: f64| {
+                    let [ours, theirs] = [&ours, &theirs].map(|of| Bill::of(of, &month(views), &prices).total(scope));
+                    (ours - theirs) / ours.max(theirs)
+                };
+                match break_even {
+                    BreakEven::From(views) | BreakEven::Below(views) => {
+                        assert!(more_at(views).abs() < 1e-9, "{break_even:?}");
+                        met += 1;
+                    }
+                    BreakEven::Always => assert!(more_at(1.0) <= 0.0 && more_at(1e9) <= 0.0),
+                    BreakEven::Never => assert!(more_at(1.0) >= 0.0 && more_at(1e9) >= 0.0),
+                }
+            }
+        }
+        assert!(met > 300, "they met {met} times only");
     }
 }

@@ -4,7 +4,7 @@
 //! - `usage`: a design's usage for a page view, a write and a stored comment; and the load of a month.
 //! - `bill`: the month's cost by part.
 //! - `break_even`: the number of page views per month at which one design becomes cheaper than another.
-//! - `summary`: tables, the plot, and the cases in which Pagemark loses.
+//! - `summary`: tables, the numbers that decide, and the plot.
 //!
 //! **What is billed**, as AWS documents it ("DynamoDB read and write operations",
 //! <https://docs.aws.amazon.com/he_il/amazondynamodb/latest/developerguide/read-write-operations.md>; "DynamoDB item
@@ -23,14 +23,18 @@
 //!   the table's size.
 //! - Stream reads by Lambda are free.
 //!
-//! `Usage` is in such units, so this module does not apply these rules. The measurements and `model::size` do.
+//! `Usage` is in such units, so this module does not apply these rules. The measurements do, and [`crate::cost`], which
+//! computes a usage from the sizes of items.
 //!
-//! **What is left out**: costs that are equal in both designs (Fargate, load balancer, logs, data to readers), and
-//! spending the difference on a cache (DAX, a CDN), which would make pages of either design faster. Also left out are
-//! Pagemark's other parts besides Redis and the two stream functions, which cost some dollars a month: the repair job's
-//! function, alarms and secrets (`docs/deploy.md`). On the other side, the other design's counters are left out,
-//! without which its pages show no totals. A GB counts as 1,000,000,000 bytes. With 2^30 bytes, storage and recovery
-//! would be 7 % cheaper in both designs.
+//! **What is left out:**
+//! - Costs that are equal in both designs: Fargate, load balancer, logs, data to readers.
+//! - A cache (DAX, a CDN) for the money that one design costs more. It would make pages of either design faster.
+//! - Pagemark's other parts besides Redis and the two stream functions: the repair job's function, alarms and secrets.
+//!   They cost some dollars a month (`docs/deploy.md`).
+//! - Reads of the other design's counters for the totals of a page, about half a unit each. That design is counted twice,
+//!   without and with counters. Without them its pages show no totals.
+//!
+//! A GB counts as 1,000,000,000 bytes. With 2^30 bytes, storage and recovery would be 7 % cheaper in both designs.
 
 mod bill;
 mod break_even;
@@ -38,6 +42,11 @@ mod prices;
 mod summary;
 mod usage;
 
+pub(crate) use bill::{Bill, Scope};
+pub(crate) use break_even::{BreakEven, break_even_by_mix, write_cost_times};
 pub(crate) use prices::Prices;
-pub(crate) use summary::Compared;
-pub(crate) use usage::{PerRatings, PerWrite, Usage, Workload, Write, WriteUsage};
+pub(crate) use summary::{Compared, break_even, mix};
+pub(crate) use usage::{
+    FUNCTION_MEMORY_GB, FUNCTIONS, PerRatings, PerWrite, Usage, VIEW_SHARES, WRITE_SHARES, Workload, Write, WriteUsage,
+    audit_read_units, consistent_read_units,
+};

@@ -1,5 +1,6 @@
 //! The published prices.
 
+use anyhow::{Context, anyhow, ensure};
 use serde::Deserialize;
 
 const PRICES: &str = include_str!("../../prices.json");
@@ -14,6 +15,7 @@ const GIB: f64 = 1_073_741_824.0;
 #[derive(Debug, Clone, Deserialize)]
 pub(crate) struct Prices {
     pub(crate) region: String,
+    currency: String,
     pub(crate) looked_up: String,
     pub(crate) million_read_units: Price,
     pub(crate) million_write_units: Price,
@@ -53,18 +55,52 @@ impl Prices {
     ///
     /// # Errors
     /// When the file is invalid.
-    pub(crate) fn published() -> serde_json::Result<Self> {
-        serde_json::from_str(PRICES)
+    pub(crate) fn published() -> anyhow::Result<Self> {
+        Self::parse(PRICES).context("bench/prices.json")
+    }
+
+    /// Reads prices in the format of `bench/prices.json`.
+    ///
+    /// # Errors
+    /// Names the price that is missing, no number, or below zero.
+    pub(crate) fn parse(text: &str) -> anyhow::Result<Self> {
+        let json = &mut serde_json::Deserializer::from_str(text);
+        let mut prices: Self =
+            serde_path_to_error::deserialize(json).map_err(|error| match error.path().to_string() {
+                root if root == "." => anyhow!("{}", error.inner()),
+                path => anyhow!("{path}: {}", error.inner()),
+            })?;
+        ensure!(prices.currency.starts_with("USD"), "currency: {:?} does not begin with USD", prices.currency);
+        for (name, usd) in prices.each() {
+            ensure!(usd >= 0.0, "{name}: the price is {usd}, below zero");
+        }
+        let nodes = &mut prices.redis_node_hours.nodes;
+        ensure!(!nodes.is_empty(), "redis_node_hours.nodes: there is no node");
+        ensure!(nodes.iter().all(|node| node.memory_gib > 0.0), "redis_node_hours.nodes: a node has no memory_gib");
+        nodes.sort_by(|a, b| a.memory_gib.total_cmp(&b.memory_gib));
+        Ok(prices)
+    }
+
+    /// Every price, with its place in the file.
+    fn each(&self) -> impl Iterator<Item = (String, f64)> {
+        let prices = [
+            ("million_read_units", &self.million_read_units),
+            ("million_write_units", &self.million_write_units),
+            ("storage_gb_month", &self.storage_gb_month),
+            ("backup_gb_month", &self.backup_gb_month),
+            ("million_stream_reads", &self.million_stream_reads),
+            ("million_function_requests", &self.million_function_requests),
+            ("function_gb_second", &self.function_gb_second),
+        ];
+        let nodes = self.redis_node_hours.nodes.iter().enumerate();
+        let nodes = nodes.map(|(place, node)| (format!("redis_node_hours.nodes[{place}]"), node.usd));
+        prices.into_iter().map(|(name, price)| (name.to_owned(), price.usd)).chain(nodes)
     }
 
     /// The monthly cost of Redis for this amount of data. It takes the smallest node that holds the data, with its
-    /// replica. If no node does, it takes several shards of the largest node. Without data the cost is zero, because
-    /// such a design has no Redis.
+    /// replica. If no node does, it takes several shards of the largest node.
     pub(super) fn redis_month_usd(&self, bytes: f64) -> f64 {
-        if bytes <= 0.0 {
-            return 0.0;
-        }
-        let shards = |node: &RedisNode| (bytes / NODE_MEMORY_USABLE / (node.memory_gib * GIB)).ceil();
+        let shards = |node: &RedisNode| (bytes / NODE_MEMORY_USABLE / (node.memory_gib * GIB)).ceil().max(1.0);
         let nodes = &self.redis_node_hours.nodes;
         let node = nodes.iter().find(|node| shards(node) <= 1.0).or(nodes.last());
         node.map_or(f64::NAN, |node| shards(node) * NODES_A_SHARD * node.usd * HOURS_A_MONTH)
@@ -73,7 +109,7 @@ impl Prices {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::Value;
+    use serde_json::{Value, json};
 
     use super::*;
 
@@ -97,7 +133,7 @@ mod tests {
     fn redis_takes_the_smallest_nodes_that_hold_the_data_and_shards_beyond() {
         let prices = Prices::published().unwrap();
         for (bytes, hourly_usd) in [
-            (0.0, 0.0),
+            (0.0, 2.0 * 0.0256),
             (1.0, 2.0 * 0.0256),
             // A million comments: 0.6 GB of 1.37 GiB.
             (454e6, 2.0 * 0.0256),
@@ -110,5 +146,37 @@ mod tests {
             let month_usd = prices.redis_month_usd(bytes);
             assert!((month_usd - hourly_usd * 730.0).abs() < 1e-9, "{bytes}: {month_usd}");
         }
+    }
+
+    #[test]
+    fn a_file_without_a_price_or_with_a_negative_one_names_the_price() {
+        let changed = |change: &dyn Fn(&mut Value)| {
+            let mut file: Value = serde_json::from_str(PRICES).unwrap();
+            change(&mut file);
+            Prices::parse(&file.to_string()).unwrap_err().to_string()
+        };
+        let published = Prices::published().unwrap();
+        for name in published.each().map(|(name, _)| name).filter(|name| !name.contains('[')) {
+            let refused = changed(&|file| drop(file.as_object_mut().unwrap().remove(&name)));
+            assert!(refused.contains(&name), "{refused}");
+            for wrong in [json!({}), json!({ "usd": "1" }), json!({ "usd": -0.01 })] {
+                let refused = changed(&|file| file[&name] = wrong.clone());
+                assert!(refused.contains(&name), "{refused}");
+            }
+        }
+        let refused = changed(&|file| file["redis_node_hours"]["nodes"][1]["usd"] = json!(-1));
+        assert_eq!(refused, "redis_node_hours.nodes[1]: the price is -1, below zero");
+        let refused = changed(&|file| file["redis_node_hours"]["nodes"] = json!([]));
+        assert_eq!(refused, "redis_node_hours.nodes: there is no node");
+        let refused = changed(&|file| file["currency"] = json!("EUR"));
+        assert!(refused.contains("EUR"), "{refused}");
+    }
+
+    #[test]
+    fn the_order_of_nodes_in_a_file_does_not_matter() {
+        let mut file: Value = serde_json::from_str(PRICES).unwrap();
+        file["redis_node_hours"]["nodes"].as_array_mut().unwrap().reverse();
+        let reversed = Prices::parse(&file.to_string()).unwrap();
+        assert_eq!(reversed.redis_month_usd(1.0), Prices::published().unwrap().redis_month_usd(1.0));
     }
 }

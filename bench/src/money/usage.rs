@@ -20,6 +20,34 @@ pub(crate) enum Write {
     Delete,
 }
 
+/// An assumption: how page views divide into those with one to four ratings, and those without a filter by rating.
+pub(crate) const VIEW_SHARES: PerRatings<f64> = [0.1, 0.05, 0.05, 0.05, 0.75];
+
+/// An assumption: how writes divide into inserts, text edits, rating changes and deletions.
+pub(crate) const WRITE_SHARES: PerWrite<f64> = [0.9, 0.05, 0.02, 0.03];
+
+const READ_UNIT_BYTES: f64 = 4096.0;
+/// The job audits each comment once a week, with the index scan. A month has 730 hours, a week 168.
+const AUDITS_A_MONTH: f64 = 730.0 / 168.0;
+/// The index scan reads each ranked comment's primary item, eventually consistent.
+const INDEX_SCAN_READ_UNITS: f64 = 0.5;
+/// `stream-writer` and `page-indexer`. At a low rate each write is a separate invocation. At a high rate one invocation
+/// handles up to a hundred writes.
+pub(crate) const FUNCTIONS: f64 = 2.0;
+/// The functions' memory in the deployment template, in GB.
+pub(crate) const FUNCTION_MEMORY_GB: f64 = 0.25;
+
+/// Read units of a strongly consistent read of this many bytes.
+pub(crate) fn consistent_read_units(bytes: f64) -> f64 {
+    (bytes / READ_UNIT_BYTES).ceil()
+}
+
+/// Read units for auditing a comment for a month. `item_bytes` are those of all its items in the table. A scan is
+/// eventually consistent, and packs items, so it is not rounded up.
+pub(crate) fn audit_read_units(item_bytes: f64) -> f64 {
+    AUDITS_A_MONTH * (item_bytes / READ_UNIT_BYTES / 2.0 + INDEX_SCAN_READ_UNITS)
+}
+
 /// The usage of one write, including everything that follows from it.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub(crate) struct WriteUsage {
@@ -38,8 +66,6 @@ pub(crate) struct Usage {
     /// The design's name, such as "four indexes".
     pub(crate) design: String,
     pub(crate) page_read_units: PerRatings<f64>,
-    /// Median latency of a page in microseconds, measured the same way for all designs.
-    pub(crate) page_latency_us: PerRatings<Option<f64>>,
     pub(crate) write: PerWrite<WriteUsage>,
     /// Memory of the functions in GB; 0.25 is 256 MB.
     pub(crate) function_memory_gb: f64,

@@ -21,7 +21,7 @@ impl Limit {
     }
 
     /// Whether the value respects the limit, if there is one. NaN respects no limit.
-    pub(super) fn holds(self, value: f64) -> Option<bool> {
+    pub(crate) fn holds(self, value: f64) -> Option<bool> {
         match self {
             Self::AtLeast(least) => Some(value >= least),
             Self::AtMost(most) => Some(value <= most),

@@ -83,8 +83,8 @@ pub(crate) struct Run {
     /// RFC 3339, UTC.
     pub(crate) began: String,
     pub(crate) took_s: f64,
-    /// Load averages of the last minute at the start and at the end. The one at the end includes the measurement's own
-    /// work.
+    /// The load before the measurement ([`super::quiet`]), and the load average of the last minute at its end, which
+    /// includes the measurement's own work.
     pub(crate) load_before: Option<f64>,
     pub(crate) load_after: Option<f64>,
     pub(crate) is_quick: bool,
@@ -111,20 +111,17 @@ impl Run {
         }
     }
 
-    /// For example "2026-11-20 21:04 UTC, 42 s; load average 0.31 when it began and 1.87 when it ended".
-    pub(super) fn text(&self) -> String {
+    /// For example "2026-11-20 21:04 UTC, 42 s; load 0.31 when it began and 1.87 when it ended".
+    pub(crate) fn text(&self) -> String {
         let minute: String = self.began.replacen('T', " ", 1).chars().take("2026-11-20 21:04".len()).collect();
         let load = |load: Option<f64>| load.map_or_else(|| "unknown".to_owned(), |load| format!("{load:.2}"));
         let quick = if self.is_quick { ", a quick run" } else { "" };
         let (before, after) = (load(self.load_before), load(self.load_after));
-        format!(
-            "{minute} UTC, {:.0} s{quick}; load average {before} when it began and {after} when it ended",
-            self.took_s
-        )
+        format!("{minute} UTC, {:.0} s{quick}; load {before} when it began and {after} when it ended", self.took_s)
     }
 
     /// The commit, and whether there were uncommitted changes.
-    pub(super) fn commit_text(&self) -> String {
+    pub(crate) fn commit_text(&self) -> String {
         let short: String = self.commit.chars().take(12).collect();
         match (short.is_empty(), self.is_dirty) {
             (true, _) => "unknown".to_owned(),

@@ -1,34 +1,32 @@
-//! The report. Results are printed as they arrive and merged into `target/bench/report.json`. From there, `report.md`
-//! (with a file for each plot) and `report.html` (with everything included) are written.
+//! The report. Results are printed as they arrive and merged into `report.json`. `page` makes texts and plots from it.
 //!
 //! A new run of a measurement replaces all results of its earlier run. Each result belongs to the current measurement
 //! (`begin`), which is a section of the report.
 
-mod document;
 mod limit;
+mod load;
 mod machine;
 mod number;
 mod plot;
+mod quantity;
 mod results;
 mod table;
 
 pub(crate) use limit::Limit;
+pub(crate) use load::{LOAD_MAX, quiet};
 pub(crate) use machine::{Machine, Run};
-pub(crate) use number::count;
+pub(crate) use number::{count, figure};
 pub(crate) use plot::{Plot, Series};
+pub(crate) use quantity::{FOUR_INDEXES, FOUR_INDEXES_COUNTERS, PAGEMARK, Quantity};
+pub(crate) use results::{Ratio, Results, Section};
 pub(crate) use table::{Cell, Row, Table, row};
 
-use std::{
-    fs,
-    path::{Path, PathBuf},
-    time::Instant,
-};
+use std::{fs, path::PathBuf, time::Instant};
 
 use anyhow::Context;
-use askama::Template;
 
-use document::Document;
-use results::{Ratio, Results, Section};
+/// The file with the results in a report's folder.
+pub(crate) const FILE: &str = "report.json";
 
 /// All results so far, including earlier runs.
 pub(crate) struct Report {
@@ -45,36 +43,28 @@ pub(crate) struct Report {
 pub(crate) type Figure<Name = &'static str> = (Name, f64, &'static str);
 
 impl Report {
-    /// Opens the report of earlier runs, or an empty one.
-    pub(crate) fn open() -> anyhow::Result<Self> {
-        // The workspace's folder, independent of the current directory.
-        let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().context("the workspace has a folder")?;
-        Self::in_folder(root.join("target/bench"))
-    }
-
-    fn in_folder(folder: PathBuf) -> anyhow::Result<Self> {
-        let path = folder.join("report.json");
-        let results = match fs::read(&path) {
-            Ok(bytes) => serde_json::from_slice(&bytes)
-                .with_context(|| format!("{} is broken, or of another version of bench: delete it", path.display()))?,
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Results::default(),
-            Err(error) => return Err(error).with_context(|| path.display().to_string()),
-        };
+    /// Opens the report in a folder: that of earlier runs, or an empty one.
+    pub(crate) fn open(folder: PathBuf) -> anyhow::Result<Self> {
+        let results = Results::read(&folder.join(FILE))?.unwrap_or_default();
         let (name, place, section) = (String::new(), String::new(), Section::default());
         Ok(Self { folder, results, name, place, began: Instant::now(), section })
     }
 
-    /// Begins a measurement, the `number`th of `total` in this run of the program. Removes its earlier results.
-    pub(crate) fn begin(&mut self, measurement: &str, number: usize, total: usize, is_quick: bool) {
+    /// Begins a measurement, the `number`th of `total` in this run of the program. Removes its earlier results. Waits for
+    /// a quiet machine, but not in a quick run.
+    pub(crate) async fn begin(&mut self, measurement: &str, number: usize, total: usize, is_quick: bool) {
+        println!("\n=== {measurement} ({number} of {total})");
+        let load = if is_quick { None } else { quiet(number == 1).await };
         measurement.clone_into(&mut self.name);
         self.place = format!("[{number}/{total}] {measurement}");
         self.began = Instant::now();
         self.results.machine = Machine::this();
-        self.section = Section { run: Run::begin(is_quick), ..Section::default() };
-        println!("\n=== {measurement} ({number} of {total})");
+        let run = Run::begin(is_quick);
+        let run = Run { load_before: load.or(run.load_before), ..run };
+        self.section = Section { run, ..Section::default() };
     }
 
-    /// Ends the current measurement and writes the report. The first paragraph of the report names a failure.
+    /// Ends the current measurement and writes the report.
     pub(crate) fn end(&mut self, failure: Option<String>) -> anyhow::Result<()> {
         let mut section = std::mem::take(&mut self.section);
         section.run.took_s = self.began.elapsed().as_secs_f64();
@@ -119,27 +109,28 @@ impl Report {
         self.section.plots.push(plot);
     }
 
-    /// Prints and stores a sentence about where this design loses.
-    pub(crate) fn loses(&mut self, sentence: &str) {
-        println!("  {sentence}");
-        self.section.losses.push(sentence.to_owned());
+    /// Stores a design's value of a quantity by which designs are compared. A value that is not a number is left out, so
+    /// the quantity counts as not measured.
+    pub(crate) fn number(&mut self, quantity: Quantity, design: &str, value: f64) {
+        if value.is_finite() {
+            self.section.numbers.entry(quantity).or_default().insert(design.to_owned(), value);
+        }
+    }
+
+    /// Stores a text that belongs to the numbers, such as the mix of page views.
+    pub(crate) fn fact(&mut self, name: &str, text: impl Into<String>) {
+        self.section.facts.insert(name.to_owned(), text.into());
+    }
+
+    /// The results so far, of earlier runs too.
+    pub(crate) fn results(&self) -> &Results {
+        &self.results
     }
 
     fn write(&self) -> anyhow::Result<()> {
-        let document = Document::of(&self.results);
-        let plots = self.results.measurements.values().flat_map(|section| &section.plots);
-        let plots = plots.map(|plot| Ok((plot.file(), plot.svg()?))).collect::<anyhow::Result<Vec<_>>>()?;
+        let path = self.folder.join(FILE);
+        fs::create_dir_all(&self.folder).with_context(|| self.folder.display().to_string())?;
         let json = format!("{}\n", serde_json::to_string_pretty(&self.results)?);
-        fs::create_dir_all(self.folder.join("plots")).with_context(|| self.folder.display().to_string())?;
-        let texts = [("report.json", json), ("report.md", document.markdown()), ("report.html", document.render()?)];
-        for (file, text) in texts.map(|(file, text)| (file.to_owned(), text)).into_iter().chain(plots) {
-            let path = self.folder.join(file);
-            fs::write(&path, text).with_context(|| path.display().to_string())?;
-        }
-        Ok(())
-    }
-
-    pub(crate) fn print_path(&self) {
-        println!("\nmerged into {}, report.md and report.json", self.folder.join("report.html").display());
+        fs::write(&path, json).with_context(|| path.display().to_string())
     }
 }

@@ -5,7 +5,7 @@ const DECIMALS_MAX: usize = 6;
 
 /// A figure with three significant digits. Whole numbers and large ones keep all digits and get thousands separators:
 /// "0.0473", "12.5", "1,250".
-pub(super) fn figure(value: f64) -> String {
+pub(crate) fn figure(value: f64) -> String {
     if !value.is_finite() {
         return "-".to_owned();
     }

@@ -23,8 +23,8 @@ const POINT: u32 = 3;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Plot {
     /// A name that is unique in the report, such as "depth".
-    pub(super) name: String,
-    pub(super) title: String,
+    pub(crate) name: String,
+    pub(crate) title: String,
     /// The measured quantity of each axis with its unit, such as "page number" and "latency p50, us".
     x: String,
     y: String,
@@ -35,14 +35,14 @@ pub(crate) struct Plot {
 pub(crate) struct Series {
     /// The name of the line, such as "four indexes, walk by cursor".
     pub(crate) name: String,
-    /// x and y, ordered by x. A point without a place on a logarithmic axis is not drawn.
+    /// x and y, ordered by x. A point without a place on a logarithmic axis is not drawn. A plot has no infinite points and
+    /// none that were not measured, because JSON cannot hold them.
     pub(crate) points: Vec<(f64, f64)>,
 }
 
 impl Series {
     fn drawn(&self) -> impl Iterator<Item = (f64, f64)> {
-        let has_place = |value: f64| value.is_finite() && value > 0.0;
-        self.points.iter().copied().filter(move |(x, y)| has_place(*x) && has_place(*y))
+        self.points.iter().copied().filter(|(x, y)| *x > 0.0 && *y > 0.0)
     }
 }
 
@@ -55,17 +55,21 @@ impl Plot {
         series: impl IntoIterator<Item = Series>,
     ) -> Self {
         let (name, x, y) = (name.to_owned(), x.to_owned(), y.to_owned());
-        Self { name, title: title.into(), x, y, series: series.into_iter().collect() }
+        let measured = |mut series: Series| {
+            series.points.retain(|(x, y)| x.is_finite() && y.is_finite());
+            series
+        };
+        Self { name, title: title.into(), x, y, series: series.into_iter().map(measured).collect() }
     }
 
-    /// The plot's file, beside the report.
-    pub(super) fn file(&self) -> String {
+    /// The name of the plot's file.
+    pub(crate) fn file(&self) -> String {
         let words = self.name.split(|character: char| !character.is_alphanumeric()).filter(|word| !word.is_empty());
-        format!("plots/{}.svg", words.map(str::to_lowercase).join("-"))
+        format!("{}.svg", words.map(str::to_lowercase).join("-"))
     }
 
     /// The plot as SVG, on a white ground.
-    pub(super) fn svg(&self) -> anyhow::Result<String> {
+    pub(crate) fn svg(&self) -> anyhow::Result<String> {
         let mut svg = String::new();
         self.draw(&mut svg).map_err(|error| anyhow!("{} cannot be drawn: {error}", self.name))?;
         Ok(svg)
@@ -139,6 +143,13 @@ mod tests {
         let circles = document.descendants().filter(|node| node.has_tag_name("circle"));
         assert_eq!(circles.count(), 2, "a point without a place");
         assert!(plot(&[]).svg().unwrap().contains("page number"), "no point at all");
+    }
+
+    #[test]
+    fn a_plot_with_a_point_that_was_not_measured_survives_json() {
+        let plot = plot(&[(1.0, 800.0), (50_000.0, f64::NAN)]);
+        let json = serde_json::to_string(&plot).unwrap();
+        assert_eq!(serde_json::from_str::<Plot>(&json).unwrap(), plot);
     }
 
     #[test]

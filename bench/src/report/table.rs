@@ -103,11 +103,6 @@ impl Table {
         let cells = || self.rows.iter().filter_map(|row| row.get(column));
         cells().all(|cell| !matches!(cell, Cell::Text(_))) && cells().any(|cell| matches!(cell, Cell::Figure(_)))
     }
-
-    /// The class of a column's cells in HTML.
-    pub(super) fn class(&self, column: &usize) -> &'static str {
-        if self.is_of_figures(*column) { "figure" } else { "" }
-    }
 }
 
 /// The table on a terminal.

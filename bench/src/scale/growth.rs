@@ -1,38 +1,17 @@
-//! How measured quantities grow with the number of comments, and the promises about it.
-
-use itertools::Itertools;
+//! How measured quantities grow with the number of comments, and the bounds of that.
 
 use super::fit::PowerLaw;
-use crate::report::{Plot, Series, Table, row};
+use crate::report::{Limit, Plot, Series, Table, row};
 
-/// How far an exponent may exceed its promise. Measurements vary by some percent, and the search in a union takes steps
-/// in proportion to the logarithm.
-pub(super) const EXPONENT_TOLERANCE: f64 = 0.1;
+/// Bounds of exponents. Measurements vary by some percent, and the search in a union takes steps in proportion to the
+/// logarithm. So an exponent may exceed the ideal one by a tenth.
+pub(super) const CONSTANT: Limit = Limit::AtMost(0.1);
+pub(super) const PROPORTIONAL: Limit = Limit::AtMost(1.1);
+/// For a rate that does not fall.
+pub(super) const LEVEL: Limit = Limit::AtLeast(-0.1);
 
-#[derive(Debug, Clone, Copy, PartialEq, strum::Display)]
-pub(super) enum Promise {
-    /// It grows at most with this exponent; 0 means no growth.
-    #[strum(to_string = "at most {0}")]
-    AtMost(f64),
-    /// A rate that does not fall.
-    #[strum(to_string = "at least 0")]
-    Level,
-}
-
-impl Promise {
-    pub(super) const CONSTANT: Self = Self::AtMost(0.0);
-    pub(super) const PROPORTIONAL: Self = Self::AtMost(1.0);
-
-    fn is_broken_by(self, law: PowerLaw) -> bool {
-        match self {
-            Self::AtMost(most) => law.exponent > most + EXPONENT_TOLERANCE,
-            Self::Level => law.exponent < -EXPONENT_TOLERANCE,
-        }
-    }
-}
-
-/// A quantity: its column in the table of its part, its name among all quantities, and its promise.
-pub(super) type Quantity = (&'static str, &'static str, Promise);
+/// A quantity: its column in the table of its part, its name among all quantities, and the bound of its exponent.
+pub(super) type Quantity = (&'static str, &'static str, Limit);
 
 /// A number of comments, and the values of a part's quantities there.
 pub(super) type Point<const QUANTITIES: usize> = (f64, [f64; QUANTITIES]);
@@ -40,7 +19,7 @@ pub(super) type Point<const QUANTITIES: usize> = (f64, [f64; QUANTITIES]);
 struct Curve {
     name: &'static str,
     points: Vec<(f64, f64)>,
-    promise: Promise,
+    bound: Limit,
 }
 
 #[derive(Default)]
@@ -61,17 +40,17 @@ impl Growth {
             row![("comments", *comments)].into_iter().chain(values).collect()
         };
         let table = Table::new(table, about, points.iter().map(row));
-        for (place, (_, name, promise)) in quantities.into_iter().enumerate() {
+        for (place, (_, name, bound)) in quantities.into_iter().enumerate() {
             let value = |(comments, values): &Point<N>| Some((*comments, *values.get(place)?));
-            self.0.push(Curve { name, points: points.iter().filter_map(value).collect(), promise });
+            self.0.push(Curve { name, points: points.iter().filter_map(value).collect(), bound });
         }
         table
     }
 
-    /// The largest exponent of the quantities of these names.
-    pub(super) fn largest_exponent(&self, names: [&str; 2]) -> Option<f64> {
-        let of_names = self.0.iter().filter(|curve| names.contains(&curve.name));
-        of_names.filter_map(|curve| Some(PowerLaw::fit(&curve.points)?.exponent)).reduce(f64::max)
+    /// The name, the exponent and its bound of each quantity; NaN without a fit.
+    pub(super) fn exponents(&self) -> impl Iterator<Item = (&'static str, f64, Limit)> {
+        let exponent = |curve: &Curve| PowerLaw::fit(&curve.points).map_or(f64::NAN, |law| law.exponent);
+        self.0.iter().map(move |curve| (curve.name, exponent(curve), curve.bound))
     }
 
     pub(super) fn table(&self) -> Table {
@@ -82,28 +61,24 @@ impl Growth {
             };
             let law = PowerLaw::fit(&curve.points);
             let exponent = law.map_or("-".to_owned(), |law| format!("{:.2}", law.exponent));
-            let verdict = law.map_or("", |law| if curve.promise.is_broken_by(law) { "worse" } else { "holds" });
             row![
                 ("quantity", curve.name),
                 ("comments", sizes),
                 ("exponent", exponent),
-                ("promised", curve.promise.to_string()),
-                ("verdict", verdict),
+                ("bound", curve.bound.to_string()),
                 ("worst point is off by, times", law.map(|law| law.off_by)),
             ]
         };
-        let about = format!(
-            "How each quantity grows with the number of comments n: as n to the power of the exponent, by least squares of \
-             logarithms. An exponent may be {EXPONENT_TOLERANCE} worse than what is promised."
-        );
+        let about = "How each quantity grows with the number of comments n: as n to the power of the exponent, by least squares \
+                     of logarithms.";
         Table::new("scale", about, self.0.iter().map(row))
     }
 
     /// Plots of the quantities that should be level and of those that grow in proportion, each relative to its value at
     /// the smallest number of comments.
     pub(super) fn plots(&self) -> [Plot; 2] {
-        let plot = |name: &str, title: &str, is_here: fn(Promise) -> bool| {
-            let here = self.0.iter().filter(|curve| is_here(curve.promise));
+        let plot = |name: &str, title: &str, is_here: fn(Limit) -> bool| {
+            let here = self.0.iter().filter(|curve| is_here(curve.bound));
             let series = here.filter_map(|curve| {
                 let (_, first) = *curve.points.first()?;
                 let points = curve.points.iter().map(|(comments, value)| (*comments, value / first)).collect();
@@ -111,21 +86,10 @@ impl Growth {
             });
             Plot::new(name, title, ["comments", "times the value with the fewest comments"], series)
         };
-        let is_level = |promise| matches!(promise, Promise::Level) || promise == Promise::CONSTANT;
         [
-            plot("scale", "What should not change with the number of comments", is_level),
-            plot("scale-total", "What grows with the number of comments", |promise| promise == Promise::PROPORTIONAL),
+            plot("scale", "What should not change with the number of comments", |bound| bound != PROPORTIONAL),
+            plot("scale-total", "What grows with the number of comments", |bound| bound == PROPORTIONAL),
         ]
-    }
-
-    /// A sentence about broken promises; `None` if there are none.
-    pub(super) fn losses(&self) -> Option<String> {
-        let loss = |curve: &Curve| {
-            let law = PowerLaw::fit(&curve.points).filter(|law| curve.promise.is_broken_by(*law))?;
-            Some(format!("{} (exponent {:.2}, promised {})", curve.name, law.exponent, curve.promise))
-        };
-        let lost = self.0.iter().filter_map(loss).join("; ");
-        (!lost.is_empty()).then(|| format!("Worse than promised as the number of comments grows: {lost}."))
     }
 }
 
@@ -135,35 +99,17 @@ mod tests {
     use crate::scale::upkeep::QUANTITIES;
 
     #[test]
-    fn a_promise_is_broken_beyond_the_tolerance_only() {
-        for (promise, exponent, is_broken) in [
-            (Promise::AtMost(0.0), 0.09, false),
-            (Promise::AtMost(0.0), 0.11, true),
-            (Promise::AtMost(0.0), -0.5, false),
-            (Promise::AtMost(1.0), 1.09, false),
-            (Promise::AtMost(1.0), 1.11, true),
-            (Promise::Level, -0.09, false),
-            (Promise::Level, -0.11, true),
-            (Promise::Level, 0.5, false),
-        ] {
-            let law = PowerLaw { exponent, off_by: 1.0 };
-            assert_eq!(promise.is_broken_by(law), is_broken, "{promise:?}, exponent {exponent}");
-        }
-    }
-
-    #[test]
-    fn a_loss_names_what_grows_too_fast() {
-        let point = |comments, rebuild_s| (comments, [comments / 1e3, 24.0, rebuild_s]);
+    fn every_quantity_has_its_exponent() {
+        let point = |comments: f64| (comments, [comments / 1e3, 24.0, comments.powi(2)]);
         let mut growth = Growth::default();
-        let mut add = |points: &[Point<3>]| {
-            let table = growth.part("upkeep", String::new(), QUANTITIES, points);
+        let table = growth.part("upkeep", String::new(), QUANTITIES, &[point(1e3), point(1e4), point(1e5)]);
+        let expected = [("audit, time", 1.0), ("audit, memory", 0.0), ("rebuild, time", 2.0)];
+        for ((name, exponent, _), (expected_name, expected)) in growth.exponents().zip(expected) {
+            assert!(name == expected_name && (exponent - expected).abs() < 1e-9, "{name}: {exponent}");
+        }
+        for table in [table, growth.table()] {
             assert!(table.rows.iter().all(|row| row.len() == table.columns.len()));
-            growth.losses()
-        };
-        assert_eq!(add(&[point(1e3, 1.0), point(1e4, 10.0), point(1e5, 100.0)]), None);
-        let losses = add(&[point(1e3, 1.0), point(1e4, 100.0), point(1e5, 10_000.0)]).unwrap();
-        assert!(losses.contains("rebuild, time (exponent 2.00, promised at most 1)"), "{losses}");
-        assert!(growth.table().rows.iter().all(|row| row.len() == growth.table().columns.len()));
-        assert_eq!(growth.plots().map(|plot| plot.series.len()), [2, 4]);
+        }
+        assert_eq!(growth.plots().map(|plot| plot.series.len()), [1, 2]);
     }
 }

@@ -14,7 +14,7 @@ use rand::{
     rngs::StdRng,
 };
 
-use super::growth::{Point, Promise, Quantity};
+use super::growth::{CONSTANT, LEVEL, PROPORTIONAL, Point, Quantity};
 use crate::{
     dataset::PRODUCT,
     report::{Report, count},
@@ -34,13 +34,13 @@ const MIB: f64 = 1_048_576.0;
 
 /// The times are the server's, of random pages. Comments are filled since the previous size.
 pub(super) const QUANTITIES: [Quantity; 7] = [
-    ("1 rating: p50, us", "page index, 1 rating: p50", Promise::CONSTANT),
-    ("1 rating: p99, us", "page index, 1 rating: p99", Promise::CONSTANT),
-    ("3 ratings: p50, us", "page index, 3 ratings: p50", Promise::CONSTANT),
-    ("3 ratings: p99, us", "page index, 3 ratings: p99", Promise::CONSTANT),
-    ("bytes/comment", "page index, bytes/comment", Promise::CONSTANT),
-    ("memory, MiB", "page index, memory", Promise::PROPORTIONAL),
-    ("filled, comments/s", "page index, rate of filling", Promise::Level),
+    ("1 rating: p50, us", "page index, 1 rating: p50", CONSTANT),
+    ("1 rating: p99, us", "page index, 1 rating: p99", CONSTANT),
+    ("3 ratings: p50, us", "page index, 3 ratings: p50", CONSTANT),
+    ("3 ratings: p99, us", "page index, 3 ratings: p99", CONSTANT),
+    ("bytes/comment", "page index, bytes/comment", CONSTANT),
+    ("memory, MiB", "page index, memory", PROPORTIONAL),
+    ("filled, comments/s", "page index, rate of filling", LEVEL),
 ];
 
 /// Grows a page index and measures it at each of the sizes, in ascending order.

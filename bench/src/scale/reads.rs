@@ -6,7 +6,7 @@ use std::sync::Arc;
 use anyhow::ensure;
 use rand::{RngExt, SeedableRng, rngs::StdRng};
 
-use super::growth::{Point, Promise, Quantity};
+use super::growth::{CONSTANT, LEVEL, Point, Quantity};
 use crate::{
     api::callers::{Caller, ask_all},
     dataset::Dataset,
@@ -24,17 +24,14 @@ const PAGES: u32 = 2_000;
 const QUICK_PAGES: u32 = 300;
 const SAMPLES: u32 = 20;
 
-/// The quantities with a limit: one of pages of all comments, one of pages of three ratings.
-pub(super) const PAGES_P50: [&str; 2] = ["page of all: p50", "page of 3 ratings: p50"];
-
 /// Latencies of one caller, and the rate of all callers together.
 pub(super) const QUANTITIES: [Quantity; 6] = [
-    ("all: p50, us", PAGES_P50[0], Promise::CONSTANT),
-    ("all: p99, us", "page of all: p99", Promise::CONSTANT),
-    ("all: pages/s", "page of all: throughput", Promise::Level),
-    ("3 ratings: p50, us", PAGES_P50[1], Promise::CONSTANT),
-    ("3 ratings: p99, us", "page of 3 ratings: p99", Promise::CONSTANT),
-    ("3 ratings: pages/s", "page of 3 ratings: throughput", Promise::Level),
+    ("all: p50, us", "page of all: p50", CONSTANT),
+    ("all: p99, us", "page of all: p99", CONSTANT),
+    ("all: pages/s", "page of all: throughput", LEVEL),
+    ("3 ratings: p50, us", "page of 3 ratings: p50", CONSTANT),
+    ("3 ratings: p99, us", "page of 3 ratings: p99", CONSTANT),
+    ("3 ratings: pages/s", "page of 3 ratings: throughput", LEVEL),
 ];
 
 /// Measures a product of about `comments` comments.

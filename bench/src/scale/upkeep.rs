@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use super::growth::{Point, Promise, Quantity};
+use super::growth::{CONSTANT, PROPORTIONAL, Point, Quantity};
 use crate::{
     repair::{World, audit_by_binary, expect_clean},
     statistics::timed,
@@ -10,9 +10,9 @@ use crate::{
 
 /// Audit: the binary as a whole, with the table scan and the index scan.
 pub(super) const QUANTITIES: [Quantity; 3] = [
-    ("audit, s", "audit, time", Promise::PROPORTIONAL),
-    ("audit's memory, MiB", "audit, memory", Promise::CONSTANT),
-    ("rebuild, s", "rebuild, time", Promise::PROPORTIONAL),
+    ("audit, s", "audit, time", PROPORTIONAL),
+    ("audit's memory, MiB", "audit, memory", CONSTANT),
+    ("rebuild, s", "rebuild, time", PROPORTIONAL),
 ];
 
 /// Rebuilds the page index of `comments` comments with all their items, and audits both.

@@ -12,7 +12,7 @@ use process::{
     aws::{Calls, describe, new_http_client, sdk_config},
 };
 
-use super::Document;
+use super::{Document, document::BATCHES};
 
 /// A key prefix in a bucket.
 #[derive(Debug, Clone)]
@@ -45,13 +45,14 @@ impl Bucket {
         sent.map(drop).map_err(not_done)
     }
 
-    /// The object names after `after`, as many as one or several calls of a thousand return.
+    /// The names of batches after `after`, as many as one or several calls of a thousand return. The bucket may hold
+    /// other objects, such as the reports of big repairs.
     pub(super) async fn list(&self, after: Option<&str>, limit: usize) -> Result<Vec<String>, StoreError> {
-        let mut names = Vec::new();
+        let (mut names, batches) = (Vec::new(), format!("{}{BATCHES}", self.prefix));
         let mut after = after.map(|name| format!("{}{name}", self.prefix));
         while names.len() < limit {
             let left = i32::try_from(limit - names.len()).unwrap_or(i32::MAX);
-            let list = self.client.list_objects_v2().bucket(&self.bucket).prefix(&self.prefix).max_keys(left);
+            let list = self.client.list_objects_v2().bucket(&self.bucket).prefix(&batches).max_keys(left);
             let listed = list.set_start_after(after).send().await;
             let listed = listed.map_err(not_done)?;
             let keys: Vec<String> =

@@ -5,6 +5,9 @@ use serde_json::{Value, json};
 
 use super::Reason;
 
+/// Beginning of all names of batches. The service uses this layout: `aws/lambda/<mapping>/YYYY/MM/DD/…`.
+pub(super) const BATCHES: &str = "aws/lambda/";
+
 /// Maximum length of an event id in a name. The service's ids have 32 characters.
 const EVENT_ID_MAX: usize = 64;
 
@@ -44,13 +47,12 @@ impl Document {
             "payload": event.to_string(),
         });
 
-        // The service uses this layout: aws/lambda/<mapping>/YYYY/MM/DD/….
         let day = instant.get(..10).unwrap_or(&instant).replace('-', "/");
         let [first, last] = [&first, &last].map(|number| number.as_ref().and_then(Value::as_str).unwrap_or("none"));
         let event_id = event.pointer("/Records/0/eventID").and_then(Value::as_str).unwrap_or("none");
         // The id comes from the service, or from a record that the service did not make.
         let event_id: String = event_id.chars().filter(char::is_ascii_alphanumeric).take(EVENT_ID_MAX).collect();
-        let name = format!("aws/lambda/{}/{day}/{first}-{last}-{event_id}", reason.function);
+        let name = format!("{BATCHES}{}/{day}/{first}-{last}-{event_id}", reason.function);
         Self { name, body: body.to_string() }
     }
 }

@@ -56,7 +56,7 @@ fn given(logical_id: &str) -> BTreeMap<String, String> {
     let container = &properties["ContainerDefinitions"][0];
     let lists = [(&container["Environment"], "Value"), (&container["Secrets"], "ValueFrom")];
     let entries =
-        lists.into_iter().flat_map(|(list, value)| list.as_array().unwrap().iter().zip(std::iter::repeat(value)));
+        lists.into_iter().flat_map(|(list, value)| list.as_array().into_iter().flatten().zip(std::iter::repeat(value)));
     let pair = |(entry, value): (&Value, &str)| {
         // If the entry has a condition, take the first alternative.
         let entry = if entry["Name"].is_string() { entry } else { &entry["Fn::If"][1] };
@@ -73,6 +73,10 @@ fn resolved(value: &Value) -> String {
     if let Some(name) = value["Ref"].as_str() {
         return named(name);
     }
+    // Without the options that conditions are about.
+    if let Some(alternatives) = value["Fn::If"].as_array() {
+        return resolved(&alternatives[2]);
+    }
     let text = value["Fn::Sub"].as_str().unwrap_or_else(|| panic!("{value}"));
     let mut parts = text.split("${");
     let mut resolved = parts.next().unwrap().to_owned();
@@ -81,29 +85,20 @@ fn resolved(value: &Value) -> String {
         resolved += &named(name);
         resolved += rest;
     }
-    // A stand-in for a password: letters and digits.
-    while let Some((before, rest)) = resolved.split_once("{{resolve:") {
-        let (_, after) = rest.split_once("}}").unwrap();
-        resolved = format!("{before}x9{after}");
-    }
     resolved
 }
 
 fn named(name: &str) -> String {
-    let secret = resources().get(name).map(|secret| secret["Properties"]["SecretString"].clone());
     match name {
         "AWS::StackName" | "TableName" => "pagemark".to_owned(),
         "PublicUrl" => "https://comments.example.com".to_owned(),
-        "WriteTokenHashes" | "ModerationTokenHashes" => format!("sha256:{}", "0a".repeat(32)),
+        "Tokens" => format!("shop/comments:write+products:write/sha256:{}", "0a".repeat(32)),
         "Redis.ConfigurationEndPoint.Port" => "6379".to_owned(),
         "PageNumbers" => "stable".to_owned(),
         "NewComments" => "published".to_owned(),
         "Proxies" => "1".to_owned(),
         "CursorKeys" => "0a".repeat(32),
-        _ => match secret {
-            Some(text @ Value::Object(_)) => resolved(&text),
-            _ => name.to_lowercase(),
-        },
+        _ => name.to_lowercase(),
     }
 }
 
@@ -113,6 +108,7 @@ fn each_process_gets_every_variable_that_it_needs_and_no_other() {
         ("StreamWriter", stream_writer::Config::command()),
         ("PageIndexer", page_indexer::Config::command()),
         ("RepairJob", repair_job::FunctionConfig::command()),
+        ("Canary", canary::Config::command()),
         ("RepairTask", repair_job::Config::command()),
         ("ApiTask", api::Settings::command()),
     ] {
@@ -142,7 +138,24 @@ fn each_process_gets_every_variable_that_it_needs_and_no_other() {
         assert_eq!(flags.len(), 1 + usize::from(below.is_some()) + given.len(), "{logical_id}: {flags:?}");
         command.try_get_matches_from(flags).unwrap_or_else(|error| panic!("{logical_id}: {error}"));
     }
-    assert!(given("PageIndexer")["PAGEMARK_REDIS_URL"].starts_with("rediss://page-indexer:x9@"));
+}
+
+/// The processes that use Redis, and their users there.
+const OF_REDIS: [(&str, &str); 4] =
+    [("PageIndexer", "page-indexer"), ("RepairJob", "repair-job"), ("RepairTask", "repair-job"), ("ApiTask", "api")];
+
+#[test]
+fn each_process_logs_in_to_redis_by_iam_and_trusts_amazons_authorities() {
+    for (process, user) in OF_REDIS {
+        let given = given(process);
+        assert!(given["PAGEMARK_REDIS_URL"].starts_with(&format!("rediss://pagemark-{user}@")), "{given:?}");
+        assert_eq!((&*given["PAGEMARK_REDIS_IAM"], &*given["PAGEMARK_REDIS_MODE"]), ("redis", "cluster"));
+        // Where scripts/package.sh and infra/Containerfile put the file. Lambda unpacks a zip in /var/task.
+        let is_function = !process.ends_with("Task");
+        let authorities = if is_function { "/var/task/amazon-roots.pem" } else { "/amazon-roots.pem" };
+        assert_eq!(given["PAGEMARK_REDIS_CA"], authorities, "{process}");
+    }
+    assert!(file("infra/Containerfile").contains("COPY amazon-roots.pem /amazon-roots.pem\n"));
 }
 
 #[test]
@@ -154,7 +167,10 @@ fn each_process_has_a_user_of_redis_with_the_permissions_that_are_tested() {
         let rules = documented.lines().find_map(|line| line.strip_prefix(&prefix)).unwrap_or_else(|| panic!("{user}"));
         let properties = &resources()[logical_id]["Properties"];
         assert_eq!(properties["AccessString"].as_str().unwrap(), format!("on {rules}"));
-        assert_eq!(properties["UserName"], user);
+        // AWS requires one name of a user who logs in by IAM.
+        let name = json!({ "Fn::Sub": format!("${{AWS::StackName}}-{user}") });
+        assert_eq!((&properties["UserId"], &properties["UserName"]), (&name, &name));
+        assert_eq!(properties["AuthenticationMode"], json!({"Type": "iam"}));
     }
 }
 
@@ -170,7 +186,9 @@ fn the_commands_of_the_documents_are_about_what_the_template_has() {
     assert!(!calls.is_empty());
     for call in calls {
         let call = call.split("\n}").next().unwrap();
-        assert!(TEMPLATE.len() <= INLINE_BYTES_MAX || call.contains("--s3-bucket"), "refused: {call}");
+        let is_web_acl = call.contains("--template-file infra/web-acl.yaml");
+        let bytes = if is_web_acl { file("infra/web-acl.yaml").len() } else { TEMPLATE.len() };
+        assert!(bytes <= INLINE_BYTES_MAX || call.contains("--s3-bucket"), "refused: {call}");
     }
     // Collects `output NAME`, and parameters as NAME=VALUE in commands that deploy.
     let outputs: BTreeSet<&str> = documents

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value, json};
 
-use super::{FUNCTIONS, assert_each, assert_properties, file, of_type, resources};
+use super::{FUNCTIONS, assert_each, assert_properties, file, of_type, resources, resources_with};
 
 /// The namespace of a stack's own metrics.
 const NAMESPACE: &str = "Pagemark/${AWS::StackName}";
@@ -24,7 +24,8 @@ fn sections() -> BTreeMap<String, String> {
     let section = |(name, alarm): (String, Value)| {
         let description = alarm["Properties"]["AlarmDescription"].as_str().unwrap().to_owned();
         let (_, section) = description.split_once(" docs/operations.md#").unwrap_or_else(|| panic!("{name}"));
-        (name, section.to_owned())
+        // The documents name the alarms of every shard once.
+        (name.trim_end_matches("0001").to_owned(), section.to_owned())
     };
     of_type("AWS::CloudWatch::Alarm").into_iter().map(section).collect()
 }
@@ -71,7 +72,9 @@ fn the_table_of_failures_gives_each_alarm_s_time_and_section() {
         let cells: Vec<&str> = row.trim_matches('|').split(" | ").collect();
         let [_, names, after, then] = cells[..] else { panic!("{row}") };
         for name in names.split('`').skip(1).step_by(2) {
-            let properties = &resources()[name]["Properties"];
+            let resources = resources();
+            let alarm = resources.get(name).unwrap_or_else(|| &resources[&format!("{name}0001")]);
+            let properties = &alarm["Properties"];
             // An expression has the period of its metrics.
             let period = properties.get("Period").unwrap_or(&properties["Metrics"][1]["MetricStat"]["Period"]);
             let seconds = period.as_u64().unwrap() * properties["EvaluationPeriods"].as_u64().unwrap();
@@ -83,10 +86,15 @@ fn the_table_of_failures_gives_each_alarm_s_time_and_section() {
 }
 
 /// A run whose status has a value for everything.
-fn hourly_run() -> repair_job::Invoked {
+pub(super) fn hourly_run() -> repair_job::Invoked {
     let at = model::Timestamp::MIN;
-    let index =
-        repair_job::IndexStatus { ready: 0, stale: 0, unmarked: 0, oldest_watermark: Some(at), oldest_vouch: Some(at) };
+    let index = repair_job::IndexStatus {
+        ready: 0,
+        stale: 0,
+        unmarked: 0,
+        oldest_watermark: Some(at),
+        oldest_confirmation: Some(at),
+    };
     let status = repair_job::Status {
         index: Ok(index),
         duplicates_watermark: Some(at),
@@ -99,7 +107,7 @@ fn hourly_run() -> repair_job::Invoked {
         running: Vec::new(),
         quarantined: Some(0),
     };
-    repair_job::Invoked { reports: Vec::new(), status: Ok(status), is_index_reachable: true }
+    repair_job::Invoked { reports: Vec::new(), status: Ok(status), is_index_reachable: true, step: None }
 }
 
 #[test]
@@ -110,6 +118,8 @@ fn alarms_and_dashboard_are_about_metrics_that_are_sent() {
         .iter()
         .map(|metric| metric.name().to_owned())
         .chain(of_repair.map(|metric| metric["Name"].as_str().unwrap().to_owned()))
+        .chain(canary::METRICS.map(str::to_owned))
+        .chain(api::Series::ALL.iter().map(|series| series.name().to_owned()))
         .collect();
     let from_logs = ("/Properties/MetricTransformations/0/MetricNamespace", json!({ "Fn::Sub": NAMESPACE }));
     assert_each("AWS::Logs::MetricFilter", &[from_logs]);
@@ -124,7 +134,8 @@ fn alarms_and_dashboard_are_about_metrics_that_are_sent() {
             check(properties["MetricName"].as_str().unwrap());
             assert_eq!(properties["Dimensions"][0]["Name"], functions::metrics::DIMENSION);
             let function = properties["Dimensions"][0]["Value"].as_str().unwrap();
-            let functions = [stream_writer::FUNCTION, page_indexer::FUNCTION, repair_job::FUNCTION];
+            let functions =
+                [stream_writer::FUNCTION, page_indexer::FUNCTION, repair_job::FUNCTION, canary::FUNCTION, api::PROCESS];
             assert!(functions.contains(&function), "nobody is called {function}");
         }
         for metric in properties["Metrics"].as_array().into_iter().flatten() {
@@ -136,12 +147,21 @@ fn alarms_and_dashboard_are_about_metrics_that_are_sent() {
     }
     let dashboard = &resources()["Dashboard"]["Properties"]["DashboardBody"]["Fn::Sub"];
     let dashboard: Value = serde_json::from_str(dashboard.as_str().unwrap()).unwrap();
+    let mut shown = BTreeSet::new();
     for widget in dashboard["widgets"].as_array().unwrap() {
         for metric in widget["properties"]["metrics"].as_array().unwrap() {
             if metric[0] == NAMESPACE {
                 check(metric[1].as_str().unwrap());
+                let [dimension, process] = [2, 3].map(|at| metric[at].as_str());
+                if dimension.is_some() {
+                    assert_eq!(dimension, Some(functions::metrics::DIMENSION));
+                    shown.insert((process.unwrap(), metric[1].as_str().unwrap()));
+                }
             }
         }
+    }
+    for series in api::Series::ALL {
+        assert!(shown.contains(&(api::PROCESS, series.name())), "the dashboard lacks {series:?}");
     }
 }
 
@@ -149,6 +169,27 @@ fn alarms_and_dashboard_are_about_metrics_that_are_sent() {
 fn every_process_that_sends_metrics_uses_the_stack_s_namespace() {
     let namespace = ("/Properties/Environment/Variables/PAGEMARK_METRICS_NAMESPACE", json!({ "Fn::Sub": NAMESPACE }));
     assert_each("AWS::Serverless::Function", &[namespace]);
+    let of_api = resources()["ApiTask"]["Properties"]["ContainerDefinitions"][0]["Environment"].clone();
+    let namespace = json!({ "Name": "PAGEMARK_METRICS_NAMESPACE", "Value": { "Fn::Sub": NAMESPACE } });
+    assert!(of_api.as_array().unwrap().contains(&namespace), "{of_api}");
+}
+
+#[test]
+fn each_shard_of_redis_has_every_alarm_on_both_of_its_nodes() {
+    let resources = resources_with(&[("RedisShards", "0001,0002,0003")]);
+    let on = |alarm: &Value, shard: &str| {
+        let metrics = alarm["Properties"]["Metrics"].to_string();
+        let node = |node: &str| metrics.matches(&format!("${{Redis}}-{shard}-{node}")).count();
+        node("001") == 1 && node("002") == 1 && metrics.matches("${Redis}").count() == 2
+    };
+    for shard in ["0001", "0002", "0003"] {
+        for alarm in ["RedisMemory", "RedisEvictions", "RedisBusy", "RedisProcessor", "RedisCredits"] {
+            let name = format!("{alarm}{shard}");
+            assert!(on(&resources[&name], shard), "{name}: {}", resources[&name]);
+        }
+    }
+    let of_redis = resources.values().filter(|resource| resource.to_string().contains("AWS/ElastiCache"));
+    assert_eq!(of_redis.count(), 15 + 1, "the dashboard finds the nodes of all shards");
 }
 
 #[test]
@@ -173,5 +214,21 @@ fn an_alarm_looks_back_over_a_day_at_most() {
         let period = properties["Period"].as_u64().unwrap_or(300);
         let seconds = period * properties["EvaluationPeriods"].as_u64().unwrap();
         assert!(seconds <= 86_400, "{name}: {seconds}");
+    }
+}
+
+#[test]
+fn a_canary_without_a_fresh_time_sets_off_its_alarm() {
+    let (alarm, canary) = (&resources()["CanaryStale"]["Properties"], &resources()["Canary"]["Properties"]);
+    assert_eq!((&alarm["MetricName"], &alarm["TreatMissingData"]), (&json!("Freshness"), &json!("breaching")));
+    // Each period has a run, and a run may wait longer than the alarm allows.
+    assert_eq!(
+        (&canary["Events"]["Regular"]["Properties"]["Schedule"], &alarm["Period"]),
+        (&json!("rate(5 minutes)"), &json!(300))
+    );
+    assert!(canary["Timeout"].as_u64().unwrap() * 1_000 > alarm["Threshold"].as_u64().unwrap() * 2);
+    // It exists as a whole, or not at all.
+    for name in ["Canary", "CanaryLogs", "CanaryStale"] {
+        assert_eq!(resources()[name]["Condition"], "HasCanary", "{name}");
     }
 }

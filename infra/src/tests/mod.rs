@@ -2,6 +2,9 @@
 //!
 //! - `agreement`: the template agrees with the code and the documents.
 //! - `alarms`: each alarm watches a metric that is sent, and has a section in the runbook.
+//! - `big_repair`: the state machine of big repairs.
+//! - `costs`: the bill in the documents counts what the template makes.
+//! - `edge`: the CDN in front of the load balancer, which is an option.
 //! - `network`: which parts can reach which others, and the settings that let CloudFormation apply a change without an
 //!   outage.
 //! - `permissions`: every part is allowed only named actions on named resources.
@@ -9,6 +12,9 @@
 
 mod agreement;
 mod alarms;
+mod big_repair;
+mod costs;
+mod edge;
 mod network;
 mod permissions;
 mod policies;
@@ -19,9 +25,98 @@ use super::{FilterError, MAPPING_TYPE, TEMPLATE, TemplateError, mapping_settings
 
 const FUNCTIONS: [&str; 2] = ["StreamWriter", "PageIndexer"];
 
-fn resources() -> serde_json::Map<String, Value> {
+fn resources() -> Resources {
+    resources_with(&[("RedisShards", "0001")])
+}
+
+/// The resources, with each loop (`Fn::ForEach`) repeated for the members of a parameter's list.
+fn resources_with(lists: &[(&str, &str)]) -> Resources {
     let template: Value = serde_norway::from_str(TEMPLATE).unwrap();
-    template["Resources"].as_object().unwrap().clone()
+    let mut resources = serde_json::Map::new();
+    for (name, resource) in template["Resources"].as_object().unwrap() {
+        if !name.starts_with("Fn::ForEach::") {
+            resources.insert(name.clone(), resource.clone());
+            continue;
+        }
+        let variable = format!("${{{}}}", resource[0].as_str().unwrap());
+        let (_, list) = lists.iter().find(|(list, _)| resource[1] == json!({ "Ref": list })).unwrap();
+        for member in list.split(',') {
+            let body = resource[2].to_string().replace(&variable, member);
+            resources.extend(serde_json::from_str::<serde_json::Map<String, Value>>(&body).unwrap());
+        }
+    }
+    resources
+}
+
+/// Resources by their logical ids.
+type Resources = serde_json::Map<String, Value>;
+
+/// The resources that a stack with these parameters has. All other parameters have their defaults. Conditions are
+/// evaluated, references stay.
+fn deployed(parameters: &[(&str, &str)]) -> Resources {
+    let template: Value = serde_norway::from_str(TEMPLATE).unwrap();
+    let stack = Stack { template: &template, parameters };
+    let mut resources = resources();
+    resources.retain(|_, resource| resource["Condition"].as_str().is_none_or(|name| stack.holds(name)));
+    resources.into_iter().map(|(name, resource)| (name, stack.evaluated(resource).unwrap())).collect()
+}
+
+/// The conditions of a template under these parameters.
+struct Stack<'a> {
+    template: &'a Value,
+    parameters: &'a [(&'a str, &'a str)],
+}
+
+impl Stack<'_> {
+    fn holds(&self, condition: &str) -> bool {
+        self.is_true(&self.template["Conditions"][condition])
+    }
+
+    fn is_true(&self, test: &Value) -> bool {
+        let (function, arguments) = test.as_object().unwrap().iter().next().unwrap();
+        let mut inner = arguments.as_array().into_iter().flatten();
+        match function.as_str() {
+            "Condition" => self.holds(arguments.as_str().unwrap()),
+            "Fn::Not" => !self.is_true(&arguments[0]),
+            "Fn::And" => inner.all(|test| self.is_true(test)),
+            "Fn::Or" => inner.any(|test| self.is_true(test)),
+            "Fn::Equals" => self.text(&arguments[0]) == self.text(&arguments[1]),
+            other => panic!("{other}"),
+        }
+    }
+
+    /// The text that a condition compares.
+    fn text(&self, value: &Value) -> String {
+        if let Some(name) = value["Ref"].as_str() {
+            let given = self.parameters.iter().find(|(parameter, _)| *parameter == name);
+            let default = || self.text(&self.template["Parameters"][name]["Default"]);
+            return given.map_or_else(default, |(_, value)| (*value).to_owned());
+        }
+        if let Some([index, list]) = value["Fn::Select"].as_array().map(Vec::as_slice) {
+            let (separator, text) = (list["Fn::Split"][0].as_str().unwrap(), self.text(&list["Fn::Split"][1]));
+            let index = usize::try_from(index.as_u64().unwrap()).unwrap();
+            return text.split(separator).nth(index).unwrap().to_owned();
+        }
+        value.as_str().map_or_else(|| value.to_string(), str::to_owned)
+    }
+
+    /// A value without `Fn::If`; `None` if it then has no value.
+    fn evaluated(&self, value: Value) -> Option<Value> {
+        if let Some([condition, then, otherwise]) = value["Fn::If"].as_array().map(Vec::as_slice) {
+            let chosen = if self.holds(condition.as_str().unwrap()) { then } else { otherwise };
+            return self.evaluated(chosen.clone());
+        }
+        if value == json!({"Ref": "AWS::NoValue"}) {
+            return None;
+        }
+        Some(match value {
+            Value::Array(all) => all.into_iter().filter_map(|inner| self.evaluated(inner)).collect(),
+            Value::Object(all) => {
+                all.into_iter().filter_map(|(name, inner)| Some((name, self.evaluated(inner)?))).collect()
+            }
+            text_or_number @ (Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_)) => text_or_number,
+        })
+    }
 }
 
 /// The resources of a type, with their logical ids.
@@ -118,7 +213,8 @@ fn every_mapping_ends_in_quarantine_and_starts_at_the_oldest_record() {
 
 #[test]
 fn every_name_that_the_template_refers_to_is_defined() {
-    let template: Value = serde_norway::from_str(TEMPLATE).unwrap();
+    let mut template: Value = serde_norway::from_str(TEMPLATE).unwrap();
+    template["Resources"] = resources().into();
     let mut names = Vec::new();
     collect_references(&template, &mut names);
     assert!(names.contains(&"CommentsTable".to_owned()), "{names:?}");

@@ -2,11 +2,13 @@
 
 use serde_json::{Value, json};
 
-use super::{assert_each, assert_properties, of_type, resources};
+use super::{assert_each, assert_properties, deployed, of_type, resources};
 
 #[test]
 fn only_the_load_balancer_is_open_to_the_world() {
-    for (name, group) in of_type("AWS::EC2::SecurityGroup") {
+    let stack = deployed(&[]);
+    for (name, _) in of_type("AWS::EC2::SecurityGroup") {
+        let group = &stack[&name];
         let open = group["Properties"]["SecurityGroupIngress"]
             .as_array()
             .into_iter()
@@ -165,7 +167,7 @@ fn users_of_redis_change_one_after_the_other() {
 fn shards_are_added_to_the_cluster_that_is_there() {
     assert_eq!(resources()["Redis"]["UpdatePolicy"], json!({"UseOnlineResharding": true}));
     let properties = json!({
-        "NumNodeGroups": {"Ref": "RedisShards"},
+        "NumNodeGroups": {"Fn::Length": {"Ref": "RedisShards"}},
         "ReplicasPerNodeGroup": {"Ref": "RedisReplicas"},
         // CloudFormation refuses two zones without a replica, and a cluster without fail-over.
         "MultiAZEnabled": {"Fn::If": ["HasRedisReplica", true, false]},

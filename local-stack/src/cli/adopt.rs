@@ -4,14 +4,15 @@ use std::{path::PathBuf, process::ExitCode};
 
 use anyhow::ensure;
 use process::StoreError;
-use table::{CommentBlobArgs, Table, TableConfig};
+use table::Table;
 
 use super::{
-    import::{SEGMENTS_DEFAULT, Work, exit_code, import_all, pace},
+    import::{SEGMENTS_DEFAULT, Work, exit_code, import_all},
     interrupt::interrupt,
+    write_args::WriteArgs,
 };
 use crate::{
-    import::{Format, ImportOptions, MappingArgs, Reading, WORKERS_DEFAULT},
+    import::{Format, ImportOptions, MappingArgs, Reading},
     origin::Origin,
     stack::LOCAL_ENGINE,
 };
@@ -30,20 +31,11 @@ pub(super) struct Args {
     /// Endpoint of the engine of both tables; `aws` for AWS's by region and credentials [default: http://127.0.0.1:8000]
     #[arg(long, env = "PAGEMARK_DYNAMODB_URL", value_name = "URL")]
     dynamodb_url: Option<String>,
-    #[command(flatten)]
-    comment_blob: CommentBlobArgs,
     /// Create and write nothing, and say what would be adopted.
     #[arg(long)]
     dry_run: bool,
-    /// How many comments are written concurrently.
-    #[arg(long, value_name = "COUNT", default_value_t = WORKERS_DEFAULT, value_parser = clap::value_parser!(u16).range(1..=1_000))]
-    concurrency: u16,
-    /// Maximum number of write units per second, with the duplicates that follow: 68 for a comment of up to 1 KB.
-    #[arg(long, value_name = "UNITS", value_parser = clap::value_parser!(u32).range(1..))]
-    write_units: Option<u32>,
-    /// Where items go that are not adopted, with the reason.
-    #[arg(long, value_name = "FILE")]
-    rejects: Option<PathBuf>,
+    #[command(flatten)]
+    write: WriteArgs,
     /// A file that keeps how far the scan has come. The same command with it goes on there.
     #[arg(long, value_name = "FILE", conflicts_with = "dry_run")]
     checkpoint: Option<PathBuf>,
@@ -56,28 +48,20 @@ pub(super) async fn run(args: Args) -> anyhow::Result<ExitCode> {
     let origin = Origin::connect(&args.table, url, None).await?;
     let new = args.into.unwrap_or_else(|| args.table.clone() + NEW);
     ensure!(new != args.table, "a table is adopted into another: name it with --into");
-    let config =
-        TableConfig { comment_blob: args.comment_blob.comment_blob, ..TableConfig::new(new, url.map(str::to_owned)) };
-    let table = Table::connect(&config).await;
+    let table = Table::connect(&args.write.table_config(new, url)).await;
     let table_is_missing = args.dry_run && matches!(table.describe().await, Err(StoreError::Refused { .. }));
     if !args.dry_run {
         table.create_if_missing().await?;
     }
-    let options = ImportOptions {
-        dry_run: args.dry_run,
-        table_is_missing,
-        workers: args.concurrency,
-        pace: pace(&args.comment_blob, args.write_units),
-        ..ImportOptions::default()
-    };
+    let options = ImportOptions { dry_run: args.dry_run, table_is_missing, ..args.write.import_options() };
     let work = Work {
         products: Vec::new(),
         comments: Vec::new(),
         origin: Some((origin, SEGMENTS_DEFAULT)),
         choices: format!("adopt {:?}", args.mapping),
-        reading: Reading::new(Some(Format::Article), args.mapping, args.rejects.is_some()),
+        reading: Reading::new(Some(Format::Article), args.mapping, args.write.rejects.is_some()),
         options,
-        rejects: args.rejects,
+        rejects: args.write.rejects,
         checkpoint: args.checkpoint,
     };
     eprintln!("pagemark: the comments of {} go into {}", args.table, table.name());

@@ -5,20 +5,19 @@ use std::{path::PathBuf, process::ExitCode};
 use anyhow::{Context, ensure};
 use indicatif::HumanCount;
 use model::Timestamp;
-use table::{CommentBlobArgs, TableConfig};
 use tokio::sync::watch;
 
 use super::{
-    import::pace,
     interrupt::{INTERRUPTED, Signals},
     origin_place::OriginPlace,
     progress::say,
     table_place::{TablePlace, connect},
+    write_args::WriteArgs,
 };
 use crate::{
     attached::Attached,
     follow::{FollowOptions, Followed, Follower, Stream},
-    import::{Format, ImportOptions, MappingArgs, Reading, Rejects, WORKERS_DEFAULT},
+    import::{Format, ImportOptions, MappingArgs, Reading, Rejects},
     stack::TABLE,
 };
 
@@ -49,16 +48,7 @@ pub(super) struct Args {
     #[command(flatten)]
     place: TablePlace,
     #[command(flatten)]
-    comment_blob: CommentBlobArgs,
-    /// How many comments are written concurrently.
-    #[arg(long, value_name = "COUNT", default_value_t = WORKERS_DEFAULT, value_parser = clap::value_parser!(u16).range(1..=1_000))]
-    concurrency: u16,
-    /// Maximum number of write units per second, with the duplicates that follow: 68 for a comment of up to 1 KB.
-    #[arg(long, value_name = "UNITS", value_parser = clap::value_parser!(u32).range(1..))]
-    write_units: Option<u32>,
-    /// Where changes go that are refused, with the reason.
-    #[arg(long, value_name = "FILE")]
-    rejects: Option<PathBuf>,
+    write: WriteArgs,
     /// The format of the items [default: dynamodb-json]
     #[arg(long, value_name = "FORMAT")]
     format: Option<Format>,
@@ -105,25 +95,20 @@ async fn follow(
     url: Option<&str>,
     signals: &mut Signals,
 ) -> anyhow::Result<ExitCode> {
-    let config =
-        TableConfig { comment_blob: args.comment_blob.comment_blob, ..TableConfig::new(table, url.map(str::to_owned)) };
-    let table = connect(&config).await?;
+    let table = connect(&args.write.table_config(table, url)).await?;
     let described = table.describe().await?;
     let is_other = described.stream_arn.as_deref() != Some(stream.arn());
     ensure!(is_other, "the stream is that of the table to write to: name another");
     let rejects = args
+        .write
         .rejects
         .as_ref()
         .map(|path| Rejects::create(path).with_context(|| format!("{} cannot be written", path.display())));
-    let import = ImportOptions {
-        workers: args.concurrency,
-        rejects: rejects.transpose()?.map(|rejects| rejects.of_file(stream.arn())),
-        pace: pace(&args.comment_blob, args.write_units),
-        ..ImportOptions::default()
-    };
+    let rejects = rejects.transpose()?.map(|rejects| rejects.of_file(stream.arn()));
+    let import = ImportOptions { rejects, ..args.write.import_options() };
     let choices = format!("{:?} {:?}", args.format, args.mapping);
     let options = FollowOptions { position: &args.checkpoint, since: args.since, choices: &choices, import };
-    let reading = Reading::new(args.format, args.mapping.clone(), args.rejects.is_some());
+    let reading = Reading::new(args.format, args.mapping.clone(), args.write.rejects.is_some());
     let follower = Follower::new(table, &described.id, &stream, reading, options);
     let follower = follower.with_context(|| format!("checkpoint {}", args.checkpoint.display()))?;
     let state = follower.state();

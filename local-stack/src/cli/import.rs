@@ -12,20 +12,21 @@ use std::{
 use anyhow::{Context, ensure};
 use indicatif::{HumanCount, ProgressBar};
 use repair_job::Display;
-use table::{CommentBlobArgs, Table, TableConfig};
+use table::Table;
 
 use super::{
     interrupt::{INTERRUPTED, interrupt},
     origin_place::OriginPlace,
     progress::{report_text, say, settle, share},
     table_place::{TablePlace, connect},
+    write_args::WriteArgs,
 };
 use crate::{
     attached::Attached,
     import::{
         Checkpoint, Existing, Format, ImportError, ImportOptions, ImportReport, Importable, InputFile, LineReader,
-        MappingArgs, Pace, Reading, Rejects, Scan, Source, SourceError, Unfinished, WORKERS_DEFAULT, import_with,
-        parse_product_line, read_lines_with,
+        MappingArgs, Reading, Rejects, Scan, Source, SourceError, Unfinished, import_with, parse_product_line,
+        read_lines_with,
     },
     origin::Origin,
     stack::TABLE,
@@ -52,23 +53,14 @@ pub(super) struct Args {
     products: Vec<PathBuf>,
     #[command(flatten)]
     place: TablePlace,
-    #[command(flatten)]
-    comment_blob: CommentBlobArgs,
     /// Change existing comments and records that differ, instead of leaving them as they are.
     #[arg(long)]
     update: bool,
     /// Write nothing, and say what an import would do.
     #[arg(long)]
     dry_run: bool,
-    /// How many lines are imported concurrently.
-    #[arg(long, value_name = "COUNT", default_value_t = WORKERS_DEFAULT, value_parser = clap::value_parser!(u16).range(1..=1_000))]
-    concurrency: u16,
-    /// Maximum number of write units per second, with the duplicates that follow: 68 for a comment of up to 1 KB.
-    #[arg(long, value_name = "UNITS", value_parser = clap::value_parser!(u32).range(1..))]
-    write_units: Option<u32>,
-    /// Where lines go that are not imported, with the reason; `jq -c .row` gives lines to correct and import.
-    #[arg(long, value_name = "FILE")]
-    rejects: Option<PathBuf>,
+    #[command(flatten)]
+    write: WriteArgs,
     /// A file that keeps how far the import has come. The same import with it skips what is done, without look-ups.
     #[arg(long, value_name = "FILE", conflicts_with = "dry_run")]
     checkpoint: Option<PathBuf>,
@@ -102,9 +94,9 @@ pub(super) struct Work {
 impl Work {
     async fn new(args: &Args) -> anyhow::Result<Self> {
         let (products, comments) = (open_all(&args.products)?, open_all(&args.files)?);
-        for output in [&args.rejects, &args.checkpoint].into_iter().flatten() {
-            let written =
-                [&args.rejects, &args.checkpoint].into_iter().flatten().filter(|path| *path == output).count();
+        let outputs = [&args.write.rejects, &args.checkpoint].into_iter().flatten();
+        for output in outputs.clone() {
+            let written = outputs.clone().filter(|path| *path == output).count();
             let is_read = args.files.iter().chain(&args.products).any(|file| is_same_file(file, output));
             ensure!(!is_read && written == 1, "{} would be overwritten: name another file", output.display());
         }
@@ -117,26 +109,19 @@ impl Work {
         let options = ImportOptions {
             existing: if args.update { Existing::Update } else { Existing::Keep },
             dry_run: args.dry_run,
-            workers: args.concurrency,
-            pace: pace(&args.comment_blob, args.write_units),
-            ..ImportOptions::default()
+            ..args.write.import_options()
         };
         Ok(Self {
             products,
             comments,
             origin,
-            reading: Reading::new(args.format, args.mapping.clone(), args.rejects.is_some()),
+            reading: Reading::new(args.format, args.mapping.clone(), args.write.rejects.is_some()),
             choices: format!("{:?} {:?} {:?}", options.existing, args.format, args.mapping),
             options,
-            rejects: args.rejects.clone(),
+            rejects: args.write.rejects.clone(),
             checkpoint: args.checkpoint.clone(),
         })
     }
-}
-
-/// How fast comments are written, if there is a limit in write units per second.
-pub(super) fn pace(comment_blob: &CommentBlobArgs, write_units: Option<u32>) -> Option<Arc<Pace>> {
-    write_units.map(|limit| Arc::new(Pace::new(comment_blob.comment_blob, limit)))
 }
 
 fn is_same_file(a: &Path, b: &Path) -> bool {
@@ -146,20 +131,16 @@ fn is_same_file(a: &Path, b: &Path) -> bool {
 pub(super) async fn run(args: Args) -> anyhow::Result<ExitCode> {
     let work = Work::new(&args).await?;
     let interrupt = interrupt()?;
-    let config = |table: &str, url: Option<&str>| TableConfig {
-        comment_blob: args.comment_blob.comment_blob,
-        ..TableConfig::new(table, url.map(str::to_owned))
-    };
     let Some(folder) = &args.place.data_dir else {
         let (table, url) = args.place.table_and_url();
-        let table = connect(&config(table, url)).await?;
+        let table = connect(&args.write.table_config(table, url)).await?;
         return Ok(exit_code(import_all(work, &table, interrupt).await?));
     };
     let mut attached = tokio::select! {
         attached = Attached::to(folder, "import") => attached?,
         () = interrupt.clone() => return Ok(ExitCode::from(INTERRUPTED)),
     };
-    let imported = match connect(&config(TABLE, Some(attached.dynamodb_url()))).await {
+    let imported = match connect(&args.write.table_config(TABLE, Some(attached.dynamodb_url()))).await {
         Ok(table) => import_all(work, &table, interrupt.clone()).await,
         Err(error) => Err(error),
     };

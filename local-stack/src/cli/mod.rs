@@ -11,11 +11,12 @@ mod progress;
 mod repair;
 mod table_place;
 mod up;
+mod write_args;
 
 use std::{io::IsTerminal, process::ExitCode};
 
 use clap::{Parser, Subcommand};
-use process::log::{log_filter, log_rules};
+use process::log::log_layer;
 use tracing_subscriber::{layer::SubscriberExt, util::SubscriberInitExt};
 
 /// Product comments with page numbers, the whole system on one machine.
@@ -62,14 +63,10 @@ impl Cli {
     /// The error that ended the command early.
     pub async fn run(self) -> anyhow::Result<ExitCode> {
         // The person at the terminal needs only warnings and errors, and the messages of the local stack itself.
-        let filter = log_filter("warn,local_stack=info").map_err(anyhow::Error::msg)?;
-        tracing_subscriber::fmt()
-            .with_writer(std::io::stderr)
-            .with_ansi(std::io::stderr().is_terminal())
-            .with_env_filter(filter)
-            .finish()
-            .with(log_rules())
-            .init();
+        let lines = tracing_subscriber::fmt::layer().with_writer(std::io::stderr);
+        let lines = lines.with_ansi(std::io::stderr().is_terminal());
+        let log = log_layer("warn,local_stack=info", lines).map_err(anyhow::Error::msg)?;
+        tracing_subscriber::registry().with(log).init();
         match self.command {
             Command::Up(args) => up::run(*args).await,
             Command::Import(args) => Box::pin(import::run(args)).await,

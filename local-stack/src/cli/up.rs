@@ -8,7 +8,7 @@ use std::{
 };
 
 use anyhow::Context;
-use api::{CursorKey, ModerationSettings, PublicUrl, SiteSettings, WriteToken};
+use api::{BearerToken, CursorKey, PublicUrl, SiteSettings, WritingSettings};
 use indicatif::HumanCount;
 use model::{ProductId, primaries::PRIMARIES_SHARDS};
 use stream_writer::FanOut;
@@ -54,12 +54,11 @@ pub(super) struct Args {
     operations_listen: Option<SocketAddr>,
     #[command(flatten)]
     site: SiteSettings,
-    /// Bearer token for writes [default: generated and printed]
+    /// Bearer token that allows everything [default: generated and printed]
     #[arg(long, env = "PAGEMARK_WRITE_TOKEN", value_name = "TOKEN", hide_env_values = true)]
-    write_token: Option<WriteToken>,
-    // Without a token for moderating, the token for writes allows it.
+    write_token: Option<BearerToken>,
     #[command(flatten)]
-    moderation: ModerationSettings,
+    writing: WritingSettings,
     /// A key of cursors, 64 hex digits; repeatable, or separated by commas. The first seals, all open [default: one that
     /// the data folder keeps]
     #[arg(long = "cursor-key", env = "PAGEMARK_CURSOR_KEYS", value_name = "HEX")]
@@ -104,10 +103,6 @@ pub(super) async fn run(args: Args) -> anyhow::Result<ExitCode> {
         }
     };
     let is_public = args.public_url.is_some();
-    let mut moderation = args.moderation;
-    if moderation.moderation_tokens.is_empty() {
-        moderation.moderation_tokens.push(write_token.hash());
-    }
     let settings = StackSettings {
         listen: Some(args.listen),
         operations_listen: args.operations_listen.or_else(|| is_public.then_some(OPERATIONS_OF_PUBLIC_SITE)),
@@ -122,7 +117,7 @@ pub(super) async fn run(args: Args) -> anyhow::Result<ExitCode> {
         data_dir: args.data_dir.clone(),
         snapshot_every: SNAPSHOT_EVERY,
         write_token,
-        moderation,
+        writing: args.writing,
         cursor_keys: args.cursor_keys,
         site: SiteSettings { public_url: args.public_url, comment_form: !is_public, ..args.site },
         fan_out: args.fan_out,

@@ -183,7 +183,7 @@ mod tests {
                 stale: 0,
                 unmarked: 0,
                 oldest_watermark: watermark,
-                oldest_vouch: watermark,
+                oldest_confirmation: watermark,
             }),
             duplicates_watermark: watermark,
             journal_reaches_back: true,

@@ -16,7 +16,6 @@ use std::{
     io,
     path::Path,
     sync::{Mutex, MutexGuard, PoisonError},
-    time::Duration,
 };
 
 use anyhow::{Context, ensure};
@@ -33,18 +32,14 @@ use thiserror::Error;
 use tokio::{sync::watch, time::Instant};
 
 use crate::{
-    import::{Existing, ImportOptions, Importable, Outcome, Reading},
+    import::{Existing, ImportOptions, Importable, Outcome, Reading, retried},
     stream_reader::{Consumer, Pace, StreamError, StreamReader, last_of},
 };
 use plan::{Step, check_retention, steps};
 use position::{Position, Shard};
 
-/// Maximum number of retries of a step while the table is unavailable. The SDK retries within each of them.
-const RETRIES_MAX: u32 = 5;
 /// How far the file may be behind with the instant until which the table is complete, in milliseconds.
 const SAVE_EVERY_MS: i64 = 10_000;
-/// Pause before each of these retries.
-const RETRY_PAUSE: Duration = Duration::from_millis(500);
 /// Maximum number of look-ups of a comment to delete. Each further one follows a faster writer.
 const LOOKUPS_MAX: usize = 4;
 /// How many refused records are kept with their reasons; the rest is only counted.
@@ -256,17 +251,7 @@ impl Follower {
 
     async fn apply_in_order(&self, steps: Vec<Step>) -> Result<(), FollowError> {
         for step in steps {
-            let mut retries = 0;
-            let outcome = loop {
-                match self.apply_one(&step).await {
-                    Err(error) if error.is_unavailable() && retries < RETRIES_MAX => {
-                        retries += 1;
-                        tracing::warn!(%error, id = step.id(), "trying again");
-                        tokio::time::sleep(RETRY_PAUSE).await;
-                    }
-                    done => break done?,
-                }
-            };
+            let outcome = retried(step.id(), || self.apply_one(&step)).await?;
             match (outcome, &step) {
                 (Outcome::Refused(reason), _) => self.refuse(reason, "")?,
                 (Outcome::Unchanged | Outcome::Differing, _) => {}

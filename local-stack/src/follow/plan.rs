@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use model::Timestamp;
+use model::{Status, Timestamp};
 use table::NewComment;
 
 /// How long a stream keeps its records (Amazon DynamoDB Developer Guide, "Change data capture for DynamoDB Streams").
@@ -26,12 +26,16 @@ impl Step {
     }
 }
 
-/// The steps of a change, by the comments that the item was and is. `None` means no item, or one that is no comment. An old
-/// item that cannot be read never became a comment, so it is `None` too. The product and the time of a comment never change here, so a comment with
-/// another is deleted and created.
+/// The steps of a change, by the comments that the item was and is. `None` means no item, or one that is no comment. An
+/// old item that cannot be read never became a comment, so it is `None` too.
+///
+/// - The product and the time of a comment never change here. So a comment with another is deleted and created.
+/// - A comment whose item no longer says a status is published, as a new one is.
 pub(super) fn steps(old: Option<NewComment>, new: Option<NewComment>) -> Vec<Step> {
     let place = |comment: &NewComment| (comment.id.clone(), comment.product.clone(), comment.created_at);
     let is_gone = old.as_ref().map(place) != new.as_ref().map(place);
+    let had_status = old.as_ref().is_some_and(|old| old.status.is_some());
+    let new = new.map(|new| NewComment { status: new.status.or(had_status.then_some(Status::Published)), ..new });
     let delete = old.filter(|_| is_gone).map(Step::Delete);
     delete.into_iter().chain(new.map(Step::Put)).collect()
 }
@@ -75,6 +79,8 @@ mod tests {
     fn a_change_deletes_what_the_item_was_and_puts_what_it_is() {
         let (a, edited, b) = (comment("a", "x"), comment("a", "y"), comment("b", "x"));
         let moved = NewComment { product: ProductId::parse("q").unwrap(), ..a.clone() };
+        let of = |status| NewComment { status: Some(status), ..a.clone() };
+        let (hidden, published) = (of(Status::Hidden), of(Status::Published));
         for (old, new, expected) in [
             (None, None, vec![]),
             (None, Some(&a), vec![Step::Put(a.clone())]),
@@ -84,6 +90,8 @@ mod tests {
             (Some(&a), Some(&b), vec![Step::Delete(a.clone()), Step::Put(b.clone())]),
             (Some(&a), Some(&moved), vec![Step::Delete(a.clone()), Step::Put(moved.clone())]),
             (Some(&a), None, vec![Step::Delete(a.clone())]),
+            (Some(&a), Some(&hidden), vec![Step::Put(hidden.clone())]),
+            (Some(&hidden), Some(&a), vec![Step::Put(published)]),
         ] {
             assert_eq!(steps(old.cloned(), new.cloned()), expected);
         }

@@ -10,6 +10,7 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
 };
 
+use model::Status;
 use serde_json::{Map, Number, Value};
 use sha2::{Digest, Sha256};
 use table::NewComment;
@@ -52,10 +53,12 @@ pub enum Field {
     Attributes,
     /// The author's id at the site, text, or none.
     AuthorId,
+    /// Whether readers see it: published, pending or hidden, or nothing.
+    Status,
 }
 
 impl Field {
-    const ALL: [Self; 10] = [
+    const ALL: [Self; 11] = [
         Self::Id,
         Self::Product,
         Self::Language,
@@ -66,6 +69,7 @@ impl Field {
         Self::Author,
         Self::Attributes,
         Self::AuthorId,
+        Self::Status,
     ];
 
     /// Its name, and that of its column unless another is named.
@@ -81,11 +85,12 @@ impl Field {
             Self::Author => "author",
             Self::Attributes => "attributes",
             Self::AuthorId => "author_id",
+            Self::Status => "status",
         }
     }
 
     fn is_optional(self) -> bool {
-        matches!(self, Self::Title | Self::Author | Self::Attributes | Self::AuthorId)
+        matches!(self, Self::Title | Self::Author | Self::Attributes | Self::AuthorId | Self::Status)
     }
 }
 
@@ -113,7 +118,8 @@ impl FromStr for Assignment {
 #[derive(Debug, Clone, Default, PartialEq, clap::Args)]
 #[command(next_help_heading = "Files of other programs")]
 pub struct MappingArgs {
-    /// The column of a field, where it has another name, such as `rating=stars,body=text`; `a.b` is b within a.
+    /// The column of a field, where it has another name, such as `rating=stars,body=text`; `a.b` is b within a, and
+    /// `status=` takes no column.
     #[arg(long, value_name = "FIELD=COLUMN", value_delimiter = ',')]
     pub map: Vec<Assignment>,
     /// The value of a field where the file has none, such as `language=en`; repeatable.
@@ -164,26 +170,23 @@ impl Mapping {
     pub(super) fn missing<'name>(&self, columns: impl Iterator<Item = &'name str>) -> Vec<Field> {
         let columns: BTreeSet<&str> = columns.collect();
         let is_missing = |field: &Field| {
-            let is_made = match field {
-                Field::Id => self.args.make_ids,
-                Field::Language => self.args.language_detect,
-                Field::Product
-                | Field::Rating
-                | Field::CreatedAt
-                | Field::Title
-                | Field::Body
-                | Field::Author
-                | Field::Attributes
-                | Field::AuthorId => field.is_optional(),
-            };
-            let is_needed = !is_made || self.columns.contains_key(field);
+            let is_made =
+                (*field == Field::Id && self.args.make_ids) || (*field == Field::Language && self.args.language_detect);
+            let is_named = self.columns.get(field).is_some_and(|column| !column.is_empty());
+            let is_needed = is_named || !(is_made || field.is_optional());
             is_needed && !columns.contains(self.column(*field)) && !self.set.contains_key(field)
         };
         Field::ALL.into_iter().filter(is_missing).collect()
     }
 
+    /// The name of a field's column; empty for a field that takes none.
     fn column(&self, field: Field) -> &str {
         self.columns.get(&field).map_or(field.name(), String::as_str)
+    }
+
+    /// The value in the column of a field.
+    fn found<'row>(&self, field: Field, row: &'row Row) -> Option<&'row Value> {
+        Some(self.column(field)).filter(|column| !column.is_empty()).and_then(|column| look_up(row, column))
     }
 
     /// Makes a comment of a row.
@@ -207,8 +210,7 @@ impl Mapping {
 
     /// The text of a field in a row, or the text that is set for it; `None` without either.
     fn text(&self, field: Field, row: &Row) -> Result<Option<String>, String> {
-        let column = self.column(field);
-        let text = match look_up(row, column) {
+        let text = match self.found(field, row) {
             None | Some(Value::Null) => None,
             Some(Value::String(text)) => Some(text.clone()),
             // A number with a fraction or too many digits has lost some of them, so it names nothing.
@@ -223,7 +225,7 @@ impl Mapping {
                 Some(serde_json::to_string(object).map_err(|error| error.to_string())?)
             }
             Some(Value::Array(_) | Value::Object(_)) => {
-                let field = field.name();
+                let column = self.column(field);
                 return Err(printable(&format!("{field}: {column:?} holds several values, not a text")));
             }
         };
@@ -244,6 +246,10 @@ impl Mapping {
             Field::CreatedAt => match &self.args.date_format {
                 Some(format) => format.parse(&text).map(|instant| instant.to_string().into()),
                 None => Ok(text.into()),
+            },
+            Field::Status => match Status::parse(&text.to_lowercase()) {
+                Ok(status) => Ok(status.as_str().into()),
+                Err(error) => Err(error.problem),
             },
             Field::Id
             | Field::Product
@@ -276,7 +282,7 @@ impl Mapping {
     }
 
     fn language(&self, row: &Row, fields: &Row) -> Result<String, String> {
-        let given = match look_up(row, self.column(Field::Language)) {
+        let given = match self.found(Field::Language, row) {
             Some(Value::String(tag)) => Some(tag.trim().to_owned()).filter(|tag| !tag.is_empty()),
             _ => None,
         };
@@ -392,6 +398,24 @@ mod tests {
         let comment = made_well(&options, &json!({"language": "", "author": "C"}));
         assert_eq!((comment.language.as_str(), comment.text.author.as_deref()), ("fr", Some("C")));
         assert_eq!(made_well(&options, &json!({})).text.author.as_deref(), Some("a, b"));
+    }
+
+    #[test]
+    fn a_status_is_read_under_any_name_and_only_where_the_file_has_one() {
+        let status = |options: &[&str], values: Value| made_well(options, &values).status;
+        assert_eq!(status(&[], json!({})), None);
+        assert_eq!(status(&[], json!({"status": "hidden"})), Some(Status::Hidden));
+        let options = ["--map", "status=state"];
+        assert_eq!(status(&options, json!({"state": " Pending ", "status": "sent"})), Some(Status::Pending));
+        assert_eq!(status(&["--set", "status=pending"], json!({"status": null})), Some(Status::Pending));
+        let error = made(&[], &json!({"status": "sent"})).unwrap_err();
+        assert_eq!(error, "status: \"sent\" is not published, pending or hidden");
+        // A column that means something else is left out.
+        assert_eq!(status(&["--map", "status="], json!({"status": "sent", "": "hidden"})), None);
+        let mapping = mapping(&["--map", "status=,title="]);
+        assert_eq!(mapping.missing(Field::ALL.into_iter().map(Field::name)), []);
+        mapping.comment(&row(&json!({"status": "sent"}))).unwrap();
+        assert_eq!(mapping.left_out(), ["status"]);
     }
 
     #[test]

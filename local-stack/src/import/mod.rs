@@ -12,6 +12,7 @@
 //! - `checkpoint`: how far an import has come; `scan_position`: in another table.
 //! - `pace`: how fast it writes.
 //! - `rejects`: a file of what was not imported.
+//! - `retry`: further attempts while a table is unavailable.
 //!
 //! **Invariant:** an import whose lines were not all read is an error, for any reason (`source`).
 
@@ -27,6 +28,7 @@ mod pace;
 mod product;
 mod reader;
 mod rejects;
+mod retry;
 mod scale;
 mod scan;
 mod scan_position;
@@ -62,6 +64,7 @@ pub use pace::Pace;
 pub use product::{NewProduct, parse_product_line, to_product_line};
 pub use reader::{LineReader, read_lines, read_lines_with};
 pub use rejects::Rejects;
+pub(crate) use retry::retried;
 pub use scale::Scale;
 pub use scan::Scan;
 pub use source::{Numbered, Source, SourceError};
@@ -72,10 +75,6 @@ pub const WORKERS_DEFAULT: u16 = 16;
 const WORKER_QUEUE: usize = 32;
 /// How many bad lines are kept with their reasons; the rest is only counted.
 const BAD_LINES_KEPT: usize = 100;
-/// Maximum number of retries for a comment while the table is unavailable. The SDK retries within each of them.
-const RETRIES_MAX: usize = 5;
-/// Pause before each of these retries.
-const RETRY_PAUSE: Duration = Duration::from_millis(500);
 /// Maximum number of look-ups of a comment, the first included. Each further one follows a faster writer.
 const LOOKUPS_MAX: usize = 4;
 
@@ -383,17 +382,9 @@ async fn work<T: Importable>(
 ) -> (ImportReport, Option<ImportError>) {
     let mut report = ImportReport::default();
     while let Some(Task { number, content, text }) = queue.recv().await {
-        let mut retries = 0;
-        let outcome = loop {
-            match content.import(&table, &options).await {
-                Ok(outcome) => break outcome,
-                Err(error) if error.is_unavailable() && retries < RETRIES_MAX => {
-                    retries += 1;
-                    tracing::warn!(%error, key = content.key(), "trying again");
-                    tokio::time::sleep(RETRY_PAUSE).await;
-                }
-                Err(error) => return (report, Some(error.into())),
-            }
+        let outcome = match retried(content.key(), || content.import(&table, &options)).await {
+            Ok(outcome) => outcome,
+            Err(error) => return (report, Some(error.into())),
         };
         let is_refused = matches!(outcome, Outcome::Refused(_));
         match outcome {

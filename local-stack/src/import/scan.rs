@@ -6,10 +6,10 @@
 use std::{
     collections::{HashMap, VecDeque},
     sync::Arc,
-    time::Duration,
 };
 
 use aws_sdk_dynamodb::{Client, types::AttributeValue};
+use process::StoreError;
 use serde_dynamo::Item;
 use table::store_error;
 use tokio::sync::mpsc;
@@ -18,6 +18,7 @@ use super::{
     Checkpoint,
     format::Reading,
     line::printable,
+    retry::retried,
     scan_position::{KeptScan, Segment},
     source::{Numbered, Source, SourceError},
 };
@@ -25,11 +26,6 @@ use crate::origin::Origin;
 
 /// How many items one answer holds at most: as many as are read ahead of the import.
 const ITEMS_MAX: i32 = 500;
-/// How many calls in a row may fail, after the SDK's own attempts.
-const FAILURES_MAX: u32 = 5;
-/// The pause after a call that failed.
-const PAUSE: Duration = Duration::from_secs(1);
-
 /// A scan of a table, from the beginning or from where an earlier one ended.
 pub struct Scan {
     client: Client,
@@ -159,7 +155,8 @@ impl Scan {
         let call = self.client.scan().table_name(&self.table).limit(ITEMS_MAX).set_exclusive_start_key(after);
         let call =
             call.set_segment(segments.map(|(segment, _)| segment)).set_total_segments(segments.map(|(_, total)| total));
-        let answer = repeated(|| call.clone().send()).await?;
+        let scan = || async { call.clone().send().await.map_err(store_error) };
+        let answer = retried("a scan", scan).await.map_err(unreadable)?;
         let items = answer.items.unwrap_or_default().into_iter().map(Item::from).collect();
         let next = answer.last_evaluated_key.filter(|key| !key.is_empty()).map(Item::from);
         Ok(Answer { segment, items, next, is_again: false })
@@ -171,7 +168,8 @@ impl Scan {
         for key in &self.kept.refused {
             let key: Item = serde_json::from_str(key).map_err(|error| SourceError::Scan(error.to_string()))?;
             let call = self.client.get_item().table_name(&self.table).set_key(Some(key.into()));
-            items.extend(repeated(|| call.clone().send()).await?.item.map(Item::from));
+            let read = || async { call.clone().send().await.map_err(store_error) };
+            items.extend(retried("an item", read).await.map_err(unreadable)?.item.map(Item::from));
         }
         Ok(Answer { segment: 0, items, next: None, is_again: true })
     }
@@ -192,25 +190,8 @@ async fn sent(
     }
 }
 
-/// Calls until there is an answer, or an error that does not pass.
-async fn repeated<T, E, F>(mut call: impl FnMut() -> F) -> Result<T, SourceError>
-where
-    F: Future<Output = Result<T, aws_sdk_dynamodb::error::SdkError<E>>>,
-    E: aws_sdk_dynamodb::error::ProvideErrorMetadata + std::error::Error + Send + Sync + 'static,
-{
-    let mut failures = 0;
-    loop {
-        let error = match call().await {
-            Ok(answer) => return Ok(answer),
-            Err(error) => store_error(error),
-        };
-        failures += 1;
-        if !error.is_unavailable() || failures > FAILURES_MAX {
-            return Err(SourceError::Scan(error.to_string()));
-        }
-        tracing::warn!(%error, "reading again");
-        tokio::time::sleep(PAUSE).await;
-    }
+fn unreadable(error: StoreError) -> SourceError {
+    SourceError::Scan(error.to_string())
 }
 
 /// The key of an item as JSON, such as `{"pk":{"S":"1"}}`.

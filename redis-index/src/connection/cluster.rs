@@ -15,6 +15,7 @@ use redis::{Client, ConnectionAddr, ConnectionInfo, ErrorKind, RedisError, Redis
 use tokio::time::{Instant, sleep_until};
 
 use super::{
+    IamLogin,
     circuit_breaker::CircuitBreakers,
     node::{Address, Node},
     topology::{SlotRange, Topology, parse_slots},
@@ -33,6 +34,7 @@ pub(crate) struct Cluster {
     seeds: Vec<Arc<Node>>,
     /// User, password and certificates. All nodes use the same.
     template: ConnectionInfo,
+    iam: Option<IamLogin>,
     timeout: Duration,
     /// The circuit breakers. `None` for callers that may wait.
     breakers: Option<Arc<CircuitBreakers>>,
@@ -59,9 +61,9 @@ impl fmt::Debug for Cluster {
 impl Cluster {
     /// # Errors
     /// When the settings are invalid.
-    pub(super) fn new(clients: Vec<Client>, timeout: Duration) -> RedisResult<Self> {
+    pub(super) fn new(clients: Vec<Client>, iam: Option<IamLogin>, timeout: Duration) -> RedisResult<Self> {
         let infos: Vec<ConnectionInfo> = clients.iter().map(|client| client.get_connection_info().clone()).collect();
-        let seeds = infos.iter().map(|info| Ok(Arc::new(Node::new(info.clone(), timeout)?)));
+        let seeds = infos.iter().map(|info| Ok(Arc::new(Node::new(info.clone(), iam.clone(), timeout)?)));
         let seeds: Vec<Arc<Node>> = seeds.collect::<RedisResult<_>>()?;
         if seeds.iter().any(|seed| seed.address().is_none()) {
             return Err((ErrorKind::InvalidClientConfig, "a cluster is not reached through a unix:// socket").into());
@@ -69,7 +71,7 @@ impl Cluster {
         let no_url = || RedisError::from((ErrorKind::InvalidClientConfig, "no URL is given"));
         let template = infos.into_iter().next().ok_or_else(no_url)?;
         let (known, refreshing) = (Mutex::default(), tokio::sync::Mutex::default());
-        Ok(Self { seeds, template, timeout, breakers: None, known, refreshing })
+        Ok(Self { seeds, template, iam, timeout, breakers: None, known, refreshing })
     }
 
     /// This cluster with separate connections.
@@ -83,6 +85,7 @@ impl Cluster {
         Self {
             seeds: self.seeds.iter().map(seed).collect(),
             template: self.template.clone(),
+            iam: self.iam.clone(),
             timeout: self.timeout,
             breakers,
             known: Mutex::default(),
@@ -158,7 +161,7 @@ impl Cluster {
             return Ok(Arc::clone(node));
         }
         let info = self.template.clone().set_addr(self.addr_of(address));
-        let node = Arc::new(Node::new(info, self.timeout)?.with_breakers(self.breakers.as_ref()));
+        let node = Arc::new(Node::new(info, self.iam.clone(), self.timeout)?.with_breakers(self.breakers.as_ref()));
         known.nodes.insert(address.clone(), Arc::clone(&node));
         Ok(node)
     }

@@ -16,9 +16,10 @@ use std::{collections::HashMap, path::Path, sync::Arc, time::Duration};
 
 use futures_util::future::{BoxFuture, FutureExt, join_all};
 use redis::{Client, ErrorKind, Pipeline, RedisError, RedisResult, Script, ServerErrorKind, TlsCertificates, Value};
+use tracing::Instrument;
 
 use super::error::{store_error, urgency};
-use super::{RedisIndexConfig, RedisMode};
+use super::{IamLogin, RedisIndexConfig, RedisMode};
 use circuit_breaker::CircuitBreakers;
 use cluster::Cluster;
 pub(super) use node::Node;
@@ -105,15 +106,16 @@ impl Connection {
         let clients: Vec<Client> = clients.collect::<RedisResult<_>>().map_err(store_error)?;
         match (config.mode, clients.as_slice()) {
             (RedisMode::Single, [client]) => Ok(Self::Single(Arc::new(
-                Node::new(client.get_connection_info().clone(), config.timeout).map_err(store_error)?,
+                Node::new(client.get_connection_info().clone(), config.iam.clone(), config.timeout)
+                    .map_err(store_error)?,
             ))),
             (RedisMode::Single, _) => {
                 let detail = format!("{} URLs are given, a single server has one", clients.len());
                 Err(StoreError::refused(Store::PageIndex, detail))
             }
-            (RedisMode::Cluster, _) => {
-                Ok(Self::Cluster(Arc::new(Cluster::new(clients, config.timeout).map_err(store_error)?)))
-            }
+            (RedisMode::Cluster, _) => Ok(Self::Cluster(Arc::new(
+                Cluster::new(clients, config.iam.clone(), config.timeout).map_err(store_error)?,
+            ))),
         }
     }
 
@@ -167,8 +169,11 @@ impl Connection {
     /// # Errors
     /// One of the servers' errors. The other commands may have run.
     pub(super) fn run<'run>(&'run self, commands: Vec<Routed<'run>>) -> BoxFuture<'run, RedisResult<Vec<Value>>> {
+        // What is asked. The commands of a call are alike.
+        let operation = commands.first().map_or("", Routed::name);
+        let span = tracing::debug_span!("redis", db.system.name = "redis", operation, commands = commands.len());
         // Boxed, so that the future types of all callers do not nest too deeply for the compiler.
-        self.run_all(commands).boxed()
+        self.run_all(commands).instrument(span).boxed()
     }
 
     async fn run_all(&self, commands: Vec<Routed<'_>>) -> RedisResult<Vec<Value>> {
@@ -307,7 +312,7 @@ impl Connection {
                     if kind.is_some_and(|kind| is_failing_over.contains(&kind)) {
                         outcome.is_stale = true;
                         // The name may lead to another server by now.
-                        node.forget(None).await;
+                        node.forget(None);
                     }
                     outcome.failed.push(error);
                     continue;

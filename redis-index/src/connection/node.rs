@@ -2,7 +2,7 @@
 
 use std::{
     fmt,
-    sync::Arc,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::{Duration, Instant},
 };
 
@@ -11,9 +11,8 @@ use redis::{
     Value,
     aio::{ConnectionLike, MultiplexedConnection},
 };
-use tokio::sync::Mutex;
 
-use super::circuit_breaker::CircuitBreakers;
+use super::{IamLogin, circuit_breaker::CircuitBreakers};
 
 /// Host and port.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -33,10 +32,18 @@ impl fmt::Display for Address {
 /// The connection opens on first use. A failed call discards it. The next call then connects again and asks the
 /// resolver again, for two reasons. After a time-out the machine may be gone, and the old connection would never report
 /// that. A fail-over may have moved the name to another server.
+///
+/// **Invariant:** a writer that gives up a call discards its connection, and the connection ends by a reset. So the
+/// operating system discards the bytes that it has not sent yet (ADR 81, `tests/paused.rs`). Readers, which have
+/// breakers, keep their connection: a late read is harmless.
 pub(crate) struct Node {
     client: Client,
+    /// Signs the token of each new connection. `None` when the client has the password.
+    iam: Option<IamLogin>,
     config: AsyncConnectionConfig,
     connection: Mutex<Option<Arc<MultiplexedConnection>>>,
+    /// Held while a connection opens.
+    opening: tokio::sync::Mutex<()>,
     /// The server's name among the circuit breakers, and the breakers. `None` for callers that may wait.
     breakers: Option<(String, Arc<CircuitBreakers>)>,
 }
@@ -51,16 +58,20 @@ impl fmt::Debug for Node {
 impl Node {
     /// # Errors
     /// When the settings are invalid.
-    pub(super) fn new(info: ConnectionInfo, timeout: Duration) -> RedisResult<Self> {
+    pub(super) fn new(info: ConnectionInfo, iam: Option<IamLogin>, timeout: Duration) -> RedisResult<Self> {
         // Sending the library's name needs permission for one more command, and Redis before 7.2 does not know that
         // command.
         let settings = info.redis_settings().clone().set_skip_set_lib_name();
+        // Closing a connection then sends a reset, and no bytes that wait.
+        let tcp = info.tcp_settings().clone().set_linger_time(Duration::ZERO);
         Ok(Self {
-            client: Client::open(info.set_redis_settings(settings))?,
+            client: Client::open(info.set_redis_settings(settings).set_tcp_settings(tcp))?,
+            iam,
             config: AsyncConnectionConfig::new()
                 .set_connection_timeout(Some(timeout))
                 .set_response_timeout(Some(timeout)),
             connection: Mutex::default(),
+            opening: tokio::sync::Mutex::default(),
             breakers: None,
         })
     }
@@ -69,8 +80,10 @@ impl Node {
     pub(super) fn another(&self) -> Self {
         Self {
             client: self.client.clone(),
+            iam: self.iam.clone(),
             config: self.config.clone(),
             connection: Mutex::default(),
+            opening: tokio::sync::Mutex::default(),
             breakers: self.breakers.clone(),
         }
     }
@@ -102,11 +115,10 @@ impl Node {
 
     async fn send_anyway(&self, pipeline: &Pipeline) -> RedisResult<Vec<Value>> {
         let used = self.connection().await?;
+        let mut call = Call { node: self, used: &used, may_be_unsent: self.breakers.is_none() };
         let mut connection = MultiplexedConnection::clone(&used);
         let answers = connection.req_packed_commands(pipeline, 0, pipeline.len()).await;
-        if answers.is_err() {
-            self.forget(Some(&used)).await;
-        }
+        call.may_be_unsent = answers.is_err();
         answers
     }
 
@@ -123,32 +135,66 @@ impl Node {
         let used = self.connection().await?;
         let loaded = script.load_async(&mut MultiplexedConnection::clone(&used)).await;
         if loaded.is_err() {
-            self.forget(Some(&used)).await;
+            self.forget(Some(&used));
         }
         loaded.map(|_| ())
     }
 
     /// Discards the connection `used`, or with `None` the current one.
-    pub(super) async fn forget(&self, used: Option<&Arc<MultiplexedConnection>>) {
-        let mut connection = self.connection.lock().await;
+    pub(super) fn forget(&self, used: Option<&Arc<MultiplexedConnection>>) {
+        let mut connection = self.current();
         let is_used = |present: &Arc<MultiplexedConnection>| used.is_none_or(|used| Arc::ptr_eq(present, used));
         if connection.as_ref().is_some_and(is_used) {
             *connection = None;
         }
     }
 
+    /// The current connection. A panic of another holder leaves it whole.
+    fn current(&self) -> MutexGuard<'_, Option<Arc<MultiplexedConnection>>> {
+        self.connection.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     async fn connection(&self) -> RedisResult<Arc<MultiplexedConnection>> {
+        if let Some(present) = &*self.current() {
+            return Ok(Arc::clone(present));
+        }
         // Callers that arrive meanwhile wait for this connection instead of opening another.
         let began = Instant::now();
-        let mut connection = self.connection.lock().await;
-        if let Some(present) = &*connection {
+        let _opening = self.opening.lock().await;
+        if let Some(present) = &*self.current() {
             return Ok(Arc::clone(present));
         }
         if let Some((name, breakers)) = &self.breakers {
             breakers.still_admit(name, began)?;
         }
-        let made = Arc::new(self.client.get_multiplexed_async_connection_with_config(&self.config).await?);
-        *connection = Some(Arc::clone(&made));
+        let client = self.logged_in().await?;
+        let made = Arc::new(client.get_multiplexed_async_connection_with_config(&self.config).await?);
+        *self.current() = Some(Arc::clone(&made));
         Ok(made)
+    }
+
+    /// The client of a new connection, with the user's password or a new token.
+    async fn logged_in(&self) -> RedisResult<Client> {
+        let Some(iam) = &self.iam else { return Ok(self.client.clone()) };
+        let info = self.client.get_connection_info();
+        let settings = info.redis_settings();
+        let token = iam.token(settings.username().unwrap_or_default()).await?;
+        Client::open(info.clone().set_redis_settings(settings.clone().set_password(token)))
+    }
+}
+
+/// A call under way. When it ends without an answer, or its caller gives it up, its bytes may not be sent yet. The
+/// connection is then discarded.
+struct Call<'node> {
+    node: &'node Node,
+    used: &'node Arc<MultiplexedConnection>,
+    may_be_unsent: bool,
+}
+
+impl Drop for Call<'_> {
+    fn drop(&mut self) {
+        if self.may_be_unsent {
+            self.node.forget(Some(self.used));
+        }
     }
 }

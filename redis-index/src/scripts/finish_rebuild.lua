@@ -14,7 +14,7 @@ if ARGV[5] == '0' then
   return 1
 end
 if marker[3] ~= ARGV[4] then return 0 end
--- The rebuild's watermark is also the time of the vouch, and its token is the token of the vouch.
+-- The rebuild's watermark is also the time of the confirmation, and its token is the token of the confirmation.
 redis.call('HSET', KEYS[1], 'table', ARGV[2], 'watermark', ARGV[3], 'vouched', ARGV[3], 'token', ARGV[1])
 redis.call('UNLINK', KEYS[2])
 return 1

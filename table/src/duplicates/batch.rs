@@ -21,8 +21,8 @@ impl Table {
     /// Maximum number of writes in one batch (AWS: `BatchWriteItem`).
     pub const BATCH_MAX: usize = 25;
 
-    /// Writes a batch of at most [`Table::BATCH_MAX`] duplicates with different keys. It starts no call after
-    /// `deadline`.
+    /// Writes a batch of at most [`Table::BATCH_MAX`] duplicates with different keys. No call outlasts `deadline`, and
+    /// none starts when less than the time of one attempt is left.
     ///
     /// Unprocessed writes are sent again with jittered back-off. DynamoDB rejects a whole batch when it rejects one
     /// write. Such a batch is halved until the rejected write is alone, which takes at most twice as many calls as
@@ -61,9 +61,10 @@ impl Table {
         deadline: Instant,
         written: &mut DuplicatesWritten,
     ) -> Result<(), StoreError> {
-        let mut backoff = Backoff::until(deadline);
+        let last_start = self.last_start(deadline);
+        let mut backoff = Backoff::until(last_start);
         while !pending.is_empty() {
-            if Instant::now() >= deadline {
+            if Instant::now() >= last_start {
                 return Err(StoreError::past_deadline(Store::Table));
             }
             let requests = pending.values().map(|(_, request)| request.clone()).collect();

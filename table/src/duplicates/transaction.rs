@@ -10,7 +10,8 @@ use crate::{Guarded, Table};
 
 impl Table {
     /// Writes duplicates in one transaction: all of them, or none. There are at most [`Table::TRANSACTION_MAX`] writes
-    /// with different keys. No call starts after `deadline`.
+    /// with different keys. No call outlasts `deadline`, and none
+    /// starts when less than the time of one attempt is left.
     ///
     /// DynamoDB may reject the transaction because one item, or all of them together (4 MB), are too large. Then the
     /// writes are sent as batches, which show the write that is rejected.
@@ -20,7 +21,9 @@ impl Table {
         let actions: Result<Vec<TransactWriteItem>, StoreError> =
             writes.iter().map(|write| to_action(write.clone(), &self.name)).collect();
         let outcome = match actions {
-            Ok(actions) => self.transact_until(deadline, actions, &mut written.retries).await,
+            Ok(actions) => {
+                self.transact_until((self.last_start(deadline), deadline), actions, &mut written.retries).await
+            }
             Err(error) => Err(error),
         };
         let error = match outcome {

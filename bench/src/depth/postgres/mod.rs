@@ -5,7 +5,7 @@
 
 mod server;
 
-use std::{pin::pin, time::Duration};
+use std::{pin::pin, sync::Arc, time::Duration};
 
 use anyhow::Context;
 use futures_util::FutureExt;
@@ -18,10 +18,12 @@ use tokio_postgres::{
 
 use super::{
     race::{Contestant, Walk, walk},
+    server::Server,
     sql::{CREATE_KEY, CREATE_TABLE, Row, Way, after, count, skip},
+    starts::{self, INSERT_TOTAL, Start},
 };
 use crate::{dataset::drawn_in_time, listing::Listing};
-use server::{SETTINGS, Server};
+use server::SETTINGS;
 
 /// The rating is in the index, but not part of its order.
 const CREATE_INDEX: &str =
@@ -42,8 +44,7 @@ pub(super) struct Postgres {
 
 impl Postgres {
     pub(super) async fn fill(comments: u32) -> anyhow::Result<Self> {
-        let server = Server::start().await?;
-        let mut client = server.connect().await?;
+        let (server, mut client) = server::start().await?;
         let version: String = client.query_one("SHOW server_version", &[]).await?.try_get(0)?;
         let transaction = client.transaction().await?;
         transaction.batch_execute(CREATE_TABLE).await?;
@@ -65,11 +66,25 @@ impl Postgres {
                 .await?;
         }
         rows.finish().await?;
-        transaction.batch_execute(&format!("{CREATE_KEY}; {CREATE_INDEX}")).await?;
+        transaction.batch_execute(&format!("{CREATE_KEY}; {CREATE_INDEX}; {}", starts::CREATE)).await?;
         transaction.commit().await?;
-        client.batch_execute("VACUUM ANALYZE comment").await?;
         let about = format!("PostgreSQL {version}, {}", SETTINGS.join(", "));
         Ok(Self { client, about, _server: server })
+    }
+
+    /// Stores what finds the pages of these listings.
+    pub(super) async fn add(&self, listings: &[Arc<Listing>]) -> anyhow::Result<()> {
+        for listing in listings {
+            let key = listing.key.to_string();
+            self.client.execute(INSERT_TOTAL, &[&key, &i64::try_from(listing.total())?]).await?;
+            for (insert, rows) in starts::rows(listing)? {
+                let insert = self.client.prepare(insert).await?;
+                for (number, cd) in rows {
+                    self.client.execute(&insert, &[&key, &number, &cd.created_at.epoch_ms(), &cd.id.as_str()]).await?;
+                }
+            }
+        }
+        Ok(self.client.batch_execute("VACUUM ANALYZE").await?)
     }
 
     /// A reader that finds the listing's pages this way.
@@ -79,12 +94,22 @@ impl Postgres {
         way: Way,
     ) -> anyhow::Result<Contestant<'store>> {
         let statement = self.client.prepare(&way.statement(&listing.key.filter)).await?;
+        let find_start = match way.start() {
+            Some(sql) => Some(self.client.prepare(sql).await?),
+            None => None,
+        };
         Ok(Contestant::new(format!("PostgreSQL {way}"), move |page| {
-            let statement = statement.clone();
+            let (statement, find_start) = (statement.clone(), find_start.clone());
             async move {
+                if let Some(find_start) = find_start {
+                    let Start { created_ms, id, newer } = self.start(&find_start, listing, page).await?;
+                    return self.read(&statement, listing, &[&created_ms, &id, &(skip(page)? - newer)]).await;
+                }
                 match way {
-                    Way::Offset | Way::Deferred => self.read(&statement, listing, &[&skip(page)?]).await,
                     Way::Keyset => self.after(&statement, listing, listing.before(page)).await,
+                    Way::Offset | Way::Deferred | Way::Anchors | Way::Blocks => {
+                        self.read(&statement, listing, &[&skip(page)?]).await
+                    }
                 }
             }
             .boxed_local()
@@ -103,6 +128,14 @@ impl Postgres {
             Ok(comments)
         })
         .await
+    }
+
+    /// The stored comment from which a page is found.
+    async fn start(&self, find_start: &Statement, listing: &Listing, page: u64) -> anyhow::Result<Start> {
+        let row = self.client.query_opt(find_start, &[&listing.key.to_string(), &skip(page)?]).await?;
+        row.map_or(Ok(Start::FRONT), |row| {
+            Ok(Start { created_ms: row.try_get(0)?, id: row.try_get(1)?, newer: row.try_get(2)? })
+        })
     }
 
     async fn after(&self, keyset: &Statement, listing: &Listing, before: Option<&Cd>) -> anyhow::Result<Vec<Comment>> {

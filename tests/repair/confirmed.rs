@@ -13,7 +13,7 @@ use super::{
     start_with,
 };
 use crate::fixture::{
-    damage::{set_vouches, set_watermarks},
+    damage::{set_confirmations, set_watermarks},
     data,
     gate::{self, Gate},
     redis_server::OwnRedis,
@@ -32,8 +32,8 @@ const COMMENTS: u64 = 120;
 const JOURNAL_QUERIES_OF_A_SAMPLE_AND_SOME: usize = 60;
 const JOURNAL_QUERIES_OF_A_CHECK_AND_SOME: usize = 130;
 
-/// Likewise for a run that vouches before each hour of its backlog. By then it has vouched at least three times.
-const JOURNAL_QUERIES_OF_SOME_VOUCHES: usize = 120;
+/// Likewise for a run that confirms before each hour of its backlog. By then it has confirmed at least three times.
+const JOURNAL_QUERIES_OF_SOME_CONFIRMATIONS: usize = 120;
 
 /// Stores with a page index that is ready, and comments that both functions have processed.
 async fn start() -> Stores {
@@ -59,12 +59,12 @@ async fn set_watermarks_back(stores: &Stores) {
     set_watermarks(stores, now().plus_ms(-12 * HOUR_MS)).await;
 }
 
-/// Like [`set_watermarks_back`]. Also sets the last vouch back by two hours, and returns its new time.
+/// Like [`set_watermarks_back`]. Also sets the last confirmation back by two hours, and returns its new time.
 async fn set_marks_back(stores: &Stores) -> Timestamp {
     set_watermarks_back(stores).await;
-    let vouched = now().plus_ms(-2 * HOUR_MS);
-    set_vouches(stores, vouched).await;
-    vouched
+    let confirmed = now().plus_ms(-2 * HOUR_MS);
+    set_confirmations(stores, confirmed).await;
+    confirmed
 }
 
 /// Settings of a job that may sample all comments whose last change is older than this.
@@ -125,20 +125,20 @@ async fn a_right_page_index_is_believed_while_repair_is_twelve_hours_behind() {
     let before = now();
     let run = hold_in_backlog(&stores, samples(Duration::ZERO), JOURNAL_QUERIES_OF_A_SAMPLE_AND_SOME).await;
     let marks = marks(&stores).await;
-    assert!(marks.iter().all(|mark| mark.vouched >= Some(before)), "{before} {marks:?}");
+    assert!(marks.iter().all(|mark| mark.confirmed >= Some(before)), "{before} {marks:?}");
     assert!(is_ready(&stores, now().plus_ms(2 * HOUR_MS)).await);
     assert_clean(&run.finish().await);
     stores.assert_index().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_index_whose_indexer_has_stopped_is_not_vouched_for() {
+async fn an_index_whose_indexer_has_stopped_is_not_confirmed() {
     let stores = start().await;
     // The indexer receives none of these comments.
     stores.create_all(COMMENTS..3 * COMMENTS, product).await;
     let last = set_marks_back(&stores).await;
     let run = hold_in_backlog(&stores, samples(Duration::ZERO), JOURNAL_QUERIES_OF_A_SAMPLE_AND_SOME).await;
-    assert!(marks(&stores).await.iter().all(|mark| mark.vouched == Some(last)));
+    assert!(marks(&stores).await.iter().all(|mark| mark.confirmed == Some(last)));
     let report = expect(exit::DRIFT_FOUND | exit::SKIPPED, run.stop().await);
     assert!(report.skipped.iter().any(|what| what.contains("the page indexer is behind")), "{report}");
     assert!(!is_ready(&stores, now().plus_ms(2 * HOUR_MS)).await);
@@ -162,7 +162,7 @@ async fn a_comment_that_changes_again_does_not_count_against_the_indexer() {
     }
     let last = set_marks_back(&stores).await;
     let run = hold_in_backlog(&stores, samples(LAG), JOURNAL_QUERIES_OF_A_SAMPLE_AND_SOME).await;
-    assert!(marks(&stores).await.iter().all(|mark| mark.vouched > Some(last)), "a vouch was refused");
+    assert!(marks(&stores).await.iter().all(|mark| mark.confirmed > Some(last)), "a confirmation was refused");
     let report = run.stop().await;
     assert!(!report.skipped.iter().any(|what| what.contains("the page indexer is behind")), "{report}");
     stores.deliver_all().await;
@@ -175,7 +175,7 @@ async fn a_restored_snapshot_is_noticed_and_not_believed_until_it_is_reconciled(
     expect(0, job(&stores, true).recent().await);
     set_watermarks_back(&stores).await;
     redis.ask::<()>("SAVE").await;
-    // The snapshot lacks these comments and all later vouches.
+    // The snapshot lacks these comments and all later confirmations.
     stores.create_all(COMMENTS..2 * COMMENTS, product).await;
     stores.deliver_all().await;
     expect(0, job(&stores, true).recent().await);
@@ -189,8 +189,8 @@ async fn a_restored_snapshot_is_noticed_and_not_believed_until_it_is_reconciled(
     for is_last in [false, true] {
         let run = hold_at_journal(&stores).await;
         let readiness = stores.index.readiness(&table_id, now()).await.unwrap();
-        let not_vouched = Err(NotReady::Stale { vouched: None });
-        assert!(readiness.iter().all(|(_, answer)| *answer == not_vouched), "{readiness:?}");
+        let not_confirmed = Err(NotReady::Stale { confirmed: None });
+        assert!(readiness.iter().all(|(_, answer)| *answer == not_confirmed), "{readiness:?}");
         let report = if is_last { run.finish().await } else { run.stop().await };
         let expected = if is_last { exit::DRIFT_FOUND } else { exit::SKIPPED };
         assert_eq!(report.exit_code() & expected, expected, "{report}");
@@ -208,8 +208,8 @@ async fn a_snapshot_restored_under_a_run_is_noticed_and_left_to_the_next_run() {
     redis.ask::<()>("SAVE").await;
     stores.create_all(COMMENTS..2 * COMMENTS, product).await;
     stores.deliver_all().await;
-    let often = JobSettings { vouch_every: Duration::ZERO, ..samples(Duration::ZERO) };
-    let run = hold_in_backlog(&stores, often, JOURNAL_QUERIES_OF_SOME_VOUCHES).await;
+    let often = JobSettings { confirm_every: Duration::ZERO, ..samples(Duration::ZERO) };
+    let run = hold_in_backlog(&stores, often, JOURNAL_QUERIES_OF_SOME_CONFIRMATIONS).await;
     redis.restore(&stores.index).await;
     assert!(is_ready(&stores, now()).await, "it is young, so nobody can know yet");
     let report = run.finish().await;
@@ -248,28 +248,28 @@ async fn a_planned_failover_costs_readers_nothing() {
     let run = hold_at_journal(&stores).await;
     assert!(is_ready(&stores, now()).await);
     assert_clean(&run.finish().await);
-    assert!(marks(&stores).await.iter().all(|mark| mark.vouched >= Some(before)));
-    // The last vouch recorded the new server, so the next run has nothing to search for.
+    assert!(marks(&stores).await.iter().all(|mark| mark.confirmed >= Some(before)));
+    // The last confirmation recorded the new server, so the next run has nothing to search for.
     let report = job(&stores, true).recent().await;
     assert_eq!((report.exit_code(), report.notes.len()), (0, 0), "{report}");
 }
 
 #[tokio::test]
-async fn a_vouch_that_a_killed_run_has_cut_short_costs_readers_nothing() {
+async fn a_confirmation_that_a_killed_run_has_cut_short_costs_readers_nothing() {
     let (_redis, stores) = start_on_own_redis().await;
     assert_clean(&job(&stores, true).recent().await);
     let before = now();
     // Kill the run between its write to the table and its write to the markers.
     let gate = Gate::holding(&stores.redis().url, gate::SCRIPTS, 3).await;
     let run = tokio::spawn(recent(job_of(stores.table.clone(), stores.index_at(&gate.url), patient())));
-    gate.wait_until_holding("the vouch").await;
+    gate.wait_until_holding("the confirmation").await;
     run.abort();
     let holder = stores.table.leases().await.unwrap();
     stores.table.release_lease("recent", &holder[0].1.holder).await.unwrap();
     assert!(is_ready(&stores, now()).await);
     let report = job(&stores, true).recent().await;
     assert_clean(&report);
-    assert!(report.notes.iter().any(|note| note.contains("lacks the last vouch")), "{report}");
-    assert!(marks(&stores).await.iter().all(|mark| mark.vouched >= Some(before)));
+    assert!(report.notes.iter().any(|note| note.contains("lacks the last confirmation")), "{report}");
+    assert!(marks(&stores).await.iter().all(|mark| mark.confirmed >= Some(before)));
     stores.assert_index().await;
 }

@@ -1,31 +1,32 @@
-//! Vouches: every minute of a run, `recent` confirms which partitions of the page index readers may believe.
+//! Confirmations: every minute of a run, `recent` confirms which partitions of the page index readers may believe.
 //!
-//! A watermark says how far repair has come. It may be half a day behind while the page index is right. A vouch says
-//! that a partition is still the one that the table knows, and that the page indexer keeps up. It requires three
+//! A watermark says how far repair has come. It may be half a day behind while the page index is right. A confirmation
+//! says that a partition is still the one that the table knows, and that the page indexer keeps up. It requires three
 //! things:
 //!
-//! - **Nothing was lost.** Each vouch leaves a new token in the markers and in the table. A partition with an older
-//!   token was restored from a snapshot, so its vouch is taken away. If the tokens are right but the servers have
-//!   changed, the last writes may be lost. Readers then believe the partition until its last vouch expires.
-//! - **Possible losses were checked.** What changed since shortly before the partition's last vouch is reconciled
-//!   before the backlog. Earlier writes are not lost: writes of a slot are replicated in their order, and a snapshot
-//!   shows a single moment.
+//! - **Nothing was lost.** Each confirmation leaves a new token in the markers and in the table. A partition with an
+//!   older token was restored from a snapshot, so its confirmation is taken away. If the tokens are right but the
+//!   servers have changed, the last writes may be lost. Readers then believe the partition until its last confirmation
+//!   expires.
+//! - **Possible losses were checked.** What changed since shortly before the partition's last confirmation is
+//!   reconciled before the backlog. Earlier writes are not lost: writes of a slot are replicated in their order, and a
+//!   snapshot shows a single moment.
 //! - **The page indexer keeps up.** For some comments that changed a while ago, the page index agrees with the table.
 //!   Changes that the watermarks have passed need no sample.
 //!
-//! **Invariant:** a partition is vouched for only after its possible losses were checked (`tests/repair/vouched.rs`).
+//! **Invariant:** a partition is confirmed only after its possible losses were checked (`tests/repair/confirmed.rs`).
 
 use std::collections::BTreeMap;
 
 use futures_util::stream::{self, StreamExt, TryStreamExt};
 use model::{CommentId, Timestamp, plan::reconcile::Places};
-use page_index::{IndexPartition, Rebuild, ServerIdentity, VouchTime};
-use process::{StoreError, now};
+use page_index::{ConfirmationTime, IndexPartition, Rebuild, ServerIdentity};
+use process::{Store, StoreError, now};
 use table::Table;
 use tokio::time::Instant;
 
 use crate::{
-    continuity::{Check, Findings, LastVouch, judge},
+    continuity::{Check, Findings, LastConfirmation, judge},
     error::index_is_away,
     find::journal::{JournalFinder, Part, Reader, Window, oldest_entry, windows},
     index_snapshot::{IndexSnapshot, Scope},
@@ -36,8 +37,8 @@ use crate::{
     suspect::Outcome,
 };
 
-/// The kind of the state that stores the last vouch, and its only name.
-const VOUCH: &str = "vouch";
+/// The kind of the state that stores the last confirmation. Tables of the first version have it under this word.
+const CONFIRMATION: &str = "vouch";
 const INDEX: &str = "index";
 
 /// Number of sampled comments. A stopped indexer misses all of them. The sample reveals an indexer that misses every
@@ -48,17 +49,34 @@ const SAMPLE: usize = 50;
 /// second only.
 const SAMPLE_SPANS_S: [i64; 5] = [1, 10, 100, 1_000, 10_000];
 
-/// Why a run is refused that finds another vouch than it read.
-const ANOTHER_RUN: &str = "another run or a rebuild has vouched meanwhile";
+/// Maximum number of tries to replace the stored confirmation, which a run of `recent` replaces once a minute.
+const REPLACE_TRIES_MAX: u32 = 10;
 
-/// Stores the vouch of a rebuild that is about to mark the partitions.
-pub(crate) async fn remember_rebuild(table: &Table, rebuild: &Rebuild) -> Result<(), StoreError> {
+/// Why a run is refused that finds another confirmation than it read.
+const ANOTHER_RUN: &str = "another run or a rebuild has confirmed meanwhile";
+
+/// Stores the confirmation of a rebuild that is about to mark its partitions. If they are not all, the token of the
+/// other partitions becomes the one before. The next run then checks what they may have lost, and readers believe them
+/// meanwhile.
+pub(crate) async fn remember_rebuild(table: &Table, rebuild: &Rebuild, is_whole: bool) -> Result<(), StoreError> {
     let (token, servers) = (rebuild.token.clone(), rebuild.servers.clone());
-    table.put_state(VOUCH, INDEX, &LastVouch { token, before: None, servers, check: None }).await
+    let whole = LastConfirmation { token, before: None, servers, check: None };
+    if is_whole {
+        return table.put_state(CONFIRMATION, INDEX, &whole).await;
+    }
+    for _ in 0..REPLACE_TRIES_MAX {
+        let before: Option<LastConfirmation> = table.state(CONFIRMATION, INDEX).await?;
+        let (others, check) = before.clone().map(|before| (before.token, before.check)).unzip();
+        let next = LastConfirmation { before: others, check: check.flatten(), ..whole.clone() };
+        if table.replace_state(CONFIRMATION, INDEX, before.as_ref(), &next).await? {
+            return Ok(());
+        }
+    }
+    Err(StoreError::unavailable(Store::Table, ANOTHER_RUN))
 }
 
-/// Vouches for the partitions that a run keeps up to date.
-pub(crate) struct Voucher<'run> {
+/// Confirms the partitions that a run keeps up to date.
+pub(crate) struct Confirmer<'run> {
     run: &'run Run<'run>,
     table_id: String,
     last: Instant,
@@ -66,32 +84,32 @@ pub(crate) struct Voucher<'run> {
     refusal: Option<String>,
 }
 
-impl<'run> Voucher<'run> {
+impl<'run> Confirmer<'run> {
     pub(crate) fn new(run: &'run Run<'run>, table_id: &str) -> Self {
         Self { run, table_id: table_id.to_owned(), last: Instant::now(), refusal: None }
     }
 
-    /// Whether the next vouch is due.
+    /// Whether the next confirmation is due.
     pub(crate) fn is_due(&self) -> bool {
-        self.last.elapsed() >= self.run.job.settings.vouch_every
+        self.last.elapsed() >= self.run.job.settings.confirm_every
     }
 
-    /// Vouches if possible. Returns `false` when the servers have changed since the run began, or answer again after a
+    /// Confirms if possible. Returns `false` when the servers have changed since the run began, or answer again after a
     /// failure. The run must then end, and the next run begins with what they may have lost.
     ///
     /// # Errors
-    /// The table's. A page index that does not answer only prevents the vouch.
-    pub(crate) async fn vouch(&mut self, snapshot: &IndexSnapshot) -> Result<bool, StoreError> {
+    /// The table's. A page index that does not answer only prevents the confirmation.
+    pub(crate) async fn confirm(&mut self, snapshot: &IndexSnapshot) -> Result<bool, StoreError> {
         self.last = Instant::now();
         self.refusal = None;
         let Some(began_with) = snapshot.servers() else { return Ok(true) };
         if !self.run.may_remember() || self.run.job.stop.reason().is_some() {
             return Ok(true);
         }
-        match Box::pin(self.try_to_vouch(snapshot, began_with)).await {
+        match Box::pin(self.try_to_confirm(snapshot, began_with)).await {
             Ok(()) => Ok(true),
             Err(Refusal::Because(why)) => {
-                tracing::warn!(why, "the page index is not vouched for");
+                tracing::warn!(why, "the page index is not confirmed");
                 self.refusal = Some(why);
                 Ok(true)
             }
@@ -107,20 +125,20 @@ impl<'run> Voucher<'run> {
     /// Reports why the last attempt was refused, if it was.
     pub(crate) fn report(&self) {
         if let Some(why) = &self.refusal {
-            self.run.ledger.add_skipped(format!("vouching for the page index: {why}"));
+            self.run.ledger.add_skipped(format!("confirming the page index: {why}"));
         }
     }
 
-    async fn try_to_vouch(&self, snapshot: &IndexSnapshot, began_with: &ServerIdentity) -> Result<(), Refusal> {
+    async fn try_to_confirm(&self, snapshot: &IndexSnapshot, began_with: &ServerIdentity) -> Result<(), Refusal> {
         let Job { table, index, settings, .. } = self.run.job;
         let present = now();
-        // The servers are asked before the state is read. The next vouch finds a server that takes over later. A
+        // The servers are asked before the state is read. The next confirmation finds a server that takes over later. A
         // rebuild that ends in between has already changed the state.
         let servers = index.server_identity().await?;
         if snapshot.is_given_up() {
             return Err(Refusal::BeginAnew);
         }
-        let before: Option<LastVouch> = table.state(VOUCH, INDEX).await?;
+        let before: Option<LastConfirmation> = table.state(CONFIRMATION, INDEX).await?;
         let mut marks = index.marks(&self.table_id).await?;
         marks.retain(|(partition, _)| snapshot.has(*partition));
         if marks.is_empty() {
@@ -129,13 +147,13 @@ impl<'run> Voucher<'run> {
         let findings = judge(before.as_ref(), &marks, &servers, settings, present, process::new_ulid());
         if findings.is_new {
             let is_taken_away = |(partition, _): &(IndexPartition, String)| {
-                marks.iter().any(|(marked, mark)| marked == partition && mark.vouched.is_some())
+                marks.iter().any(|(marked, mark)| marked == partition && mark.confirmed.is_some())
             };
             let loses_readers = findings.restored.iter().any(is_taken_away);
             replace(table, before.as_ref(), &findings.remembered).await?;
             let token = &findings.remembered.token;
-            index.leave_token(&self.table_id, &findings.restored, token, VouchTime::TakenAway).await?;
-            index.leave_token(&self.table_id, &findings.unreached, token, VouchTime::Unchanged).await?;
+            index.leave_token(&self.table_id, &findings.restored, token, ConfirmationTime::TakenAway).await?;
+            index.leave_token(&self.table_id, &findings.unreached, token, ConfirmationTime::Unchanged).await?;
             self.note(&findings, marks.len(), loses_readers);
         }
         if servers != *began_with {
@@ -146,7 +164,7 @@ impl<'run> Voucher<'run> {
         let present = now();
         self.sample(snapshot, present).await?;
         let partitions = marks.into_iter().map(|(partition, _)| (partition, remembered.token.clone())).collect();
-        self.leave_vouch(remembered, partitions, present).await
+        self.leave_confirmation(remembered, partitions, present).await
     }
 
     /// Reports that possible losses are checked. The log warns only if readers believed a partition until now.
@@ -154,9 +172,9 @@ impl<'run> Voucher<'run> {
         let Some(check) = &findings.remembered.check else { return };
         let (since, restored) = (check.began, findings.restored.len());
         let what = match restored {
-            0 => "the page index has other servers, or lacks the last vouch".to_owned(),
+            0 => "the page index has other servers, or lacks the last confirmation".to_owned(),
             _ => format!(
-                "{restored} of {all} partitions of the page index are older than the last vouch, and not believed"
+                "{restored} of {all} partitions of the page index are older than the last confirmation, and not believed"
             ),
         };
         let next = "possible losses of the page index are checked first";
@@ -168,7 +186,11 @@ impl<'run> Voucher<'run> {
     }
 
     /// Repairs the changes that may be lost, and stores how far it is.
-    async fn check_possible_losses(&self, remembered: &mut LastVouch, snapshot: &IndexSnapshot) -> Result<(), Refusal> {
+    async fn check_possible_losses(
+        &self,
+        remembered: &mut LastConfirmation,
+        snapshot: &IndexSnapshot,
+    ) -> Result<(), Refusal> {
         let Some(Check { from, to, .. }) = remembered.check else { return Ok(()) };
         let (run, words) = (self.run, "the next run looks for lost changes from");
         let mut finder = JournalFinder::new(&run.job.table, Window { from, to }, words);
@@ -202,7 +224,8 @@ impl<'run> Voucher<'run> {
         }
     }
 
-    /// The comments without those that changed again after `at`: their last change may still be on its way to the indexer.
+    /// The comments without those that changed again after `at`: their last change may still be on its way to the
+    /// indexer.
     async fn unchanged_since(
         &self,
         at: Timestamp,
@@ -222,45 +245,47 @@ impl<'run> Voucher<'run> {
         Ok(unchanged.into_iter().flatten().collect())
     }
 
-    /// Leaves a new token, then sets the time of the vouch where that token is.
-    async fn leave_vouch(
+    /// Leaves a new token, then sets the time of the confirmation where that token is.
+    async fn leave_confirmation(
         &self,
-        before: LastVouch,
+        before: LastConfirmation,
         mut partitions: Vec<(IndexPartition, String)>,
         present: Timestamp,
     ) -> Result<(), Refusal> {
         let Job { table, index, .. } = self.run.job;
-        let mut next = LastVouch { token: process::new_ulid(), before: Some(before.token.clone()), ..before.clone() };
+        let mut next =
+            LastConfirmation { token: process::new_ulid(), before: Some(before.token.clone()), ..before.clone() };
         replace(table, Some(&before), &next).await?;
         if next.check.is_some() {
             // As with watermarks: repairs may have been lost again before the servers are asked. A server that takes
             // over later has the repairs, or lacks the token.
-            partitions = index.leave_token(&self.table_id, &partitions, &next.token, VouchTime::Unchanged).await?;
+            partitions =
+                index.leave_token(&self.table_id, &partitions, &next.token, ConfirmationTime::Unchanged).await?;
             if index.server_identity().await? != next.servers {
                 return Err(Refusal::BeginAnew);
             }
-            let done = LastVouch { check: None, ..next.clone() };
+            let done = LastConfirmation { check: None, ..next.clone() };
             replace(table, Some(&next), &done).await?;
             next = done;
         }
-        index.leave_token(&self.table_id, &partitions, &next.token, VouchTime::At(present)).await?;
+        index.leave_token(&self.table_id, &partitions, &next.token, ConfirmationTime::At(present)).await?;
         Ok(())
     }
 }
 
-/// Replaces what the table stores about the last vouch, unless another run has replaced it.
-async fn replace(table: &Table, before: Option<&LastVouch>, next: &LastVouch) -> Result<(), Refusal> {
-    match table.replace_state(VOUCH, INDEX, before, next).await? {
+/// Replaces what the table stores about the last confirmation, unless another run has replaced it.
+async fn replace(table: &Table, before: Option<&LastConfirmation>, next: &LastConfirmation) -> Result<(), Refusal> {
+    match table.replace_state(CONFIRMATION, INDEX, before, next).await? {
         true => Ok(()),
         false => Err(Refusal::because(ANOTHER_RUN)),
     }
 }
 
 /// The checkpoint of the changes that may be lost. The run reports unreadable entries when it reaches them.
-struct PossibleLosses<'vouch> {
-    run: &'vouch Run<'vouch>,
-    snapshot: &'vouch IndexSnapshot,
-    remembered: &'vouch mut LastVouch,
+struct PossibleLosses<'run> {
+    run: &'run Run<'run>,
+    snapshot: &'run IndexSnapshot,
+    remembered: &'run mut LastConfirmation,
     refusal: Option<&'static str>,
 }
 
@@ -275,8 +300,8 @@ impl Checkpoint<Part> for PossibleLosses<'_> {
             return Ok(false);
         }
         let check = self.remembered.check.clone().map(|check| Check { from: part.window.to, ..check });
-        let next = LastVouch { check, ..self.remembered.clone() };
-        if !self.run.job.table.replace_state(VOUCH, INDEX, Some(&*self.remembered), &next).await? {
+        let next = LastConfirmation { check, ..self.remembered.clone() };
+        if !self.run.job.table.replace_state(CONFIRMATION, INDEX, Some(&*self.remembered), &next).await? {
             self.refusal = Some(ANOTHER_RUN);
             return Ok(false);
         }
@@ -285,7 +310,7 @@ impl Checkpoint<Part> for PossibleLosses<'_> {
     }
 }
 
-/// Why the page index is not vouched for.
+/// Why the page index is not confirmed.
 enum Refusal {
     /// For a person: why. The run continues.
     Because(String),

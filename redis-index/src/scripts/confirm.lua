@@ -1,4 +1,4 @@
--- Leaves a token in a partition's marker, and sets the time of the vouch, if the token is still as it was read.
+-- Leaves a token in a partition's marker, and sets the time of the confirmation, if the token is still as it was read.
 -- KEYS: the partition's marker, its rebuild token.
 -- ARGV:
 -- - the marker's `table`

@@ -1,0 +1,39 @@
+//! The number of page views for each write at which Pagemark is cheaper.
+
+use itertools::Itertools;
+
+use super::findings::Spread;
+use crate::{
+    money::{BreakEven, break_even},
+    report::{PAGEMARK, Quantity, Results, figure},
+};
+
+/// The break-even beside another design in words, if every page view costs what `view` says.
+pub(super) fn text(runs: &[Results], other: &str, view: Quantity) -> String {
+    let found: Vec<BreakEven> = runs.iter().filter_map(|run| of_run(run, other, view)).collect();
+    let views = |of: fn(&BreakEven) -> Option<f64>| Spread::of(found.iter().filter_map(of));
+    let from = views(|found| if let BreakEven::From(views) = found { Some(*views) } else { None });
+    let below = views(|found| if let BreakEven::Below(views) = found { Some(*views) } else { None });
+    let mut parts = Vec::new();
+    if let Some(from) = from {
+        parts.push(format!("from {} on ({})", figure(from.median.round()), from.interval()));
+    }
+    if let Some(below) = below {
+        parts.push(format!("below {} ({})", figure(below.median.round()), below.interval()));
+    }
+    for (found_by_some, text) in [(BreakEven::Always, "at any number"), (BreakEven::Never, "at no number")] {
+        if found.contains(&found_by_some) {
+            parts.push(text.to_owned());
+        }
+    }
+    match parts.len() {
+        0 => "not measured".to_owned(),
+        1 => parts.concat(),
+        _ => format!("the runs disagree: {}", parts.iter().join("; ")),
+    }
+}
+
+fn of_run(run: &Results, other: &str, view: Quantity) -> Option<BreakEven> {
+    let of_both = |quantity| Some((run.number(quantity, PAGEMARK)?, run.number(quantity, other)?));
+    Some(break_even(of_both(Quantity::FixedUsd)?, of_both(view)?))
+}

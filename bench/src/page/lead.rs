@@ -1,0 +1,115 @@
+//! The first lines of the page: which design to choose, and the three numbers that decide.
+
+use itertools::Itertools;
+
+use super::{
+    break_even,
+    findings::{Finding, PRICE_OF_WRITES, Verdict, deep},
+};
+use crate::report::{FOUR_INDEXES, FOUR_INDEXES_COUNTERS, Quantity, Results, count, figure};
+
+/// The choice, and one line for each of the three numbers.
+pub(super) fn lines(runs: &[Results], findings: &[Finding]) -> Vec<String> {
+    vec![choice(findings), String::new(), writes(findings), views(runs), deep_pages(&deep(runs))]
+}
+
+/// Which design to choose, from the verdicts alone.
+fn choice(findings: &[Finding]) -> String {
+    let [better, worse, same, unknown] =
+        [Verdict::Better, Verdict::Worse, Verdict::NoDifferenceFound, Verdict::NotMeasured]
+            .map(|verdict| aspects(findings, verdict));
+    let mut sentences = Vec::new();
+    match (better.is_empty(), worse.is_empty()) {
+        (true, true) => sentences.push("**These results recommend no design.**".to_owned()),
+        (true, false) => {
+            sentences.push("**Choose another design.** Pagemark is better in nothing that was measured.".to_owned());
+            sentences.push(format!("Measured: {worse}."));
+        }
+        (false, true) => {
+            sentences.push("**Choose Pagemark.** No other design is better in anything that was measured.".to_owned());
+            sentences.push(format!("Measured: {better}."));
+        }
+        (false, false) => {
+            sentences.push(format!("**Choose Pagemark for** {better}."));
+            sentences.push(format!("**Choose another design for** {worse}."));
+        }
+    }
+    for (group, aspects) in [("No difference was found in", same), ("Not measured:", unknown)] {
+        if !aspects.is_empty() {
+            sentences.push(format!("{group} {aspects}."));
+        }
+    }
+    sentences.join(" ")
+}
+
+/// The aspects with a verdict, and beside how many designs: "deep pages (better than 5 of 8)", "storage (1 of 1)".
+fn aspects(findings: &[Finding], verdict: Verdict) -> String {
+    let text = |aspect: &'static str| {
+        let of_aspect = || findings.iter().filter(|finding| finding.aspect == Some(aspect));
+        let count = of_aspect().filter(|finding| finding.verdict == verdict).count();
+        let than = match verdict {
+            Verdict::Better | Verdict::Worse => format!("{verdict} than "),
+            Verdict::NoDifferenceFound | Verdict::NotMeasured => String::new(),
+        };
+        (count > 0).then(|| format!("{aspect} ({than}{count} of {})", of_aspect().count()))
+    };
+    findings.iter().filter_map(|finding| finding.aspect).unique().filter_map(text).join(", ")
+}
+
+fn writes(findings: &[Finding]) -> String {
+    let of_writes = findings.iter().filter(|finding| finding.aspect == Some(PRICE_OF_WRITES)).collect_vec();
+    let ours = of_writes.first().map_or_else(String::new, |finding| finding.text(finding.ours));
+    let beside = of_writes.iter().map(|finding| format!("With {}: {}.", finding.other, judged(finding))).join(" ");
+    format!("- **A million writes** with Pagemark: {ours}. {beside}")
+}
+
+/// The other design's value and the verdict.
+fn judged(finding: &Finding) -> String {
+    let theirs = finding.text(finding.theirs);
+    match finding.verdict {
+        Verdict::NotMeasured => "not compared".to_owned(),
+        Verdict::NoDifferenceFound => format!("{theirs}, no difference found"),
+        Verdict::Better | Verdict::Worse => {
+            let times =
+                finding.ratio.map_or_else(String::new, |ratio| format!(", at {} times that", figure(ratio.median)));
+            format!("{theirs}; Pagemark is {}{times}", finding.verdict)
+        }
+    }
+}
+
+/// The break-even in page views for each write, beside both variants of the other design.
+fn views(runs: &[Results]) -> String {
+    let mix = runs.iter().find_map(|run| run.fact("mix")).unwrap_or("unknown");
+    let month = runs.iter().find_map(|run| run.fact("month")).unwrap_or("unknown");
+    let beside = [FOUR_INDEXES, FOUR_INDEXES_COUNTERS].map(|other| {
+        let [mixed, three] =
+            [Quantity::MixedViewsUsd, Quantity::ThreeRatingsViewsUsd].map(|view| break_even::text(runs, other, view));
+        format!("Than {other}: {mixed}; if every view has three ratings, {three}.")
+    });
+    let beside = beside.iter().join(" ");
+    format!("- **Page views per write at which Pagemark is cheaper.** {beside} The mix: {mix}. The month: {month}.")
+}
+
+fn deep_pages(deep: &[Finding]) -> String {
+    let last = deep.iter().filter(|finding| finding.page.is_some()).max_by_key(|finding| finding.page);
+    let ours =
+        last.map_or_else(|| "not measured".to_owned(), |last| format!("{}: {}", last.what, last.text(last.ours)));
+    // The verdicts are Pagemark's; the groups say what the others are.
+    let groups = [
+        (Verdict::Better, "Slower"),
+        (Verdict::Worse, "Faster"),
+        (Verdict::NoDifferenceFound, "No difference found"),
+        (Verdict::NotMeasured, "Not compared"),
+    ];
+    let text = |finding: &Finding| {
+        let at = finding.page.filter(|page| last.is_some_and(|last| last.page != Some(*page)));
+        let at = at.map_or_else(String::new, |page| format!(" at page {}", count(page)));
+        let theirs = finding.theirs.map(|theirs| format!(" ({}{at})", finding.text(Some(theirs))));
+        format!("{}{}", finding.other, theirs.unwrap_or_default())
+    };
+    let beside = groups.into_iter().filter_map(|(verdict, group)| {
+        let of_group = deep.iter().filter(|finding| finding.verdict == verdict).map(text).join(", ");
+        (!of_group.is_empty()).then(|| format!("{group}: {of_group}."))
+    });
+    format!("- **A deep page** with Pagemark, {ours}. {}", beside.collect_vec().join(" "))
+}

@@ -1,0 +1,277 @@
+#!/bin/sh
+# smoke.sh STACK [STEP...]: proves the deployment in a real account. It makes a throw-away stack, uses it, breaks it,
+# changes it as operators do, and deletes everything:
+#
+#   scripts/smoke.sh smoke-1            # all steps, after one question about the price
+#   scripts/smoke.sh smoke-1 clean      # only deletes what an interrupted run has left
+#
+# A second start resumes after the last step that has ended. The name begins with `smoke-`. The script refuses a stack
+# without its tag, a table of that name without a stack, and a table with comments that it has not posted.
+#
+# It needs the AWS command line, openssl, podman, Rust, and credentials of an account without guests. AWS_REGION names
+# the region. SMOKE_CONFIRM=yes answers the question. Tests replace the API (SMOKE_URL), the client (SMOKE_CANARY) and
+# the repair job (SMOKE_REPAIR) by those of this machine, and AWS by a simulation.
+set -eu
+cd "$(dirname "$0")/.."
+
+usage="usage: scripts/smoke.sh smoke-NAME [STEP...]; the name has at most 20 characters"
+stack=${1:-}
+case $stack in smoke-?*) shift ;; *) echo "$usage" >&2; exit 2 ;; esac
+[ ${#stack} -le 20 ] || { echo "$usage" >&2; exit 2; }
+tag=pagemark:smoke
+work=${CARGO_TARGET_DIR:-target}/smoke/$stack
+mkdir -p "$work"
+restored=$stack-restored
+processor=${PROCESSOR:-arm64}
+
+refuse() { echo "refused: $1" >&2; exit 3; }
+
+# What describes something in AWS; nothing, if it does not exist.
+if_there() {
+    if "$@" 2>"$work/error"; then return 0; fi
+    grep -qE 'does not exist|NotFound|NoSuchBucket' "$work/error" || { cat "$work/error" >&2; return 1; }
+}
+
+output() {
+    if_there aws cloudformation describe-stacks --stack-name "$stack" \
+        --query "Stacks[0].Outputs[?OutputKey=='$1'].OutputValue" --output text
+}
+
+resource() {
+    if_there aws cloudformation describe-stack-resource --stack-name "$stack" --logical-resource-id "$1" \
+        --query StackResourceDetail.PhysicalResourceId --output text
+}
+
+account() { aws sts get-caller-identity --query Account --output text; }
+
+# The first commands of a section of a document, without their indentation.
+documented() { # FILE HEADING PATTERN: the block whose first line has the pattern
+    awk -v heading="## $2" -v pattern="$3" '
+        /^## / { here = $0 == heading }
+        here && /```sh/ { block = ""; inside = 1; next }
+        inside && /```/ { if (block ~ pattern) { printf "%s", block; exit } inside = 0 }
+        inside { sub(/^  /, ""); block = block $0 "\n" }' "$1"
+}
+
+# Brings the stack in line with the packaged template, as in docs/deploy.md.
+deploy() {
+    aws cloudformation deploy --template-file target/package/template.yaml --stack-name "$stack" \
+        --s3-bucket "$stack-$(account)" --capabilities CAPABILITY_IAM --no-fail-on-empty-changeset \
+        --tags "$tag=$stack" --parameter-overrides "$@"
+}
+
+token() { # NAME: a token, made once
+    [ -s "$work/$1" ] || (umask 077 && openssl rand -hex 32 >"$work/$1")
+    cat "$work/$1"
+}
+
+# A token as the template's parameter takes it. Both tokens have one name.
+allowed() {
+    printf 'smoke/comments:write/sha256:%s' "$(printf %s "$(token "$1")" | sha256sum | cut -d ' ' -f 1)"
+}
+
+canary() { canary_with token "$@"; }
+
+delete_table() {
+    found=$(if_there aws dynamodb describe-table --table-name "$1" --query Table.TableStatus --output text)
+    [ -n "$found" ] || return 0
+    aws dynamodb update-table --table-name "$1" --no-deletion-protection-enabled >/dev/null
+    aws dynamodb wait table-exists --table-name "$1"
+    aws dynamodb delete-table --table-name "$1" >/dev/null
+    aws dynamodb wait table-not-exists --table-name "$1"
+}
+
+# The client that is also the canary, with a token.
+canary_with() {
+    token=$1
+    shift
+    [ -n "${SMOKE_CANARY:-}" ] || SMOKE_CANARY=${CARGO_TARGET_DIR:-target}/release/canary
+    [ -x "$SMOKE_CANARY" ] || cargo build --locked --release --workspace --bin canary
+    if [ -z "${SMOKE_URL:-}" ]; then
+        # Only this script knows the name. So the client goes to the load balancer, and trusts this certificate alone.
+        PAGEMARK_CANARY_CONNECT=$(output LoadBalancerName) SSL_CERT_FILE=$work/certificate.pem
+        export PAGEMARK_CANARY_CONNECT SSL_CERT_FILE
+    fi
+    PAGEMARK_PUBLIC_URL=${SMOKE_URL:-https://$stack.invalid} PAGEMARK_CANARY_TOKEN=$(token "$token") \
+        "$SMOKE_CANARY" "$@"
+}
+
+# The repair job. It may find differences, and must repair them.
+repair_job() {
+    code=0
+    ${SMOKE_REPAIR:-scripts/repair-task.sh "$stack"} "$@" >"$work/report" || code=$?
+    [ $code = 0 ] || [ $code = 4 ] || { cat "$work/report" >&2; echo "repair-job $*: exit code $code" >&2; return 1; }
+}
+
+# --- The steps, in their order ---
+
+confirm() {
+    cat <<PRICES
+This makes the stack $stack in ${AWS_REGION:-the default region}. At the prices of docs/deploy.md an hour costs \$0.14:
+  Redis, two nodes        0.0512
+  API, two tasks          0.0395
+  load balancer           0.0305
+  4 public addresses      0.0200
+A run takes some two hours. Requests, the restored table, secrets and logs are below \$0.20 together. So expect half a
+dollar. A stack that is left costs some \$100 a month: scripts/smoke.sh $stack clean
+PRICES
+    [ "${SMOKE_CONFIRM:-}" = yes ] || { printf 'Go on? yes or no: ' && read -r answer && [ "$answer" = yes ]; }
+}
+
+# A certificate for a name that no resolver knows.
+certified() {
+    openssl req -x509 -newkey rsa:2048 -nodes -days 30 -subj "/CN=$stack.invalid" \
+        -addext "subjectAltName=DNS:$stack.invalid" -addext basicConstraints=critical,CA:FALSE \
+        -keyout "$work/key.pem" -out "$work/certificate.pem"
+    aws acm import-certificate --certificate "fileb://$work/certificate.pem" --private-key "fileb://$work/key.pem" \
+        --query CertificateArn --output text >"$work/certificate"
+}
+
+packaged() {
+    make package ARCH="$processor"
+    aws s3api head-bucket --bucket "$stack-$(account)" >/dev/null 2>&1 || aws s3 mb "s3://$stack-$(account)"
+    [ -n "$(if_there aws ecr describe-repositories --repository-names "$stack")" ] ||
+        aws ecr create-repository --repository-name "$stack" >/dev/null
+    registry=$(account).dkr.ecr.$AWS_REGION.amazonaws.com
+    aws ecr get-login-password | podman login --username AWS --password-stdin "$registry"
+    platform=linux/$(echo "$processor" | sed s/x86_64/amd64/)
+    podman build --platform "$platform" --tag "$registry/$stack:1" target/package/api
+    podman push "$registry/$stack:1"
+    aws cloudformation package --template-file infra/template.yaml --s3-bucket "$stack-$(account)" \
+        --output-template-file target/package/template.yaml >/dev/null
+}
+
+deployed() {
+    deploy "TableName=$stack" "PublicUrl=https://$stack.invalid" "CertificateArn=$(cat "$work/certificate")" \
+        "Architecture=$processor" "ApiImage=$(account).dkr.ecr.$AWS_REGION.amazonaws.com/$stack:1" \
+        "Tokens=$(allowed token)"
+    repair_job rebuild --apply
+}
+
+filled() { canary fill --product smoke --comments "${SMOKE_COMMENTS:-200}" --file "$work/comments.jsonl"; }
+
+compared() { canary compare --product smoke --file "$work/comments.jsonl" --within "${1:-300}"; }
+
+# The canary that is deployed, once.
+canaried() { canary run; }
+
+# Duplicates vanish, as by a foreign script; the audit writes them again.
+repaired() {
+    table=$(output TableName)
+    aws dynamodb query --table-name "$table" --index-name gsi --key-condition-expression 'sk = :k' \
+        --expression-attribute-values '{":k": {"S": "PRODUCT#smoke/en/1"}}' --query 'Items[].pk.S' --output text |
+        tr '\t' '\n' >"$work/damaged"
+    [ -s "$work/damaged" ] || { echo "there is nothing to damage" >&2; return 1; }
+    while read -r pk; do
+        aws dynamodb delete-item --table-name "$table" \
+            --key "{\"pk\": {\"S\": \"$pk\"}, \"sk\": {\"S\": \"PRODUCT#smoke/en/1\"}}"
+    done <"$work/damaged"
+    if compared 5 2>/dev/null; then echo "the damage is not seen" >&2; return 1; fi
+    repair_job audit --apply --restart
+    compared
+}
+
+failed_over() {
+    group=$(resource Redis)
+    aws elasticache test-failover --replication-group-id "$group" --node-group-id 0001 >/dev/null
+    sleep 60 # The state changes some time after the call.
+    aws elasticache wait replication-group-available --replication-group-id "$group"
+    repair_job recent --apply
+    compared 900
+}
+
+# The documented commands, on this stack's table. A table can be restored to five minutes ago at the latest.
+restored() {
+    if [ "$(output TableName)" != "$restored" ]; then
+        delete_table "$restored"
+        sleep 600
+        eval "$(restore_commands)"
+    fi
+    repair_job rebuild --apply
+    repair_job audit --apply --restart
+    compared 900
+}
+
+restore_commands() {
+    documented docs/operations.md 'Restoring from a backup' restore-table-to-point-in-time |
+        sed -e "s/^TABLE=.*/TABLE=$restored/" -e "s/--source-table-name pagemark/--source-table-name $stack/" \
+            -e "s/--restore-date-time [^ ]*/--use-latest-restorable-time/"
+}
+
+rotated() {
+    [ -s "$work/token-1" ] || cp "$work/token" "$work/token-1"
+    deploy "Tokens=$(allowed token-1),$(allowed token-2)"
+    canary_with token-2 run
+    deploy "Tokens=$(allowed token-2)"
+    if canary_with token-1 run; then echo "the old token still writes" >&2; return 1; fi
+    cp "$work/token-2" "$work/token"
+    compared 900
+}
+
+# The stack is deleted last but for the certificate, which it uses. So an interrupted deletion still finds its tag.
+clean() {
+    quarantine=$(resource QuarantineBucket)
+    delete_table "$stack"
+    delete_table "$restored"
+    for bucket in $quarantine "$stack-$(account)"; do
+        if_there aws s3api list-object-versions --bucket "$bucket" --output text \
+            --query '[Versions, DeleteMarkers][][].[Key, VersionId]' >"$work/versions"
+        while read -r key version; do
+            [ "$key" != None ] || continue
+            aws s3api delete-object --bucket "$bucket" --key "$key" --version-id "$version" >/dev/null
+        done <"$work/versions"
+        if_there aws s3api delete-bucket --bucket "$bucket"
+    done
+    if_there aws ecr delete-repository --repository-name "$stack" --force >/dev/null
+    if [ -n "$(made)" ]; then
+        aws cloudformation delete-stack --stack-name "$stack"
+        aws cloudformation wait stack-delete-complete --stack-name "$stack"
+    fi
+    for certificate in $(aws acm list-certificates --output text \
+        --query "CertificateSummaryList[?DomainName=='$stack.invalid'].CertificateArn"); do
+        aws acm delete-certificate --certificate-arn "$certificate"
+    done
+    rm -rf "$work"
+}
+
+# --- What may be touched ---
+
+# `made` and the state of the stack, if it exists.
+made() {
+    if_there aws cloudformation describe-stacks --stack-name "$stack" --output text \
+        --query "Stacks[0].[StackStatus, Tags[?Key=='$tag']|[0].Value]"
+}
+
+claim() {
+    found=$(made)
+    if [ -z "$found" ]; then
+        found=$(if_there aws dynamodb describe-table --table-name "$stack" --query Table.TableStatus --output text)
+        [ -z "$found" ] || refuse "the table $stack exists, and no stack with the tag $tag that has made it"
+        return 0
+    fi
+    [ "${found##*	}" = "$stack" ] || refuse "the stack $stack exists, and has not the tag $tag=$stack"
+    table=$(output TableName)
+    [ -n "$table" ] || return 0
+    others=$(if_there aws dynamodb scan --table-name "$table" --index-name primaries --select COUNT \
+        --output text --query Count \
+        --filter-expression 'NOT begins_with(pcd, :smoke) AND NOT begins_with(pcd, :canary)' \
+        --expression-attribute-values '{":smoke": {"S": "smoke#"}, ":canary": {"S": "pagemark-canary#"}}' |
+        awk '{ sum += $1 } END { print sum + 0 }')
+    [ "$others" = 0 ] || refuse "the table $table has $others comments that this script has not posted"
+}
+
+claim
+[ $# -gt 0 ] || set -- confirm certified packaged deployed filled compared canaried repaired failed_over restored rotated clean
+for step in "$@"; do
+    case $step in
+    confirm | certified | packaged | deployed | filled | compared | canaried) ;;
+    repaired | failed_over | restored | rotated | clean) ;;
+    *) echo "there is no step $step" >&2; exit 2 ;;
+    esac
+    [ ! -e "$work/done-$step" ] || continue
+    echo "$step ..." >&2
+    # Not in a condition, where `set -e` would not end a step at its first failure.
+    $step
+    [ "$step" = clean ] || : >"$work/done-$step"
+done
+echo "$stack: done" >&2

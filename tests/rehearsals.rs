@@ -1,0 +1,153 @@
+//! What an operator does rarely, done here with real processes: the passwords of Redis change, and a table that was
+//! restored from a backup replaces another one. The documented commands run as they are written; those of AWS
+//! in `smoke`.
+
+use crate::fixture::{
+    api::{ApiProcess, api_variables},
+    data::{self, PRODUCT},
+    engine,
+    function::{self, Function, Variables, page_indexer_variables, repair_job_variables, with},
+    http::listing,
+    invariants::all_items,
+    program::Program,
+    redis_server::OwnRedis,
+    stores::Stores,
+};
+
+/// A page that no process answers without the page index.
+fn numbered() -> String {
+    listing("page=2&page_size=5")
+}
+
+/// Variables with a user of Redis.
+fn as_user(variables: Variables, stores: &Stores, user: &str, password: &str) -> Variables {
+    let url = stores.redis().url.replace("redis://", &format!("redis://{user}:{password}@"));
+    with(variables, &[("PAGEMARK_REDIS_URL", url.as_str())])
+}
+
+/// The processes of one password.
+struct Processes {
+    api: ApiProcess,
+    indexer: Function,
+}
+
+impl Processes {
+    async fn start(stores: &Stores, password: &str) -> Self {
+        Self {
+            api: ApiProcess::start(as_user(api_variables(stores), stores, "api", password)).await,
+            indexer: Function::start(
+                "page-indexer",
+                as_user(page_indexer_variables(stores), stores, "page-indexer", password),
+            )
+            .await,
+        }
+    }
+
+    /// Indexes every record, and reads a numbered page.
+    async fn work(&self, stores: &Stores) {
+        assert_eq!(self.indexer.deliver(&stores.lambda_records().await).await, Vec::<String>::new());
+        self.api.http.get(&numbered()).await.expect(200);
+    }
+}
+
+/// The rules of the documented users, for the keys of a test.
+fn users(prefix: &str) -> Vec<(String, String)> {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/redis.md");
+    let text = std::fs::read_to_string(path).unwrap();
+    let users = text.lines().filter_map(|line| line.strip_prefix("ACL SETUSER ")?.split_once(" on >PASSWORD "));
+    let keys = format!("~{prefix}:*");
+    let users: Vec<_> = users.map(|(user, rules)| (user.to_owned(), rules.replace("~pagemark:*", &keys))).collect();
+    assert_eq!(users.len(), 3);
+    users
+}
+
+#[tokio::test]
+async fn passwords_change_while_comments_are_indexed_and_pages_are_read() {
+    let redis = OwnRedis::start().await;
+    let stores = Stores::start_on(redis.server.url()).await;
+    stores.fill(10).await;
+    let users = users(&stores.redis().prefix);
+    let change = async |rule: &str| {
+        for (user, _) in &users {
+            redis.ask::<()>(&format!("ACL SETUSER {user} {rule}")).await;
+        }
+    };
+    let end_connections = async || redis.ask::<i64>("CLIENT KILL TYPE normal SKIPME yes").await;
+    for (user, rules) in &users {
+        redis.ask::<()>(&format!("ACL SETUSER {user} on >old {rules}")).await;
+    }
+    let before = Processes::start(&stores, "old").await;
+    before.work(&stores).await;
+
+    // The first deployment: both passwords are accepted, and new processes replace the old ones one by one.
+    change(">new").await;
+    let after = Processes::start(&stores, "new").await;
+    stores.create_numbered(10, data::product(PRODUCT)).await;
+    end_connections().await;
+    for processes in [&before, &after] {
+        processes.api.http.wait_for_200(&numbered()).await;
+        processes.work(&stores).await;
+    }
+
+    // The second deployment. A process with the old password keeps its connections, and gets no further ones.
+    change("<old").await;
+    before.work(&stores).await;
+    end_connections().await;
+    after.api.http.wait_for_200(&numbered()).await;
+    after.work(&stores).await;
+    before.api.http.get(&numbered()).await.assert_later();
+    for processes in [before, after] {
+        processes.indexer.finish().await;
+        processes.api.terminate();
+        assert!(processes.api.ended().await.success());
+    }
+    stores.finish().await;
+}
+
+#[tokio::test]
+async fn a_restored_table_replaces_another_by_the_documented_commands() {
+    let old = Stores::start_with_redis().await;
+    old.fill(30).await;
+    // The backup is taken in the middle of fan-outs.
+    old.create_all(30..34, |_| data::product(PRODUCT)).await;
+    let backup = all_items(&old.table).await;
+    old.create_all(34..36, |_| data::product(PRODUCT)).await;
+    old.deliver_all().await;
+
+    let restored = Stores::start_with(old.redis().clone()).await;
+    for item in backup {
+        restored.put_raw(item).await;
+    }
+    let api = ApiProcess::start(api_variables(&restored)).await;
+    api.http.get(&numbered()).await.assert_later();
+    for command in documented_repairs() {
+        let arguments: Vec<&str> = command.split(' ').collect();
+        let run = Program::start(function::binary("repair-job").await, &arguments, repair_job_variables(&restored));
+        let ended = run.end().await;
+        // The audit repairs the fan-outs that the backup has cut.
+        assert_eq!(ended.code(), if command.starts_with("audit") { 4 } else { 0 }, "{command}: {ended:?}");
+    }
+    restored.assert_invariants().await;
+    let page = api.http.get(&listing("page=1&page_size=100")).await.expect(200);
+    assert_eq!(page["total"], 34, "comments after the backup are in the old table alone");
+    restored.finish().await;
+    engine::delete_table(&old.table).await;
+}
+
+/// A section of the runbook.
+pub(crate) fn section(heading: &str) -> String {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/operations.md");
+    let text = std::fs::read_to_string(path).unwrap();
+    let (_, rest) = text.split_once(&format!("\n## {heading}\n")).unwrap();
+    rest.split("\n## ").next().unwrap().to_owned()
+}
+
+/// The commands of the repair job after a restore.
+fn documented_repairs() -> Vec<String> {
+    let steps = section("Restoring from a backup");
+    let commands = steps.lines().filter(|line| line.as_bytes().get(1) == Some(&b'.'));
+    let commands = commands.filter_map(|line| Some(line.split("`repair-job ").nth(1)?.split('`').next()?.to_owned()));
+    let commands: Vec<String> = commands.collect();
+    assert_eq!(commands, ["rebuild --apply", "audit --apply --restart", "status"]);
+    commands
+}

@@ -1,0 +1,254 @@
+//! `scripts/smoke.sh` and documented commands, run with AWS's own command line. AWS is a simulation; stores and processes
+//! are real ones on this machine. The tests show what a smoke refuses, what it does, and that it deletes everything.
+
+use std::process::Output;
+
+use model::ProductId;
+use serde_json::Value;
+use tempfile::TempDir;
+use tokio::process::Command;
+
+use crate::{
+    canary::{start_indexer, start_writer},
+    fixture::{
+        api::{ApiProcess, api_variables},
+        function::{Variables, binary, repair_job_variables},
+        http::WRITE_TOKEN,
+        mappings::Mappings,
+        program::{Program, run_tool},
+        python,
+        s3::S3,
+        stores::{INVOCATION, Stores},
+        tool,
+    },
+    rehearsals::section,
+};
+
+/// A simulation of AWS with AWS's command line.
+struct Aws {
+    simulation: S3,
+    /// Where the script keeps what it has done.
+    folder: TempDir,
+}
+
+impl Aws {
+    async fn start() -> Self {
+        Self { simulation: S3::start().await, folder: tempfile::tempdir().unwrap() }
+    }
+
+    /// Runs commands of a shell in the project's folder.
+    async fn sh(&self, script: &str, variables: Variables) -> Output {
+        let aws = tool("aws-cli/bin/aws", "python-tools");
+        let path = format!("{}:{}", aws.parent().unwrap().display(), std::env::var("PATH").unwrap());
+        let mut shell = Command::new("sh");
+        shell.args(["-euc", script]).current_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/.."));
+        shell.env("PATH", path).env("AWS_ENDPOINT_URL", &self.simulation.url).env("AWS_EC2_METADATA_DISABLED", "true");
+        shell.envs([("AWS_REGION", "us-east-1"), ("AWS_DEFAULT_REGION", "us-east-1"), ("AWS_PAGER", "")]);
+        shell.envs([("AWS_ACCESS_KEY_ID", "none"), ("AWS_SECRET_ACCESS_KEY", "none")]);
+        shell.env("CARGO_TARGET_DIR", self.folder.path()).env("SMOKE_CONFIRM", "yes").envs(variables);
+        shell.kill_on_drop(true).output().await.unwrap()
+    }
+
+    /// Runs commands, which must succeed. Returns what they print.
+    async fn done(&self, script: &str) -> String {
+        text(&self.sh(script, Vec::new()).await, 0)
+    }
+
+    /// Runs a Python program with the simulation's URL.
+    async fn python(&self, program: &str) -> String {
+        let mut command = python::command("python");
+        command.args(["-c", program, &self.simulation.url]);
+        command.env("AWS_DEFAULT_REGION", "us-east-1");
+        command.envs([("AWS_ACCESS_KEY_ID", "none"), ("AWS_SECRET_ACCESS_KEY", "none")]);
+        run_tool(command, "").await
+    }
+
+    /// Makes a stack of one bucket, whose outputs name a table and a load balancer.
+    async fn make_stack(&self, table: &str, balancer: &str, tags: &str) {
+        let template = serde_json::json!({
+            "Resources": {"QuarantineBucket": {"Type": "AWS::S3::Bucket", "DeletionPolicy": "Retain"}},
+            "Outputs": {"TableName": {"Value": table}, "LoadBalancerName": {"Value": balancer}},
+        });
+        let make = format!("aws cloudformation create-stack --stack-name smoke-1 --template-body '{template}' {tags}");
+        self.done(&make).await;
+    }
+}
+
+const NOWHERE: &str = "127.0.0.1:1";
+
+const TAG: &str = "--tags Key=pagemark:smoke,Value=smoke-1";
+
+/// What a script printed. Its exit code must be this one.
+#[track_caller]
+fn text(output: &Output, code: i32) -> String {
+    let [out, err] = [&output.stdout, &output.stderr].map(|bytes| String::from_utf8_lossy(bytes).into_owned());
+    assert_eq!(output.status.code(), Some(code), "{err}\n{out}");
+    if code == 0 { out } else { err }
+}
+
+#[tokio::test]
+async fn the_smoke_runs_on_the_stores_and_processes_of_this_machine() {
+    let (aws, stores) = (Aws::start().await, Stores::start_ready_with_redis().await);
+    let api = ApiProcess::start(api_variables(&stores)).await;
+    let mut mappings = Mappings::default();
+    start_writer(&mut mappings, &stores);
+    start_indexer(&mut mappings, &stores);
+    aws.make_stack(stores.table.name(), NOWHERE, TAG).await;
+    let work = aws.folder.path().join("smoke/smoke-1");
+    std::fs::create_dir_all(&work).unwrap();
+    std::fs::write(work.join("token"), WRITE_TOKEN).unwrap();
+    let mut variables = repair_job_variables(&stores);
+    variables.extend([
+        ("AWS_ENDPOINT_URL_DYNAMODB", stores.engine_url()),
+        ("SMOKE_URL", api.http.base().to_owned()),
+        ("SMOKE_CANARY", binary("canary").await.display().to_string()),
+        ("SMOKE_REPAIR", binary("repair-job").await.display().to_string()),
+        ("SMOKE_COMMENTS", "30".to_owned()),
+    ]);
+    let steps = async |steps: &str| aws.sh(&format!("scripts/smoke.sh smoke-1 {steps}"), variables.clone()).await;
+    let printed = text(&steps("confirm filled compared canaried repaired").await, 0);
+    assert!(printed.contains("an hour costs $0.14"), "{printed}");
+    let posted = std::fs::read_to_string(work.join("comments.jsonl")).unwrap();
+    assert_eq!(posted.lines().count(), 30);
+
+    // An interrupted step begins again and posts nothing twice; the others are not repeated.
+    std::fs::remove_file(work.join("done-filled")).unwrap();
+    std::fs::remove_file(work.join("done-compared")).unwrap();
+    let again = text(&steps("confirm filled compared canaried repaired").await, 0);
+    assert!(!again.contains("an hour costs"), "{again}");
+    assert_eq!(std::fs::read_to_string(work.join("comments.jsonl")).unwrap(), posted);
+
+    // It does not touch comments of others.
+    stores.create_numbered(0, ProductId::parse("of-others").unwrap()).await;
+    assert!(text(&steps("clean").await, 3).contains("has 1 comments that this script has not posted"));
+    mappings.finish(INVOCATION).await;
+    stores.finish().await;
+}
+
+/// A load balancer with the certificate in this folder, that refuses everything. It prints its port.
+const BALANCER: &str = r#"
+import http.server, os, ssl, sys, threading
+class Refusing(http.server.BaseHTTPRequestHandler):
+    def do_GET(self):
+        self.send_error(418, f"refused for {self.headers['Host']}")
+os.chdir(sys.argv[1])
+server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Refusing)
+context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+context.load_cert_chain("certificate.pem", "key.pem")
+server.socket = context.wrap_socket(server.socket, server_side=True)
+print(server.server_port, flush=True)
+server.serve_forever()
+"#;
+
+#[tokio::test]
+async fn the_smoke_trusts_its_own_certificate_at_the_load_balancer_and_no_other() {
+    let aws = Aws::start().await;
+    let variables = vec![("SMOKE_CANARY", binary("canary").await.display().to_string())];
+    let smoke = async |steps: &str| aws.sh(&format!("scripts/smoke.sh smoke-1 {steps}"), variables.clone()).await;
+    text(&smoke("certified").await, 0);
+    let work = aws.folder.path().join("smoke/smoke-1");
+    let interpreter = tool("python/bin/python", "python-tools");
+    let balancer = Program::start(interpreter, &["-c", BALANCER, work.to_str().unwrap()], Variables::new());
+    let port = balancer.wait_for_stdout("the port", |printed| printed.trim().parse::<u16>().ok()).await;
+    aws.make_stack("smoke-1", &format!("127.0.0.1:{port}"), TAG).await;
+    let answered = smoke("canaried").await;
+    assert!(String::from_utf8_lossy(&answered.stdout).contains("418"), "{answered:?}");
+    // The same server, which now is an impostor.
+    std::fs::remove_file(work.join("done-certified")).unwrap();
+    text(&smoke("certified").await, 0);
+    let answered = smoke("canaried").await;
+    assert!(String::from_utf8_lossy(&answered.stdout).contains("invalid peer certificate"), "{answered:?}");
+}
+
+#[tokio::test]
+async fn the_smoke_refuses_what_it_has_not_made() {
+    let aws = Aws::start().await;
+    let smoke = async |name: &str| aws.sh(&format!("scripts/smoke.sh {name}"), Vec::new()).await;
+    assert!(text(&smoke("pagemark").await, 2).contains("usage"));
+    assert!(text(&smoke("smoke-1 destroy").await, 2).contains("there is no step destroy"));
+    aws.done(&CREATE_TABLE.replace("pagemark", "smoke-1")).await;
+    assert!(text(&smoke("smoke-1 clean").await, 3).contains("the table smoke-1 exists"));
+    aws.make_stack("smoke-1", NOWHERE, "").await;
+    assert!(text(&smoke("smoke-1 clean").await, 3).contains("has not the tag"));
+    aws.done("aws dynamodb describe-table --table-name smoke-1").await;
+}
+
+/// What a run leaves that was interrupted at its end, beside things of others. In Python, which is quicker than a
+/// command line for each.
+const LEFT: &str = r#"
+import boto3, sys
+of = lambda service: boto3.client(service, endpoint_url=sys.argv[1])
+for table in ["smoke-1", "smoke-1-restored", "pagemark"]:
+    of("dynamodb").create_table(
+        TableName=table, BillingMode="PAY_PER_REQUEST", DeletionProtectionEnabled=True,
+        AttributeDefinitions=[{"AttributeName": name, "AttributeType": "S"} for name in ["pk", "shard", "pcd"]],
+        KeySchema=[{"AttributeName": "pk", "KeyType": "HASH"}],
+        GlobalSecondaryIndexes=[{
+            "IndexName": "primaries", "Projection": {"ProjectionType": "ALL"},
+            "KeySchema": [{"AttributeName": "shard", "KeyType": "HASH"}, {"AttributeName": "pcd", "KeyType": "RANGE"}],
+        }])
+s3 = of("s3")
+deploy = "smoke-1-" + of("sts").get_caller_identity()["Account"]
+s3.create_bucket(Bucket=deploy)
+for bucket in [deploy, *(b["Name"] for b in s3.list_buckets()["Buckets"] if "quarantinebucket" in b["Name"])]:
+    s3.put_bucket_versioning(Bucket=bucket, VersioningConfiguration={"Status": "Enabled"})
+    for key in ["left", "left", "other"]:
+        s3.put_object(Bucket=bucket, Key=key, Body=b"left")
+    s3.delete_object(Bucket=bucket, Key="left")
+of("ecr").create_repository(repositoryName="smoke-1")
+for name in ["smoke-1.invalid", "comments.example.com"]:
+    of("acm").request_certificate(DomainName=name)
+"#;
+
+/// The names of everything that such a run makes.
+const SHOW: &str = r#"
+import boto3, sys
+of = lambda service: boto3.client(service, endpoint_url=sys.argv[1])
+print(*of("dynamodb").list_tables()["TableNames"])
+print(*(bucket["Name"] for bucket in of("s3").list_buckets()["Buckets"]))
+print(*(repository["repositoryName"] for repository in of("ecr").describe_repositories()["repositories"]))
+print(*(stack["StackName"] for stack in of("cloudformation").describe_stacks()["Stacks"]))
+print(*(certificate["DomainName"] for certificate in of("acm").list_certificates()["CertificateSummaryList"]))
+"#;
+
+#[tokio::test]
+async fn the_smoke_deletes_everything_that_it_has_made_and_nothing_else() {
+    let aws = Aws::start().await;
+    aws.make_stack("smoke-1-restored", NOWHERE, TAG).await;
+    aws.python(LEFT).await;
+    assert_eq!(aws.python(SHOW).await.matches("smoke-1").count(), 7);
+    aws.done("scripts/smoke.sh smoke-1 clean").await;
+    let left = aws.python(SHOW).await;
+    let left: Vec<&str> = left.split_whitespace().collect();
+    assert_eq!(left, ["pagemark", crate::fixture::s3::BUCKET, "comments.example.com"]);
+    assert!(!aws.folder.path().join("smoke/smoke-1").exists());
+    aws.done("scripts/smoke.sh smoke-1 clean").await;
+}
+
+/// A table with point-in-time recovery.
+const CREATE_TABLE: &str = "aws dynamodb create-table --table-name pagemark --billing-mode PAY_PER_REQUEST \
+     --attribute-definitions AttributeName=pk,AttributeType=S --key-schema AttributeName=pk,KeyType=HASH >/dev/null
+aws dynamodb update-continuous-backups --table-name pagemark \
+     --point-in-time-recovery-specification PointInTimeRecoveryEnabled=true >/dev/null\n";
+
+#[tokio::test]
+async fn the_documented_commands_of_a_restore_make_a_table_that_a_stack_can_use() {
+    let aws = Aws::start().await;
+    let steps = section("Restoring from a backup");
+    let (_, commands) = steps.split_once("```sh\n").unwrap();
+    let commands = commands.split("```").next().unwrap();
+    // The documented `deploy` changes a stack. Here it shows what it would set.
+    let script = [CREATE_TABLE, "deploy() { echo \"deploy $*\"; }\nexec 3>&1 >/dev/null\n", commands].concat();
+    let script = script.replace("deploy Table", "deploy >&3 Table");
+    let deployed = aws.done(&script).await;
+    let describe = "aws dynamodb describe-table --table-name pagemark-restored --query Table";
+    let table: Value = serde_json::from_str(&aws.done(describe).await).unwrap();
+    let stream = table["LatestStreamArn"].as_str().unwrap();
+    assert_eq!(deployed.trim(), format!("deploy TableName=pagemark-restored TableStreamArn={stream}"));
+    assert_eq!(table["StreamSpecification"]["StreamViewType"], "NEW_AND_OLD_IMAGES");
+    assert_eq!(table["DeletionProtectionEnabled"], true);
+    let more = "aws dynamodb describe-time-to-live --table-name pagemark-restored --output text
+        aws dynamodb describe-continuous-backups --table-name pagemark-restored --output text";
+    let more = aws.done(more).await;
+    assert!(more.contains("expires_at") && more.contains("ENABLED"), "{more}");
+}
