@@ -31,7 +31,7 @@ use rand::{
     rngs::StdRng,
     seq::{IndexedRandom, SliceRandom},
 };
-use repair_job::{AuditOptions, Job, Report, Stop, exit};
+use repair_job::{AuditOptions, Job, JobSettings, Report, Stop, exit};
 use serde_json::json;
 use stream_writer::{FanOut, StreamWriter};
 use table::{CommentPatch, Created, NewComment, PageQuery, Table};
@@ -229,7 +229,8 @@ async fn audits_meanwhile(stores: &Stores, broken: &(Table, PageIndex), seed: u6
         let is_broken = runs.is_multiple_of(4);
         let stop = Stop::after(Some(Duration::from_millis(random.random_range(50..400))));
         let (table, index) = if is_broken { broken.clone() } else { (stores.table.clone(), stores.index.clone()) };
-        let job = Job::new(table, index, settings(true), stop);
+        let brief = JobSettings { lease: Duration::from_secs(5), ..settings(true) };
+        let job = Job::new(table, index, brief, stop);
         let report = job.audit(AuditOptions { at_once: 1, ..whole() }).await;
         // A run over the failing network may fail, and may fail to release its lease.
         assert_eq!(report.exit_code() & exit::UNRESOLVED, 0, "{report}");

@@ -9,7 +9,7 @@ use process::now;
 use repair_job::{JobSettings, Report, Stop, exit};
 
 use super::{
-    HeldRun, assert_clean, assert_writes_lost, expect, is_ready, job, job_of, job_with, patient, product, recent,
+    HeldRun, assert_clean, assert_writes_lost, expect, is_ready, job, job_of, job_with, product, recent, settings,
     start_with,
 };
 use crate::fixture::{
@@ -69,7 +69,7 @@ async fn set_marks_back(stores: &Stores) -> Timestamp {
 
 /// Settings of a job that may sample all comments whose last change is older than this.
 fn samples(indexer_lag: Duration) -> JobSettings {
-    JobSettings { indexer_lag, ..patient() }
+    JobSettings { indexer_lag, ..settings(true) }
 }
 
 /// Starts a run of `recent` and holds it in the middle of its backlog.
@@ -114,7 +114,7 @@ async fn fail_over(redis: &OwnRedis, replica: &OwnRedis, stores: &mut Stores) {
 
 /// Starts a run of `recent` and holds it before it reads anything of the journal.
 async fn hold_at_journal(stores: &Stores) -> HeldRun<Report> {
-    HeldRun::start(stores, (gate::JOURNAL, 0), patient(), recent).await
+    HeldRun::start(stores, (gate::JOURNAL, 0), settings(true), recent).await
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -229,7 +229,7 @@ async fn changes_lost_in_a_failover_are_repaired_before_the_backlog() {
     stores.deliver_all().await;
     fail_over(&redis, &replica, &mut stores).await;
     assert_writes_lost(&stores).await;
-    let run = hold_in_backlog(&stores, patient(), JOURNAL_QUERIES_OF_A_CHECK_AND_SOME).await;
+    let run = hold_in_backlog(&stores, settings(true), JOURNAL_QUERIES_OF_A_CHECK_AND_SOME).await;
     stores.assert_index().await;
     assert!(is_ready(&stores, now()).await);
     let report = expect(exit::DRIFT_FOUND, run.finish().await);
@@ -261,7 +261,7 @@ async fn a_confirmation_that_a_killed_run_has_cut_short_costs_readers_nothing() 
     let before = now();
     // Kill the run between its write to the table and its write to the markers.
     let gate = Gate::holding(&stores.redis().url, gate::SCRIPTS, 3).await;
-    let run = tokio::spawn(recent(job_of(stores.table.clone(), stores.index_at(&gate.url), patient())));
+    let run = tokio::spawn(recent(job_of(stores.table.clone(), stores.index_at(&gate.url), settings(true))));
     gate.wait_until_holding("the confirmation").await;
     run.abort();
     let holder = stores.table.leases().await.unwrap();

@@ -7,7 +7,7 @@ use model::{Comment, plan::reconcile::DriftKind};
 use rand::{SeedableRng, rngs::StdRng};
 use repair_job::{Report, exit};
 
-use super::{HeldRun, assert_clean, job, job_of, patient, product, settings, whole};
+use super::{HeldRun, assert_clean, job, job_of, product, settings, whole};
 use crate::fixture::{
     damage::{Damage, inflict_all},
     gate,
@@ -50,7 +50,7 @@ async fn start_with_snapshot() -> (OwnRedis, Stores, Vec<Comment>) {
 /// Runs an audit, and loses the page index while the audit waits at a gate.
 async fn lose_during_audit(stores: &Stores, loss: Loss<'_>, is_index_scan: bool) -> Report {
     let kind = if is_index_scan { gate::INDEX_SCANS } else { gate::TABLE_SCANS };
-    let run = HeldRun::start(stores, (kind, 1), patient(), |job| async move { job.audit(whole()).await }).await;
+    let run = HeldRun::start(stores, (kind, 1), settings(true), |job| async move { job.audit(whole()).await }).await;
     match loss {
         Loss::Emptied => stores.index.clear().await.unwrap(),
         Loss::Rebuilt => drop(stores.index.begin_rebuild().await.unwrap()),

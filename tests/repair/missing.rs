@@ -7,7 +7,7 @@ use page_index::NotReady;
 use process::now;
 use repair_job::{Asked, AuditOptions, Invoked, Job, Report, Stop, exit};
 
-use super::{HeldRun, end_redis, is_ready, job, job_with, patient, recent, settings};
+use super::{HeldRun, end_redis, is_ready, job, job_with, recent, settings};
 use crate::fixture::{data, gate, redis_server::OwnRedis, stores::Stores};
 
 /// Number of comments. They have about as many products as `primaries` has shards.
@@ -67,7 +67,7 @@ async fn assert_rebuilt_by_two_runs(stores: &Stores) {
     let run = async move |job: Job| {
         Box::pin(repair_job::invoked(&job, &quarantine, AuditOptions::default(), SCHEDULED)).await
     };
-    let run = HeldRun::start(stores, (gate::PRIMARIES, QUERIES_OF_HALF), patient(), run).await;
+    let run = HeldRun::start(stores, (gate::PRIMARIES, QUERIES_OF_HALF), settings(true), run).await;
     write(stores, 10..20).await;
     let first = run.stop().await;
     let report = rebuild(&first).expect("a rebuild");
@@ -109,7 +109,7 @@ async fn scheduled_runs_rebuild_a_redis_that_was_flushed_also_during_the_rebuild
     let run = async move |job: Job| {
         Box::pin(repair_job::invoked(&job, &quarantine, AuditOptions::default(), SCHEDULED)).await
     };
-    let run = HeldRun::start(&stores, (gate::PRIMARIES, QUERIES_OF_HALF), patient(), run).await;
+    let run = HeldRun::start(&stores, (gate::PRIMARIES, QUERIES_OF_HALF), settings(true), run).await;
     redis.ask::<()>("FLUSHALL").await;
     run.stop().await;
     assert!(!is_ready(&stores, now()).await);
@@ -136,7 +136,7 @@ async fn readers_keep_the_partitions_that_were_not_lost_while_others_are_rebuilt
     assert!(is_ready(&stores, now()).await);
     stores.assert_index().await;
     // The other partitions have another token by now. The next run checks them, and readers believe them meanwhile.
-    let run = HeldRun::start(&stores, (gate::JOURNAL, 0), patient(), recent).await;
+    let run = HeldRun::start(&stores, (gate::JOURNAL, 0), settings(true), recent).await;
     assert!(is_ready(&stores, now()).await);
     super::expect(0, run.finish().await);
     assert!(is_ready(&stores, now()).await);
@@ -151,7 +151,7 @@ async fn nothing_is_rebuilt_that_another_run_fills_or_another_table_owns() {
     };
     // A rebuild under way.
     let run = async move |job: Job| job.rebuild(4).await;
-    let run = HeldRun::start(&stores, (gate::PRIMARIES, QUERIES_OF_HALF), patient(), run).await;
+    let run = HeldRun::start(&stores, (gate::PRIMARIES, QUERIES_OF_HALF), settings(true), run).await;
     untouched(&invoke(job(&stores, true), &stores, SCHEDULED).await, "a rebuild is under way").await;
     super::expect(0, run.finish().await);
     assert!(is_ready(&stores, now()).await);

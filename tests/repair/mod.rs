@@ -65,13 +65,14 @@ use crate::fixture::{
     stores::Stores,
 };
 
-/// Settings of the tests' jobs: without a settle delay, and with an overlap that checks everything again.
+/// Settings of the tests' jobs: without a settle delay, and with an overlap that checks everything again. The lease
+/// outlasts a held request, also on a busy machine.
 fn settings(apply: bool) -> JobSettings {
     JobSettings {
         apply,
         settle: Duration::ZERO,
         overlap: Duration::from_secs(3600),
-        lease: Duration::from_secs(5),
+        lease: Duration::from_secs(60),
         ..JobSettings::default()
     }
 }
@@ -79,11 +80,6 @@ fn settings(apply: bool) -> JobSettings {
 /// Settings of a job that checks only what follows the watermarks.
 fn no_overlap() -> JobSettings {
     JobSettings { overlap: Duration::ZERO, ..settings(true) }
-}
-
-/// Settings of a job that outlasts a held request.
-fn patient() -> JobSettings {
-    JobSettings { lease: Duration::from_secs(60), ..settings(true) }
 }
 
 /// A job on these stores.

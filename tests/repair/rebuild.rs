@@ -14,8 +14,7 @@ use repair_job::{Job, JobSettings, Stop, exit};
 use table::NewComment;
 
 use super::{
-    HeldRun, assert_clean, assert_writes_lost, expect, is_ready, job, job_of, job_with, patient, recent, settings,
-    whole,
+    HeldRun, assert_clean, assert_writes_lost, expect, is_ready, job, job_of, job_with, recent, settings, whole,
 };
 use crate::{
     fixture::{
@@ -217,14 +216,14 @@ async fn a_redis_restored_from_an_old_snapshot_is_ready_once_recent_has_caught_u
     let (redis, mut stores) = Stores::start_ready_on_own_redis().await;
     let mut random = StdRng::seed_from_u64(81);
     write_history(&stores, &mut random, 60).await;
-    expect(exit::DRIFT_FOUND, recent(job_with(&stores, patient(), Stop::default())).await);
+    expect(exit::DRIFT_FOUND, recent(job_with(&stores, settings(true), Stop::default())).await);
     stores.assert_invariants().await;
     redis.ask::<()>("SAVE").await;
     // Work continues, and the snapshot becomes old.
     let saved_at = now();
     write_history(&stores, &mut random, 60).await;
     stores.deliver_all().await;
-    expect(0, recent(job_with(&stores, patient(), Stop::default())).await);
+    expect(0, recent(job_with(&stores, settings(true), Stop::default())).await);
     stores.assert_invariants().await;
     redis.server.restart().await.unwrap();
 
@@ -239,7 +238,7 @@ async fn a_redis_restored_from_an_old_snapshot_is_ready_once_recent_has_caught_u
     stop.ask();
     expect(exit::SKIPPED, job_with(&stores, settings(true), stop).recent().await);
     assert!(!is_ready(&stores, now()).await, "a run that was stopped confirms the index");
-    expect(exit::DRIFT_FOUND, recent(job_with(&stores, patient(), Stop::default())).await);
+    expect(exit::DRIFT_FOUND, recent(job_with(&stores, settings(true), Stop::default())).await);
     let ended = stores.table.watermark().await.unwrap().unwrap();
     assert!(is_ready(&stores, ended).await, "it is not ready although it has caught up");
     stores.assert_invariants().await;

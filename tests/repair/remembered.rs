@@ -6,7 +6,7 @@ use rand::{SeedableRng, rngs::StdRng};
 use repair_job::{AuditOptions, Job, Report, Which, exit};
 use serde_json::Value;
 
-use super::{HeldRun, expect, job, patient, product, quarantine_batch, whole};
+use super::{HeldRun, expect, job, product, quarantine_batch, settings, whole};
 use crate::fixture::{
     damage::{Damage, inflict_all},
     gate,
@@ -41,7 +41,7 @@ async fn lose_the_repair<F: Future<Output = Report> + Send + 'static>(
     stores: &Stores,
     run: impl FnOnce(Job) -> F,
 ) -> Report {
-    let run = HeldRun::start(stores, (gate::COMMENTS, CALLS_BEFORE_THE_SECOND_READ), patient(), run).await;
+    let run = HeldRun::start(stores, (gate::COMMENTS, CALLS_BEFORE_THE_SECOND_READ), settings(true), run).await;
     stores.assert_index().await;
     redis.restore(&stores.index).await;
     run.finish().await

@@ -5,7 +5,7 @@ use rand::{SeedableRng, rngs::StdRng, seq::IndexedRandom};
 use repair_job::{AuditOptions, Job, Report, Stop, Which, exit};
 use serde_json::Value;
 
-use super::{HeldRun, assert_clean, end_redis, expect, job, patient, restart_redis, whole};
+use super::{HeldRun, assert_clean, end_redis, expect, job, restart_redis, settings, whole};
 use crate::fixture::{
     damage::{Damage, inflict_all},
     data,
@@ -35,7 +35,7 @@ async fn stop_in_the_middle(stores: &Stores, options: AuditOptions) -> Report {
     let scans = Gate::holding(&stores.engine_url(), gate::TABLE_SCANS, 1).await;
     let gets = Gate::holding(&scans.url, gate::INDEX_SCANS, 1).await;
     let (table, stop) = (stores.table_at(&gets.url).await, Stop::default());
-    let stopped = Job::new(table, stores.index.clone(), patient(), stop.clone());
+    let stopped = Job::new(table, stores.index.clone(), settings(true), stop.clone());
     let run = tokio::spawn(async move { stopped.audit(options).await });
     wait_for("the run's reads", async || {
         let are_held = (scans.is_holding(), gets.is_holding() || !options.index_scan || options.which == Which::All);
@@ -109,7 +109,7 @@ async fn the_progress_includes_earlier_runs_and_the_index_scan() {
     // The share of the work that is done when the run is held.
     let held = async |kind: Kind, after: usize| {
         let mut progress = None;
-        let run = HeldRun::start(&stores, (kind, after), patient(), |job| {
+        let run = HeldRun::start(&stores, (kind, after), settings(true), |job| {
             progress = Some(job.progress().clone());
             async move { job.audit(AuditOptions { at_once: 1, ..whole() }).await }
         });

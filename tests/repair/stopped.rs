@@ -13,8 +13,8 @@ use serde_json::{Value, json};
 use table::{Table, TableConfig};
 
 use super::{
-    HeldRun, assert_clean, end_redis, expect, job, job_of, job_with, no_overlap, patient, product, quarantine_batch,
-    recent, restart_redis, settings, whole,
+    HeldRun, assert_clean, end_redis, expect, job, job_of, job_with, no_overlap, product, quarantine_batch, recent,
+    restart_redis, settings, whole,
 };
 use crate::fixture::{
     damage::{Damage, inflict_all},
@@ -61,7 +61,7 @@ async fn a_run_stopped_in_a_busy_hour_ends_soon_with_an_advanced_watermark() {
     let before = now();
     stores.table.advance_watermark(before).await.unwrap();
     stores.create_all(0..MANY, product).await;
-    let exact = JobSettings { overlap: Duration::ZERO, ..patient() };
+    let exact = JobSettings { overlap: Duration::ZERO, ..settings(true) };
     let run = HeldRun::start(&stores, (gate::TRANSACTIONS, BEFORE_THE_STOP), exact.clone(), recent).await;
     let report = expect(exit::DRIFT_FOUND | exit::SKIPPED, run.stop().await);
     let under_way = u64::try_from(BEFORE_THE_STOP + exact.concurrency).unwrap();
@@ -130,7 +130,7 @@ async fn a_run_stopped_at_its_last_comments_reports_it() {
     let records: Vec<Value> = stores.lambda_records().await;
     let quarantine = stores.quarantine();
     quarantine_batch(&quarantine, &records).await;
-    let one_by_one = JobSettings { concurrency: 1, ..patient() };
+    let one_by_one = JobSettings { concurrency: 1, ..settings(true) };
     let of_run = quarantine.clone();
     let run = async move |job: Job| job.quarantine(&of_run).await;
     let run = HeldRun::start(&stores, (gate::TRANSACTIONS, 1), one_by_one, run).await;
