@@ -24,7 +24,6 @@ mod one_machine;
 mod options;
 mod overheads;
 mod page;
-mod payload;
 mod recrawl;
 mod repair;
 mod report;
@@ -108,8 +107,6 @@ enum Name {
     Lag,
     /// The single-machine edition as one process with its data on disk: writes, pages, memory, disk, starts. 60 s.
     OneMachine,
-    /// Bytes and read and write units of a comment in each format of `comment_blob`. 15 s.
-    Payload,
     /// What a crawler finds when it comes again after 100 posts, with each way to number pages.
     Recrawl,
     /// The rebuild of the page index, beside a bare pipeline of the same `ZADD`s. 30 s.
@@ -198,7 +195,6 @@ async fn measure(name: Name, options: &Options, report: &mut Report) -> anyhow::
         Name::Compare => compare::measure(report, options).await,
         Name::Lag => lag::measure(report, options.comments_or(500, 2_000)).await,
         Name::OneMachine => one_machine::measure(report, options.comments_or(2_000, 20_000), is_quick).await,
-        Name::Payload => payload::measure(report, data, options.comments_or(2_000, 10_000).into()),
         Name::Scale => scale::measure(report, options).await,
         Name::Selection => selection::measure(report, options.comments_or(100_000, 1_000_000), is_quick).await,
     }

@@ -2,9 +2,10 @@
 
 use std::{collections::BTreeMap, path::Path, sync::Arc};
 
-use anyhow::Context;
+use anyhow::{Context, bail};
 use four_index::{Cursor, FourIndexTable};
 use itertools::Itertools;
+use local_stack::import::{LineReader, parse_line};
 use model::{Comment, Filter, Language, PageSize, ProductId, Rating, RatingSet, Revision};
 use redis_index::RedisIndexConfig;
 use table::NewComment;
@@ -13,7 +14,6 @@ use crate::{
     dataset::PRODUCT,
     filled_stores::{FOUR_INDEX, FilledStores, PageReader, TIMEOUT, connect, four_index_table},
     listing::{Listing, PAGE_SIZE},
-    payload::read_comments,
     workload,
 };
 
@@ -169,4 +169,24 @@ fn largest_product(path: &Path) -> anyhow::Result<(ProductId, Vec<Comment>)> {
     });
     let products: BTreeMap<ProductId, Vec<Comment>> = comments.into_group_map().into_iter().collect();
     products.into_iter().max_by_key(|(_, comments)| comments.len()).context("the file has no comments")
+}
+
+/// One line in this many may be refused: a few real reviews have no visible character.
+const REFUSED_ONE_IN: usize = 1_000;
+
+/// The comments of a file of JSON lines.
+fn read_comments(path: &Path) -> anyhow::Result<Vec<NewComment>> {
+    let mut reader = LineReader::open(path).with_context(|| path.display().to_string())?;
+    let mut comments = Vec::new();
+    let mut refused = Vec::new();
+    while let Some((number, line)) = reader.next_line()? {
+        match line.and_then(|line| parse_line(&line)) {
+            Ok(comment) => comments.push(comment),
+            Err(reason) => refused.push(format!("line {number}: {reason}")),
+        }
+    }
+    if refused.len() * REFUSED_ONE_IN > comments.len() {
+        bail!("{} lines are refused; the first: {}", refused.len(), refused.first().map_or("", String::as_str));
+    }
+    Ok(comments)
 }

@@ -13,7 +13,7 @@ use model::{
 use serde_dynamo::Item;
 
 use crate::{
-    payload::STORAGE_OVERHEAD_BYTES,
+    money::STORAGE_OVERHEAD_BYTES,
     report::{FOUR_INDEXES, PAGEMARK, Plot, Series, Table, row},
     statistics::as_f64,
     workload,

@@ -23,7 +23,8 @@ use strum::VariantArray;
 use crate::{
     listing::PAGE_SIZE,
     money::{
-        FUNCTION_MEMORY_GB, FUNCTIONS, PerWrite, Usage, Write, WriteUsage, audit_read_units, consistent_read_units,
+        FUNCTION_MEMORY_GB, FUNCTIONS, PerWrite, STORAGE_OVERHEAD_BYTES, Usage, Write, WriteUsage, audit_read_units,
+        consistent_read_units, query_units,
     },
     statistics::as_f64,
     workload::{FIRST_MS, primary_item},
@@ -35,8 +36,6 @@ pub(super) const REDIS_BYTES: f64 = 454.0;
 /// Running time of both functions for each duplicate that they write or delete, in milliseconds. Measured: 2.72 ms for
 /// the 31 duplicates of a new comment, and as long in the other function (`docs/benchmarks.md`, compare: writing).
 const FUNCTION_MS_PER_DUPLICATE: f64 = FUNCTIONS * 2.72 / 31.0;
-/// Bytes that are billed for storing an item besides its size.
-const STORAGE_OVERHEAD_BYTES: usize = 100;
 /// A journal entry is smaller than a unit, and written in a transaction.
 const JOURNAL_UNITS: f64 = 2.0;
 /// Bytes of a counter's value: up to 99 million.
@@ -183,7 +182,7 @@ impl Items {
     /// shows.
     fn page_read_units(&self, rating_values: u32) -> Vec<f64> {
         let filtered = (1..rating_values).map(|ratings| self.smallest + more_for_ratings(ratings));
-        [self.primary].into_iter().chain(filtered).map(|bytes| query_units((PAGE_SIZE + 1) * bytes)).collect()
+        [self.primary].into_iter().chain(filtered).map(|bytes| query_units(count((PAGE_SIZE + 1) * bytes))).collect()
     }
 }
 
@@ -233,12 +232,12 @@ fn four_index(change: &Change, shape: &Shape, counters: KeepCounters) -> Design 
     let item = comment_item(&change.comment);
     let projected = |index: Index| size::item_bytes(&projection(&item, index));
     let statistics = match counters {
-        KeepCounters::Yes => query_units(statistics_bytes(&change.comment, shape)),
+        KeepCounters::Yes => query_units(count(statistics_bytes(&change.comment, shape))),
         KeepCounters::No => 0.0,
     };
     let page = |ratings: u32| {
         let (queries, index) = if ratings == 0 { (1, Index::All) } else { (ratings, Index::ByRating) };
-        f64::from(shape.depth * queries) * query_units(PAGE_SIZE * projected(index)) + statistics
+        f64::from(shape.depth * queries) * query_units(count(PAGE_SIZE * projected(index))) + statistics
     };
     let write = per_write(|write| {
         let (old, new) = change.versions(write);
@@ -282,11 +281,6 @@ fn per_write(usage: impl Fn(Write) -> WriteUsage) -> PerWrite<WriteUsage> {
 /// A change first reads the comment, strongly consistent.
 fn read_before(write: Write, item_bytes: usize) -> f64 {
     if write == Write::Insert { 0.0 } else { consistent_read_units(count(item_bytes)) }
-}
-
-/// Half a unit for each 4 KB of all items together. An index is eventually consistent.
-fn query_units(items_bytes: usize) -> f64 {
-    consistent_read_units(count(items_bytes)) / 2.0
 }
 
 fn write_units(item_bytes: usize) -> f64 {

@@ -1,6 +1,7 @@
 //! Computes the cost of designs from measurements and published prices. No I/O.
 //!
 //! - `prices`: `bench/prices.json`, which gives the source and date of each price.
+//! - `units`: the units and bytes that DynamoDB bills for items.
 //! - `usage`: a design's usage for a page view, a write and a stored comment; and the load of a month.
 //! - `bill`: the month's cost by part.
 //! - `break_even`: the number of page views per month at which one design becomes cheaper than another.
@@ -23,8 +24,7 @@
 //!   the table's size.
 //! - Stream reads by Lambda are free.
 //!
-//! `Usage` is in such units, so this module does not apply these rules. The measurements do, and [`crate::cost`], which
-//! computes a usage from the sizes of items.
+//! `Usage` is in such units. The measurements count them, and [`crate::cost`] computes them from the sizes of items.
 //!
 //! **What is left out:**
 //! - Costs that are equal in both designs: Fargate, load balancer, logs, data to readers.
@@ -40,13 +40,15 @@ mod bill;
 mod break_even;
 mod prices;
 mod summary;
+mod units;
 mod usage;
 
 pub(crate) use bill::{Bill, Scope};
 pub(crate) use break_even::{BreakEven, break_even_by_mix, write_cost_times};
 pub(crate) use prices::Prices;
 pub(crate) use summary::{Compared, break_even, mix};
+pub(crate) use units::{STORAGE_OVERHEAD_BYTES, consistent_read_units, query_units};
 pub(crate) use usage::{
     FUNCTION_MEMORY_GB, FUNCTIONS, PerRatings, PerWrite, Usage, VIEW_SHARES, WRITE_SHARES, Workload, Write, WriteUsage,
-    audit_read_units, consistent_read_units,
+    audit_read_units,
 };

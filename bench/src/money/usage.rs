@@ -2,6 +2,8 @@
 
 use strum::VariantArray;
 
+use super::units::READ_UNIT_BYTES;
+
 /// One value for each number of ratings in a filter, from one to all five, which is a page without a filter by rating.
 pub(crate) type PerRatings<T> = [T; 5];
 
@@ -26,7 +28,6 @@ pub(crate) const VIEW_SHARES: PerRatings<f64> = [0.1, 0.05, 0.05, 0.05, 0.75];
 /// An assumption: how writes divide into inserts, text edits, rating changes and deletions.
 pub(crate) const WRITE_SHARES: PerWrite<f64> = [0.9, 0.05, 0.02, 0.03];
 
-const READ_UNIT_BYTES: f64 = 4096.0;
 /// The job audits each comment once a week, with the index scan. A month has 730 hours, a week 168.
 const AUDITS_A_MONTH: f64 = 730.0 / 168.0;
 /// The index scan reads each ranked comment's primary item, eventually consistent.
@@ -36,11 +37,6 @@ const INDEX_SCAN_READ_UNITS: f64 = 0.5;
 pub(crate) const FUNCTIONS: f64 = 2.0;
 /// The functions' memory in the deployment template, in GB.
 pub(crate) const FUNCTION_MEMORY_GB: f64 = 0.25;
-
-/// Read units of a strongly consistent read of this many bytes.
-pub(crate) fn consistent_read_units(bytes: f64) -> f64 {
-    (bytes / READ_UNIT_BYTES).ceil()
-}
 
 /// Read units for auditing a comment for a month. `item_bytes` are those of all its items in the table. A scan is
 /// eventually consistent, and packs items, so it is not rounded up.

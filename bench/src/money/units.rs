@@ -1,18 +1,20 @@
-//! Sizes and costs of items by DynamoDB's rules (AWS: "DynamoDB item sizes and formats", "DynamoDB read and write
+//! The units and bytes that DynamoDB bills for items (AWS: "DynamoDB item sizes and formats", "DynamoDB read and write
 //! operations").
 
-pub(super) use model::size::{item_bytes, value_bytes, write_units};
-
 /// Bytes of one strongly consistent read unit.
-const READ_UNIT_BYTES: usize = 4 * 1024;
-/// Bytes billed for storing an item besides its size, in the table and in the index.
+pub(super) const READ_UNIT_BYTES: f64 = 4096.0;
+/// Bytes billed for storing an item besides its size, in the table and in each index.
 pub(crate) const STORAGE_OVERHEAD_BYTES: usize = 100;
 
-/// The units of one Query of the index, which is eventually consistent: half a unit for each 4 KB of all its items
+/// Read units of a strongly consistent read of this many bytes.
+pub(crate) fn consistent_read_units(bytes: f64) -> f64 {
+    (bytes / READ_UNIT_BYTES).ceil()
+}
+
+/// The units of one Query of an index, which is eventually consistent: half a unit for each 4 KB of all its items
 /// together.
-pub(super) fn query_units(items_bytes: usize) -> f64 {
-    let units = items_bytes.div_ceil(READ_UNIT_BYTES).max(1);
-    crate::statistics::as_f64(units as u64) / 2.0
+pub(crate) fn query_units(items_bytes: f64) -> f64 {
+    consistent_read_units(items_bytes) / 2.0
 }
 
 #[cfg(test)]
@@ -27,12 +29,16 @@ mod tests {
     use model::{
         BlobFormat, CommentId, CommentText,
         item::{CommentItem, Image},
+        size::{item_bytes, write_units},
     };
     use serde_dynamo::Item;
     use table::{GSI, Table, TableConfig};
 
     use super::*;
-    use crate::workload::{Comments, folder};
+    use crate::{
+        statistics::as_f64,
+        workload::{Comments, folder},
+    };
 
     /// A new comment's 32 items with a body of `body_bytes` bytes. The comment is new because replacing an item costs
     /// as much as the larger version.
@@ -78,7 +84,7 @@ mod tests {
     }
 
     async fn check_put(table: &Table, item: Item) {
-        let units = crate::statistics::as_f64(write_units(item_bytes(&item)) as u64);
+        let units = as_f64(write_units(item_bytes(&item)) as u64);
         let put = table.client().put_item().table_name(table.name()).set_item(Some(item.into()));
         let put = put.return_consumed_capacity(ReturnConsumedCapacity::Indexes).send().await.unwrap();
         let consumed = put.consumed_capacity.unwrap();
@@ -100,6 +106,6 @@ mod tests {
         let query = query.key_condition_expression("sk = :sk").expression_attribute_values(":sk", sk);
         let page = query.return_consumed_capacity(ReturnConsumedCapacity::Total).send().await.unwrap();
         assert_eq!(page.count, 20);
-        assert_eq!(page.consumed_capacity.unwrap().capacity_units, Some(query_units(bytes)));
+        assert_eq!(page.consumed_capacity.unwrap().capacity_units, Some(query_units(as_f64(bytes as u64))));
     }
 }
