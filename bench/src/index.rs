@@ -17,7 +17,7 @@ use std::time::Duration;
 use functions::Quarantine;
 use itertools::Itertools;
 use model::{
-    Comment,
+    Comment, FilterKey,
     plan::{IndexEdit, index_edits},
 };
 use page_indexer::PageIndexer;
@@ -152,15 +152,21 @@ pub(crate) fn insertion(comment: &Comment) -> Vec<IndexEdit> {
 
 /// The memory per comment with one sorted set for each of its filter keys.
 pub(crate) async fn bytes_in_32_sets(comments: impl Iterator<Item = anyhow::Result<Comment>>) -> anyhow::Result<f64> {
-    bytes_per_comment(comments, async |redis, comments| {
-        let members = |comment: &Comment| {
-            let (score, member) = (comment.created_at.epoch_ms(), comment.id.to_string());
-            let keys = filter_keys(comment).into_iter().map(|key| format!("pagemark:{key}"));
-            keys.map(|key| (key, score, member.clone())).collect::<Vec<_>>()
-        };
-        add_members(redis, &comments.iter().flat_map(members).collect::<Vec<_>>()).await
-    })
-    .await
+    bytes_per_comment(comments, add_to_32_sets).await
+}
+
+pub(crate) async fn add_to_32_sets(redis: &mut Redis, comments: &[Comment]) -> anyhow::Result<()> {
+    let members = |comment: &Comment| {
+        let (score, member) = (comment.created_at.epoch_ms(), comment.id.to_string());
+        let keys = filter_keys(comment).into_iter().map(|key| filter_set(&key));
+        keys.map(|key| (key, score, member.clone())).collect::<Vec<_>>()
+    };
+    add_members(redis, &comments.iter().flat_map(members).collect::<Vec<_>>()).await
+}
+
+/// The name of a filter key's set among the 32.
+pub(crate) fn filter_set(key: &FilterKey) -> String {
+    format!("pagemark:{key}")
 }
 
 /// The memory per comment of a new Redis with these comments, which `fill` adds chunk by chunk.

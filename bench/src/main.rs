@@ -101,7 +101,7 @@ enum Name {
     FanOut,
     /// The handler of `page-indexer` beside a bare pipeline of the same `ZADD`s, and the memory of the page index. 60 s.
     Index,
-    /// This design beside the one with four indexes: reading, writing, storage, money. 140 s.
+    /// This design beside the one with four indexes, with and without a cache: reading, writing, storage, money. 150 s.
     Compare,
     /// From an acknowledged POST until the comment is visible under every filter, idle and at half the maximum rate. 80 s.
     Lag,
@@ -113,7 +113,7 @@ enum Name {
     Rebuild,
     /// How pages, page index, audit and rebuild grow with the number of comments, up to ten million.
     Scale,
-    /// Finding where a page starts in the page index: server time and number of commands. 60 s.
+    /// Finding where a page starts in the page index, and in one set for each filter: server time, commands. 80 s.
     Selection,
 }
 

@@ -51,6 +51,10 @@ impl Latencies {
         self.percentile_us(0.5)
     }
 
+    pub(crate) fn mean_us(&self) -> f64 {
+        self.0.mean() / 1e3
+    }
+
     /// The 99th percentile in microseconds; NaN, which reports print as "-", for fewer than 1,000 durations.
     pub(crate) fn p99_us(&self) -> f64 {
         if self.count() < P99_FROM { f64::NAN } else { self.percentile_us(0.99) }

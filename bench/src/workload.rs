@@ -40,6 +40,8 @@ pub(crate) const RATING_WEIGHTS: [u32; 5] = [14, 6, 9, 21, 50];
 pub(crate) const FIRST_MS: i64 = 1_704_067_200_000;
 pub(crate) const SPAN_MS: i64 = 2 * 365 * 24 * 3_600_000;
 const TEXTS: u64 = 1_000;
+/// Long time-out, so that a busy machine does not end a measurement.
+const REDIS_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// An endless generator of comments. Ids are ULIDs. A given seed always gives the same comments.
 pub(crate) struct Comments {
@@ -208,6 +210,12 @@ pub(crate) async fn create_table_with(
     Ok(())
 }
 
+/// A connection to a Redis for the measurement itself.
+pub(crate) async fn redis_connection(url: &str) -> anyhow::Result<MultiplexedConnection> {
+    let config = redis::AsyncConnectionConfig::new().set_response_timeout(Some(REDIS_TIMEOUT));
+    Ok(redis::Client::open(url)?.get_multiplexed_async_connection_with_config(&config).await?)
+}
+
 /// A separate Redis, a page index in it, and a separate connection for the measurement.
 pub(crate) struct Redis {
     pub(crate) index: PageIndex,
@@ -231,13 +239,9 @@ impl Redis {
     }
 
     async fn connect(server: Arc<RedisServer>, folder: TempDir) -> anyhow::Result<Self> {
-        // Long time-out, so that a busy machine does not end a measurement.
-        let timeout = Duration::from_secs(30);
-        let config = RedisIndexConfig { timeout, ..RedisIndexConfig::new(server.url()) };
+        let config = RedisIndexConfig { timeout: REDIS_TIMEOUT, ..RedisIndexConfig::new(server.url()) };
         let index = redis_index::connect(&config)?;
-        let connection_config = redis::AsyncConnectionConfig::new().set_response_timeout(Some(timeout));
-        let client = redis::Client::open(server.url())?;
-        let connection = client.get_multiplexed_async_connection_with_config(&connection_config).await?;
+        let connection = redis_connection(&server.url()).await?;
         Ok(Self { index, config, connection, server, _folder: folder })
     }
 

@@ -12,9 +12,12 @@
 //!   the engine answers one call at a time. On DynamoDB such queries do not wait for each other.
 //! - The middle pages are also read **over connections with a delay** (`delayed_proxy`), where a round trip takes longer
 //!   than the engine.
+//! - The middle pages that take one query are also read beside the four-index design **behind a cache** (`cached`), for
+//!   the money of Pagemark's Redis.
 //! - **Consumed**: `ConsumedCapacity` as the engine counts it. Tests compare it with DynamoDB's rules.
 //! - **Writing**: `writes`. **Storage**: `storage`. **Money**: [`crate::money`].
 
+mod cached;
 mod contestants;
 mod costs;
 mod reads;
@@ -34,7 +37,7 @@ use crate::{
     index::bytes_in_32_sets,
     money::{Compared, Prices, Usage, mix},
     options::{Effort, Options},
-    report::{FOUR_INDEXES, PAGEMARK, Quantity, Report},
+    report::{FOUR_INDEXES, FOUR_INDEXES_CACHED, HITS_OF_TEN, PAGEMARK, Quantity, Report},
 };
 use contestants::{Ask, Comments, Contestants, Reader};
 use costs::Costs;
@@ -98,9 +101,14 @@ fn usages(costs: &[Costs], writings: &[Writings], pagemark: Stored, four: Stored
 fn money(report: &mut Report, comments: &Comments, (ours, others): &(Usage, [Usage; 2])) -> anyhow::Result<()> {
     let (prices, workloads) = (Prices::published()?, usage::workloads(&comments.all));
     let compared = Compared { ours, others, prices: &prices, workloads: &workloads };
-    compared.tables().into_iter().for_each(|table| report.table(table));
+    let [_, counting] = others;
+    let cached = HITS_OF_TEN.into_iter().zip(FOUR_INDEXES_CACHED);
+    let cached: Vec<Usage> =
+        cached.map(|(hits, design)| counting.behind_cache(design, hits, ours.redis_bytes)).collect();
+    let behind_cache = Compared { others: &cached, ..compared };
+    compared.tables().into_iter().chain([behind_cache.cache_table()]).for_each(|table| report.table(table));
     report.plot(compared.plot());
-    for (quantity, design, value) in compared.numbers() {
+    for (quantity, design, value) in compared.numbers().into_iter().chain(behind_cache.numbers()) {
         report.number(quantity, design, value);
     }
     if let Some(workload) = workloads.first() {
@@ -119,9 +127,12 @@ async fn read_near(
 ) -> anyhow::Result<Vec<Reading>> {
     report.step("reading");
     let load = if quick { Effort { rounds: 1, a_half: 20 } } else { Effort { rounds: 5, a_half: 200 } };
-    let readings = read_all(&contestants.reader(false), costs, Depth::VARIANTS, load).await?;
+    let reader = contestants.reader(false);
+    let readings = read_all(&reader, costs, Depth::VARIANTS, load).await?;
     let about = format!(", pages of 20 of {comments} comments");
     report.table(reads::table("compare: reading", load, &about, &readings));
+    let cached = cached::read(&reader, &contestants.stores.redis.url(), costs, load).await?;
+    report.table(cached::table("compare: reading beside a cache", load, &about, &cached));
     Ok(readings)
 }
 
@@ -145,6 +156,9 @@ async fn read_far(
         REDIS_ROUND_TRIP.as_secs_f64() * 1e3
     );
     report.table(reads::table("compare: reading over connections with a delay", load, &about, &readings));
+    let cached = cached::read(&reader, &redis_url, costs, load).await?;
+    report.table(cached::table("compare: reading beside a cache over connections with a delay", load, &about, &cached));
+    cached::numbers(report, &cached);
     Ok(readings)
 }
 

@@ -44,7 +44,7 @@ pub(super) struct Reading {
 
 /// Whether the four-index design gets the page by one query. Otherwise it sends one query for each rating in parallel,
 /// and the engine answers one call at a time. So such a page's latency here would say nothing.
-fn is_one_query(listing: &Listing) -> bool {
+pub(super) fn is_one_query(listing: &Listing) -> bool {
     listing.key.filter.ratings().is_none_or(|ratings| ratings.iter().count() == 1)
 }
 

@@ -14,7 +14,7 @@ use serde_dynamo::Item;
 
 use crate::{
     money::STORAGE_OVERHEAD_BYTES,
-    report::{FOUR_INDEXES, PAGEMARK, Plot, Series, Table, row},
+    report::{FOUR_INDEXES, ONE_SET_A_FILTER, PAGEMARK, Plot, Series, Table, row},
     statistics::as_f64,
     workload,
 };
@@ -122,7 +122,7 @@ pub(super) fn table(comments: usize, pagemark: Stored, four: Stored, redis_bytes
     );
     let rows = [
         row(PAGEMARK, pagemark),
-        row("Pagemark with one set a filter key", Stored { redis_bytes: redis_bytes_in_32_sets, ..pagemark }),
+        row(ONE_SET_A_FILTER, Stored { redis_bytes: redis_bytes_in_32_sets, ..pagemark }),
         row(FOUR_INDEXES, four),
     ];
     Table::new("compare: storage", about, rows)

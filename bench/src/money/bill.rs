@@ -171,6 +171,19 @@ pub(super) mod tests {
     }
 
     #[test]
+    fn a_cache_saves_read_units_of_its_hits_and_costs_the_same_redis() {
+        let redis = 2.0 * 0.0256 * 730.0;
+        for (hits_of_ten, page_views) in [(0, 0.1875), (5, 0.09375), (9, 0.01875)] {
+            let cached = a_query_a_rating().behind_cache("cached", hits_of_ten, one_query().redis_bytes);
+            check(
+                &cached,
+                &workload(1e6, 1e6, 1e6),
+                Bill { page_views, writes: 1.25, storage: 0.5, backup: 0.08, redis, ..Bill::default() },
+            );
+        }
+    }
+
+    #[test]
     fn reading_in_order_to_write_is_part_of_the_writes() {
         let mut usage = a_query_a_rating();
         usage.write[0].read_units = 1.0;

@@ -28,7 +28,9 @@
 //!
 //! **What is left out:**
 //! - Costs that are equal in both designs: Fargate, load balancer, logs, data to readers.
-//! - A cache (DAX, a CDN) for the money that one design costs more. It would make pages of either design faster.
+//! - A cache in front of Pagemark, and other caches than Redis (DAX, a CDN). They would make pages of either design
+//!   faster. The design with counters is also counted with a cache in the same Redis, at assumed hit rates
+//!   (`Usage::behind_cache`).
 //! - Pagemark's other parts besides Redis and the two stream functions: the repair job's function, alarms and secrets.
 //!   They cost some dollars a month (`docs/deploy.md`).
 //! - Reads of the other design's counters for the totals of a page, about half a unit each. That design is counted twice,

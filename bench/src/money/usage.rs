@@ -75,6 +75,16 @@ pub(crate) struct Usage {
     pub(crate) upkeep_read_units: f64,
 }
 
+impl Usage {
+    /// This design behind a cache of pages that answers `hits_of_ten` of ten page views, in a Redis that is billed for
+    /// this many bytes of each comment. A write removes no cached page.
+    pub(crate) fn behind_cache(&self, design: &str, hits_of_ten: u32, redis_bytes: f64) -> Self {
+        let missed = f64::from(10 - hits_of_ten.min(10)) / 10.0;
+        let page_read_units = self.page_read_units.map(|units| units * missed);
+        Self { design: design.to_owned(), page_read_units, redis_bytes, ..self.clone() }
+    }
+}
+
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(crate) struct Workload {
     /// The month's name, such as "1 million comments, 100,000 writes".

@@ -5,7 +5,10 @@ use std::collections::BTreeSet;
 use itertools::Itertools;
 
 use crate::{
-    report::{FOUR_INDEXES, FOUR_INDEXES_COUNTERS, PAGEMARK, Plot, Quantity, Results, count, figure},
+    report::{
+        FOUR_INDEXES, FOUR_INDEXES_CACHED, FOUR_INDEXES_COUNTERS, ONE_SET_A_FILTER, PAGEMARK, Plot, Quantity, Results,
+        count, figure,
+    },
     statistics::as_f64,
 };
 
@@ -15,8 +18,11 @@ const APART_MIN: f64 = 1.05;
 pub(super) const DEPTH: &str = "depth";
 
 pub(super) const PRICE_OF_WRITES: &str = "the price of writes";
+const PRICE_OF_VIEWS: &str = "the price of page views";
+const BILL: &str = "the bill of a month";
 const ONE_RATING: &str = "pages under one rating";
 const ANY_RATING: &str = "pages under any rating";
+const BESIDE_CACHE: &str = "pages beside a cache for the same money";
 const DEEP: &str = "deep pages";
 
 /// A quantity that is compared with other designs.
@@ -41,16 +47,19 @@ pub(super) enum Unit {
 
 const BOTH: &[&str] = &[FOUR_INDEXES, FOUR_INDEXES_COUNTERS];
 const PLAIN: &[&str] = &[FOUR_INDEXES];
+const CACHED: &[&str] = &FOUR_INDEXES_CACHED;
 const COUNT: Unit = Unit::Named("");
 const TIME: Unit = Unit::Microseconds;
 
 /// All rules, in the order of the page's table. Deep pages follow them ([`deep`]).
-const RULES: [Rule; 12] = [
+const RULES: [Rule; 17] = [
     rule(Quantity::WritesUsd, Some(PRICE_OF_WRITES), "a million writes", Unit::Usd, BOTH),
-    rule(Quantity::MixedViewsUsd, Some("the price of page views"), "a million page views of the mix", Unit::Usd, BOTH),
+    rule(Quantity::MixedViewsUsd, Some(PRICE_OF_VIEWS), "a million page views of the mix", Unit::Usd, BOTH),
+    rule(Quantity::MixedViewsUsd, Some(PRICE_OF_VIEWS), "a million page views of the mix", Unit::Usd, CACHED),
     rule(Quantity::ThreeRatingsViewsUsd, None, "a million page views with three ratings", Unit::Usd, BOTH),
     rule(Quantity::FixedUsd, None, "all but page views, for a million writes", Unit::Usd, BOTH),
-    rule(Quantity::MonthUsd, Some("the bill of a month"), "the bill of the month", Unit::Usd, BOTH),
+    rule(Quantity::MonthUsd, Some(BILL), "the bill of the month", Unit::Usd, BOTH),
+    rule(Quantity::MonthUsd, Some(BILL), "the bill of the month", Unit::Usd, CACHED),
     rule(Quantity::InsertWriteUnits, None, "write units of an insert", COUNT, BOTH),
     rule(Quantity::InsertRoundTrips, None, "round trips until an insert is acknowledged", COUNT, BOTH),
     rule(Quantity::StoredBytes, Some("storage"), "a stored comment", Unit::Named("bytes"), PLAIN),
@@ -58,6 +67,9 @@ const RULES: [Rule; 12] = [
     rule(Quantity::AnyRatingPageUs, None, "middle page, any rating, p50", TIME, PLAIN),
     rule(Quantity::OneRatingPageDelayedUs, Some(ONE_RATING), "the same with delays, one rating", TIME, PLAIN),
     rule(Quantity::AnyRatingPageDelayedUs, Some(ANY_RATING), "the same with delays, any rating", TIME, PLAIN),
+    rule(Quantity::OneRatingPageDelayedMeanUs, Some(BESIDE_CACHE), "with delays, one rating, mean", TIME, CACHED),
+    rule(Quantity::AnyRatingPageDelayedMeanUs, Some(BESIDE_CACHE), "with delays, any rating, mean", TIME, CACHED),
+    rule(Quantity::PageStartServerUs, None, "start of a page, three ratings, server p50", TIME, &[ONE_SET_A_FILTER]),
 ];
 
 const fn rule(

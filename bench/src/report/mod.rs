@@ -17,7 +17,9 @@ pub(crate) use load::{LOAD_MAX, quiet};
 pub(crate) use machine::{Machine, Run};
 pub(crate) use number::{count, figure};
 pub(crate) use plot::{Plot, Series};
-pub(crate) use quantity::{FOUR_INDEXES, FOUR_INDEXES_COUNTERS, PAGEMARK, Quantity};
+pub(crate) use quantity::{
+    FOUR_INDEXES, FOUR_INDEXES_CACHED, FOUR_INDEXES_COUNTERS, HITS_OF_TEN, ONE_SET_A_FILTER, PAGEMARK, Quantity,
+};
 pub(crate) use results::{Ratio, Results, Section};
 pub(crate) use table::{Cell, Row, Table, row};
 

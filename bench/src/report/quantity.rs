@@ -7,6 +7,17 @@ pub(crate) const PAGEMARK: &str = "Pagemark";
 pub(crate) const FOUR_INDEXES: &str = "four indexes";
 /// The same with transactional counters, so its pages show totals like Pagemark's.
 pub(crate) const FOUR_INDEXES_COUNTERS: &str = "four indexes with counters";
+/// An assumption: how many of ten page views a cache of pages answers.
+pub(crate) const HITS_OF_TEN: [u32; 3] = [0, 5, 9];
+/// The design with counters behind such a cache, in a Redis that costs the same as Pagemark's: one for each of
+/// [`HITS_OF_TEN`].
+pub(crate) const FOUR_INDEXES_CACHED: [&str; 3] = [
+    "four indexes with counters and a cache, 0 % hits",
+    "four indexes with counters and a cache, 50 % hits",
+    "four indexes with counters and a cache, 90 % hits",
+];
+/// The page index as one sorted set for each of a comment's 32 filter keys.
+pub(crate) const ONE_SET_A_FILTER: &str = "Pagemark with one set a filter key";
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -35,4 +46,11 @@ pub(crate) enum Quantity {
     OneRatingPageDelayedUs,
     /// The same without a filter by rating.
     AnyRatingPageDelayedUs,
+    /// Mean latency of the middle page under one rating over connections with a delay, in microseconds. With a cache the
+    /// median says whether most reads hit.
+    OneRatingPageDelayedMeanUs,
+    /// The same without a filter by rating.
+    AnyRatingPageDelayedMeanUs,
+    /// Median of the server's time to find where a page under three ratings starts, in microseconds.
+    PageStartServerUs,
 }

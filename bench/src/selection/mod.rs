@@ -12,6 +12,10 @@
 //! - *one millisecond*: all comments have the same time, so the search goes by member;
 //! - *bursts*: a thousand seconds in two years hold all comments, each burst of one rating only;
 //! - *disjoint*: each rating has a separate part of the two years.
+//!
+//! `one_set` compares the call with one sorted set for each filter.
+
+mod one_set;
 
 use std::time::Duration;
 
@@ -22,6 +26,7 @@ use rand::{
     distr::{Distribution, weighted::WeightedIndex},
     rngs::StdRng,
 };
+use redis::aio::MultiplexedConnection;
 
 use crate::{
     dataset::PRODUCT,
@@ -40,6 +45,8 @@ const SAME_PAGE: u32 = 100;
 const ZADD_MEMBERS: usize = 1_000;
 const BURSTS: usize = 1_000;
 const LIMIT_FROM: u32 = 1_000_000;
+/// The command that the page index sends.
+const SCRIPT: &str = "evalsha";
 /// The table id for which the partitions are marked.
 pub(crate) const TABLE_ID: &str = "bench";
 /// The filters, by their number of ratings: rare and frequent ones.
@@ -102,6 +109,7 @@ pub(crate) async fn measure(report: &mut Report, comments_max: u32, is_quick: bo
     report.table(Table::new("selection", about, rows));
     let axes = ["comments of the product", "server time p50, us"];
     report.plot(Plot::new("selection", "Finding where a random page starts", axes, series));
+    one_set::measure(report, comments_max, random_pages).await?;
     let limit = Limit::AtMost(200.0).only_if(comments_max >= LIMIT_FROM);
     report.ratio_noted(
         "selection_p99_us",
@@ -198,10 +206,8 @@ impl Subject {
         let mut costs = Costs { times: Latencies::new()?, commands: Vec::new() };
         for _ in 0..calls {
             let page = page.unwrap_or_else(|| self.rng.random_range(1..=self.pages));
-            redis::cmd("CONFIG").arg("RESETSTAT").exec_async(&mut redis.connection).await?;
-            page_start(&redis.index, TABLE_ID, &self.key, page).await?;
-            let stats: String = redis::cmd("INFO").arg("commandstats").query_async(&mut redis.connection).await?;
-            let (time, commands) = cost_of(&stats)?;
+            let call = page_start(&redis.index, TABLE_ID, &self.key, page);
+            let (_, (time, commands)) = server_cost(&redis.connection, SCRIPT, call).await?;
             costs.times.record(time);
             costs.commands.push(commands);
         }
@@ -209,10 +215,23 @@ impl Subject {
     }
 }
 
+/// Makes a call that sends this command once. Also returns the server's time for it, and the number of commands inside.
+async fn server_cost<T>(
+    connection: &MultiplexedConnection,
+    command: &str,
+    call: impl Future<Output = anyhow::Result<T>>,
+) -> anyhow::Result<(T, (Duration, f64))> {
+    let mut connection = connection.clone();
+    redis::cmd("CONFIG").arg("RESETSTAT").exec_async(&mut connection).await?;
+    let result = call.await?;
+    let stats: String = redis::cmd("INFO").arg("commandstats").query_async(&mut connection).await?;
+    Ok((result, cost_of(&stats, command)?))
+}
+
 /// Reads `INFO commandstats` after one call: its time, and the number of commands inside the script.
-fn cost_of(stats: &str) -> anyhow::Result<(Duration, f64)> {
+fn cost_of(stats: &str, called: &str) -> anyhow::Result<(Duration, f64)> {
     let (mut time, mut commands) = (Duration::ZERO, 0.0);
-    let mut scripts = 0;
+    let mut calls = 0;
     for line in stats.lines() {
         let Some((command, figures)) = line.trim().strip_prefix("cmdstat_").and_then(|line| line.split_once(':'))
         else {
@@ -223,13 +242,13 @@ fn cost_of(stats: &str) -> anyhow::Result<(Duration, f64)> {
             Ok(value.with_context(|| format!("{line:?} has no {name}"))?.parse()?)
         };
         match command {
-            "evalsha" => {
-                scripts += field("calls")?;
+            _ if command == called => {
+                calls += field("calls")?;
                 time = Duration::from_micros(field("usec")?);
             }
             "config|resetstat" | "info" => {}
             _ => commands += as_f64(field("calls")?),
         }
     }
-    if scripts != 1 { bail!("{scripts} scripts ran instead of one:\n{stats}") } else { Ok((time, commands)) }
+    if calls != 1 { bail!("{called} ran {calls} times instead of once:\n{stats}") } else { Ok((time, commands)) }
 }
