@@ -55,10 +55,15 @@ impl TableOnEngine {
 
 /// A client of a table like the API's, but with long time-outs.
 pub(crate) async fn connect(name: &str, url: &str) -> Table {
+    connect_to(name, Some(url)).await
+}
+
+/// The same; without an endpoint, of AWS in the region of the environment.
+pub(crate) async fn connect_to(name: &str, url: Option<&str>) -> Table {
     Table::connect(&TableConfig {
         attempt_timeout: TIMEOUT,
         call_timeout: TIMEOUT * 2,
-        ..TableConfig::new(name, Some(url.to_owned()))
+        ..TableConfig::new(name, url.map(str::to_owned))
     })
     .await
 }
@@ -164,8 +169,8 @@ impl FilledStores {
 #[derive(Clone)]
 pub(crate) struct PageReader {
     pub(crate) table: Table,
-    index: PageIndex,
-    table_id: Arc<str>,
+    pub(crate) index: PageIndex,
+    pub(crate) table_id: Arc<str>,
 }
 
 impl PageReader {

@@ -312,16 +312,36 @@ impl Watcher {
     }
 
     async fn is_in_index(&self, key: &str, cd: &str) -> anyhow::Result<bool> {
-        let text = |text: &str| AttributeValue::S(text.to_owned());
-        let query = self.table.client().query().table_name(self.table.name()).index_name(GSI);
-        let query = query.key_condition_expression("sk = :sk AND cd = :cd");
-        let query = query.expression_attribute_values(":sk", text(key)).expression_attribute_values(":cd", text(cd));
-        Ok(query.limit(1).send().await?.count == 1)
+        is_in_index(self.table.client(), self.table.name(), GSI, [("sk", key), ("cd", cd)]).await
     }
 
     async fn has_ranks(&self, posted: &Posted) -> anyhow::Result<bool> {
-        let asked: Vec<_> = posted.base_sets.iter().map(|set| (set, vec![posted.id.as_str()])).collect();
-        let scores = self.index.scores(&asked).await?;
-        Ok(scores.iter().flatten().all(Option::is_some))
+        has_ranks(&self.index, &posted.id, &posted.base_sets).await
     }
+}
+
+/// Whether an index of a table shows the item with these values of the index's two keys.
+pub(crate) async fn is_in_index(
+    client: &aws_sdk_dynamodb::Client,
+    table: &str,
+    index: &str,
+    [(partition, value), (sort, place)]: [(&str, &str); 2],
+) -> anyhow::Result<bool> {
+    let text = |text: &str| AttributeValue::S(text.to_owned());
+    let query = client.query().table_name(table).index_name(index);
+    let query = query.key_condition_expression(format!("{partition} = :value AND {sort} = :place"));
+    let query =
+        query.expression_attribute_values(":value", text(value)).expression_attribute_values(":place", text(place));
+    Ok(query.limit(1).send().await?.count == 1)
+}
+
+/// Whether a comment has a rank in its four base sets.
+pub(crate) async fn has_ranks(
+    index: &page_index::PageIndex,
+    id: &CommentId,
+    base_sets: &[BaseSet; 4],
+) -> anyhow::Result<bool> {
+    let asked: Vec<_> = base_sets.iter().map(|set| (set, vec![id.as_str()])).collect();
+    let scores = index.scores(&asked).await?;
+    Ok(scores.iter().flatten().all(Option::is_some))
 }

@@ -12,6 +12,7 @@ mod dataset;
 mod delayed_proxy;
 mod depth;
 mod embedded;
+mod endpoint;
 mod fan_out;
 mod filled_stores;
 mod http;
@@ -72,11 +73,14 @@ struct Args {
     options: Options,
 }
 
-/// What needs no measurement.
+/// What is no measurement of `make bench`.
 #[derive(Debug, Subcommand)]
 enum Command {
     /// The monthly bill of Pagemark and of four indexes for your own load, by prices.json. Nothing is measured.
     Cost(cost::CostArgs),
+    /// Compares both designs on real DynamoDB, or on a service like it: writes, lag, pages. Prints first what that costs at
+    /// most, and never consumes more than the budget.
+    Endpoint(endpoint::EndpointArgs),
     /// Writes the page that decides from one or several reports.
     Page(page::PageArgs),
 }
@@ -132,6 +136,10 @@ async fn main() -> anyhow::Result<ExitCode> {
         Some(Command::Cost(asked)) => {
             let printed = cost::print(asked).inspect_err(|error| eprintln!("{error:#}"));
             return Ok(if printed.is_ok() { ExitCode::SUCCESS } else { ExitCode::FAILURE });
+        }
+        Some(Command::Endpoint(args)) => {
+            let ran = endpoint::run(args).await.inspect_err(|error| eprintln!("{error:#}"));
+            return Ok(if ran.is_ok() { ExitCode::SUCCESS } else { ExitCode::FAILURE });
         }
         Some(Command::Page(args)) => return page::run(args),
         None => {}

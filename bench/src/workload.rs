@@ -4,7 +4,10 @@ use std::{ffi::OsString, path::Path, sync::Arc, time::Duration};
 
 use anyhow::{Context, bail};
 use aws_lambda_events::{dynamodb::Event, streams::DynamoDbEventResponse};
-use aws_sdk_dynamodb::types::{AttributeDefinition, BillingMode, GlobalSecondaryIndex};
+use aws_sdk_dynamodb::{
+    operation::create_table::builders::CreateTableFluentBuilder,
+    types::{AttributeDefinition, BillingMode, GlobalSecondaryIndex, StreamSpecification, StreamViewType},
+};
 use local_stack::{demo::demo_comments, redis_server::RedisServer};
 use model::{
     BlobFormat, Comment, CommentId, CommentText, FilterKey, Language, ProductId, Rating, Revision, SiteData, Status,
@@ -189,12 +192,23 @@ pub(crate) fn folder() -> anyhow::Result<TempDir> {
 
 /// The project's table without its stream, time to live and backups.
 pub(crate) async fn create_table_without_stream(table: &Table) -> anyhow::Result<()> {
-    create_table_with(
-        table,
-        definition::attribute_definitions()?,
-        vec![definition::gsi()?, definition::primaries()?, definition::authors()?, definition::moderation()?],
-    )
-    .await
+    create_table_with(table, definition::attribute_definitions()?, indexes()?).await
+}
+
+/// The project's table with its stream, without time to live and backups. It may not be active yet.
+///
+/// # Errors
+/// There is a table of this name.
+pub(crate) async fn create_table_with_stream(table: &Table) -> anyhow::Result<()> {
+    let stream = StreamSpecification::builder().stream_enabled(true);
+    let stream = stream.stream_view_type(StreamViewType::NewAndOldImages).build()?;
+    let create = create_call(table, definition::attribute_definitions()?, indexes()?)?;
+    create.stream_specification(stream).send().await?;
+    Ok(())
+}
+
+fn indexes() -> anyhow::Result<Vec<GlobalSecondaryIndex>> {
+    Ok(vec![definition::gsi()?, definition::primaries()?, definition::authors()?, definition::moderation()?])
 }
 
 /// A table with these indexes, and these attributes in its keys and theirs.
@@ -203,11 +217,19 @@ pub(crate) async fn create_table_with(
     attributes: Vec<AttributeDefinition>,
     indexes: Vec<GlobalSecondaryIndex>,
 ) -> anyhow::Result<()> {
+    create_call(table, attributes, indexes)?.send().await?;
+    Ok(())
+}
+
+fn create_call(
+    table: &Table,
+    attributes: Vec<AttributeDefinition>,
+    indexes: Vec<GlobalSecondaryIndex>,
+) -> anyhow::Result<CreateTableFluentBuilder> {
     let create = table.client().create_table().table_name(table.name());
     let create = create.set_attribute_definitions(Some(attributes)).set_global_secondary_indexes(Some(indexes));
     let create = create.set_key_schema(Some(definition::key_schema(attribute::PK, attribute::SK)?));
-    create.billing_mode(BillingMode::PayPerRequest).send().await?;
-    Ok(())
+    Ok(create.billing_mode(BillingMode::PayPerRequest))
 }
 
 /// A connection to a Redis for the measurement itself.

@@ -16,7 +16,7 @@ async fn config(endpoint: Option<&str>) -> SdkConfig {
 }
 
 /// A client of streams. Without an endpoint, they are AWS's of the region, or of the environment.
-pub(crate) async fn streams_client(endpoint: Option<&str>, region: Option<&str>) -> aws_sdk_dynamodbstreams::Client {
+pub async fn streams_client(endpoint: Option<&str>, region: Option<&str>) -> aws_sdk_dynamodbstreams::Client {
     let mut streams = aws_sdk_dynamodbstreams::config::Builder::from(&config(endpoint).await);
     if let Some(region) = region {
         streams.set_region(Some(Region::new(region.to_owned())));

@@ -8,7 +8,7 @@ pub(crate) const PK: &str = "PK";
 /// The table's sort key.
 pub(crate) const SK: &str = "SK";
 /// The sort key of all indexes: [`model::Cd`].
-pub(crate) const SORT_KEY: &str = "GSISK";
+pub const SORT_KEY: &str = "GSISK";
 
 /// An index of the table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, IntoStaticStr, VariantArray)]

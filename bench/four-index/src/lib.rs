@@ -43,5 +43,5 @@ pub use counters::{Counters, KeepCounters, Tally, counter_items};
 pub use cursor::{Cursor, CursorError};
 pub use error::Error;
 pub use item::{comment_item, projection};
-pub use key::{Index, PageQuery};
+pub use key::{Index, PageQuery, SORT_KEY};
 pub use table::{FourIndexTable, Page};

@@ -33,8 +33,8 @@ use crate::{
 /// How often a partition's query continues after DynamoDB's 1 MB answer limit. Pagemark uses the same number.
 const CALLS_MAX: usize = 9;
 
-/// Maximum time for a new table to become active.
-const ACTIVE_WITHIN: Duration = Duration::from_secs(30);
+/// Maximum time for a new table to become active. DynamoDB takes up to a minute with indexes.
+const ACTIVE_WITHIN: Duration = Duration::from_secs(300);
 
 /// The table of the design.
 #[derive(Debug, Clone)]

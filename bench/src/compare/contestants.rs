@@ -21,7 +21,7 @@ use crate::{
 const SPARSE_PRODUCT: &str = "shop/loved-or-hated";
 const SPARSE_COMMENTS: u32 = 1_000;
 /// The filters' ratings, by their number: rare and frequent ones, as in the articles' test.
-const RATINGS: [Option<&str>; 5] = [Some("5"), Some("1.5"), Some(THREE_RATINGS), Some("1.2.4.5"), None];
+pub(crate) const RATINGS: [Option<&str>; 5] = [Some("5"), Some("1.5"), Some(THREE_RATINGS), Some("1.2.4.5"), None];
 /// The product with two ratings has two of them.
 const THREE_RATINGS: &str = "1.4.5";
 
@@ -36,7 +36,7 @@ pub(super) fn is_any_language(listing: &Listing) -> bool {
 }
 
 /// The filter's name in the report.
-pub(super) fn name(listing: &Listing) -> String {
+pub(crate) fn name(listing: &Listing) -> String {
     let filter = &listing.key.filter;
     let language = filter.language().map_or("any", Language::as_str);
     let ratings = filter.ratings().map_or_else(|| "1 to 5".to_owned(), |ratings| ratings.to_string());
@@ -45,15 +45,15 @@ pub(super) fn name(listing: &Listing) -> String {
 }
 
 #[derive(Debug, Clone)]
-pub(super) struct Ask {
-    pub(super) listing: Arc<Listing>,
-    pub(super) number: u64,
+pub(crate) struct Ask {
+    pub(crate) listing: Arc<Listing>,
+    pub(crate) number: u64,
     /// Where the four-index design resumes; `None` on page 1.
     pub(super) cursor: Option<Cursor>,
 }
 
 impl Ask {
-    pub(super) fn new(listing: &Arc<Listing>, number: u64) -> anyhow::Result<Self> {
+    pub(crate) fn new(listing: &Arc<Listing>, number: u64) -> anyhow::Result<Self> {
         let mut ask = Self { listing: listing.clone(), number, cursor: None };
         let (shown, to_come) = listing.around(number);
         if !shown.is_empty() {
@@ -143,18 +143,18 @@ impl Contestants {
 }
 
 #[derive(Clone)]
-pub(super) struct Reader {
-    pub(super) pages: PageReader,
-    four: FourIndexTable,
+pub(crate) struct Reader {
+    pub(crate) pages: PageReader,
+    pub(crate) four: FourIndexTable,
 }
 
 impl Reader {
-    pub(super) async fn pagemark(&self, ask: &Ask) -> anyhow::Result<Vec<Comment>> {
+    pub(crate) async fn pagemark(&self, ask: &Ask) -> anyhow::Result<Vec<Comment>> {
         self.pages.page(&ask.listing, ask.number).await
     }
 
     /// Reads the page at which the cursor resumes.
-    pub(super) async fn four_index(&self, ask: &Ask, skip_empty: bool) -> anyhow::Result<four_index::Page> {
+    pub(crate) async fn four_index(&self, ask: &Ask, skip_empty: bool) -> anyhow::Result<four_index::Page> {
         Ok(self.four.page(&ask.four_query(skip_empty)?, ask.cursor.as_ref()).await?)
     }
 }

@@ -39,9 +39,11 @@ use crate::{
     options::{Effort, Options},
     report::{FOUR_INDEXES, FOUR_INDEXES_CACHED, HITS_OF_TEN, PAGEMARK, Quantity, Report},
 };
-use contestants::{Ask, Comments, Contestants, Reader};
+pub(crate) use contestants::{Ask, RATINGS, Reader, name as filter_name};
+use contestants::{Comments, Contestants};
 use costs::Costs;
-use reads::{Depth, Reading};
+pub(crate) use reads::Depth;
+use reads::Reading;
 use storage::Stored;
 use writes::Writings;
 

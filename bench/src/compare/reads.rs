@@ -15,7 +15,7 @@ use crate::{
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, strum::Display, VariantArray)]
 #[strum(serialize_all = "lowercase")]
-pub(super) enum Depth {
+pub(crate) enum Depth {
     First,
     #[strum(to_string = "middle")]
     Deep,
@@ -24,7 +24,7 @@ pub(super) enum Depth {
 
 impl Depth {
     /// The number of the page at this depth of a listing.
-    pub(super) fn page_of(self, listing: &Listing) -> u64 {
+    pub(crate) fn page_of(self, listing: &Listing) -> u64 {
         match self {
             Self::First => 1,
             Self::Deep => listing.pages().div_ceil(2),
