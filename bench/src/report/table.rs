@@ -10,6 +10,8 @@ use crate::statistics::as_f64;
 
 /// Width of a table on a terminal. Longer headings and texts take several lines.
 const TERMINAL_WIDTH: u16 = 140;
+/// A table with more columns is printed as wide as it is. Within the width, its texts and figures would be cut into pieces.
+const WRAPPED_COLUMNS_MAX: usize = 12;
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Table {
@@ -110,7 +112,9 @@ impl fmt::Display for Table {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut table = comfy_table::Table::new();
         table.load_style(presets::ASCII_MARKDOWN).set_width(TERMINAL_WIDTH);
-        table.set_content_arrangement(ContentArrangement::Dynamic).set_header(&self.columns).add_rows(&self.rows);
+        let is_wide = self.columns.len() > WRAPPED_COLUMNS_MAX;
+        let arrangement = if is_wide { ContentArrangement::Disabled } else { ContentArrangement::Dynamic };
+        table.set_content_arrangement(arrangement).set_header(&self.columns).add_rows(&self.rows);
         for (place, column) in table.column_iter_mut().enumerate() {
             let alignment = if self.is_of_figures(place) { CellAlignment::Right } else { CellAlignment::Left };
             column.set_cell_alignment(alignment);
