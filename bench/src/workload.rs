@@ -24,7 +24,7 @@ use redis::aio::MultiplexedConnection;
 use redis_index::RedisIndexConfig;
 use serde_dynamo::Item;
 use serde_json::{Value, json};
-use table::{Table, definition};
+use table::{Table, definition, store_error};
 use tempfile::TempDir;
 
 /// Records per invocation: the setting of the event source mappings in the deployment template.
@@ -198,12 +198,12 @@ pub(crate) async fn create_table_without_stream(table: &Table) -> anyhow::Result
 /// The project's table with its stream, without time to live and backups. It may not be active yet.
 ///
 /// # Errors
-/// There is a table of this name.
+/// [`process::StoreError`], a refusal when there is a table of this name.
 pub(crate) async fn create_table_with_stream(table: &Table) -> anyhow::Result<()> {
     let stream = StreamSpecification::builder().stream_enabled(true);
     let stream = stream.stream_view_type(StreamViewType::NewAndOldImages).build()?;
     let create = create_call(table, definition::attribute_definitions()?, indexes()?)?;
-    create.stream_specification(stream).send().await?;
+    create.stream_specification(stream).send().await.map_err(store_error)?;
     Ok(())
 }
 

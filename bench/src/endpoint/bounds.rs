@@ -28,7 +28,7 @@ impl Bounds {
     pub(super) fn of_pagemark(comments: &[Comment]) -> anyhow::Result<Self> {
         let indexes = [definition::gsi()?, definition::primaries()?, definition::authors()?, definition::moderation()?];
         let keys = |keys: &[aws_sdk_dynamodb::types::KeySchemaElement]| {
-            keys.iter().map(|key| key.attribute_name.clone()).collect()
+            keys.iter().map(|key| key.attribute_name.clone()).collect_vec()
         };
         let index_keys = indexes.iter().map(|index| keys(index.key_schema())).collect();
         let items: Vec<Vec<Item>> = comments.iter().map(items).try_collect()?;
@@ -64,7 +64,7 @@ impl Bounds {
     pub(super) fn pagemark_insert(&self, comment: &Comment) -> anyhow::Result<f64> {
         let Comment { id, revision, .. } = comment.clone();
         let entry = JournalEntry { id, revision, before: None, after: Some(comment.placement()) };
-        let journal = serde_dynamo::to_item(entry.to_item())?;
+        let journal: Item = serde_dynamo::to_item(entry.to_item())?;
         let duplicates: f64 = items(comment)?.iter().skip(1).map(|item| self.put(item)).sum();
         Ok(self.put_in_transaction(&primary_item(comment)?) + self.put_in_transaction(&journal) + duplicates)
     }

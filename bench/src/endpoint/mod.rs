@@ -167,7 +167,11 @@ async fn measure(
         () = interrupted => Err(anyhow!("interrupted")),
         done = whole => done,
     };
-    let deleted = if keep { Ok(()) } else { place.delete(&created).await };
+    if keep {
+        return done;
+    }
+    eprintln!("deleting {}", created.join(" and "));
+    let deleted = place.delete(&created).await;
     match (done, deleted) {
         (Err(error), Err(left)) => Err(error.context(format!("{left:#}"))),
         (done, deleted) => done.and(deleted),

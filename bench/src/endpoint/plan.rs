@@ -14,6 +14,7 @@ use crate::{
     listing::{Listing, PAGE_SIZE},
     money::Prices,
     report::{FOUR_INDEXES, PAGEMARK, Table, row},
+    statistics::as_f64,
     workload,
 };
 
@@ -105,16 +106,16 @@ impl Plan {
         let (ours, four) = (Bounds::of_pagemark(&sample.comments)?, Bounds::of_four_indexes(&sample.comments)?);
         let our_inserts: Vec<f64> =
             sample.comments.iter().map(|comment| ours.pagemark_insert(comment)).collect::<anyhow::Result<_>>()?;
-        let four_inserts = sample.comments.iter().map(|comment| four.four_indexes_insert(comment)).sum();
+        let four_inserts: f64 = sample.comments.iter().map(|comment| four.four_indexes_insert(comment)).sum();
         let reads = f64::from(CHECKS_MAX + sample.views);
-        let our_pages = sample.pages.iter().map(|_| reads * ours.query(PAGE_SIZE)).sum();
-        let queries = sample.pages.iter().map(|page| u32::try_from(page.queries()).map_or(f64::INFINITY, f64::from));
-        let four_pages = queries.map(|queries| reads * queries * four.query(PAGE_SIZE)).sum();
+        let our_pages: f64 = sample.pages.iter().map(|_| reads * ours.query(PAGE_SIZE)).sum();
+        let queries = sample.pages.iter().map(|page| as_f64(page.queries() as u64));
+        let four_pages: f64 = queries.map(|queries| reads * queries * four.query(PAGE_SIZE)).sum();
         let watched = sample.watched();
-        let looks = (0..watched).map(|_| f64::from(LOOKS_MAX)).sum::<f64>();
+        let looks = as_f64(watched as u64) * f64::from(LOOKS_MAX);
         let mut steps = Vec::new();
         for (design, inserts, look, pages) in [
-            (PAGEMARK, our_inserts.iter().sum(), ours.query(1), our_pages),
+            (PAGEMARK, our_inserts.iter().sum::<f64>(), ours.query(1), our_pages),
             (FOUR_INDEXES, four_inserts, four.query(1), four_pages),
         ] {
             let mut step = |kind, what: String, read, write| {
@@ -129,7 +130,7 @@ impl Plan {
     }
 
     pub(super) fn total(&self) -> Units {
-        let sum = |of: fn(&Units) -> f64| self.steps.iter().map(|step| of(&step.units)).sum();
+        let sum = |of: fn(&Units) -> f64| self.steps.iter().map(|step| of(&step.units)).sum::<f64>();
         Units { read: sum(|units| units.read), write: sum(|units| units.write) }
     }
 
@@ -158,8 +159,9 @@ impl Plan {
         };
         let steps = self.steps.iter().map(|step| row(&step.what, step.design, step.units));
         let about = format!(
-            "At most what is consumed, by DynamoDB's rules and the prices of {} of {}. Not counted: less than a cent of \
-             storage; reads of the stream, four a second for each shard and function.",
+            "At most what is consumed, by DynamoDB's rules and the prices of {} of {}. Not counted: storage for minutes, far \
+             below a cent; reads of the stream, four a second for each shard and function, of which 2,500,000 a month are \
+             free.",
             prices.region, prices.looked_up
         );
         Table::new("endpoint: plan", about, steps.chain([row("together", "both", self.total())]))

@@ -17,16 +17,17 @@ use local_stack::{
 };
 use model::Comment;
 use page_indexer::PageIndexer;
-use process::Backoff;
+use process::{Backoff, StoreError};
 use stream_writer::{FanOut, StreamWriter};
 use table::{Created, NewComment, Table};
+use tempfile::TempDir;
 use tokio::{sync::watch, task::JoinSet, time::Instant};
 
 use super::budget::Budget;
 use crate::{
     compare::Reader,
     filled_stores::{PageReader, connect_to},
-    workload::{Redis, create_table_with_stream},
+    workload::{Redis, create_table_with_stream, folder},
 };
 
 /// Maximum time for a table to become active, or deletable. DynamoDB takes up to a minute with indexes.
@@ -52,7 +53,7 @@ impl Place {
         Self { client, endpoint: endpoint.map(str::to_owned), pagemark, four }
     }
 
-    /// Creates both tables. Names them in `created` before it does, so that an interrupted creation is undone too.
+    /// Creates both tables. Names each in `created` before it does, so that an interrupted creation is undone too.
     ///
     /// # Errors
     /// One of them exists: it is left alone, and not in `created`.
@@ -65,8 +66,16 @@ impl Place {
             let done = if *name == self.pagemark {
                 create_table_with_stream(&Table::new(self.client.clone(), name)).await
             } else {
-                FourIndexTable::new(self.client.clone(), name).create().await.map_err(Into::into)
+                FourIndexTable::new(self.client.clone(), name).create().await.map_err(|error| {
+                    if let four_index::Error::Store(error) = error { error.into() } else { error.into() }
+                })
             };
+            let is_refused =
+                |error: &anyhow::Error| error.downcast_ref::<StoreError>().is_some_and(|error| !error.is_unavailable());
+            if done.as_ref().is_err_and(is_refused) {
+                // It is somebody else's, who was faster, or does not exist.
+                created.pop();
+            }
             done.with_context(|| format!("the table {name} cannot be created"))?;
         }
         self.until_active(&self.pagemark).await
@@ -124,6 +133,8 @@ pub(super) struct Stores {
     states: [watch::Receiver<MappingState>; 2],
     /// The mappings. They end with this.
     _running: JoinSet<()>,
+    /// The quarantine of records that a function gave up.
+    _quarantine: TempDir,
 }
 
 impl Stores {
@@ -148,13 +159,14 @@ impl Stores {
             let indexer = indexer.clone();
             async move { indexer.handle(&event, deadline).await.response }.boxed()
         });
+        let quarantine = folder()?;
         let streams = streams_client(place.endpoint.as_deref(), None).await;
         let arn = description.stream_arn.context("the table has a stream")?;
         let mut running = JoinSet::new();
         let mut start = |function, logical_id, handler| {
             let (settings, client) = (infra::mapping_settings(logical_id)?, streams.clone());
-            let mapping =
-                EventSourceMapping::new(function, settings, client, arn.clone(), handler, Quarantine::Mapping);
+            let given_up = Quarantine::Folder(quarantine.path().to_owned());
+            let mapping = EventSourceMapping::new(function, settings, client, arn.clone(), handler, given_up);
             let state = mapping.state();
             running.spawn(mapping.paced_like_the_service().run());
             anyhow::Ok(state)
@@ -164,7 +176,7 @@ impl Stores {
             start(page_indexer::FUNCTION, "PageIndexer", indexing)?,
         ];
         let pages = PageReader { table, index: redis.index.clone(), table_id: description.id.into() };
-        Ok(Self { reader: Reader { pages, four }, redis, states, _running: running })
+        Ok(Self { reader: Reader { pages, four }, redis, states, _running: running, _quarantine: quarantine })
     }
 
     /// Writes a new comment, as the API does, or as the four-index design does without counters.
@@ -194,7 +206,6 @@ impl Stores {
     }
 
     pub(super) async fn stop(self) {
-        drop(self.reader);
         self.redis.stop().await;
     }
 }
