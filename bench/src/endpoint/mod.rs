@@ -167,7 +167,7 @@ async fn measure(
         () = interrupted => Err(anyhow!("interrupted")),
         done = whole => done,
     };
-    if keep {
+    if keep || created.is_empty() {
         return done;
     }
     eprintln!("deleting {}", created.join(" and "));

@@ -20,8 +20,9 @@ use crate::{
 
 /// Comments whose lag is watched.
 const WATCHED: usize = 20;
-/// Maximum number of look-ups of one comment in one design. With growing pauses they last for minutes.
-pub(super) const LOOKS_MAX: u32 = 200;
+/// Maximum number of look-ups of one comment in one design. 528 are enough if 32 keys become visible one by one. With
+/// growing pauses, the others last for minutes.
+pub(super) const LOOKS_MAX: u32 = 700;
 /// How often a page is read at most until it has the right comments.
 pub(super) const CHECKS_MAX: u32 = 20;
 
