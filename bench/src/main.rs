@@ -73,7 +73,7 @@ struct Args {
     options: Options,
 }
 
-/// What is no measurement of `make bench`.
+/// Commands besides the measurements of `make bench`.
 #[derive(Debug, Subcommand)]
 enum Command {
     /// The monthly bill of Pagemark and of four indexes for your own load, by prices.json. Nothing is measured.
