@@ -2,7 +2,7 @@
 # (for the bundled SQLite), redis-server, Chromium, Python and Node.js for tests, PostgreSQL and MariaDB for measurements.
 
 .DEFAULT_GOAL := help
-.PHONY: help run check test test-full test-dynamodb-local fuzz bench bench-publish bench-check lighthouse package package-pagemark smoke fmt lint doc tools redis postgres mariadb python-tools browser cargo-deny
+.PHONY: help run check test test-full test-dynamodb-local fuzz bench bench-publish bench-check lighthouse package package-pagemark smoke fmt lint doc tools redis postgres mariadb ab python-tools browser cargo-deny
 
 # Cargo's target folder.
 TARGET := $(or $(CARGO_TARGET_DIR),target)
@@ -86,7 +86,7 @@ BENCH_BUILD := cargo build --locked --release --package bench --package api --pa
 BENCH := $(TARGET)/release/bench
 
 # A part is merged into the earlier runs. A failed measurement does not keep the next run from starting.
-bench: tools redis postgres mariadb ## Measure everything (20 minutes), RUNS=5 times, or NAME=import,api; see target/bench/runs/1/benchmarks.md
+bench: tools redis postgres mariadb ab ## Measure everything (20 minutes), RUNS=5 times, or NAME=import,api; see target/bench/runs/1/benchmarks.md
 	$(BENCH_BUILD)
 	$(if $(NAME),,rm -rf $(TARGET)/bench/runs)
 	valkey=$${PAGEMARK_VALKEY_SERVER:-$$(sh scripts/ensure-valkey.sh)}; export PAGEMARK_VALKEY_SERVER="$$valkey"; \
@@ -134,6 +134,9 @@ postgres:
 
 mariadb:
 	@sh scripts/ensure-mariadb.sh
+
+ab:
+	@sh scripts/ensure-ab.sh
 
 python-tools:
 	@sh scripts/ensure-python-tools.sh

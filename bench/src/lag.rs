@@ -57,7 +57,7 @@ const WRITERS: usize = 16;
 /// Comments posted before the measurement, so that connections are open and caches warm.
 const WARM_UP: u32 = 100;
 /// Comments watched in each part: too few for a 99th percentile.
-const WATCHED: u32 = 200;
+const WATCHED: u32 = 100;
 /// Comments watched per second under load: few, because each takes at least 34 look-ups.
 const WATCHED_PER_SECOND: f64 = 5.0;
 /// Pause between two checks of a comment that is not visible yet.

@@ -25,11 +25,13 @@ mod one_machine;
 mod options;
 mod overheads;
 mod page;
+mod recorded_table;
 mod recrawl;
 mod repair;
 mod report;
 mod scale;
 mod selection;
+mod site;
 mod statistics;
 mod workload;
 
@@ -94,8 +96,8 @@ enum Name {
     Api,
     /// The audit of the repair job beside a bare scan of the same table, its memory, and `recent`. 70 s.
     Audit,
-    /// Any page by its number, from the first to the last of a million comments, beside PostgreSQL, SQLite and a walk by
-    /// cursor through four indexes. 200 s.
+    /// Any page by its number, from the first to the last of 400,000 comments, beside PostgreSQL, SQLite, MariaDB and a walk
+    /// by cursor through four indexes. 200 s; with --comments 1000000 eight minutes.
     Depth,
     /// The page index inside the process beside the one in Redis: memory, start of a page, edits, snapshot. 100 s.
     Embedded,
@@ -119,6 +121,8 @@ enum Name {
     Scale,
     /// Finding where a page starts in the page index, and in one set for each filter: server time, commands. 80 s.
     Selection,
+    /// The articles' test of a web site, for both designs: `ab -n 1000 -c 20`. 60 s.
+    Site,
 }
 
 impl Name {
@@ -192,7 +196,7 @@ async fn measure(name: Name, options: &Options, report: &mut Report) -> anyhow::
     let (api, data, is_quick) = (options.api.as_deref(), options.data.as_deref(), options.quick);
     match name {
         Name::Api => api::measure(report, options.comments_or(20_000, 300_000), api, is_quick).await,
-        Name::Depth => depth::measure(report, options.comments_or(20_000, 1_000_000), is_quick).await,
+        Name::Depth => depth::measure(report, options.comments_or(20_000, 400_000), is_quick).await,
         Name::Embedded => embedded::measure(report, options.comments_or(100_000, 1_000_000), is_quick).await,
         Name::Import => import::measure(report, data, options.comments_or(1_000, 5_000).into()).await,
         Name::Audit => repair::measure_audit(report, options.comments_or(1_000, 3_000), is_quick).await,
@@ -202,8 +206,9 @@ async fn measure(name: Name, options: &Options, report: &mut Report) -> anyhow::
         Name::Index => index::measure(report, options.comments_or(100_000, 1_000_000), is_quick).await,
         Name::Compare => compare::measure(report, options).await,
         Name::Lag => lag::measure(report, options.comments_or(500, 2_000)).await,
-        Name::OneMachine => one_machine::measure(report, options.comments_or(2_000, 20_000), is_quick).await,
+        Name::OneMachine => one_machine::measure(report, options.comments_or(2_000, 10_000), is_quick).await,
         Name::Scale => scale::measure(report, options).await,
         Name::Selection => selection::measure(report, options.comments_or(100_000, 1_000_000), is_quick).await,
+        Name::Site => site::measure(report, options.comments_or(2_000, 50_000), options).await,
     }
 }

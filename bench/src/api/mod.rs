@@ -13,7 +13,7 @@
 //! - **Processor time** shows where the time is spent, regardless of other load on the machine. The report gives it
 //!   for the API, for Redis, and for the rest, which is engine and callers together.
 //! - **Last page.** One connection requests the last page and page 2 in turn, in blocks. The last page is full.
-//! - **Memory.** Resident memory of the API's process after a warm-up, in the middle of 100,000 requests, and after
+//! - **Memory.** Resident memory of the API's process after a warm-up, in the middle of 50,000 requests, and after
 //!   them.
 //! - **A stalled store.** Duration of the longest requests while a store accepts requests but answers nothing.
 //!
@@ -47,7 +47,7 @@ use process::{ApiProcess, processor_time};
 
 const CALLERS: usize = 16;
 /// A half of a round takes half a second.
-const FULL: Effort = Effort { rounds: 9, a_half: 2_000 };
+const FULL: Effort = Effort { rounds: 7, a_half: 2_000 };
 const QUICK: Effort = Effort { rounds: 9, a_half: 500 };
 /// Size of the product in a check.
 const QUICK_COMMENTS: u32 = 10_000;
@@ -57,7 +57,7 @@ const BLOCKS: usize = 5;
 const A_BLOCK: usize = 1_000;
 /// Number of requests before the memory is watched, then while it is watched.
 const MEMORY_WARM_UP: u32 = 10_000;
-const MEMORY_REQUESTS: u32 = 100_000;
+const MEMORY_REQUESTS: u32 = 50_000;
 /// Size of the product for throughput and memory.
 const THROUGHPUT_COMMENTS: u32 = 300_000;
 /// Sizes of the products whose last page is measured.

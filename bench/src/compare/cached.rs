@@ -10,6 +10,8 @@
 //! - Only pages that take one query are timed, because the engine answers one query at a time.
 
 use anyhow::ensure;
+use four_index::Cursor;
+use model::Comment;
 use redis::aio::MultiplexedConnection;
 use serde_json::json;
 
@@ -50,16 +52,19 @@ impl CachedReader<'_> {
     }
 }
 
-/// What a cache stores of a page.
-fn text(page: &four_index::Page) -> String {
-    let comments = page.comments.iter().map(|comment| {
+/// A page as JSON: what a cache stores, and what a site answers.
+pub(crate) fn page_json(comments: &[Comment], next: Option<&Cursor>, total: Option<u64>) -> String {
+    let comments = comments.iter().map(|comment| {
         json!({
             "id": comment.id, "language": comment.language, "rating": comment.rating, "revision": comment.revision,
             "created_at": comment.created_at, "text": comment.text, "attributes": comment.site.attributes,
         })
     });
-    let next = page.next.as_ref().map(four_index::Cursor::encode);
-    json!({ "comments": comments.collect::<Vec<_>>(), "next": next }).to_string()
+    json!({ "comments": comments.collect::<Vec<_>>(), "next": next.map(Cursor::encode), "total": total }).to_string()
+}
+
+fn text(page: &four_index::Page) -> String {
+    page_json(&page.comments, page.next.as_ref(), None)
 }
 
 /// Whether a read hits, if `hits` of ten do. They are spread evenly, and the first of ten reads misses.
@@ -78,10 +83,10 @@ pub(super) struct CachedReading {
 }
 
 /// Reads the middle pages that take one query, in any language.
-pub(super) async fn read(
+pub(super) async fn read<'costs>(
     reader: &Reader,
     redis_url: &str,
-    costs: &[Costs],
+    costs: impl IntoIterator<Item = &'costs Costs>,
     load: Effort,
 ) -> anyhow::Result<Vec<CachedReading>> {
     let mut cached = CachedReader { reader, redis: redis_connection(redis_url).await? };
@@ -98,7 +103,7 @@ pub(super) async fn read(
 /// Reads in rounds in which Pagemark and the hit rates take turns. The first round warms up.
 async fn read_page(cached: &mut CachedReader<'_>, ask: &Ask, load: Effort) -> anyhow::Result<CachedReading> {
     ensure!(load.a_half.is_multiple_of(10), "{} reads have no exact hit rate", load.a_half);
-    let cursor = ask.cursor.as_ref().map(four_index::Cursor::encode).unwrap_or_default();
+    let cursor = ask.cursor.as_ref().map(Cursor::encode).unwrap_or_default();
     let key = format!("page:{}:{cursor}", ask.listing.key);
     let expected = text(&cached.reader.four_index(ask, true).await?);
     let mut latencies = [Latencies::new()?, Latencies::new()?, Latencies::new()?];

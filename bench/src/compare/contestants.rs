@@ -6,7 +6,7 @@ use anyhow::{Context, bail};
 use four_index::{Cursor, FourIndexTable};
 use itertools::Itertools;
 use local_stack::import::{LineReader, parse_line};
-use model::{Comment, Filter, Language, PageSize, ProductId, Rating, RatingSet, Revision};
+use model::{Comment, Filter, FilterKey, Language, PageSize, ProductId, Rating, RatingSet, Revision};
 use redis_index::RedisIndexConfig;
 use table::NewComment;
 
@@ -26,7 +26,7 @@ pub(crate) const RATINGS: [Option<&str>; 5] = [Some("5"), Some("1.5"), Some(THRE
 const THREE_RATINGS: &str = "1.4.5";
 
 /// Whether the product lacks some ratings.
-fn is_sparse(listing: &Listing) -> bool {
+pub(super) fn is_sparse(listing: &Listing) -> bool {
     listing.key.product.as_str() == SPARSE_PRODUCT
 }
 
@@ -114,12 +114,17 @@ impl Comments {
 }
 
 /// Both designs on one engine, in separate tables.
-pub(super) struct Contestants {
-    pub(super) stores: FilledStores,
-    pub(super) listings: Vec<Arc<Listing>>,
+pub(crate) struct Contestants {
+    pub(crate) stores: FilledStores,
+    pub(crate) listings: Vec<Arc<Listing>>,
 }
 
 impl Contestants {
+    /// Starts stores with the comments of the largest product in a file, or with generated ones.
+    pub(crate) async fn load(data: Option<&Path>, count: u32) -> anyhow::Result<Self> {
+        Self::fill(&Comments::new(data, count)?).await
+    }
+
     pub(super) async fn fill(comments: &Comments) -> anyhow::Result<Self> {
         let all = comments.all.iter().cloned().map(Ok);
         let (stores, listings) = FilledStores::fill(all, comments.listings()?, true).await?;
@@ -134,7 +139,7 @@ impl Contestants {
     }
 
     /// A reader that reaches engine and Redis at other addresses.
-    pub(super) async fn reader_at(&self, table_url: &str, redis_url: &str) -> anyhow::Result<Reader> {
+    pub(crate) async fn reader_at(&self, table_url: &str, redis_url: &str) -> anyhow::Result<Reader> {
         let config = RedisIndexConfig { timeout: TIMEOUT, ..RedisIndexConfig::new(redis_url) };
         let table = connect(self.stores.table.name(), table_url).await;
         let four = four_index_table(&table, FOUR_INDEX).without_costs();
@@ -156,6 +161,13 @@ impl Reader {
     /// Reads the page at which the cursor resumes.
     pub(crate) async fn four_index(&self, ask: &Ask, skip_empty: bool) -> anyhow::Result<four_index::Page> {
         Ok(self.four.page(&ask.four_query(skip_empty)?, ask.cursor.as_ref()).await?)
+    }
+
+    /// The number of comments in the listing, by the counters.
+    pub(crate) async fn four_index_total(&self, ask: &Ask) -> anyhow::Result<u64> {
+        let FilterKey { product, filter } = &ask.listing.key;
+        let counters = self.four.stats(product, filter.language()).await?;
+        Ok(filter.ratings().map_or(counters.total, |ratings| ratings.iter().map(|rating| counters.get(rating)).sum()))
     }
 }
 

@@ -8,10 +8,10 @@
 //!   page (one call to Redis), then the table (one Query). The other design queries one partition of an index. It knows
 //!   its cursors. One page is read repeatedly: the first, the middle and the last one, with filters by one to five
 //!   ratings, in one language or any. The designs take turns in rounds.
-//! - **Several queries are not timed.** For two to four ratings the other design sends a query for each in parallel, and
-//!   the engine answers one call at a time. On DynamoDB such queries do not wait for each other.
-//! - The middle pages are also read **over connections with a delay** (`delayed_proxy`), where a round trip takes longer
-//!   than the engine.
+//! - **Several queries are not timed on the engine.** For two to four ratings the other design sends a query for each in
+//!   parallel, and the engine answers one call at a time.
+//! - The middle pages are also read **from a table that answers in parallel** (`recorded_table`), with delays like
+//!   DynamoDB's. All numbers of ratings are timed there.
 //! - The middle pages that take one query are also read beside the four-index design **behind a cache** (`cached`), for
 //!   the money of Pagemark's Redis.
 //! - **Consumed**: `ConsumedCapacity` as the engine counts it. Tests compare it with DynamoDB's rules.
@@ -25,7 +25,7 @@ mod storage;
 mod usage;
 mod writes;
 
-use std::time::Duration;
+use std::{net::SocketAddr, time::Duration};
 
 use anyhow::Context;
 use four_index::KeepCounters;
@@ -37,21 +37,30 @@ use crate::{
     index::bytes_in_32_sets,
     money::{Compared, Prices, Usage, mix},
     options::{Effort, Options},
+    recorded_table::{self, Delay, RecordedTable},
     report::{FOUR_INDEXES, FOUR_INDEXES_CACHED, HITS_OF_TEN, PAGEMARK, Quantity, Report},
 };
-pub(crate) use contestants::{Ask, RATINGS, Reader, name as filter_name};
-use contestants::{Comments, Contestants};
+pub(crate) use cached::page_json;
+pub(crate) use contestants::{Ask, Contestants, RATINGS, Reader, name as filter_name};
+use contestants::{Comments, is_any_language, is_sparse};
 use costs::Costs;
 pub(crate) use reads::Depth;
-use reads::Reading;
+use reads::{How, Reading};
 use storage::Stored;
 use writes::Writings;
 
-/// Round trips of the connections with a delay, to the table and then to Redis. DynamoDB answers within "single-digit
-/// milliseconds" (AWS: "What is Amazon DynamoDB?"), and Redis in the same zone in much less than one. Both are
-/// assumptions.
-const TABLE_ROUND_TRIP: Duration = Duration::from_millis(4);
+/// To Redis in the same zone and back: an assumption.
 const REDIS_ROUND_TRIP: Duration = Duration::from_micros(500);
+/// Callers of a table that answers in parallel. More would keep both cores busy and wait for them.
+const FAR_CALLERS: u32 = 2;
+/// The quantities of middle pages with varying delays, by number of ratings.
+const DELAYED: [(usize, Quantity); 5] = [
+    (1, Quantity::OneRatingPageDelayedUs),
+    (2, Quantity::TwoRatingsPageDelayedUs),
+    (3, Quantity::ThreeRatingsPageDelayedUs),
+    (4, Quantity::FourRatingsPageDelayedUs),
+    (5, Quantity::AnyRatingPageDelayedUs),
+];
 
 pub(crate) async fn measure(report: &mut Report, options: &Options) -> anyhow::Result<()> {
     let quick = options.quick;
@@ -68,11 +77,8 @@ pub(crate) async fn measure(report: &mut Report, options: &Options) -> anyhow::R
     }
     report.table(costs::table(&costs));
 
-    let near = read_near(report, &contestants, &costs, many, quick).await?;
-    reads::numbers(report, &near, [Quantity::OneRatingPageUs, Quantity::AnyRatingPageUs]);
-    report.plot(reads::plot(&near));
-    let far = read_far(report, &contestants, &costs, quick).await?;
-    reads::numbers(report, &far, [Quantity::OneRatingPageDelayedUs, Quantity::AnyRatingPageDelayedUs]);
+    read_near(report, &contestants, &costs, many, quick).await?;
+    read_far(report, &contestants, &costs, quick).await?;
     let redis_bytes = contestants.stores.redis_bytes;
     contestants.stores.stop().await;
 
@@ -126,48 +132,111 @@ async fn read_near(
     costs: &[Costs],
     comments: usize,
     quick: bool,
-) -> anyhow::Result<Vec<Reading>> {
+) -> anyhow::Result<()> {
     report.step("reading");
     let load = if quick { Effort { rounds: 1, a_half: 20 } } else { Effort { rounds: 5, a_half: 200 } };
+    let how = How { load, callers: 1, answers_in_parallel: false, skips_empty: false };
     let reader = contestants.reader(false);
-    let readings = read_all(&reader, costs, Depth::VARIANTS, load).await?;
+    let readings = read_all(&reader, costs, how).await?;
     let about = format!(", pages of 20 of {comments} comments");
-    report.table(reads::table("compare: reading", load, &about, &readings));
+    report.table(reads::table("compare: reading", how, &about, &readings));
     let cached = cached::read(&reader, &contestants.stores.redis.url(), costs, load).await?;
     report.table(cached::table("compare: reading beside a cache", load, &about, &cached));
-    Ok(readings)
+    Ok(())
 }
 
-/// Reads the middle pages over connections with a delay.
-async fn read_far(
-    report: &mut Report,
-    contestants: &Contestants,
-    costs: &[Costs],
-    quick: bool,
-) -> anyhow::Result<Vec<Reading>> {
-    report.step("reading over connections with a delay");
-    let engine = DelayedProxy::to(address_in(&contestants.stores.engine.endpoint_url())?, TABLE_ROUND_TRIP)?;
+/// Reads the middle pages in any language from a table that answers in parallel after a delay, and Redis after another.
+async fn read_far(report: &mut Report, contestants: &Contestants, costs: &[Costs], quick: bool) -> anyhow::Result<()> {
     let redis = DelayedProxy::to(address_in(&contestants.stores.redis.url())?, REDIS_ROUND_TRIP)?;
-    let (table_url, redis_url) = (format!("http://{}", engine.address()), format!("redis://{}/", redis.address()));
-    let reader = contestants.reader_at(&table_url, &redis_url).await?;
-    let load = if quick { Effort { rounds: 1, a_half: 10 } } else { Effort { rounds: 3, a_half: 40 } };
-    let readings = read_all(&reader, costs, &[Depth::Deep], load).await?;
-    let about = format!(
-        "; {} ms to DynamoDB and back, {} ms to Redis and back, and what both take besides",
-        TABLE_ROUND_TRIP.as_secs_f64() * 1e3,
-        REDIS_ROUND_TRIP.as_secs_f64() * 1e3
-    );
-    report.table(reads::table("compare: reading over connections with a delay", load, &about, &readings));
-    let cached = cached::read(&reader, &redis_url, costs, load).await?;
-    report.table(cached::table("compare: reading beside a cache over connections with a delay", load, &about, &cached));
+    let redis_url = format!("redis://{}/", redis.address());
+    let engine = address_in(&contestants.stores.engine.endpoint_url())?;
+    let sparse: Vec<&Costs> = costs.iter().filter(|costs| is_sparse_first(costs)).collect();
+    let costs: Vec<&Costs> = costs.iter().filter(|costs| is_far(costs)).collect();
+
+    report.step("reading from a table that answers in parallel, with equal delays");
+    let load = if quick { Effort { rounds: 1, a_half: 10 } } else { Effort { rounds: 2, a_half: 500 } };
+    let equal = Far::new(engine, &redis_url, Delay::Equal, contestants, load).await?;
+    let of_three: Vec<&Costs> = costs.iter().copied().filter(|costs| costs.ask.listing.ratings() == 3).collect();
+    let readings = equal.read(report, &of_three).await?;
+    reads::numbers(report, &readings, &[(3, Quantity::ThreeRatingsPageEqualDelaysUs)]);
+
+    report.step("reading from a table that answers in parallel, with varying delays");
+    let load = if quick { load } else { Effort { rounds: 5, a_half: 400 } };
+    let varying = Far::new(engine, &redis_url, Delay::Varying, contestants, load).await?;
+    let readings = varying.read(report, &costs).await?;
+    reads::numbers(report, &readings, &DELAYED);
+    report.plot(reads::plot(&readings));
+    let load = if quick { load } else { Effort { rounds: 5, a_half: 200 } };
+    for (skips_empty, name) in [(false, "every rating queried"), (true, "counters read, empty ratings skipped")] {
+        let how = How { load, skips_empty, ..varying.how };
+        let readings = read_all(&varying.reader, sparse.iter().copied(), how).await?;
+        report.table(reads::table(&format!("compare: {name}, {}", varying.delay), how, &varying.about, &readings));
+    }
+    let cached = cached::read(&varying.reader, &redis_url, costs, load).await?;
+    report.table(cached::table("compare: reading beside a cache, varying delays", load, &varying.about, &cached));
     cached::numbers(report, &cached);
-    Ok(readings)
+    Ok(())
 }
 
-async fn read_all(reader: &Reader, costs: &[Costs], depths: &[Depth], load: Effort) -> anyhow::Result<Vec<Reading>> {
+/// Whether a page is read with delays.
+fn is_far(costs: &Costs) -> bool {
+    costs.depth == Depth::Deep && is_any_language(&costs.ask.listing)
+}
+
+/// The first page of a product that lacks some of the filter's ratings: only there do counters save queries.
+fn is_sparse_first(costs: &Costs) -> bool {
+    costs.depth == Depth::First && is_sparse(&costs.ask.listing)
+}
+
+/// A table that answers in parallel, and a reader of it.
+struct Far {
+    delay: Delay,
+    how: How,
+    about: String,
+    reader: Reader,
+    /// Declared last, so that it ends after its reader.
+    _table: RecordedTable,
+}
+
+impl Far {
+    async fn new(
+        engine: SocketAddr,
+        redis_url: &str,
+        delay: Delay,
+        contestants: &Contestants,
+        load: Effort,
+    ) -> anyhow::Result<Self> {
+        let table = RecordedTable::before(engine, delay).await?;
+        let reader = contestants.reader_at(&table.url(), redis_url).await?;
+        let how = How { load, callers: FAR_CALLERS, answers_in_parallel: true, skips_empty: false };
+        let ms = |duration: Duration| duration.as_secs_f64() * 1e3;
+        let median = ms(recorded_table::MEDIAN);
+        let about = match delay {
+            Delay::Equal => format!("the table answers after {median} ms"),
+            Delay::Varying => format!(
+                "the table answers after {median} ms at the median and {} ms at the 99th percentile, log-normal",
+                ms(recorded_table::P99)
+            ),
+        };
+        let about = format!("; {about}, Redis after {} ms more", ms(REDIS_ROUND_TRIP));
+        Ok(Self { delay, how, about, reader, _table: table })
+    }
+
+    async fn read(&self, report: &mut Report, costs: &[&Costs]) -> anyhow::Result<Vec<Reading>> {
+        let readings = read_all(&self.reader, costs.iter().copied(), self.how).await?;
+        report.table(reads::table(&format!("compare: reading, {}", self.delay), self.how, &self.about, &readings));
+        Ok(readings)
+    }
+}
+
+async fn read_all<'costs>(
+    reader: &Reader,
+    costs: impl IntoIterator<Item = &'costs Costs>,
+    how: How,
+) -> anyhow::Result<Vec<Reading>> {
     let mut readings = Vec::new();
-    for costs in costs.iter().filter(|costs| depths.contains(&costs.depth)) {
-        readings.push(reads::read(reader, &costs.ask, costs.depth, load).await?);
+    for costs in costs {
+        readings.push(reads::read(reader, &costs.ask, costs.depth, how).await?);
     }
     Ok(readings)
 }

@@ -1,8 +1,9 @@
 //! Reads pages: latency, in rounds in which the designs take turns.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use anyhow::ensure;
+use futures_util::future::try_join_all;
 use strum::VariantArray;
 
 use super::contestants::{self, Ask, Reader};
@@ -42,43 +43,70 @@ pub(super) struct Reading {
     four: Option<Latencies>,
 }
 
-/// Whether the four-index design gets the page by one query. Otherwise it sends one query for each rating in parallel,
-/// and the engine answers one call at a time. So such a page's latency here would say nothing.
+/// Whether the four-index design gets the page by one query. Otherwise it sends one query for each rating in parallel.
 pub(super) fn is_one_query(listing: &Listing) -> bool {
     listing.key.filter.ratings().is_none_or(|ratings| ratings.iter().count() == 1)
 }
 
-pub(super) async fn read(reader: &Reader, ask: &Ask, depth: Depth, load: Effort) -> anyhow::Result<Reading> {
-    let is_one_query = is_one_query(&ask.listing);
+/// How pages are read.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct How {
+    pub(super) load: Effort,
+    /// Callers at the same time. They share the requests of a half of a round.
+    pub(super) callers: u32,
+    /// Whether the table answers several calls at the same time. If not, the latency of parallel queries says nothing.
+    pub(super) answers_in_parallel: bool,
+    /// Whether the four-index design reads its counters first, and leaves out ratings without comments.
+    pub(super) skips_empty: bool,
+}
+
+pub(super) async fn read(reader: &Reader, ask: &Ask, depth: Depth, how: How) -> anyhow::Result<Reading> {
+    let is_fair = how.answers_in_parallel || is_one_query(&ask.listing);
     let (mut pagemark, mut four) = (Latencies::new()?, Latencies::new()?);
     // The first round warms up. The design that goes first changes with each round.
-    for round in 0..=load.rounds {
+    for round in 0..=how.load.rounds {
         for is_ours in [round % 2 == 0, round % 2 == 1] {
-            if !is_ours && !is_one_query {
+            if !is_ours && !is_fair {
                 continue;
             }
-            for _ in 0..load.a_half {
-                let page = async {
-                    if is_ours { reader.pagemark(ask).await } else { Ok(reader.four_index(ask, false).await?.comments) }
-                };
-                let (comments, took) = timed(page).await?;
-                ensure!(!comments.is_empty(), "an empty page");
-                if round > 0 {
-                    if is_ours { pagemark.record(took) } else { four.record(took) }
-                }
+            let latencies = if is_ours { &mut pagemark } else { &mut four };
+            let requests = how.load.a_half / how.callers;
+            let took =
+                try_join_all((0..how.callers).map(|_| half(reader, ask, is_ours, how.skips_empty, requests))).await?;
+            if round > 0 {
+                took.into_iter().flatten().for_each(|took| latencies.record(took));
             }
         }
     }
-    Ok(Reading { listing: ask.listing.clone(), depth, pagemark, four: is_one_query.then_some(four) })
+    Ok(Reading { listing: ask.listing.clone(), depth, pagemark, four: is_fair.then_some(four) })
 }
 
-/// The table: one row per filter and page, read by one client.
-pub(super) fn table(name: &str, load: Effort, about: &str, readings: &[Reading]) -> Table {
-    let Effort { rounds, a_half } = load;
-    let about = format!(
-        "One client, {rounds} rounds of {a_half} requests each way in turn{about}. Four indexes are left out where they send \
-         several queries."
-    );
+/// The durations of one caller's requests, one after the other.
+async fn half(
+    reader: &Reader,
+    ask: &Ask,
+    is_ours: bool,
+    skips_empty: bool,
+    requests: u32,
+) -> anyhow::Result<Vec<Duration>> {
+    let mut durations = Vec::new();
+    for _ in 0..requests {
+        let page = async {
+            if is_ours { reader.pagemark(ask).await } else { Ok(reader.four_index(ask, skips_empty).await?.comments) }
+        };
+        let (comments, took) = timed(page).await?;
+        ensure!(!comments.is_empty(), "an empty page");
+        durations.push(took);
+    }
+    Ok(durations)
+}
+
+/// The table: one row per filter and page.
+pub(super) fn table(name: &str, how: How, about: &str, readings: &[Reading]) -> Table {
+    let How { load: Effort { rounds, a_half }, callers, answers_in_parallel, .. } = how;
+    let left_out = if answers_in_parallel { "" } else { " Four indexes are left out where they send several queries." };
+    let about =
+        format!("{callers} at the same time, {rounds} rounds of {a_half} requests each way in turn{about}.{left_out}");
     let row = |Reading { listing, depth, pagemark, four }: &Reading| {
         let theirs = |of: fn(&Latencies) -> f64| four.as_ref().map(of);
         row![
@@ -104,30 +132,33 @@ fn by_ratings(readings: &[Reading]) -> Vec<(usize, &Reading)> {
     shown
 }
 
-/// Reports the medians of the middle pages under one rating and under any.
-pub(super) fn numbers(report: &mut Report, readings: &[Reading], [one, any]: [Quantity; 2]) {
+/// Reports the medians of the middle pages by their number of ratings, for each number that has a quantity.
+pub(super) fn numbers(report: &mut Report, readings: &[Reading], quantities: &[(usize, Quantity)]) {
     for (ratings, reading) in by_ratings(readings) {
-        if let Some(four) = &reading.four {
-            let quantity = if ratings == 1 { one } else { any };
-            report.number(quantity, PAGEMARK, reading.pagemark.p50_us());
-            report.number(quantity, FOUR_INDEXES, four.p50_us());
+        let quantity = quantities.iter().find(|(of, _)| *of == ratings);
+        if let Some(((_, quantity), four)) = quantity.zip(reading.four.as_ref()) {
+            report.number(*quantity, PAGEMARK, reading.pagemark.p50_us());
+            report.number(*quantity, FOUR_INDEXES, four.p50_us());
         }
     }
 }
 
-/// Latency by number of ratings. A design with one query for each rating has points only where it sends one query.
+/// Latency of both designs by number of ratings: the median, and the 99th percentile.
 pub(super) fn plot(readings: &[Reading]) -> Plot {
     let readings = by_ratings(readings);
-    let point = |ratings: usize, latencies: &Latencies| (as_f64(ratings as u64), latencies.p50_us());
-    let ours = readings.iter().map(|(ratings, reading)| point(*ratings, &reading.pagemark)).collect();
-    let mut series = vec![Series { name: PAGEMARK.to_owned(), points: ours }];
-    // A separate series each, because nothing was measured between them.
-    for (ratings, reading) in readings {
-        if let Some(four) = &reading.four {
-            let what = if ratings == 1 { "one rating" } else { "any rating" };
-            let name = format!("{FOUR_INDEXES}, one query for {what}");
-            series.push(Series { name, points: vec![point(ratings, four)] });
-        }
-    }
-    Plot::new("ratings", "Latency of the middle page by number of ratings", ["ratings", "latency p50, us"], series)
+    let line = |design: &str, name: &str, of: fn(&Reading) -> Option<&Latencies>, figure: fn(&Latencies) -> f64| {
+        let points =
+            readings.iter().filter_map(|(ratings, reading)| Some((as_f64(*ratings as u64), figure(of(reading)?))));
+        Series { name: format!("{design}, {name}"), points: points.collect() }
+    };
+    let series = [("p50", Latencies::p50_us as fn(&Latencies) -> f64), ("p99", Latencies::p99_us)];
+    let series = series.into_iter().flat_map(|(name, figure)| {
+        [line(PAGEMARK, name, |of| Some(&of.pagemark), figure), line(FOUR_INDEXES, name, |of| of.four.as_ref(), figure)]
+    });
+    Plot::new(
+        "ratings",
+        "Latency of the middle page by number of ratings, from a table that answers in parallel with varying delays",
+        ["ratings", "latency, us"],
+        series,
+    )
 }

@@ -3,7 +3,7 @@
 use itertools::Itertools;
 
 use super::{FOLDER, sections};
-use crate::report::{Ratio, Results, Run, Section, Table, row};
+use crate::report::{Machine, Ratio, Results, Run, Section, Table, row};
 
 pub(super) fn text(results: &Results) -> String {
     let mut blocks = vec!["# Measurements: all tables of one run".to_owned()];
@@ -46,11 +46,14 @@ pub(super) fn facts(runs: &[Results]) -> Vec<(&'static str, String)> {
     let machines = |text: fn(&Results) -> String| runs.iter().map(text).sorted().dedup().join("; ");
     vec![
         ("Date", all().filter_map(|run| run.began.split('T').next()).sorted().dedup().join(", ")),
-        ("Processor", machines(|run| format!("{}, {} cores", run.machine.processor, run.machine.cores))),
-        ("Memory", machines(|run| format!("{} GiB", run.machine.memory_gib))),
-        ("System", machines(|run| format!("{}, kernel {}", run.machine.system, run.machine.kernel))),
+        ("Machine", machines(machine)),
         ("Versions", machines(|run| run.machine.versions.iter().map(|(name, is)| format!("{name} {is}")).join(", "))),
         ("Commit", all().map(Run::commit_text).sorted().dedup().join(", ")),
         ("Commands", all().map(|run| &run.command).sorted().dedup().join("; ")),
     ]
+}
+
+fn machine(Results { machine, .. }: &Results) -> String {
+    let Machine { processor, cores, memory_gib, kernel, system, .. } = machine;
+    format!("{processor}, {cores} cores, {memory_gib} GiB, {system}, kernel {kernel}")
 }

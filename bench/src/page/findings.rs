@@ -21,6 +21,9 @@ pub(super) const PRICE_OF_WRITES: &str = "the price of writes";
 const PRICE_OF_VIEWS: &str = "the price of page views";
 const BILL: &str = "the bill of a month";
 const ONE_RATING: &str = "pages under one rating";
+const TWO_RATINGS: &str = "pages under two ratings";
+const THREE_RATINGS: &str = "pages under three ratings";
+const FOUR_RATINGS: &str = "pages under four ratings";
 const ANY_RATING: &str = "pages under any rating";
 const BESIDE_CACHE: &str = "pages beside a cache for the same money";
 const DEEP: &str = "deep pages";
@@ -47,28 +50,34 @@ pub(super) enum Unit {
 
 const BOTH: &[&str] = &[FOUR_INDEXES, FOUR_INDEXES_COUNTERS];
 const PLAIN: &[&str] = &[FOUR_INDEXES];
+const COUNTING: &[&str] = &[FOUR_INDEXES_COUNTERS];
 const CACHED: &[&str] = &FOUR_INDEXES_CACHED;
 const COUNT: Unit = Unit::Named("");
 const TIME: Unit = Unit::Microseconds;
 
 /// All rules, in the order of the page's table. Deep pages follow them ([`deep`]).
-const RULES: [Rule; 17] = [
+const RULES: [Rule; 22] = [
     rule(Quantity::WritesUsd, Some(PRICE_OF_WRITES), "a million writes", Unit::Usd, BOTH),
     rule(Quantity::MixedViewsUsd, Some(PRICE_OF_VIEWS), "a million page views of the mix", Unit::Usd, BOTH),
     rule(Quantity::MixedViewsUsd, Some(PRICE_OF_VIEWS), "a million page views of the mix", Unit::Usd, CACHED),
     rule(Quantity::ThreeRatingsViewsUsd, None, "a million page views with three ratings", Unit::Usd, BOTH),
-    rule(Quantity::FixedUsd, None, "all but page views, for a million writes", Unit::Usd, BOTH),
     rule(Quantity::MonthUsd, Some(BILL), "the bill of the month", Unit::Usd, BOTH),
     rule(Quantity::MonthUsd, Some(BILL), "the bill of the month", Unit::Usd, CACHED),
     rule(Quantity::InsertWriteUnits, None, "write units of an insert", COUNT, BOTH),
     rule(Quantity::InsertRoundTrips, None, "round trips until an insert is acknowledged", COUNT, BOTH),
     rule(Quantity::StoredBytes, Some("storage"), "a stored comment", Unit::Named("bytes"), PLAIN),
-    rule(Quantity::OneRatingPageUs, None, "middle page, one rating, p50", TIME, PLAIN),
-    rule(Quantity::AnyRatingPageUs, None, "middle page, any rating, p50", TIME, PLAIN),
-    rule(Quantity::OneRatingPageDelayedUs, Some(ONE_RATING), "the same with delays, one rating", TIME, PLAIN),
-    rule(Quantity::AnyRatingPageDelayedUs, Some(ANY_RATING), "the same with delays, any rating", TIME, PLAIN),
+    rule(Quantity::OneRatingPageDelayedUs, Some(ONE_RATING), "with delays, one rating", TIME, PLAIN),
+    rule(Quantity::TwoRatingsPageDelayedUs, Some(TWO_RATINGS), "with delays, two ratings", TIME, PLAIN),
+    rule(Quantity::ThreeRatingsPageDelayedUs, Some(THREE_RATINGS), "with delays, three ratings", TIME, PLAIN),
+    rule(Quantity::FourRatingsPageDelayedUs, Some(FOUR_RATINGS), "with delays, four ratings", TIME, PLAIN),
+    rule(Quantity::AnyRatingPageDelayedUs, Some(ANY_RATING), "with delays, any rating", TIME, PLAIN),
+    rule(Quantity::ThreeRatingsPageEqualDelaysUs, None, "with equal delays, three ratings", TIME, PLAIN),
     rule(Quantity::OneRatingPageDelayedMeanUs, Some(BESIDE_CACHE), "with delays, one rating, mean", TIME, CACHED),
     rule(Quantity::AnyRatingPageDelayedMeanUs, Some(BESIDE_CACHE), "with delays, any rating, mean", TIME, CACHED),
+    rule(Quantity::SiteAnyRatingUs, None, "a site's request, any rating", TIME, PLAIN),
+    rule(Quantity::SiteThreeRatingsUs, None, "a site's request, three ratings", TIME, PLAIN),
+    rule(Quantity::SiteAnyRatingTotalsUs, None, "the same with totals, any rating", TIME, COUNTING),
+    rule(Quantity::SiteThreeRatingsTotalsUs, None, "the same with totals, three ratings", TIME, COUNTING),
     rule(Quantity::PageStartServerUs, None, "start of a page, three ratings, server p50", TIME, &[ONE_SET_A_FILTER]),
 ];
 

@@ -10,48 +10,47 @@ use crate::report::{FOUR_INDEXES, FOUR_INDEXES_COUNTERS, Quantity, Results, coun
 
 /// The choice, and one line for each of the three numbers.
 pub(super) fn lines(runs: &[Results], findings: &[Finding]) -> Vec<String> {
-    vec![choice(findings), String::new(), writes(findings), views(runs), deep_pages(&deep(runs))]
+    let numbers = [String::new(), writes(findings), views(runs), deep_pages(&deep(runs))];
+    choice(findings).into_iter().chain(numbers).collect()
 }
 
 /// Which design to choose, from the verdicts alone.
-fn choice(findings: &[Finding]) -> String {
+fn choice(findings: &[Finding]) -> Vec<String> {
     let [better, worse, same, unknown] =
         [Verdict::Better, Verdict::Worse, Verdict::NoDifferenceFound, Verdict::NotMeasured]
             .map(|verdict| aspects(findings, verdict));
-    let mut sentences = Vec::new();
+    let mut lines = Vec::new();
     match (better.is_empty(), worse.is_empty()) {
-        (true, true) => sentences.push("**These results recommend no design.**".to_owned()),
-        (true, false) => {
-            sentences.push("**Choose another design.** Pagemark is better in nothing that was measured.".to_owned());
-            sentences.push(format!("Measured: {worse}."));
-        }
-        (false, true) => {
-            sentences.push("**Choose Pagemark.** No other design is better in anything that was measured.".to_owned());
-            sentences.push(format!("Measured: {better}."));
-        }
+        (true, true) => lines.push("- **These results recommend no design.**".to_owned()),
+        (true, false) => lines
+            .push(format!("- **Choose another design.** Pagemark is better in nothing that was measured, and worse in {worse}.")),
+        (false, true) => lines.push(format!(
+            "- **Choose Pagemark.** No other design is better in anything that was measured. Pagemark is better in {better}."
+        )),
         (false, false) => {
-            sentences.push(format!("**Choose Pagemark for** {better}."));
-            sentences.push(format!("**Choose another design for** {worse}."));
+            lines.push(format!("- **Choose Pagemark for** {better}."));
+            lines.push(format!("- **Choose another design for** {worse}."));
         }
     }
-    for (group, aspects) in [("No difference was found in", same), ("Not measured:", unknown)] {
+    for (group, aspects) in [("- No difference was found in", same), ("- Not measured:", unknown)] {
         if !aspects.is_empty() {
-            sentences.push(format!("{group} {aspects}."));
+            lines.push(format!("{group} {aspects}."));
         }
     }
-    sentences.join(" ")
+    lines
 }
 
-/// The aspects with a verdict, and beside how many designs: "deep pages (better than 5 of 8)", "storage (1 of 1)".
+/// The aspects with a verdict. One that has other verdicts too is followed by its number of other designs: "deep
+/// pages (beside 5 of 8)".
 fn aspects(findings: &[Finding], verdict: Verdict) -> String {
     let text = |aspect: &'static str| {
         let of_aspect = || findings.iter().filter(|finding| finding.aspect == Some(aspect));
-        let count = of_aspect().filter(|finding| finding.verdict == verdict).count();
-        let than = match verdict {
-            Verdict::Better | Verdict::Worse => format!("{verdict} than "),
-            Verdict::NoDifferenceFound | Verdict::NotMeasured => String::new(),
-        };
-        (count > 0).then(|| format!("{aspect} ({than}{count} of {})", of_aspect().count()))
+        let (count, all) = (of_aspect().filter(|finding| finding.verdict == verdict).count(), of_aspect().count());
+        match count {
+            0 => None,
+            count if count == all => Some(aspect.to_owned()),
+            count => Some(format!("{aspect} (beside {count} of {all})")),
+        }
     };
     findings.iter().filter_map(|finding| finding.aspect).unique().filter_map(text).join(", ")
 }

@@ -9,7 +9,7 @@ use crate::report::{
 };
 
 /// Every quantity, in the order of their declaration.
-const QUANTITIES: [Quantity; 15] = [
+const QUANTITIES: [Quantity; 21] = [
     Quantity::InsertWriteUnits,
     Quantity::InsertRoundTrips,
     Quantity::WritesUsd,
@@ -18,12 +18,18 @@ const QUANTITIES: [Quantity; 15] = [
     Quantity::ThreeRatingsViewsUsd,
     Quantity::MonthUsd,
     Quantity::StoredBytes,
-    Quantity::OneRatingPageUs,
-    Quantity::AnyRatingPageUs,
     Quantity::OneRatingPageDelayedUs,
+    Quantity::TwoRatingsPageDelayedUs,
+    Quantity::ThreeRatingsPageDelayedUs,
+    Quantity::FourRatingsPageDelayedUs,
     Quantity::AnyRatingPageDelayedUs,
+    Quantity::ThreeRatingsPageEqualDelaysUs,
     Quantity::OneRatingPageDelayedMeanUs,
     Quantity::AnyRatingPageDelayedMeanUs,
+    Quantity::SiteAnyRatingUs,
+    Quantity::SiteThreeRatingsUs,
+    Quantity::SiteAnyRatingTotalsUs,
+    Quantity::SiteThreeRatingsTotalsUs,
     Quantity::PageStartServerUs,
 ];
 
@@ -97,7 +103,7 @@ fn a_page_says_that_pagemark_is_better_in_everything() {
         expect![[r#"
             # Which design to choose
 
-            **Choose Pagemark.** No other design is better in anything that was measured. Measured: the price of writes (better than 2 of 2), the price of page views (better than 5 of 5), the bill of a month (better than 5 of 5), storage (better than 1 of 1), pages under one rating (better than 1 of 1), pages under any rating (better than 1 of 1), pages beside a cache for the same money (better than 6 of 6), deep pages (better than 2 of 2).
+            - **Choose Pagemark.** No other design is better in anything that was measured. Pagemark is better in the price of writes, the price of page views, the bill of a month, storage, pages under one rating, pages under two ratings, pages under three ratings, pages under four ratings, pages under any rating, pages beside a cache for the same money, deep pages.
 
             - **A million writes** with Pagemark: $1. With four indexes: $3; Pagemark is better, at 0.333 times that. With four indexes with counters: $3; Pagemark is better, at 0.333 times that.
             - **Page views per write at which Pagemark is cheaper.** Than four indexes: at any number; if every view has three ratings, at any number. Than four indexes with counters: at any number; if every view has three ratings, at any number. The mix: 75 % any rating, 25 % one. The month: 1 million writes.
@@ -131,7 +137,8 @@ fn a_page_says_what_was_not_measured() {
 
             # Which design to choose
 
-            **Choose another design.** Pagemark is better in nothing that was measured. Measured: the price of writes (worse than 1 of 2). Not measured: the price of writes (1 of 2), the price of page views (5 of 5), the bill of a month (5 of 5), storage (1 of 1), pages under one rating (1 of 1), pages under any rating (1 of 1), pages beside a cache for the same money (6 of 6), deep pages (1 of 1).
+            - **Choose another design.** Pagemark is better in nothing that was measured, and worse in the price of writes (beside 1 of 2).
+            - Not measured: the price of writes (beside 1 of 2), the price of page views, the bill of a month, storage, pages under one rating, pages under two ratings, pages under three ratings, pages under four ratings, pages under any rating, pages beside a cache for the same money, deep pages.
 
             - **A million writes** with Pagemark: $3. With four indexes: $1; Pagemark is worse, at 3 times that. With four indexes with counters: not compared.
             - **Page views per write at which Pagemark is cheaper.** Than four indexes: not measured; if every view has three ratings, not measured. Than four indexes with counters: not measured; if every view has three ratings, not measured. The mix: 75 % any rating, 25 % one. The month: 1 million writes.
@@ -140,13 +147,14 @@ fn a_page_says_what_was_not_measured() {
     check(
         &[Results::default()],
         expect![[r#"
-        # Which design to choose
+            # Which design to choose
 
-        **These results recommend no design.** Not measured: the price of writes (2 of 2), the price of page views (5 of 5), the bill of a month (5 of 5), storage (1 of 1), pages under one rating (1 of 1), pages under any rating (1 of 1), pages beside a cache for the same money (6 of 6), deep pages (1 of 1).
+            - **These results recommend no design.**
+            - Not measured: the price of writes, the price of page views, the bill of a month, storage, pages under one rating, pages under two ratings, pages under three ratings, pages under four ratings, pages under any rating, pages beside a cache for the same money, deep pages.
 
-        - **A million writes** with Pagemark: not measured. With four indexes: not compared. With four indexes with counters: not compared.
-        - **Page views per write at which Pagemark is cheaper.** Than four indexes: not measured; if every view has three ratings, not measured. Than four indexes with counters: not measured; if every view has three ratings, not measured. The mix: unknown. The month: unknown.
-        - **A deep page** with Pagemark, not measured. Not compared: any other system."#]],
+            - **A million writes** with Pagemark: not measured. With four indexes: not compared. With four indexes with counters: not compared.
+            - **Page views per write at which Pagemark is cheaper.** Than four indexes: not measured; if every view has three ratings, not measured. Than four indexes with counters: not measured; if every view has three ratings, not measured. The mix: unknown. The month: unknown.
+            - **A deep page** with Pagemark, not measured. Not compared: any other system."#]],
     );
 }
 
@@ -193,9 +201,7 @@ fn an_appendix_has_every_table() {
         # Measurements: all tables of one run
 
         - Date: 2026-11-20
-        - Processor: A processor, 2 cores
-        - Memory: 7.8 GiB
-        - System: Debian, kernel 6.1
+        - Machine: A processor, 2 cores, 7.8 GiB, Debian, kernel 6.1
         - Versions: bench 0.1.0
         - Commit: 0123456789ab
         - Commands: bench --only depth

@@ -38,19 +38,32 @@ pub(crate) enum Quantity {
     MonthUsd,
     /// Bytes of a comment in the table and all indexes, as they are billed.
     StoredBytes,
-    /// Median latency of the middle page under one rating, in microseconds.
-    OneRatingPageUs,
-    /// The same without a filter by rating.
-    AnyRatingPageUs,
-    /// Median latency of the middle page under one rating over connections with a delay, in microseconds.
+    /// Median latency of the middle page under one rating, in microseconds. The table answers in parallel with varying
+    /// delays.
     OneRatingPageDelayedUs,
+    /// The same under two ratings.
+    TwoRatingsPageDelayedUs,
+    /// The same under three ratings.
+    ThreeRatingsPageDelayedUs,
+    /// The same under four ratings.
+    FourRatingsPageDelayedUs,
     /// The same without a filter by rating.
     AnyRatingPageDelayedUs,
-    /// Mean latency of the middle page under one rating over connections with a delay, in microseconds. With a cache the
-    /// median says whether most reads hit.
+    /// The same under three ratings, with equal delays.
+    ThreeRatingsPageEqualDelaysUs,
+    /// Mean latency of the middle page under one rating with varying delays, in microseconds. With a cache the median says
+    /// whether most reads hit.
     OneRatingPageDelayedMeanUs,
     /// The same without a filter by rating.
     AnyRatingPageDelayedMeanUs,
+    /// Microseconds of a web site for a request for a first page without a filter: the reciprocal of its rate.
+    SiteAnyRatingUs,
+    /// The same under three ratings.
+    SiteThreeRatingsUs,
+    /// The same without a filter, with totals.
+    SiteAnyRatingTotalsUs,
+    /// The same under three ratings, with totals.
+    SiteThreeRatingsTotalsUs,
     /// Median of the server's time to find where a page under three ratings starts, in microseconds.
     PageStartServerUs,
 }

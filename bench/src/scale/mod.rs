@@ -1,12 +1,12 @@
 //! `scale`: the growth of all costs with the number of comments, and their absolute values.
 //!
-//! - **Reads** (10,000, 100,000, 1,000,000 comments of one product): random pages of 20, of all comments and of three
+//! - **Reads** (5,000, 50,000, 500,000 comments of one product): random pages of 20, of all comments and of three
 //!   ratings. They are read like in the API, without HTTP: the page's start from the page index, its comments by one
 //!   Query. The figures are the latency of single reads, and how many pages 16 callers read per second. Sample pages
 //!   are compared before.
-//! - **Page index** (and 10,000,000, if the machine has the memory): the server's time for a random page of one and of
+//! - **Page index** (10,000 to 10,000,000, if the machine has the memory): the server's time for a random page of one and of
 //!   three ratings (measured like in `selection`), the memory of the data, and the rate at which one pipeline fills it.
-//! - **Upkeep** (3,000, 10,000, 30,000 comments with all their items): the binary of the repair job audits table and
+//! - **Upkeep** (1,000, 3,000, 10,000 comments with all their items): the binary of the repair job audits table and
 //!   page index; the figures are its total time and its largest resident set. Also a rebuild of the page index.
 //!
 //! Each quantity gets an exponent (`fit`): 0 if it does not grow with the number of comments, 1 if it grows in
@@ -27,10 +27,10 @@ use crate::{
 use growth::Growth;
 use reads::CALLERS;
 
-const READ_SIZES: [u32; 3] = [10_000, 100_000, 1_000_000];
+const READ_SIZES: [u32; 3] = [5_000, 50_000, 500_000];
 const INDEX_SIZES: [u32; 4] = [10_000, 100_000, 1_000_000, 10_000_000];
-/// 100,000 comments have 3.2 million items. Loading them alone takes longer than everything else here.
-const UPKEEP_SIZES: [u32; 3] = [3_000, 10_000, 30_000];
+/// 100,000 comments have 3.2 million items. Loading them alone would take longer than everything else here.
+const UPKEEP_SIZES: [u32; 3] = [1_000, 3_000, 10_000];
 const QUICK_SIZES: [u32; 3] = [1_000, 3_000, 10_000];
 /// Loading 32 items per comment is slow.
 const QUICK_UPKEEP_SIZES: [u32; 3] = [300, 1_000, 3_000];

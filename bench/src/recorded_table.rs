@@ -1,0 +1,205 @@
+//! A table that answers calls in parallel, each after a delay. It replays what the engine answered.
+//!
+//! The engine answers one call at a time, so parallel queries wait for each other there. On DynamoDB they do not. Here,
+//! the first call goes to the engine, and its answer is kept. The same call gets the same answer from then on, without
+//! the engine. Calls are the same if their operation and their JSON are.
+
+use std::{
+    collections::HashMap,
+    f64::consts::TAU,
+    net::SocketAddr,
+    sync::{Arc, Mutex, PoisonError},
+    thread,
+    time::Duration,
+};
+
+use anyhow::{Context, ensure};
+use http_body_util::{BodyExt, Full};
+use hyper::{
+    Request, Response,
+    body::{Bytes, Incoming},
+    header::HOST,
+    server::conn::http1,
+    service::service_fn,
+};
+use hyper_util::{
+    client::legacy::{Client, connect::HttpConnector},
+    rt::{TokioExecutor, TokioIo},
+};
+use rand::{RngExt, SeedableRng, rngs::StdRng};
+use serde_json::Value;
+use tokio::{net::TcpListener, task::JoinHandle};
+
+/// Half of all answers take longer. DynamoDB answers within "single-digit milliseconds" (AWS: "What is Amazon
+/// DynamoDB?"). Both this and [`P99`] are assumptions.
+pub(crate) const MEDIAN: Duration = Duration::from_millis(4);
+/// One of a hundred varying answers takes longer.
+pub(crate) const P99: Duration = Duration::from_millis(10);
+/// The 99th percentile of the standard normal distribution.
+const NORMAL_P99: f64 = 2.326_347_9;
+
+/// How long answers take.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, strum::Display)]
+pub(crate) enum Delay {
+    /// Every answer takes [`MEDIAN`]. Then several parallel queries take as long as one.
+    #[strum(to_string = "equal delays")]
+    Equal,
+    /// Log-normal with [`MEDIAN`] and [`P99`], as latencies usually are: a few answers take much longer. The slowest of
+    /// several parallel queries decides.
+    #[strum(to_string = "varying delays")]
+    Varying,
+}
+
+impl Delay {
+    fn draw(self, rng: &mut StdRng) -> Duration {
+        match self {
+            Self::Equal => MEDIAN,
+            Self::Varying => {
+                // A normal deviate by the method of Box and Muller. The logarithm's argument is never zero.
+                let radius = (-2.0 * (1.0 - rng.random::<f64>()).ln()).sqrt();
+                let deviate = radius * (TAU * rng.random::<f64>()).cos();
+                let sigma = P99.div_duration_f64(MEDIAN).ln() / NORMAL_P99;
+                MEDIAN.mul_f64((sigma * deviate).exp())
+            }
+        }
+    }
+}
+
+/// A running table. Dropping it ends it.
+pub(crate) struct RecordedTable {
+    address: SocketAddr,
+    server: JoinHandle<()>,
+}
+
+impl RecordedTable {
+    /// Starts a table without recorded answers.
+    pub(crate) async fn before(engine: SocketAddr, delay: Delay) -> anyhow::Result<Self> {
+        let listener = TcpListener::bind(("127.0.0.1", 0)).await?;
+        let address = listener.local_addr()?;
+        let recording = Arc::new(Recording {
+            engine,
+            client: Client::builder(TokioExecutor::new()).build_http(),
+            delay,
+            rng: Mutex::new(StdRng::seed_from_u64(14)),
+            answers: Mutex::default(),
+        });
+        Ok(Self { address, server: tokio::spawn(serve(listener, recording)) })
+    }
+
+    pub(crate) fn url(&self) -> String {
+        format!("http://{}", self.address)
+    }
+}
+
+impl Drop for RecordedTable {
+    fn drop(&mut self) {
+        self.server.abort();
+    }
+}
+
+/// The operation and the JSON of a call.
+type Call = (Bytes, Value);
+
+struct Recording {
+    engine: SocketAddr,
+    client: Client<HttpConnector, Full<Bytes>>,
+    delay: Delay,
+    rng: Mutex<StdRng>,
+    answers: Mutex<HashMap<Call, Response<Bytes>>>,
+}
+
+async fn serve(listener: TcpListener, recording: Arc<Recording>) {
+    while let Ok((stream, _)) = listener.accept().await {
+        let recording = recording.clone();
+        tokio::spawn(async move {
+            let service = service_fn(|request| recording.answer(request));
+            // If the connection breaks, the caller sees the error.
+            if stream.set_nodelay(true).is_ok() {
+                http1::Builder::new().serve_connection(TokioIo::new(stream), service).await.ok();
+            }
+        });
+    }
+}
+
+impl Recording {
+    /// The answer, after the delay.
+    async fn answer(&self, request: Request<Incoming>) -> anyhow::Result<Response<Full<Bytes>>> {
+        let (head, body) = request.into_parts();
+        let body = body.collect().await?.to_bytes();
+        let operation = head.headers.get("x-amz-target").context("a call without an operation")?;
+        let call = (Bytes::copy_from_slice(operation.as_bytes()), serde_json::from_slice(&body)?);
+        let answer = match self.recorded(&call) {
+            Some(answer) => answer,
+            None => self.record(call, Request::from_parts(head, Full::new(body))).await?,
+        };
+        let delay = self.delay.draw(&mut self.rng.lock().unwrap_or_else(PoisonError::into_inner));
+        // A thread sleeps with a precision of some tens of microseconds, and an asynchronous timer only of a millisecond.
+        tokio::task::spawn_blocking(move || thread::sleep(delay)).await?;
+        Ok(answer.map(Full::new))
+    }
+
+    fn recorded(&self, call: &Call) -> Option<Response<Bytes>> {
+        self.answers.lock().unwrap_or_else(PoisonError::into_inner).get(call).cloned()
+    }
+
+    /// Asks the engine and keeps its answer, unless it is an error.
+    async fn record(&self, call: Call, mut request: Request<Full<Bytes>>) -> anyhow::Result<Response<Bytes>> {
+        *request.uri_mut() = format!("http://{}/", self.engine).parse()?;
+        request.headers_mut().remove(HOST);
+        let (head, body) = self.client.request(request).await?.into_parts();
+        let answer = Response::from_parts(head, body.collect().await?.to_bytes());
+        ensure!(answer.status().is_success(), "the engine answers {}: {:?}", answer.status(), answer.body());
+        self.answers.lock().unwrap_or_else(PoisonError::into_inner).insert(call, answer.clone());
+        Ok(answer)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use aws_sdk_dynamodb::types::AttributeValue;
+
+    use super::*;
+    use crate::{
+        filled_stores::{TableOnEngine, connect},
+        http::address_in,
+        workload::create_table_without_stream,
+    };
+
+    #[test]
+    fn varying_delays_have_the_stated_median_and_99th_percentile() {
+        let mut rng = StdRng::seed_from_u64(1);
+        let mut drawn: Vec<Duration> = (0..100_000).map(|_| Delay::Varying.draw(&mut rng)).collect();
+        drawn.sort();
+        for (place, expected) in [(50_000, MEDIAN), (99_000, P99)] {
+            let ratio = drawn[place].div_duration_f64(expected);
+            assert!((ratio - 1.0).abs() < 0.03, "{:?} instead of {expected:?}", drawn[place]);
+        }
+        assert_eq!(Delay::Equal.draw(&mut rng), MEDIAN);
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn a_call_is_answered_by_the_engine_once_and_then_by_the_recording() {
+        let store = TableOnEngine::start("recorded").await.unwrap();
+        create_table_without_stream(&store.table).await.unwrap();
+        let key = |name: &str| AttributeValue::S(name.to_owned());
+        let item = [("pk", key("a")), ("sk", key("b"))];
+        let mut put = store.table.client().put_item().table_name(store.table.name());
+        for (name, value) in item.clone() {
+            put = put.item(name, value);
+        }
+        put.send().await.unwrap();
+
+        let engine = address_in(&store.engine.endpoint_url()).unwrap();
+        let recorded = RecordedTable::before(engine, Delay::Equal).await.unwrap();
+        let table = connect(store.table.name(), &recorded.url()).await;
+        let get = async |partition: &str| {
+            let get = table.client().get_item().table_name(table.name());
+            get.key("pk", key(partition)).key("sk", key("b")).send().await
+        };
+        let first = get("a").await.unwrap().item;
+        assert_eq!(first, Some(item.map(|(name, value)| (name.to_owned(), value)).into()));
+        store.engine.stop().await;
+        assert_eq!(get("a").await.unwrap().item, first);
+        assert!(get("another").await.is_err(), "a call that the engine never answered");
+    }
+}

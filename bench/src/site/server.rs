@@ -1,0 +1,108 @@
+//! A small web server with pages of both designs, as JSON. It does the same for both, except reading the page.
+
+use std::{net::SocketAddr, sync::Arc};
+
+use anyhow::{Context, ensure};
+use futures_util::future::try_join;
+use http_body_util::Full;
+use hyper::{
+    Request, Response, StatusCode,
+    body::{Bytes, Incoming},
+    server::conn::http1,
+    service::service_fn,
+};
+use hyper_util::rt::TokioIo;
+use serde_json::Value;
+use tokio::{net::TcpListener, task::JoinHandle};
+
+use crate::{
+    compare::{Ask, Reader, page_json},
+    http,
+};
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Design {
+    Pagemark,
+    FourIndexes,
+}
+
+/// A page at its address, which is its number among the server's pages.
+#[derive(Debug, Clone)]
+pub(super) struct Page {
+    pub(super) design: Design,
+    pub(super) with_total: bool,
+    pub(super) ask: Ask,
+}
+
+/// A running server. Dropping it ends it.
+pub(super) struct Server {
+    address: SocketAddr,
+    server: JoinHandle<()>,
+}
+
+impl Server {
+    pub(super) async fn start(reader: Reader, pages: Vec<Page>) -> anyhow::Result<Self> {
+        let listener = TcpListener::bind(("127.0.0.1", 0)).await?;
+        let address = listener.local_addr()?;
+        let site = Arc::new(Site { reader, pages });
+        let server = tokio::spawn(async move {
+            while let Ok((stream, _)) = listener.accept().await {
+                let site = site.clone();
+                tokio::spawn(async move {
+                    let service = service_fn(|request| site.answer(request));
+                    // If the connection breaks, the caller sees the error.
+                    http1::Builder::new().serve_connection(TokioIo::new(stream), service).await.ok();
+                });
+            }
+        });
+        Ok(Self { address, server })
+    }
+
+    pub(super) fn url(&self, page: usize) -> String {
+        format!("http://{}/{page}", self.address)
+    }
+
+    /// The comments that a page shows.
+    pub(super) async fn comments(&self, page: usize) -> anyhow::Result<Value> {
+        let (status, body) = http::get(self.address, &format!("/{page}")).await?;
+        let mut json: Value = serde_json::from_slice(&body)?;
+        ensure!(status == StatusCode::OK, "page {page} is answered {status}");
+        json.get_mut("comments").map(Value::take).context("a page without comments")
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.server.abort();
+    }
+}
+
+struct Site {
+    reader: Reader,
+    pages: Vec<Page>,
+}
+
+impl Site {
+    async fn answer(&self, request: Request<Incoming>) -> anyhow::Result<Response<Full<Bytes>>> {
+        let number = request.uri().path().trim_start_matches('/').parse::<usize>().ok();
+        let page = number.and_then(|number| self.pages.get(number)).context("an unknown page")?;
+        Ok(Response::new(Full::new(self.read(page).await?.into())))
+    }
+
+    async fn read(&self, Page { design, with_total, ask }: &Page) -> anyhow::Result<String> {
+        let Self { reader, .. } = self;
+        match (design, with_total) {
+            (Design::Pagemark, false) => Ok(page_json(&reader.pages.page_after(&ask.listing, None).await?, None, None)),
+            // The page index refuses a total that differs from the listing's.
+            (Design::Pagemark, true) => Ok(page_json(&reader.pagemark(ask).await?, None, Some(ask.listing.total()))),
+            (Design::FourIndexes, false) => {
+                let page = reader.four_index(ask, false).await?;
+                Ok(page_json(&page.comments, page.next.as_ref(), None))
+            }
+            (Design::FourIndexes, true) => {
+                let (page, total) = try_join(reader.four_index(ask, false), reader.four_index_total(ask)).await?;
+                Ok(page_json(&page.comments, page.next.as_ref(), Some(total)))
+            }
+        }
+    }
+}
