@@ -135,6 +135,7 @@ async fn assert_states_expire(stores: &Stores, run: &str) {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_big_repair_in_parts_does_and_reports_what_one_run_does() {
     let stores = Stores::start_ready_with_redis().await;
+    stores.index_segments();
     let product = |number| data::product(&format!("product/{}", number % 97));
     let created: Vec<Comment> = stores.create_all(0..comments(), product).await;
     let filled = job(&stores, true).recent().await;
