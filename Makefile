@@ -1,5 +1,6 @@
 # `make` lists the targets. Everything is plain cargo underneath. The scripts install what cargo cannot: a C compiler
-# (for the bundled SQLite), redis-server, Chromium, Python and Node.js for tests, PostgreSQL and MariaDB for measurements.
+# (for the bundled SQLite), redis-server, Chromium, Python and Node.js for tests, PostgreSQL, MariaDB and
+# ApacheBench for measurements.
 
 .DEFAULT_GOAL := help
 .PHONY: help run check test test-full test-dynamodb-local fuzz bench bench-publish bench-check lighthouse package package-pagemark smoke fmt lint doc tools redis postgres mariadb ab python-tools browser cargo-deny

@@ -195,7 +195,7 @@ async fn measure_all(args: &Args) -> anyhow::Result<ExitCode> {
 async fn measure(name: Name, options: &Options, report: &mut Report) -> anyhow::Result<()> {
     let (api, data, is_quick) = (options.api.as_deref(), options.data.as_deref(), options.quick);
     match name {
-        Name::Api => api::measure(report, options.comments_or(20_000, 300_000), api, is_quick).await,
+        Name::Api => api::measure(report, options.comments_or(20_000, 100_000), api, is_quick).await,
         Name::Depth => depth::measure(report, options.comments_or(20_000, 400_000), is_quick).await,
         Name::Embedded => embedded::measure(report, options.comments_or(100_000, 1_000_000), is_quick).await,
         Name::Import => import::measure(report, data, options.comments_or(1_000, 5_000).into()).await,

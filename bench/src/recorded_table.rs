@@ -8,7 +8,10 @@ use std::{
     collections::HashMap,
     f64::consts::TAU,
     net::SocketAddr,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicUsize, Ordering},
+    },
     thread,
     time::Duration,
 };
@@ -30,6 +33,8 @@ use rand::{RngExt, SeedableRng, rngs::StdRng};
 use serde_json::Value;
 use tokio::{net::TcpListener, task::JoinHandle};
 
+/// To Redis in the same zone and back: an assumption.
+pub(crate) const REDIS_ROUND_TRIP: Duration = Duration::from_micros(500);
 /// Half of all answers take longer. DynamoDB answers within "single-digit milliseconds" (AWS: "What is Amazon
 /// DynamoDB?"). Both this and [`P99`] are assumptions.
 pub(crate) const MEDIAN: Duration = Duration::from_millis(4);
@@ -39,14 +44,12 @@ pub(crate) const P99: Duration = Duration::from_millis(10);
 const NORMAL_P99: f64 = 2.326_347_9;
 
 /// How long answers take.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, strum::Display)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Delay {
-    /// Every answer takes [`MEDIAN`]. Then several parallel queries take as long as one.
-    #[strum(to_string = "equal delays")]
+    /// Every answer takes [`MEDIAN`]: the best case for parallel queries.
     Equal,
-    /// Log-normal with [`MEDIAN`] and [`P99`], as latencies usually are: a few answers take much longer. The slowest of
-    /// several parallel queries decides.
-    #[strum(to_string = "varying delays")]
+    /// Log-normal with [`MEDIAN`] and [`P99`]: a few answers take much longer. The slowest of several parallel queries
+    /// decides.
     Varying,
 }
 
@@ -68,6 +71,7 @@ impl Delay {
 /// A running table. Dropping it ends it.
 pub(crate) struct RecordedTable {
     address: SocketAddr,
+    recording: Arc<Recording>,
     server: JoinHandle<()>,
 }
 
@@ -80,14 +84,23 @@ impl RecordedTable {
             engine,
             client: Client::builder(TokioExecutor::new()).build_http(),
             delay,
-            rng: Mutex::new(StdRng::seed_from_u64(14)),
+            // Other delays in each run of the program, so that the interval of several runs contains their chance.
+            rng: Mutex::new(StdRng::from_rng(&mut rand::rng())),
             answers: Mutex::default(),
+            waiting: AtomicUsize::new(0),
+            most_waiting: AtomicUsize::new(0),
         });
-        Ok(Self { address, server: tokio::spawn(serve(listener, recording)) })
+        let server = tokio::spawn(serve(listener, recording.clone()));
+        Ok(Self { address, recording, server })
     }
 
     pub(crate) fn url(&self) -> String {
         format!("http://{}", self.address)
+    }
+
+    /// The largest number of calls that waited for their answers at the same time.
+    pub(crate) fn most_waiting(&self) -> usize {
+        self.recording.most_waiting.load(Ordering::Relaxed)
     }
 }
 
@@ -106,6 +119,8 @@ struct Recording {
     delay: Delay,
     rng: Mutex<StdRng>,
     answers: Mutex<HashMap<Call, Response<Bytes>>>,
+    waiting: AtomicUsize,
+    most_waiting: AtomicUsize,
 }
 
 async fn serve(listener: TcpListener, recording: Arc<Recording>) {
@@ -133,8 +148,10 @@ impl Recording {
             None => self.record(call, Request::from_parts(head, Full::new(body))).await?,
         };
         let delay = self.delay.draw(&mut self.rng.lock().unwrap_or_else(PoisonError::into_inner));
+        self.most_waiting.fetch_max(1 + self.waiting.fetch_add(1, Ordering::Relaxed), Ordering::Relaxed);
         // A thread sleeps with a precision of some tens of microseconds, and an asynchronous timer only of a millisecond.
         tokio::task::spawn_blocking(move || thread::sleep(delay)).await?;
+        self.waiting.fetch_sub(1, Ordering::Relaxed);
         Ok(answer.map(Full::new))
     }
 
@@ -157,6 +174,7 @@ impl Recording {
 #[cfg(test)]
 mod tests {
     use aws_sdk_dynamodb::types::AttributeValue;
+    use futures_util::future::join_all;
 
     use super::*;
     use crate::{
@@ -178,7 +196,7 @@ mod tests {
     }
 
     #[tokio::test(flavor = "multi_thread")]
-    async fn a_call_is_answered_by_the_engine_once_and_then_by_the_recording() {
+    async fn the_engine_answers_a_call_once_and_then_the_recording_answers_in_parallel() {
         let store = TableOnEngine::start("recorded").await.unwrap();
         create_table_without_stream(&store.table).await.unwrap();
         let key = |name: &str| AttributeValue::S(name.to_owned());
@@ -197,9 +215,14 @@ mod tests {
             get.key("pk", key(partition)).key("sk", key("b")).send().await
         };
         let first = get("a").await.unwrap().item;
+        assert_eq!(recorded.most_waiting(), 1);
         assert_eq!(first, Some(item.map(|(name, value)| (name.to_owned(), value)).into()));
         store.engine.stop().await;
         assert_eq!(get("a").await.unwrap().item, first);
+        for answer in join_all((0..32).map(|_| get("a"))).await {
+            assert_eq!(answer.unwrap().item, first);
+        }
+        assert!(recorded.most_waiting() > 1, "parallel calls waited for each other");
         assert!(get("another").await.is_err(), "a call that the engine never answered");
     }
 }

@@ -47,7 +47,8 @@ use process::{ApiProcess, processor_time};
 
 const CALLERS: usize = 16;
 /// A half of a round takes half a second.
-const FULL: Effort = Effort { rounds: 7, a_half: 2_000 };
+const FULL: Effort = Effort { rounds: 5, a_half: 2_000 };
+/// More rounds, because each is short.
 const QUICK: Effort = Effort { rounds: 9, a_half: 500 };
 /// Size of the product in a check.
 const QUICK_COMMENTS: u32 = 10_000;
@@ -59,7 +60,7 @@ const A_BLOCK: usize = 1_000;
 const MEMORY_WARM_UP: u32 = 10_000;
 const MEMORY_REQUESTS: u32 = 50_000;
 /// Size of the product for throughput and memory.
-const THROUGHPUT_COMMENTS: u32 = 300_000;
+const THROUGHPUT_COMMENTS: u32 = 100_000;
 /// Sizes of the products whose last page is measured.
 const SIZES: [u32; 3] = [10_000, THROUGHPUT_COMMENTS, 1_000_000];
 const SAMPLES: u32 = 20;

@@ -7,7 +7,8 @@
 //!   must miss, the page is removed, which is not timed.
 //! - **Invalidation is not counted.** A write would have to remove cached pages of 32 filters, or readers would see old
 //!   pages until they expire.
-//! - Only pages that take one query are timed, because the engine answers one query at a time.
+//! - Only pages that take one query are timed. A hit takes the same under every filter, and `reads` has a miss of several
+//!   queries.
 
 use anyhow::ensure;
 use four_index::Cursor;
@@ -171,7 +172,7 @@ pub(super) fn table(name: &str, load: Effort, about: &str, readings: &[CachedRea
     Table::new(name, about, rows)
 }
 
-/// Reports the means over connections with a delay.
+/// Reports the means with varying delays.
 pub(super) fn numbers(report: &mut Report, readings: &[CachedReading]) {
     for reading in readings {
         let (one, any) = (Quantity::OneRatingPageDelayedMeanUs, Quantity::AnyRatingPageDelayedMeanUs);

@@ -10,8 +10,9 @@
 //!   ratings, in one language or any. The designs take turns in rounds.
 //! - **Several queries are not timed on the engine.** For two to four ratings the other design sends a query for each in
 //!   parallel, and the engine answers one call at a time.
-//! - The middle pages are also read **from a table that answers in parallel** (`recorded_table`), with delays like
-//!   DynamoDB's. All numbers of ratings are timed there.
+//! - The middle pages in any language are also read **from a table that answers in parallel** (`recorded_table`), with
+//!   assumed delays: varying ones, and equal ones. All numbers of ratings are timed there. So is the first page of a
+//!   product without some ratings, with and without counters.
 //! - The middle pages that take one query are also read beside the four-index design **behind a cache** (`cached`), for
 //!   the money of Pagemark's Redis.
 //! - **Consumed**: `ConsumedCapacity` as the engine counts it. Tests compare it with DynamoDB's rules.
@@ -27,7 +28,7 @@ mod writes;
 
 use std::{net::SocketAddr, time::Duration};
 
-use anyhow::Context;
+use anyhow::{Context, ensure};
 use four_index::KeepCounters;
 use strum::VariantArray;
 
@@ -37,7 +38,7 @@ use crate::{
     index::bytes_in_32_sets,
     money::{Compared, Prices, Usage, mix},
     options::{Effort, Options},
-    recorded_table::{self, Delay, RecordedTable},
+    recorded_table::{Delay, MEDIAN, P99, REDIS_ROUND_TRIP, RecordedTable},
     report::{FOUR_INDEXES, FOUR_INDEXES_CACHED, HITS_OF_TEN, PAGEMARK, Quantity, Report},
 };
 pub(crate) use cached::page_json;
@@ -45,26 +46,30 @@ pub(crate) use contestants::{Ask, Contestants, RATINGS, Reader, name as filter_n
 use contestants::{Comments, is_any_language, is_sparse};
 use costs::Costs;
 pub(crate) use reads::Depth;
-use reads::{How, Reading};
+use reads::{How, Reading, is_one_query};
 use storage::Stored;
 use writes::Writings;
 
-/// To Redis in the same zone and back: an assumption.
-const REDIS_ROUND_TRIP: Duration = Duration::from_micros(500);
-/// Callers of a table that answers in parallel. More would keep both cores busy and wait for them.
+/// Callers of a table that answers in parallel. More would queue for the two cores, and the figures would show that queue.
 const FAR_CALLERS: u32 = 2;
-/// The quantities of middle pages with varying delays, by number of ratings.
-const DELAYED: [(usize, Quantity); 5] = [
+/// The quantities of middle pages, by number of ratings.
+const VARYING: [(usize, Quantity); 5] = [
     (1, Quantity::OneRatingPageDelayedUs),
     (2, Quantity::TwoRatingsPageDelayedUs),
     (3, Quantity::ThreeRatingsPageDelayedUs),
     (4, Quantity::FourRatingsPageDelayedUs),
     (5, Quantity::AnyRatingPageDelayedUs),
 ];
+/// Pages of one query have no parallel ones that the kind of delay could change.
+const EQUAL: [(usize, Quantity); 3] = [
+    (2, Quantity::TwoRatingsPageEqualDelaysUs),
+    (3, Quantity::ThreeRatingsPageEqualDelaysUs),
+    (4, Quantity::FourRatingsPageEqualDelaysUs),
+];
 
 pub(crate) async fn measure(report: &mut Report, options: &Options) -> anyhow::Result<()> {
     let quick = options.quick;
-    let comments = Comments::new(options.data.as_deref(), options.comments_or(5_000, 100_000))?;
+    let comments = Comments::new(options.data.as_deref(), options.comments_or(5_000, 50_000))?;
     let many = comments.all.len();
     report.step(&format!("loading {many} comments"));
     let contestants = Contestants::fill(&comments).await?;
@@ -134,7 +139,7 @@ async fn read_near(
     quick: bool,
 ) -> anyhow::Result<()> {
     report.step("reading");
-    let load = if quick { Effort { rounds: 1, a_half: 20 } } else { Effort { rounds: 5, a_half: 200 } };
+    let load = if quick { Effort { rounds: 1, a_half: 20 } } else { Effort { rounds: 3, a_half: 100 } };
     let how = How { load, callers: 1, answers_in_parallel: false, skips_empty: false };
     let reader = contestants.reader(false);
     let readings = read_all(&reader, costs, how).await?;
@@ -153,26 +158,27 @@ async fn read_far(report: &mut Report, contestants: &Contestants, costs: &[Costs
     let sparse: Vec<&Costs> = costs.iter().filter(|costs| is_sparse_first(costs)).collect();
     let costs: Vec<&Costs> = costs.iter().filter(|costs| is_far(costs)).collect();
 
-    report.step("reading from a table that answers in parallel, with equal delays");
-    let load = if quick { Effort { rounds: 1, a_half: 10 } } else { Effort { rounds: 2, a_half: 500 } };
+    let load = if quick { Effort { rounds: 1, a_half: 10 } } else { Effort { rounds: 5, a_half: 400 } };
+    report.step("reading from a table that answers in parallel, equal delays");
     let equal = Far::new(engine, &redis_url, Delay::Equal, contestants, load).await?;
-    let of_three: Vec<&Costs> = costs.iter().copied().filter(|costs| costs.ask.listing.ratings() == 3).collect();
-    let readings = equal.read(report, &of_three).await?;
-    reads::numbers(report, &readings, &[(3, Quantity::ThreeRatingsPageEqualDelaysUs)]);
+    let of_several: Vec<&Costs> = costs.iter().copied().filter(|costs| !is_one_query(&costs.ask.listing)).collect();
+    let readings = equal.read(&of_several, equal.how).await?;
+    report.table(reads::table("compare: reading, equal delays", equal.how, &equal.about, &readings));
+    reads::numbers(report, &readings, &EQUAL);
 
-    report.step("reading from a table that answers in parallel, with varying delays");
-    let load = if quick { load } else { Effort { rounds: 5, a_half: 400 } };
+    report.step("reading from a table that answers in parallel, varying delays");
     let varying = Far::new(engine, &redis_url, Delay::Varying, contestants, load).await?;
-    let readings = varying.read(report, &costs).await?;
-    reads::numbers(report, &readings, &DELAYED);
+    let readings = varying.read(&costs, varying.how).await?;
+    report.table(reads::table("compare: reading, varying delays", varying.how, &varying.about, &readings));
+    reads::numbers(report, &readings, &VARYING);
     report.plot(reads::plot(&readings));
+
     let load = if quick { load } else { Effort { rounds: 5, a_half: 200 } };
-    for (skips_empty, name) in [(false, "every rating queried"), (true, "counters read, empty ratings skipped")] {
-        let how = How { load, skips_empty, ..varying.how };
-        let readings = read_all(&varying.reader, sparse.iter().copied(), how).await?;
-        report.table(reads::table(&format!("compare: {name}, {}", varying.delay), how, &varying.about, &readings));
+    let [queried, skipped] = [false, true].map(|skips_empty| How { load, skips_empty, ..varying.how });
+    for (queried, skipped) in varying.read(&sparse, queried).await?.iter().zip(&varying.read(&sparse, skipped).await?) {
+        report.table(reads::skipping_table(&varying.about, queried, skipped));
     }
-    let cached = cached::read(&varying.reader, &redis_url, costs, load).await?;
+    let cached = cached::read(&varying.reader, &redis_url, costs.iter().copied(), load).await?;
     report.table(cached::table("compare: reading beside a cache, varying delays", load, &varying.about, &cached));
     cached::numbers(report, &cached);
     Ok(())
@@ -190,12 +196,10 @@ fn is_sparse_first(costs: &Costs) -> bool {
 
 /// A table that answers in parallel, and a reader of it.
 struct Far {
-    delay: Delay,
     how: How,
     about: String,
     reader: Reader,
-    /// Declared last, so that it ends after its reader.
-    _table: RecordedTable,
+    table: RecordedTable,
 }
 
 impl Far {
@@ -210,21 +214,21 @@ impl Far {
         let reader = contestants.reader_at(&table.url(), redis_url).await?;
         let how = How { load, callers: FAR_CALLERS, answers_in_parallel: true, skips_empty: false };
         let ms = |duration: Duration| duration.as_secs_f64() * 1e3;
-        let median = ms(recorded_table::MEDIAN);
+        let median = ms(MEDIAN);
         let about = match delay {
             Delay::Equal => format!("the table answers after {median} ms"),
             Delay::Varying => format!(
                 "the table answers after {median} ms at the median and {} ms at the 99th percentile, log-normal",
-                ms(recorded_table::P99)
+                ms(P99)
             ),
         };
-        let about = format!("; {about}, Redis after {} ms more", ms(REDIS_ROUND_TRIP));
-        Ok(Self { delay, how, about, reader, _table: table })
+        let about = format!("; {about}; a round trip to Redis takes {} ms more than on loopback", ms(REDIS_ROUND_TRIP));
+        Ok(Self { how, about, reader, table })
     }
 
-    async fn read(&self, report: &mut Report, costs: &[&Costs]) -> anyhow::Result<Vec<Reading>> {
-        let readings = read_all(&self.reader, costs.iter().copied(), self.how).await?;
-        report.table(reads::table(&format!("compare: reading, {}", self.delay), self.how, &self.about, &readings));
+    async fn read(&self, costs: &[&Costs], how: How) -> anyhow::Result<Vec<Reading>> {
+        let readings = read_all(&self.reader, costs.iter().copied(), how).await?;
+        ensure!(self.table.most_waiting() > 1, "the table answered one call at a time");
         Ok(readings)
     }
 }

@@ -10,7 +10,7 @@ use super::contestants::{self, Ask, Reader};
 use crate::{
     listing::Listing,
     options::Effort,
-    report::{FOUR_INDEXES, PAGEMARK, Plot, Quantity, Report, Series, Table, row},
+    report::{FOUR_INDEXES, FOUR_INDEXES_COUNTERS, PAGEMARK, Plot, Quantity, Report, Series, Table, row},
     statistics::{Latencies, as_f64, timed},
 };
 
@@ -39,7 +39,7 @@ pub(super) struct Reading {
     listing: Arc<Listing>,
     depth: Depth,
     pagemark: Latencies,
-    /// `None` where the page unites several queries.
+    /// `None` where the page unites several queries, and the table answers one call at a time.
     four: Option<Latencies>,
 }
 
@@ -70,11 +70,12 @@ pub(super) async fn read(reader: &Reader, ask: &Ask, depth: Depth, how: How) -> 
                 continue;
             }
             let latencies = if is_ours { &mut pagemark } else { &mut four };
-            let requests = how.load.a_half / how.callers;
-            let took =
-                try_join_all((0..how.callers).map(|_| half(reader, ask, is_ours, how.skips_empty, requests))).await?;
-            if round > 0 {
-                took.into_iter().flatten().for_each(|took| latencies.record(took));
+            let callers = (0..how.callers).map(|_| tokio::spawn(requests(reader.clone(), ask.clone(), is_ours, how)));
+            for took in try_join_all(callers).await? {
+                let took = took?;
+                if round > 0 {
+                    took.into_iter().for_each(|took| latencies.record(took));
+                }
             }
         }
     }
@@ -82,17 +83,15 @@ pub(super) async fn read(reader: &Reader, ask: &Ask, depth: Depth, how: How) -> 
 }
 
 /// The durations of one caller's requests, one after the other.
-async fn half(
-    reader: &Reader,
-    ask: &Ask,
-    is_ours: bool,
-    skips_empty: bool,
-    requests: u32,
-) -> anyhow::Result<Vec<Duration>> {
+async fn requests(reader: Reader, ask: Ask, is_ours: bool, how: How) -> anyhow::Result<Vec<Duration>> {
     let mut durations = Vec::new();
-    for _ in 0..requests {
+    for _ in 0..how.load.a_half / how.callers {
         let page = async {
-            if is_ours { reader.pagemark(ask).await } else { Ok(reader.four_index(ask, skips_empty).await?.comments) }
+            if is_ours {
+                reader.pagemark(&ask).await
+            } else {
+                Ok(reader.four_index(&ask, how.skips_empty).await?.comments)
+            }
         };
         let (comments, took) = timed(page).await?;
         ensure!(!comments.is_empty(), "an empty page");
@@ -105,8 +104,8 @@ async fn half(
 pub(super) fn table(name: &str, how: How, about: &str, readings: &[Reading]) -> Table {
     let How { load: Effort { rounds, a_half }, callers, answers_in_parallel, .. } = how;
     let left_out = if answers_in_parallel { "" } else { " Four indexes are left out where they send several queries." };
-    let about =
-        format!("{callers} at the same time, {rounds} rounds of {a_half} requests each way in turn{about}.{left_out}");
+    let callers = if callers == 1 { "One caller".to_owned() } else { format!("{callers} callers") };
+    let about = format!("{callers}, {rounds} rounds of {a_half} requests to each design in turn{about}.{left_out}");
     let row = |Reading { listing, depth, pagemark, four }: &Reading| {
         let theirs = |of: fn(&Latencies) -> f64| four.as_ref().map(of);
         row![
@@ -141,6 +140,24 @@ pub(super) fn numbers(report: &mut Report, readings: &[Reading], quantities: &[(
             report.number(*quantity, FOUR_INDEXES, four.p50_us());
         }
     }
+}
+
+/// The table of a page that four indexes read in two ways: by a query for each rating, and after their counters.
+pub(super) fn skipping_table(about: &str, queried: &Reading, skipped: &Reading) -> Table {
+    let designs = [
+        (PAGEMARK, Some(&queried.pagemark)),
+        (FOUR_INDEXES, queried.four.as_ref()),
+        (FOUR_INDEXES_COUNTERS, skipped.four.as_ref()),
+    ];
+    let row = |(design, latencies): (&str, Option<&Latencies>)| {
+        let figure = |of: fn(&Latencies) -> f64| latencies.map(of);
+        row![("design", design), ("p50, us", figure(Latencies::p50_us)), ("p99, us", figure(Latencies::p99_us))]
+    };
+    let about = format!(
+        "The first page under 1, 4 and 5 stars of a product without 2, 3 and 4 stars{about}. Four indexes send a query for each \
+         rating. With counters, they read these first, and skip the empty rating."
+    );
+    Table::new("compare: a product that lacks a rating", about, designs.map(row))
 }
 
 /// Latency of both designs by number of ratings: the median, and the 99th percentile.

@@ -45,7 +45,7 @@ pub(super) struct Budget {
 impl Budget {
     /// A hundred requests for a median. Slow contestants get fewer.
     pub(super) const FULL: Self =
-        Self { rounds: 20, time: Duration::from_millis(250), walk: Duration::from_secs(10), walk_pages: 10_000 };
+        Self { rounds: 20, time: Duration::from_millis(250), walk: Duration::from_secs(10), walk_pages: 15_000 };
     pub(super) const QUICK: Self =
         Self { rounds: 3, time: Duration::from_millis(20), walk: Duration::from_millis(500), walk_pages: 500 };
 }

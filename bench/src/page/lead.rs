@@ -10,8 +10,7 @@ use crate::report::{FOUR_INDEXES, FOUR_INDEXES_COUNTERS, Quantity, Results, coun
 
 /// The choice, and one line for each of the three numbers.
 pub(super) fn lines(runs: &[Results], findings: &[Finding]) -> Vec<String> {
-    let numbers = [String::new(), writes(findings), views(runs), deep_pages(&deep(runs))];
-    choice(findings).into_iter().chain(numbers).collect()
+    choice(findings).into_iter().chain([writes(findings), views(runs), deep_pages(&deep(runs))]).collect()
 }
 
 /// Which design to choose, from the verdicts alone.
@@ -19,29 +18,25 @@ fn choice(findings: &[Finding]) -> Vec<String> {
     let [better, worse, same, unknown] =
         [Verdict::Better, Verdict::Worse, Verdict::NoDifferenceFound, Verdict::NotMeasured]
             .map(|verdict| aspects(findings, verdict));
-    let mut lines = Vec::new();
-    match (better.is_empty(), worse.is_empty()) {
-        (true, true) => lines.push("- **These results recommend no design.**".to_owned()),
-        (true, false) => lines
-            .push(format!("- **Choose another design.** Pagemark is better in nothing that was measured, and worse in {worse}.")),
-        (false, true) => lines.push(format!(
-            "- **Choose Pagemark.** No other design is better in anything that was measured. Pagemark is better in {better}."
-        )),
+    let mut lines = match (better.is_empty(), worse.is_empty()) {
+        (true, true) => vec!["- **These results recommend no design.**".to_owned()],
+        (true, false) => {
+            vec![format!("- **Choose another design.** Pagemark is nowhere better, and worse in {worse}.")]
+        }
+        (false, true) => vec![format!("- **Choose Pagemark.** It is nowhere worse, and better in {better}.")],
         (false, false) => {
-            lines.push(format!("- **Choose Pagemark for** {better}."));
-            lines.push(format!("- **Choose another design for** {worse}."));
+            vec![format!("- **Choose Pagemark for** {better}."), format!("- **Choose another design for** {worse}.")]
         }
-    }
-    for (group, aspects) in [("- No difference was found in", same), ("- Not measured:", unknown)] {
-        if !aspects.is_empty() {
-            lines.push(format!("{group} {aspects}."));
-        }
-    }
+    };
+    let open = [("No difference was found in", same), ("Not measured:", unknown)];
+    let open = open.into_iter().filter(|(_, aspects)| !aspects.is_empty());
+    let open = open.map(|(group, aspects)| format!("{group} {aspects}.")).join(" ");
+    lines.extend((!open.is_empty()).then(|| format!("- {open}")));
     lines
 }
 
-/// The aspects with a verdict. One that has other verdicts too is followed by its number of other designs: "deep
-/// pages (beside 5 of 8)".
+/// The aspects with a verdict. An aspect with several verdicts is followed by the number of comparisons that have this
+/// one.
 fn aspects(findings: &[Finding], verdict: Verdict) -> String {
     let text = |aspect: &'static str| {
         let of_aspect = || findings.iter().filter(|finding| finding.aspect == Some(aspect));
@@ -49,7 +44,7 @@ fn aspects(findings: &[Finding], verdict: Verdict) -> String {
         match count {
             0 => None,
             count if count == all => Some(aspect.to_owned()),
-            count => Some(format!("{aspect} (beside {count} of {all})")),
+            count => Some(format!("{aspect} ({count} of {all} comparisons)")),
         }
     };
     findings.iter().filter_map(|finding| finding.aspect).unique().filter_map(text).join(", ")

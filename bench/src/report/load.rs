@@ -9,7 +9,7 @@ use super::machine::load_average;
 /// Highest load at which a measurement may begin if its results are to be published.
 pub(crate) const LOAD_MAX: f64 = 0.5;
 const WAITED_MAX: Duration = Duration::from_secs(300);
-const PAUSE: Duration = Duration::from_secs(5);
+const PAUSE: Duration = Duration::from_secs(2);
 /// The fields of `/proc/stat` that add up to all time. Time of guests is contained in them.
 const FIELDS: usize = 8;
 
@@ -17,7 +17,7 @@ const FIELDS: usize = 8;
 ///
 /// Before the first measurement of a program it is the load average of the last minute. Later that average still
 /// contains the previous measurement's own work, and waiting for it would double the duration of a run. So it is the
-/// number of cores that are busy for five seconds while this program does nothing.
+/// number of cores that are busy for two seconds while this program does nothing.
 pub(crate) async fn quiet(is_first: bool) -> Option<f64> {
     let began = Instant::now();
     loop {

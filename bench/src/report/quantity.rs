@@ -49,14 +49,20 @@ pub(crate) enum Quantity {
     FourRatingsPageDelayedUs,
     /// The same without a filter by rating.
     AnyRatingPageDelayedUs,
-    /// The same under three ratings, with equal delays.
+    /// Median latency of the middle page under two ratings, in microseconds. The table answers in parallel with equal
+    /// delays.
+    TwoRatingsPageEqualDelaysUs,
+    /// The same under three ratings.
     ThreeRatingsPageEqualDelaysUs,
+    /// The same under four ratings.
+    FourRatingsPageEqualDelaysUs,
     /// Mean latency of the middle page under one rating with varying delays, in microseconds. With a cache the median says
     /// whether most reads hit.
     OneRatingPageDelayedMeanUs,
     /// The same without a filter by rating.
     AnyRatingPageDelayedMeanUs,
-    /// Microseconds of a web site for a request for a first page without a filter: the reciprocal of its rate.
+    /// Microseconds between two answers of a web site to 20 clients: a second divided by its rate. First pages without a
+    /// filter.
     SiteAnyRatingUs,
     /// The same under three ratings.
     SiteThreeRatingsUs,

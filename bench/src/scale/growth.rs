@@ -47,10 +47,13 @@ impl Growth {
         table
     }
 
-    /// The name, the exponent and its bound of each quantity; NaN without a fit.
-    pub(super) fn exponents(&self) -> impl Iterator<Item = (&'static str, f64, Limit)> {
-        let exponent = |curve: &Curve| PowerLaw::fit(&curve.points).map_or(f64::NAN, |law| law.exponent);
-        self.0.iter().map(move |curve| (curve.name, exponent(curve), curve.bound))
+    /// The exponent that comes closest to this bound, or exceeds it most, and its quantity.
+    pub(super) fn worst(&self, bound: Limit) -> Option<(&'static str, f64)> {
+        let of_bound = self.0.iter().filter(|curve| curve.bound == bound);
+        let exponents = of_bound.filter_map(|curve| Some((curve.name, PowerLaw::fit(&curve.points)?.exponent)));
+        // A rate is worse the more it falls.
+        let badness = |exponent: f64| if bound == LEVEL { -exponent } else { exponent };
+        exponents.max_by(|(_, one), (_, other)| badness(*one).total_cmp(&badness(*other)))
     }
 
     pub(super) fn table(&self) -> Table {
@@ -99,17 +102,21 @@ mod tests {
     use crate::scale::upkeep::QUANTITIES;
 
     #[test]
-    fn every_quantity_has_its_exponent() {
+    fn the_worst_exponent_of_each_bound_is_found() {
         let point = |comments: f64| (comments, [comments / 1e3, 24.0, comments.powi(2)]);
         let mut growth = Growth::default();
         let table = growth.part("upkeep", String::new(), QUANTITIES, &[point(1e3), point(1e4), point(1e5)]);
-        let expected = [("audit, time", 1.0), ("audit, memory", 0.0), ("rebuild, time", 2.0)];
-        for ((name, exponent, _), (expected_name, expected)) in growth.exponents().zip(expected) {
+        let expected = [(CONSTANT, "audit, memory", 0.0), (PROPORTIONAL, "rebuild, time", 2.0)];
+        for (bound, expected_name, expected) in expected {
+            let (name, exponent) = growth.worst(bound).unwrap();
             assert!(name == expected_name && (exponent - expected).abs() < 1e-9, "{name}: {exponent}");
         }
         for table in [table, growth.table()] {
             assert!(table.rows.iter().all(|row| row.len() == table.columns.len()));
         }
         assert_eq!(growth.plots().map(|plot| plot.series.len()), [1, 2]);
+        let rates = [("", "rises", LEVEL), ("", "falls", LEVEL)];
+        growth.part("rates", String::new(), rates, &[(1.0, [1.0, 9.0]), (10.0, [9.0, 1.0])]);
+        assert_eq!(growth.worst(LEVEL).unwrap().0, "falls");
     }
 }

@@ -24,7 +24,7 @@ use crate::{
     options::Options,
     report::{Report, count},
 };
-use growth::Growth;
+use growth::{CONSTANT, Growth, LEVEL, PROPORTIONAL};
 use reads::CALLERS;
 
 const READ_SIZES: [u32; 3] = [5_000, 50_000, 500_000];
@@ -89,8 +89,12 @@ pub(crate) async fn measure(report: &mut Report, options: &Options) -> anyhow::R
     growth.plots().into_iter().for_each(|plot| report.plot(plot));
     // Between the sizes of a quick run, little changes except that caches become too small.
     if !options.quick {
-        for (name, exponent, bound) in growth.exponents() {
-            report.ratio(&format!("exponent of {name}"), exponent, bound);
+        for (name, bound) in
+            [("growth_level", CONSTANT), ("growth_proportional", PROPORTIONAL), ("growth_rates", LEVEL)]
+        {
+            if let Some((worst, exponent)) = growth.worst(bound) {
+                report.ratio_noted(name, exponent, bound, &format!("the worst exponent, of {worst}"));
+            }
         }
     }
     Ok(())

@@ -62,12 +62,11 @@ impl Server {
         format!("http://{}/{page}", self.address)
     }
 
-    /// The comments that a page shows.
-    pub(super) async fn comments(&self, page: usize) -> anyhow::Result<Value> {
+    /// What a page shows.
+    pub(super) async fn page(&self, page: usize) -> anyhow::Result<Value> {
         let (status, body) = http::get(self.address, &format!("/{page}")).await?;
-        let mut json: Value = serde_json::from_slice(&body)?;
         ensure!(status == StatusCode::OK, "page {page} is answered {status}");
-        json.get_mut("comments").map(Value::take).context("a page without comments")
+        Ok(serde_json::from_slice(&body)?)
     }
 }
 
@@ -91,18 +90,17 @@ impl Site {
 
     async fn read(&self, Page { design, with_total, ask }: &Page) -> anyhow::Result<String> {
         let Self { reader, .. } = self;
-        match (design, with_total) {
-            (Design::Pagemark, false) => Ok(page_json(&reader.pages.page_after(&ask.listing, None).await?, None, None)),
-            // The page index refuses a total that differs from the listing's.
-            (Design::Pagemark, true) => Ok(page_json(&reader.pagemark(ask).await?, None, Some(ask.listing.total()))),
-            (Design::FourIndexes, false) => {
-                let page = reader.four_index(ask, false).await?;
-                Ok(page_json(&page.comments, page.next.as_ref(), None))
-            }
+        let (comments, total) = match (design, with_total) {
+            (Design::Pagemark, false) => (reader.pages.page_after(&ask.listing, None).await?, None),
+            // The reader refuses a total of the page index that is not the listing's.
+            (Design::Pagemark, true) => (reader.pagemark(ask).await?, Some(ask.listing.total())),
+            (Design::FourIndexes, false) => (reader.four_index(ask, false).await?.comments, None),
             (Design::FourIndexes, true) => {
                 let (page, total) = try_join(reader.four_index(ask, false), reader.four_index_total(ask)).await?;
-                Ok(page_json(&page.comments, page.next.as_ref(), Some(total)))
+                (page.comments, Some(total))
             }
-        }
+        };
+        // A link to the next page is left out, in favour of four indexes: their cursor is longer than a page number.
+        Ok(page_json(&comments, None, total))
     }
 }
