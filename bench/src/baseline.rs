@@ -1,4 +1,4 @@
-//! The baseline: earlier ratios of our code's overheads, and the comparison with them.
+//! Baselines: earlier ratios of our code's overheads, by machine, and the comparison with the newest.
 //!
 //! All ratios divide the rate of our code by the rate of the bare calls, so higher is better. On a busy or throttled
 //! machine, a measurement differs from the previous one. So a single result beyond the limit is not trusted: the ratio
@@ -30,10 +30,24 @@ pub(crate) struct Baseline {
     pub(crate) ratios: BTreeMap<String, f64>,
 }
 
-impl Baseline {
+/// All baselines so far, the newest last.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Baselines(Vec<Baseline>);
+
+impl Baselines {
     pub(crate) fn read(path: &Path) -> anyhow::Result<Self> {
-        let how = || format!("{}: bench --write-baseline writes it", path.display());
+        let how = || format!("{}: it holds no list of baselines", path.display());
         serde_json::from_slice(&std::fs::read(path).with_context(how)?).with_context(how)
+    }
+
+    /// The newest baseline of a machine like this one; if there is none, the newest of all.
+    pub(crate) fn of(&self, machine: &Machine) -> Option<&Baseline> {
+        let of_machine = self.0.iter().rfind(|baseline| baseline.machine.is_like(machine));
+        of_machine.or(self.0.last())
+    }
+
+    pub(crate) fn add(&mut self, baseline: Baseline) {
+        self.0.push(baseline);
     }
 
     pub(crate) fn write(&self, path: &Path) -> anyhow::Result<()> {
@@ -168,6 +182,23 @@ mod tests {
                 same: baseline 0.800, measured 0.800 (+0.0 %) in 1 measurement
             "#]],
         );
+    }
+
+    #[test]
+    fn the_newest_baseline_of_the_same_kind_of_machine_counts() {
+        let baseline = |date: &str, processor: &str| Baseline {
+            date: date.to_owned(),
+            machine: Machine { processor: processor.to_owned(), ..Machine::default() },
+            ..Baseline::default()
+        };
+        let mut baselines = Baselines::default();
+        assert_eq!(baselines.of(&Machine::default()), None);
+        for (date, processor) in [("1", "one"), ("2", "one"), ("3", "other")] {
+            baselines.add(baseline(date, processor));
+        }
+        for (processor, date) in [("one", "2"), ("other", "3"), ("unknown", "3")] {
+            assert_eq!(baselines.of(&baseline("", processor).machine).unwrap().date, date, "{processor}");
+        }
     }
 
     #[test]

@@ -68,7 +68,7 @@ struct Args {
     /// tell. Nothing is added to the report.
     #[arg(long, conflicts_with_all = ["only", "comments", "data", "write_baseline"])]
     check: bool,
-    /// Measures these ratios three times and writes the medians to bench/baseline.json.
+    /// Measures these ratios three times and adds the medians to bench/baseline.json.
     #[arg(long, conflicts_with_all = ["only", "comments", "data"])]
     write_baseline: bool,
     #[command(flatten)]
@@ -87,41 +87,42 @@ enum Command {
     Page(page::PageArgs),
 }
 
-/// The measurements.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, ValueEnum, strum::Display)]
+/// The measurements, in the order in which they run. `Embedded` and `Import` are first: they measure the memory of this
+/// process, and others leave it large.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, ValueEnum, strum::Display)]
 #[strum(serialize_all = "kebab-case")]
 enum Name {
+    /// The page index inside the process beside the one in Redis: memory, start of a page, edits, snapshot. 50 s.
+    Embedded,
+    /// From a file, or a generator, until every comment is visible under every filter: comments a second, memory. 20 s.
+    Import,
     /// Pages by the API over HTTP beside the same queries by the bare SDK; the last page beside page 2; memory. 100 s;
     /// with --comments 1000000 some minutes.
     Api,
-    /// The audit of the repair job beside a bare scan of the same table, its memory, and `recent`. 70 s.
+    /// The audit of the repair job beside a bare scan of the same table, its memory, and `recent`. 35 s.
     Audit,
     /// Any page by its number, from the first to the last of 400,000 comments, beside PostgreSQL, SQLite, MariaDB and a walk
-    /// by cursor through four indexes. 200 s; with --comments 1000000 eight minutes.
+    /// by cursor through four indexes. 120 s; with --comments 1000000 eight minutes.
     Depth,
-    /// The page index inside the process beside the one in Redis: memory, start of a page, edits, snapshot. 100 s.
-    Embedded,
-    /// From a file, or a generator, until every comment is visible under every filter: comments a second, memory. 25 s.
-    Import,
-    /// The handler of `stream-writer` beside bare batch writes of the same items. 15 s.
+    /// The handler of `stream-writer` beside bare batch writes of the same items. 10 s.
     FanOut,
-    /// The handler of `page-indexer` beside a bare pipeline of the same `ZADD`s, and the memory of the page index. 60 s.
+    /// The handler of `page-indexer` beside a bare pipeline of the same `ZADD`s, and the memory of the page index. 30 s.
     Index,
-    /// This design beside the one with four indexes, with and without a cache: reading, writing, storage, money. 150 s.
+    /// This design beside the one with four indexes, with and without a cache: reading, writing, storage, money. 200 s.
     Compare,
-    /// From an acknowledged POST until the comment is visible under every filter, idle and at half the maximum rate. 80 s.
+    /// From an acknowledged POST until the comment is visible under every filter, idle and at half the maximum rate. 35 s.
     Lag,
-    /// The single-machine edition as one process with its data on disk: writes, pages, memory, disk, starts. 60 s.
+    /// The single-machine edition as one process with its data on disk: writes, pages, memory, disk, starts. 70 s.
     OneMachine,
-    /// What a crawler finds when it comes again after 100 posts, with each way to number pages.
+    /// What a crawler finds when it comes again after 100 posts, with each way to number pages. 45 s.
     Recrawl,
-    /// The rebuild of the page index, beside a bare pipeline of the same `ZADD`s. 30 s.
+    /// The rebuild of the page index, beside a bare pipeline of the same `ZADD`s. 15 s.
     Rebuild,
-    /// How pages, page index, audit and rebuild grow with the number of comments, up to ten million.
+    /// How pages, page index, audit and rebuild grow with the number of comments, up to ten million. 150 s.
     Scale,
-    /// Finding where a page starts in the page index, and in one set for each filter: server time, commands. 80 s.
+    /// Finding where a page starts in the page index, and in one set for each filter: server time, commands. 35 s.
     Selection,
-    /// The articles' test of a web site, for both designs: `ab -n 1000 -c 20`. 60 s.
+    /// The articles' test of a web site, for both designs: `ab -n 1000 -c 20`. 35 s.
     Site,
 }
 
@@ -170,7 +171,7 @@ async fn measure_all(args: &Args) -> anyhow::Result<ExitCode> {
     let all = || Name::value_variants().iter().copied();
     let names: Vec<Name> = match args.only.as_slice() {
         [] => all().filter(|name| !is_quick || name.is_quick()).collect(),
-        only => only.iter().copied().unique().collect(),
+        only => only.iter().copied().sorted().dedup().collect(),
     };
     let left_out = if args.only.is_empty() { all().filter(|name| !names.contains(name)).collect() } else { Vec::new() };
     let mut report = Report::open(args.folder.clone())?;

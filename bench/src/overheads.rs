@@ -15,7 +15,7 @@ use strum::{EnumIter, IntoEnumIterator};
 
 use crate::{
     api,
-    baseline::{Baseline, MEASUREMENTS_MAX, Verdict, compare, decided},
+    baseline::{Baseline, Baselines, MEASUREMENTS_MAX, Verdict, compare, decided},
     fan_out, index,
     options::Options,
     repair,
@@ -84,10 +84,13 @@ async fn measure(options: &Options, is_wanted: impl Fn(&str, &[f64]) -> bool) ->
 /// # Errors
 /// When the comparison is impossible.
 pub(crate) async fn check(options: &Options) -> anyhow::Result<ExitCode> {
-    let baseline = Baseline::read(&path()).context("there is no baseline to compare with")?;
+    let baselines = Baselines::read(&path())?;
+    let baseline = baselines.of(&Machine::this()).context("there is no baseline: bench --write-baseline writes one")?;
     if !baseline.machine.is_like(&Machine::this()) {
         let Machine { processor, cores, .. } = &baseline.machine;
-        println!("the baseline is of another machine ({processor}, {cores} cores): write one of this machine's own");
+        println!(
+            "the newest baseline is of another machine ({processor}, {cores} cores): write one of this machine's own"
+        );
     }
     let is_undecided =
         |name: &str, values: &[f64]| baseline.ratios.get(name).is_some_and(|was| decided(*was, values).is_none());
@@ -99,7 +102,7 @@ pub(crate) async fn check(options: &Options) -> anyhow::Result<ExitCode> {
     Ok(if has_regressed { ExitCode::from(REGRESSED) } else { ExitCode::SUCCESS })
 }
 
-/// Measures every ratio `MEASUREMENTS_MAX` times and writes the medians as the baseline.
+/// Measures every ratio `MEASUREMENTS_MAX` times and adds the medians as a baseline.
 pub(crate) async fn write_baseline(options: &Options) -> anyhow::Result<()> {
     let run = Run::begin(true);
     let measured = measure(options, |_, _| true).await?;
@@ -113,8 +116,10 @@ pub(crate) async fn write_baseline(options: &Options) -> anyhow::Result<()> {
         // Four decimals are meaningful.
         ratios: measured.iter().map(|(name, values)| (name.clone(), (median(values) * 1e4).round() / 1e4)).collect(),
     };
-    baseline.write(&path())?;
-    println!("wrote {}", path().display());
+    let mut baselines = Baselines::read(&path())?;
+    baselines.add(baseline);
+    baselines.write(&path())?;
+    println!("added to {}", path().display());
     Ok(())
 }
 

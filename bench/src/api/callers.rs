@@ -17,9 +17,12 @@ use hyper::{
     client::conn::http1::SendRequest,
     header,
 };
-use model::item::{attribute, comment_id_of_pk};
+use model::{
+    Order,
+    item::{attribute, comment_id_of_pk},
+};
 use serde_json::Value;
-use table::Table;
+use table::{PageQuery, Table};
 use tokio::task::JoinSet;
 
 use super::process::ApiProcess;
@@ -169,6 +172,20 @@ impl SdkCaller {
 impl Caller for SdkCaller {
     async fn ask(&mut self, page: u64) -> anyhow::Result<()> {
         self.query(page).await.map(drop)
+    }
+}
+
+/// Like [`SdkCaller`], but reads comments from the answer as the API does, instead of the SDK's maps of attributes.
+#[derive(Clone)]
+pub(super) struct ReaderCaller(pub(super) SdkCaller);
+
+impl Caller for ReaderCaller {
+    async fn ask(&mut self, page: u64) -> anyhow::Result<()> {
+        let SdkCaller { table, listing } = &self.0;
+        let (key, start) = (listing.key.clone(), listing.before(page).cloned());
+        let query = PageQuery { key, order: Order::Newest, limit: u16::try_from(PAGE_SIZE)?, start };
+        ensure!(table.page(&query).await?.comments.len() == PAGE_SIZE, "page {page} is not full");
+        Ok(())
     }
 }
 

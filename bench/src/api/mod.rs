@@ -5,8 +5,8 @@
 //! the cores with the code under test. Before the measurement, sample pages are compared: the comments in the JSON, in
 //! the HTML, in the bare query, and the expected ones.
 //!
-//! - **Throughput.** 16 callers request random pages of 20, in alternating rounds: the API, the SDK, the API, the SDK.
-//!   The SDK's callers know every page's start key and send the **same Query** with the same settings. They use as many
+//! - **Throughput.** 16 callers request random pages of 20, in alternating rounds: the API, the SDK, the SDK with the API's
+//!   reader of comments. The SDK's callers know every page's start key and send the **same Query** with the same settings. They use as many
 //!   clients, each with separate connections, as the API has threads. The SDK decodes the answer, and nothing is done
 //!   with it. The API's time includes all its further work (HTTP, finding the start key in Redis, reading comments from
 //!   items, links, cursors, JSON or HTML). Every half of a round draws new pages.
@@ -41,7 +41,7 @@ use crate::{
     report::{Figure, Limit, Report, count as number},
     statistics::{Latencies, Rounds, as_f64, median, timed},
 };
-use callers::{Caller, HttpCaller, SdkCaller, Show, ask_all, compare};
+use callers::{Caller, HttpCaller, ReaderCaller, SdkCaller, Show, ask_all, compare};
 pub(crate) use process::resident_bytes;
 use process::{ApiProcess, processor_time};
 
@@ -133,6 +133,8 @@ struct Kind {
 /// Durations of the rounds of one kind, and the processor time of each.
 struct Throughput {
     rounds: Rounds,
+    /// The API beside an SDK with the API's reader.
+    against_reader: Rounds,
     of_api: Vec<Spent>,
     of_sdk: Vec<Spent>,
 }
@@ -258,27 +260,33 @@ impl Subject {
         let Kind { listing, show, .. } = kind;
         // Their connections stay open between rounds, like the API's.
         let bare_callers = SdkCaller::several(&self.dataset.stores, listing, CALLERS);
-        let mut spent = Vec::new();
+        let readers: Vec<_> = bare_callers.iter().cloned().map(ReaderCaller).collect();
+        let (mut spent, mut times) = (Vec::new(), Vec::new());
         let rounds = Rounds::run(effort.rounds, async || {
             let callers = self.open(listing, *show).await?;
             let pages = self.draw(listing, effort.a_half);
             let (ours, spent_by_api) = self.timed(callers, pages).await?;
             let pages = self.draw(listing, effort.a_half);
             let (bare, spent_by_sdk) = self.timed(bare_callers.clone(), pages).await?;
+            let pages = self.draw(listing, effort.a_half);
+            let (read, _) = self.timed(readers.clone(), pages).await?;
             spent.push((spent_by_api, spent_by_sdk));
+            times.push((ours, read));
             Ok((ours, bare))
         });
         let rounds = rounds.await?;
         // The first round warms up.
         let (of_api, of_sdk): (Vec<Spent>, Vec<Spent>) = spent.into_iter().skip(1).unzip();
-        Ok(Throughput { rounds, of_api, of_sdk })
+        let mut against_reader = Rounds::default();
+        times.into_iter().skip(1).for_each(|(ours, read)| against_reader.add(ours, read));
+        Ok(Throughput { rounds, against_reader, of_api, of_sdk })
     }
 
     async fn throughput(&mut self, report: &mut Report, kind: &Kind, effort: Effort) -> anyhow::Result<()> {
         let name = kind.ratio.trim_end_matches("_vs_sdk");
         report.step(&format!("{} rounds of {name}", effort.rounds));
         self.unavailable();
-        let Throughput { rounds, of_api, of_sdk } = self.rounds(kind, effort).await?;
+        let Throughput { rounds, against_reader, of_api, of_sdk } = self.rounds(kind, effort).await?;
         let count = u64::from(effort.a_half);
         let (lowest, highest) = rounds.ratio_range();
         let unavailable = self.unavailable();
@@ -297,6 +305,7 @@ impl Subject {
             &[
                 ("API", rounds.our_rate(count), "requests/s"),
                 ("bare SDK", rounds.bare_rate(count), "queries/s"),
+                ("SDK with the API's reader", against_reader.bare_rate(count), "queries/s"),
                 ("ratio, lowest of the rounds", lowest, ""),
                 ("ratio, highest of the rounds", highest, ""),
                 ("answers 503, asked again", unavailable, ""),
@@ -307,6 +316,7 @@ impl Subject {
             ],
         );
         report.ratio(kind.ratio, rounds.ratio(), kind.limit);
+        report.ratio(&format!("{name}_vs_reader"), against_reader.ratio(), Limit::None);
         Ok(())
     }
 

@@ -21,11 +21,13 @@ pub(super) const PRICE_OF_WRITES: &str = "the price of writes";
 const PRICE_OF_VIEWS: &str = "the price of page views";
 const BILL: &str = "the bill of a month";
 const ONE_RATING: &str = "pages under one rating";
-const TWO_RATINGS: &str = "pages under two ratings";
-const THREE_RATINGS: &str = "pages under three ratings";
-const FOUR_RATINGS: &str = "pages under four ratings";
+const TWO_VARYING: &str = "pages under two ratings if delays vary";
+const TWO_EQUAL: &str = "pages under two ratings if delays are equal";
+const THREE_VARYING: &str = "pages under three ratings if delays vary";
+const THREE_EQUAL: &str = "pages under three ratings if delays are equal";
+const FOUR_VARYING: &str = "pages under four ratings if delays vary";
+const FOUR_EQUAL: &str = "pages under four ratings if delays are equal";
 const ANY_RATING: &str = "pages under any rating";
-const BESIDE_CACHE: &str = "pages beside a cache for the same money";
 const DEEP: &str = "deep pages";
 
 /// A quantity that is compared with other designs.
@@ -67,72 +69,24 @@ const RULES: [Rule; 25] = [
     rule(Quantity::InsertWriteUnits, None, "write units of an insert", COUNT, BOTH),
     rule(Quantity::InsertRoundTrips, None, "round trips until an insert is acknowledged", COUNT, BOTH),
     rule(Quantity::StoredBytes, Some("storage"), "a stored comment", Unit::Named("bytes"), PLAIN),
-    rule(
-        Quantity::OneRatingPageDelayedUs,
-        Some(ONE_RATING),
-        "middle page, one rating, varying delays, p50",
-        TIME,
-        PLAIN,
-    ),
-    rule(
-        Quantity::TwoRatingsPageDelayedUs,
-        Some(TWO_RATINGS),
-        "middle page, two ratings, varying delays, p50",
-        TIME,
-        PLAIN,
-    ),
-    rule(
-        Quantity::TwoRatingsPageEqualDelaysUs,
-        Some(TWO_RATINGS),
-        "middle page, two ratings, equal delays, p50",
-        TIME,
-        PLAIN,
-    ),
-    rule(
-        Quantity::ThreeRatingsPageDelayedUs,
-        Some(THREE_RATINGS),
-        "middle page, three ratings, varying delays, p50",
-        TIME,
-        PLAIN,
-    ),
-    rule(
-        Quantity::ThreeRatingsPageEqualDelaysUs,
-        Some(THREE_RATINGS),
-        "middle page, three ratings, equal delays, p50",
-        TIME,
-        PLAIN,
-    ),
-    rule(
-        Quantity::FourRatingsPageDelayedUs,
-        Some(FOUR_RATINGS),
-        "middle page, four ratings, varying delays, p50",
-        TIME,
-        PLAIN,
-    ),
-    rule(
-        Quantity::FourRatingsPageEqualDelaysUs,
-        Some(FOUR_RATINGS),
-        "middle page, four ratings, equal delays, p50",
-        TIME,
-        PLAIN,
-    ),
-    rule(
-        Quantity::AnyRatingPageDelayedUs,
-        Some(ANY_RATING),
-        "middle page, any rating, varying delays, p50",
-        TIME,
-        PLAIN,
-    ),
+    page(Quantity::OneRatingPageDelayedUs, ONE_RATING, "middle page, one rating, varying delays, p50"),
+    page(Quantity::TwoRatingsPageDelayedUs, TWO_VARYING, "middle page, two ratings, varying delays, p50"),
+    page(Quantity::TwoRatingsPageEqualDelaysUs, TWO_EQUAL, "middle page, two ratings, equal delays, p50"),
+    page(Quantity::ThreeRatingsPageDelayedUs, THREE_VARYING, "middle page, three ratings, varying delays, p50"),
+    page(Quantity::ThreeRatingsPageEqualDelaysUs, THREE_EQUAL, "middle page, three ratings, equal delays, p50"),
+    page(Quantity::FourRatingsPageDelayedUs, FOUR_VARYING, "middle page, four ratings, varying delays, p50"),
+    page(Quantity::FourRatingsPageEqualDelaysUs, FOUR_EQUAL, "middle page, four ratings, equal delays, p50"),
+    page(Quantity::AnyRatingPageDelayedUs, ANY_RATING, "middle page, any rating, varying delays, p50"),
     rule(
         Quantity::OneRatingPageDelayedMeanUs,
-        Some(BESIDE_CACHE),
+        Some(ONE_RATING),
         "middle page, one rating, varying delays, mean",
         TIME,
         CACHED,
     ),
     rule(
         Quantity::AnyRatingPageDelayedMeanUs,
-        Some(BESIDE_CACHE),
+        Some(ANY_RATING),
         "middle page, any rating, varying delays, mean",
         TIME,
         CACHED,
@@ -149,6 +103,11 @@ const RULES: [Rule; 25] = [
     ),
     rule(Quantity::PageStartServerUs, None, "start of a page, three ratings, server p50", TIME, &[ONE_SET_A_FILTER]),
 ];
+
+/// A rule about a page's latency.
+const fn page(quantity: Quantity, aspect: &'static str, what: &'static str) -> Rule {
+    rule(quantity, Some(aspect), what, TIME, PLAIN)
+}
 
 const fn rule(
     quantity: Quantity,

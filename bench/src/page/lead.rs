@@ -1,43 +1,67 @@
-//! The first lines of the page: which design to choose, and the three numbers that decide.
+//! The first lines of the page: when to choose Pagemark, when another design, and the three numbers that decide.
 
 use itertools::Itertools;
+use strum::VariantArray;
 
 use super::{
     break_even,
     findings::{Finding, PRICE_OF_WRITES, Verdict, deep},
 };
-use crate::report::{FOUR_INDEXES, FOUR_INDEXES_COUNTERS, Quantity, Results, count, figure};
+use crate::report::{FOUR_INDEXES, FOUR_INDEXES_CACHED, FOUR_INDEXES_COUNTERS, Quantity, Results, count, figure};
 
-/// The choice, and one line for each of the three numbers.
+/// A line for each group of other designs, and one for each of the three numbers.
 pub(super) fn lines(runs: &[Results], findings: &[Finding]) -> Vec<String> {
-    choice(findings).into_iter().chain([writes(findings), views(runs), deep_pages(&deep(runs))]).collect()
+    let choices = Group::VARIANTS.iter().map(|group| choice(*group, findings));
+    choices.chain([writes(findings), views(runs), deep_pages(&deep(runs))]).collect()
 }
 
-/// Which design to choose, from the verdicts alone.
-fn choice(findings: &[Finding]) -> Vec<String> {
+/// The other designs, as a reader asks about them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, strum::Display, VariantArray)]
+enum Group {
+    #[strum(to_string = "four indexes")]
+    FourIndexes,
+    #[strum(to_string = "four indexes with a cache for the same money")]
+    Cache,
+    #[strum(to_string = "relational databases")]
+    Relational,
+}
+
+impl Group {
+    fn of(finding: &Finding) -> Self {
+        if FOUR_INDEXES_CACHED.contains(&finding.other.as_str()) {
+            Self::Cache
+        } else if finding.other.starts_with(FOUR_INDEXES) {
+            Self::FourIndexes
+        } else {
+            Self::Relational
+        }
+    }
+}
+
+/// When to choose Pagemark, and when a design of the group, from the verdicts alone.
+fn choice(group: Group, findings: &[Finding]) -> String {
+    let findings: Vec<&Finding> = findings.iter().filter(|finding| Group::of(finding) == group).collect();
     let [better, worse, same, unknown] =
         [Verdict::Better, Verdict::Worse, Verdict::NoDifferenceFound, Verdict::NotMeasured]
-            .map(|verdict| aspects(findings, verdict));
-    let mut lines = match (better.is_empty(), worse.is_empty()) {
-        (true, true) => vec!["- **These results recommend no design.**".to_owned()],
-        (true, false) => {
-            vec![format!("- **Choose another design.** Pagemark is nowhere better, and worse in {worse}.")]
-        }
-        (false, true) => vec![format!("- **Choose Pagemark.** It is nowhere worse, and better in {better}.")],
-        (false, false) => {
-            vec![format!("- **Choose Pagemark for** {better}."), format!("- **Choose another design for** {worse}.")]
-        }
+            .map(|verdict| aspects(&findings, verdict));
+    let choice = match (better.is_empty(), worse.is_empty()) {
+        (true, true) => "These results recommend no design".to_owned(),
+        (true, false) => format!("Choose {group}. Pagemark is worse in {worse}, and better in nothing"),
+        (false, true) => format!("Choose Pagemark. It is better in {better}, and worse in nothing"),
+        (false, false) => format!("Choose Pagemark for {better}. Choose {group} for {worse}"),
     };
-    let open = [("No difference was found in", same), ("Not measured:", unknown)];
-    let open = open.into_iter().filter(|(_, aspects)| !aspects.is_empty());
-    let open = open.map(|(group, aspects)| format!("{group} {aspects}.")).join(" ");
-    lines.extend((!open.is_empty()).then(|| format!("- {open}")));
-    lines
+    let mut line = format!("- **Pagemark or {group}?** {choice}.");
+    for (what, aspects) in [("No difference was found in", same), ("Not measured:", unknown)] {
+        if !aspects.is_empty() {
+            line.push_str(&format!(" {what} {aspects}."));
+        }
+    }
+    line
 }
 
 /// The aspects with a verdict. An aspect with several verdicts is followed by the number of comparisons that have this
 /// one.
-fn aspects(findings: &[Finding], verdict: Verdict) -> String {
+fn aspects(findings: &[&Finding], verdict: Verdict) -> String {
     let text = |aspect: &'static str| {
         let of_aspect = || findings.iter().filter(|finding| finding.aspect == Some(aspect));
         let (count, all) = (of_aspect().filter(|finding| finding.verdict == verdict).count(), of_aspect().count());

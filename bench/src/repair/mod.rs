@@ -61,12 +61,16 @@ pub(crate) struct World {
 
 impl World {
     async fn new(count: u32) -> anyhow::Result<Self> {
-        Self::load(count).await?.made_ready().await
+        Self::of_all_items(drawn(count)?).await
     }
 
     /// A world with the primary items only.
     async fn of_primary_items(comments: Vec<Comment>) -> anyhow::Result<Self> {
         Self::load_table(comments, |comment| Ok(vec![primary_item(comment)?])).await?.made_ready().await
+    }
+
+    async fn of_all_items(comments: Vec<Comment>) -> anyhow::Result<Self> {
+        Self::load_table(comments, items).await?.made_ready().await
     }
 
     async fn made_ready(self) -> anyhow::Result<Self> {
