@@ -23,8 +23,8 @@ use crate::fixture::{
 
 const HOUR_MS: i64 = 3_600_000;
 
-/// Number of comments: more than a run samples.
-const COMMENTS: u64 = 120;
+/// Number of comments: more than the 50 that a run samples.
+const COMMENTS: u64 = 60;
 
 /// After this many queries of the journal, a run is in the middle of a backlog of twelve hours. The search for lost
 /// writes and for a sample takes between 8 and 120 queries, depending on the time of day. The backlog takes at least
