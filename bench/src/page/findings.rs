@@ -21,12 +21,8 @@ pub(super) const PRICE_OF_WRITES: &str = "the price of writes";
 const PRICE_OF_VIEWS: &str = "the price of page views";
 const BILL: &str = "the bill of a month";
 const ONE_RATING: &str = "pages under one rating";
-const TWO_VARYING: &str = "pages under two ratings if delays vary";
-const TWO_EQUAL: &str = "pages under two ratings if delays are equal";
-const THREE_VARYING: &str = "pages under three ratings if delays vary";
-const THREE_EQUAL: &str = "pages under three ratings if delays are equal";
-const FOUR_VARYING: &str = "pages under four ratings if delays vary";
-const FOUR_EQUAL: &str = "pages under four ratings if delays are equal";
+const VARYING: &str = "pages under two to four ratings if delays vary";
+const EQUAL: &str = "pages under two to four ratings if delays are equal";
 const ANY_RATING: &str = "pages under any rating";
 const DEEP: &str = "deep pages";
 
@@ -70,12 +66,12 @@ const RULES: [Rule; 25] = [
     rule(Quantity::InsertRoundTrips, None, "round trips until an insert is acknowledged", COUNT, BOTH),
     rule(Quantity::StoredBytes, Some("storage"), "a stored comment", Unit::Named("bytes"), PLAIN),
     page(Quantity::OneRatingPageDelayedUs, ONE_RATING, "middle page, one rating, varying delays, p50"),
-    page(Quantity::TwoRatingsPageDelayedUs, TWO_VARYING, "middle page, two ratings, varying delays, p50"),
-    page(Quantity::TwoRatingsPageEqualDelaysUs, TWO_EQUAL, "middle page, two ratings, equal delays, p50"),
-    page(Quantity::ThreeRatingsPageDelayedUs, THREE_VARYING, "middle page, three ratings, varying delays, p50"),
-    page(Quantity::ThreeRatingsPageEqualDelaysUs, THREE_EQUAL, "middle page, three ratings, equal delays, p50"),
-    page(Quantity::FourRatingsPageDelayedUs, FOUR_VARYING, "middle page, four ratings, varying delays, p50"),
-    page(Quantity::FourRatingsPageEqualDelaysUs, FOUR_EQUAL, "middle page, four ratings, equal delays, p50"),
+    page(Quantity::TwoRatingsPageDelayedUs, VARYING, "middle page, two ratings, varying delays, p50"),
+    page(Quantity::TwoRatingsPageEqualDelaysUs, EQUAL, "middle page, two ratings, equal delays, p50"),
+    page(Quantity::ThreeRatingsPageDelayedUs, VARYING, "middle page, three ratings, varying delays, p50"),
+    page(Quantity::ThreeRatingsPageEqualDelaysUs, EQUAL, "middle page, three ratings, equal delays, p50"),
+    page(Quantity::FourRatingsPageDelayedUs, VARYING, "middle page, four ratings, varying delays, p50"),
+    page(Quantity::FourRatingsPageEqualDelaysUs, EQUAL, "middle page, four ratings, equal delays, p50"),
     page(Quantity::AnyRatingPageDelayedUs, ANY_RATING, "middle page, any rating, varying delays, p50"),
     rule(
         Quantity::OneRatingPageDelayedMeanUs,

@@ -22,11 +22,20 @@ enum Group {
     FourIndexes,
     #[strum(to_string = "four indexes with a cache for the same money")]
     Cache,
-    #[strum(to_string = "relational databases")]
+    #[strum(to_string = "a relational database")]
     Relational,
 }
 
 impl Group {
+    /// The group in the answer to its question.
+    fn chosen(self) -> &'static str {
+        match self {
+            Self::FourIndexes => "four indexes",
+            Self::Cache => "the cache",
+            Self::Relational => "a database",
+        }
+    }
+
     fn of(finding: &Finding) -> Self {
         if FOUR_INDEXES_CACHED.contains(&finding.other.as_str()) {
             Self::Cache
@@ -44,11 +53,12 @@ fn choice(group: Group, findings: &[Finding]) -> String {
     let [better, worse, same, unknown] =
         [Verdict::Better, Verdict::Worse, Verdict::NoDifferenceFound, Verdict::NotMeasured]
             .map(|verdict| aspects(&findings, verdict));
+    let chosen = group.chosen();
     let choice = match (better.is_empty(), worse.is_empty()) {
         (true, true) => "These results recommend no design".to_owned(),
-        (true, false) => format!("Choose {group}. Pagemark is worse in {worse}, and better in nothing"),
+        (true, false) => format!("Choose {chosen}. Pagemark is worse in {worse}, and better in nothing"),
         (false, true) => format!("Choose Pagemark. It is better in {better}, and worse in nothing"),
-        (false, false) => format!("Choose Pagemark for {better}. Choose {group} for {worse}"),
+        (false, false) => format!("Choose Pagemark for {better}. Choose {chosen} for {worse}"),
     };
     let mut line = format!("- **Pagemark or {group}?** {choice}.");
     for (what, aspects) in [("No difference was found in", same), ("Not measured:", unknown)] {

@@ -214,7 +214,7 @@ fn a_page_with_every_verdict_decides_in_ten_lines() {
     for part in [
         "- **Pagemark or four indexes?** Choose Pagemark for the price of page views, pages under one rating,",
         "Choose four indexes for the price of writes. No difference was found in storage. Not measured: the bill of a month.",
-        "- **Pagemark or relational databases?** Choose Pagemark. It is better in deep pages, and worse in nothing.",
+        "- **Pagemark or a relational database?** Choose Pagemark. It is better in deep pages, and worse in nothing.",
         "- **A deep page**",
     ] {
         assert!(page.lines().take(10).any(|line| line.contains(part)), "{part} is missing:\n{page}");
