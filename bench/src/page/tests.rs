@@ -105,9 +105,9 @@ fn a_page_says_that_pagemark_is_better_in_everything() {
         expect![[r#"
             # Which design to choose
 
-            - **Pagemark or four indexes?** Choose Pagemark. It is better in the price of writes, the price of page views, the bill of a month, storage, pages under one rating, pages under two ratings if delays vary, pages under two ratings if delays are equal, pages under three ratings if delays vary, pages under three ratings if delays are equal, pages under four ratings if delays vary, pages under four ratings if delays are equal, pages under any rating, and worse in nothing.
+            - **Pagemark or four indexes?** Choose Pagemark. It is better in the price of writes, the price of page views, the bill of a month, storage, pages under one rating, pages under two to four ratings if delays vary, pages under two to four ratings if delays are equal, pages under any rating, and worse in nothing.
             - **Pagemark or four indexes with a cache for the same money?** Choose Pagemark. It is better in the price of page views, the bill of a month, pages under one rating, pages under any rating, and worse in nothing.
-            - **Pagemark or relational databases?** Choose Pagemark. It is better in deep pages, and worse in nothing.
+            - **Pagemark or a relational database?** Choose Pagemark. It is better in deep pages, and worse in nothing.
             - **A million writes** with Pagemark: $1. With four indexes: $3; Pagemark is better, at 0.333 times that. With four indexes with counters: $3; Pagemark is better, at 0.333 times that.
             - **Page views per write at which Pagemark is cheaper.** Than four indexes: at any number; if every view has three ratings, at any number. Than four indexes with counters: at any number; if every view has three ratings, at any number. The mix: 75 % any rating, 25 % one. The month: 1 million writes.
             - **A deep page** with Pagemark, page 5,000, p50: 1 us. Slower: OFFSET (3 us), a walk (3 us at page 50)."#]],
@@ -140,9 +140,9 @@ fn a_page_says_what_was_not_measured() {
 
             # Which design to choose
 
-            - **Pagemark or four indexes?** Choose four indexes. Pagemark is worse in the price of writes (1 of 2 comparisons), and better in nothing. Not measured: the price of writes (1 of 2 comparisons), the price of page views, the bill of a month, storage, pages under one rating, pages under two ratings if delays vary, pages under two ratings if delays are equal, pages under three ratings if delays vary, pages under three ratings if delays are equal, pages under four ratings if delays vary, pages under four ratings if delays are equal, pages under any rating.
+            - **Pagemark or four indexes?** Choose four indexes. Pagemark is worse in the price of writes (1 of 2 comparisons), and better in nothing. Not measured: the price of writes (1 of 2 comparisons), the price of page views, the bill of a month, storage, pages under one rating, pages under two to four ratings if delays vary, pages under two to four ratings if delays are equal, pages under any rating.
             - **Pagemark or four indexes with a cache for the same money?** These results recommend no design. Not measured: the price of page views, the bill of a month, pages under one rating, pages under any rating.
-            - **Pagemark or relational databases?** These results recommend no design. Not measured: deep pages.
+            - **Pagemark or a relational database?** These results recommend no design. Not measured: deep pages.
             - **A million writes** with Pagemark: $3. With four indexes: $1; Pagemark is worse, at 3 times that. With four indexes with counters: not compared.
             - **Page views per write at which Pagemark is cheaper.** Than four indexes: not measured; if every view has three ratings, not measured. Than four indexes with counters: not measured; if every view has three ratings, not measured. The mix: 75 % any rating, 25 % one. The month: 1 million writes.
             - **A deep page** with Pagemark, not measured. Not compared: any other system."#]],
@@ -152,9 +152,9 @@ fn a_page_says_what_was_not_measured() {
         expect![[r#"
             # Which design to choose
 
-            - **Pagemark or four indexes?** These results recommend no design. Not measured: the price of writes, the price of page views, the bill of a month, storage, pages under one rating, pages under two ratings if delays vary, pages under two ratings if delays are equal, pages under three ratings if delays vary, pages under three ratings if delays are equal, pages under four ratings if delays vary, pages under four ratings if delays are equal, pages under any rating.
+            - **Pagemark or four indexes?** These results recommend no design. Not measured: the price of writes, the price of page views, the bill of a month, storage, pages under one rating, pages under two to four ratings if delays vary, pages under two to four ratings if delays are equal, pages under any rating.
             - **Pagemark or four indexes with a cache for the same money?** These results recommend no design. Not measured: the price of page views, the bill of a month, pages under one rating, pages under any rating.
-            - **Pagemark or relational databases?** These results recommend no design. Not measured: deep pages.
+            - **Pagemark or a relational database?** These results recommend no design. Not measured: deep pages.
             - **A million writes** with Pagemark: not measured. With four indexes: not compared. With four indexes with counters: not compared.
             - **Page views per write at which Pagemark is cheaper.** Than four indexes: not measured; if every view has three ratings, not measured. Than four indexes with counters: not measured; if every view has three ratings, not measured. The mix: unknown. The month: unknown.
             - **A deep page** with Pagemark, not measured. Not compared: any other system."#]],
