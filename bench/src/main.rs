@@ -101,8 +101,8 @@ enum Name {
     Api,
     /// The audit of the repair job beside a bare scan of the same table, its memory, and `recent`. 35 s.
     Audit,
-    /// Any page by its number, from the first to the last of 400,000 comments, beside PostgreSQL, SQLite, MariaDB and a walk
-    /// by cursor through four indexes. 120 s; with --comments 1000000 eight minutes.
+    /// Any page by its number among 400,000 comments. Beside it: PostgreSQL, SQLite, MariaDB, and a walk by cursor through
+    /// four indexes. 120 s; with --comments 1000000 eight minutes.
     Depth,
     /// The handler of `stream-writer` beside bare batch writes of the same items. 10 s.
     FanOut,

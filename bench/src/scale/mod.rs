@@ -4,10 +4,10 @@
 //!   ratings. They are read like in the API, without HTTP: the page's start from the page index, its comments by one
 //!   Query. The figures are the latency of single reads, and how many pages 16 callers read per second. Sample pages
 //!   are compared before.
-//! - **Page index** (10,000 to 10,000,000, if the machine has the memory): the server's time for a random page of one and of
-//!   three ratings (measured like in `selection`), the memory of the data, and the rate at which one pipeline fills it.
-//! - **Upkeep** (1,000, 3,000, 10,000 comments with all their items): the binary of the repair job audits table and
-//!   page index; the figures are its total time and its largest resident set. Also a rebuild of the page index.
+//! - **Page index** (10,000 to 10,000,000 comments, if the machine has the memory). The server's time for a random page of
+//!   one and of three ratings, as in `selection`. The memory of the data. The rate at which one pipeline fills it.
+//! - **Upkeep** (1,000, 3,000, 10,000 comments with all their items). The binary of the repair job audits table and page
+//!   index. The figures are its total time and its largest resident set. Also a rebuild of the page index.
 //!
 //! Each quantity gets an exponent (`fit`): 0 if it does not grow with the number of comments, 1 if it grows in
 //! proportion. A page must cost the same for any number of comments (I6), at the median and at the 99th percentile. The

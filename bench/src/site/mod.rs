@@ -37,6 +37,7 @@ const FULL: (u32, Load) = (5, Load { requests: 1_000, clients: 20 });
 const QUICK: (u32, Load) = (1, Load { requests: 100, clients: 20 });
 /// Requests a second that the articles report, by filter.
 const ARTICLES: [(&str, f64); 2] = [("any, 1 to 5", 782.96), ("any, 1.4.5", 268.47)];
+
 /// Measures with a product of `comments` comments.
 pub(crate) async fn measure(report: &mut Report, comments: u32, options: &Options) -> anyhow::Result<()> {
     report.step(&format!("loading {comments} comments"));
@@ -86,7 +87,7 @@ pub(crate) async fn measure(report: &mut Report, comments: u32, options: &Option
     Ok(())
 }
 
-/// The time of a request by design: the reciprocal of the rate.
+/// The time between two answers by design: the reciprocal of the rate.
 fn numbers(report: &mut Report, pages: &[Page], rates: &[Vec<f64>]) {
     for (Page { design, with_total, ask }, rates) in pages.iter().zip(rates) {
         let quantity = match (ask.listing.key.filter.ratings().is_some(), with_total) {
