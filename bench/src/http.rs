@@ -1,17 +1,22 @@
-//! HTTP connections to servers on this machine.
+//! HTTP connections to servers on this machine, and small servers.
 
 use std::{net::SocketAddr, time::Duration};
 
 use anyhow::Context;
-use http_body_util::{BodyExt, Empty};
+use http_body_util::{BodyExt, Empty, Full};
 use hyper::{
-    Request, StatusCode,
-    body::Bytes,
+    Request, Response, StatusCode,
+    body::{Bytes, Incoming},
     client::conn::http1::{SendRequest, handshake},
     header,
+    server::conn::http1,
+    service::service_fn,
 };
 use hyper_util::rt::TokioIo;
-use tokio::net::TcpStream;
+use tokio::{
+    net::{TcpListener, TcpStream},
+    task::JoinHandle,
+};
 
 /// Time limit of an answer; a later one never comes.
 const ANSWER_WITHIN: Duration = Duration::from_secs(30);
@@ -40,4 +45,40 @@ pub(crate) async fn get(address: SocketAddr, path: &str) -> anyhow::Result<(Stat
         Ok((answer.status(), answer.into_body().collect().await?.to_bytes()))
     };
     tokio::time::timeout(ANSWER_WITHIN, answer).await.with_context(|| format!("{path} is not answered"))?
+}
+
+/// A running server. Dropping it ends it.
+pub(crate) struct Server {
+    pub(crate) address: SocketAddr,
+    accepting: JoinHandle<()>,
+}
+
+impl Server {
+    /// Answers requests on a free port. An error breaks the connection, so the caller sees it.
+    pub(crate) async fn start<Answered>(
+        answer: impl Fn(Request<Incoming>) -> Answered + Clone + Send + 'static,
+    ) -> anyhow::Result<Self>
+    where
+        Answered: Future<Output = anyhow::Result<Response<Full<Bytes>>>> + Send + 'static,
+    {
+        let listener = TcpListener::bind(("127.0.0.1", 0)).await?;
+        let address = listener.local_addr()?;
+        let accepting = tokio::spawn(async move {
+            while let Ok((stream, _)) = listener.accept().await {
+                let service = service_fn(answer.clone());
+                tokio::spawn(async move {
+                    if stream.set_nodelay(true).is_ok() {
+                        http1::Builder::new().serve_connection(TokioIo::new(stream), service).await.ok();
+                    }
+                });
+            }
+        });
+        Ok(Self { address, accepting })
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.accepting.abort();
+    }
 }

@@ -22,16 +22,15 @@ use hyper::{
     Request, Response,
     body::{Bytes, Incoming},
     header::HOST,
-    server::conn::http1,
-    service::service_fn,
 };
 use hyper_util::{
     client::legacy::{Client, connect::HttpConnector},
-    rt::{TokioExecutor, TokioIo},
+    rt::TokioExecutor,
 };
 use rand::{RngExt, SeedableRng, rngs::StdRng};
 use serde_json::Value;
-use tokio::{net::TcpListener, task::JoinHandle};
+
+use crate::http::Server;
 
 /// To Redis in the same zone and back: an assumption.
 pub(crate) const REDIS_ROUND_TRIP: Duration = Duration::from_micros(500);
@@ -70,16 +69,13 @@ impl Delay {
 
 /// A running table. Dropping it ends it.
 pub(crate) struct RecordedTable {
-    address: SocketAddr,
+    server: Server,
     recording: Arc<Recording>,
-    server: JoinHandle<()>,
 }
 
 impl RecordedTable {
     /// Starts a table without recorded answers.
     pub(crate) async fn before(engine: SocketAddr, delay: Delay) -> anyhow::Result<Self> {
-        let listener = TcpListener::bind(("127.0.0.1", 0)).await?;
-        let address = listener.local_addr()?;
         let recording = Arc::new(Recording {
             engine,
             client: Client::builder(TokioExecutor::new()).build_http(),
@@ -90,23 +86,21 @@ impl RecordedTable {
             waiting: AtomicUsize::new(0),
             most_waiting: AtomicUsize::new(0),
         });
-        let server = tokio::spawn(serve(listener, recording.clone()));
-        Ok(Self { address, recording, server })
+        let answering = recording.clone();
+        let answer = move |request| {
+            let recording = answering.clone();
+            async move { recording.answer(request).await }
+        };
+        Ok(Self { server: Server::start(answer).await?, recording })
     }
 
     pub(crate) fn url(&self) -> String {
-        format!("http://{}", self.address)
+        format!("http://{}", self.server.address)
     }
 
     /// The largest number of calls that waited for their answers at the same time.
     pub(crate) fn most_waiting(&self) -> usize {
         self.recording.most_waiting.load(Ordering::Relaxed)
-    }
-}
-
-impl Drop for RecordedTable {
-    fn drop(&mut self) {
-        self.server.abort();
     }
 }
 
@@ -121,19 +115,6 @@ struct Recording {
     answers: Mutex<HashMap<Call, Response<Bytes>>>,
     waiting: AtomicUsize,
     most_waiting: AtomicUsize,
-}
-
-async fn serve(listener: TcpListener, recording: Arc<Recording>) {
-    while let Ok((stream, _)) = listener.accept().await {
-        let recording = recording.clone();
-        tokio::spawn(async move {
-            let service = service_fn(|request| recording.answer(request));
-            // If the connection breaks, the caller sees the error.
-            if stream.set_nodelay(true).is_ok() {
-                http1::Builder::new().serve_connection(TokioIo::new(stream), service).await.ok();
-            }
-        });
-    }
 }
 
 impl Recording {

@@ -30,7 +30,7 @@ use crate::{
     statistics::{median, percentile},
 };
 use ab::Load;
-use server::{Design, Page, Server};
+use server::{Design, Page, PageServer};
 
 /// As in the articles, for each page and round.
 const FULL: (u32, Load) = (5, Load { requests: 1_000, clients: 20 });
@@ -59,7 +59,7 @@ pub(crate) async fn measure(report: &mut Report, comments: u32, options: &Option
         }));
     }
     ensure!(pages.len() == 2 * 2 * ARTICLES.len(), "the listings of the articles");
-    let server = Server::start(reader, pages.clone()).await?;
+    let server = PageServer::start(reader, pages.clone()).await?;
     for (ours, theirs) in (0..pages.len()).tuples() {
         ensure!(server.page(ours).await? == server.page(theirs).await?, "the designs answer different pages");
     }

@@ -1,6 +1,6 @@
 //! A small web server with pages of both designs, as JSON. It does the same for both, except reading the page.
 
-use std::{net::SocketAddr, sync::Arc};
+use std::sync::Arc;
 
 use anyhow::{Context, ensure};
 use futures_util::future::try_join;
@@ -8,12 +8,8 @@ use http_body_util::Full;
 use hyper::{
     Request, Response, StatusCode,
     body::{Bytes, Incoming},
-    server::conn::http1,
-    service::service_fn,
 };
-use hyper_util::rt::TokioIo;
 use serde_json::Value;
-use tokio::{net::TcpListener, task::JoinHandle};
 
 use crate::{
     compare::{Ask, Reader, page_json},
@@ -34,45 +30,28 @@ pub(super) struct Page {
     pub(super) ask: Ask,
 }
 
-/// A running server. Dropping it ends it.
-pub(super) struct Server {
-    address: SocketAddr,
-    server: JoinHandle<()>,
-}
+/// A running server of pages. Dropping it ends it.
+pub(super) struct PageServer(http::Server);
 
-impl Server {
+impl PageServer {
     pub(super) async fn start(reader: Reader, pages: Vec<Page>) -> anyhow::Result<Self> {
-        let listener = TcpListener::bind(("127.0.0.1", 0)).await?;
-        let address = listener.local_addr()?;
         let site = Arc::new(Site { reader, pages });
-        let server = tokio::spawn(async move {
-            while let Ok((stream, _)) = listener.accept().await {
-                let site = site.clone();
-                tokio::spawn(async move {
-                    let service = service_fn(|request| site.answer(request));
-                    // If the connection breaks, the caller sees the error.
-                    http1::Builder::new().serve_connection(TokioIo::new(stream), service).await.ok();
-                });
-            }
-        });
-        Ok(Self { address, server })
+        let answer = move |request| {
+            let site = site.clone();
+            async move { site.answer(request).await }
+        };
+        Ok(Self(http::Server::start(answer).await?))
     }
 
     pub(super) fn url(&self, page: usize) -> String {
-        format!("http://{}/{page}", self.address)
+        format!("http://{}/{page}", self.0.address)
     }
 
     /// What a page shows.
     pub(super) async fn page(&self, page: usize) -> anyhow::Result<Value> {
-        let (status, body) = http::get(self.address, &format!("/{page}")).await?;
+        let (status, body) = http::get(self.0.address, &format!("/{page}")).await?;
         ensure!(status == StatusCode::OK, "page {page} is answered {status}");
         Ok(serde_json::from_slice(&body)?)
-    }
-}
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        self.server.abort();
     }
 }
 
