@@ -51,7 +51,7 @@ pub(super) fn is_path(path: &str) -> bool {
 
 /// A list whose links are absolute. `list` is the template's text.
 pub(super) fn anchored(site: &Site, list: &str) -> String {
-    base_path::in_page(list, &site.public_url.to_string())
+    base_path::in_page(list, &site.public_url.to_string()).into_owned()
 }
 
 /// The answer with a list. `links` is the header `Link` of its page, which names the canonical URL.

@@ -1,6 +1,6 @@
 //! JSON inside a `<script>` element.
 
-use serde_json::Value;
+use serde::Serialize;
 
 /// JSON that is safe in an HTML `<script>`: every character with a meaning in HTML or JavaScript becomes a JSON escape
 /// sequence (`a_text_cannot_end_the_script`). Only this type is written into pages unescaped.
@@ -8,11 +8,17 @@ use serde_json::Value;
 pub(super) struct ScriptJson(String);
 
 impl ScriptJson {
-    pub(super) fn new(value: &Value) -> Self {
+    /// The JSON of a value whose keys are strings.
+    pub(super) fn new(value: &impl Serialize) -> Self {
+        // JSON can hold every such value.
+        let json = serde_json::to_string(value).unwrap_or_default();
         // JSON has these characters only inside strings.
         let special = ['<', '>', '&', '\u{2028}', '\u{2029}'];
-        let escape = |text: String, c: char| text.replace(c, &format!("\\u{:04x}", u32::from(c)));
-        Self(special.into_iter().fold(value.to_string(), escape))
+        let escape = |text: String, c: char| match text.contains(c) {
+            true => text.replace(c, &format!("\\u{:04x}", u32::from(c))),
+            false => text,
+        };
+        Self(special.into_iter().fold(json, escape))
     }
 
     pub(super) fn as_str(&self) -> &str {

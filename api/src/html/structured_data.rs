@@ -7,8 +7,8 @@
 //! - A `Product` needs an `aggregateRating` or a `review`; without both, the page has no structured data. Without the
 //!   page index the average is unknown, so then only a page with an authored comment has structured data.
 
-use model::{Comment, ProductId, ProductRecord};
-use serde_json::{Value, json};
+use model::{Comment, Gtin, ProductId, ProductRecord, Timestamp};
+use serde::Serialize;
 
 use super::{
     script_json::ScriptJson,
@@ -19,6 +19,81 @@ use crate::{links, site::Site};
 const BEST_RATING: u8 = 5;
 const WORST_RATING: u8 = 1;
 
+/// `Product`.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Product<'page> {
+    #[serde(rename = "@context")]
+    context: &'static str,
+    #[serde(rename = "@id")]
+    id: &'page str,
+    #[serde(rename = "@type")]
+    kind: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    aggregate_rating: Option<AggregateRating>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    brand: Option<Named<'page>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    gtin: Option<&'page Gtin>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    image: Option<&'page str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    name: Option<&'page str>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    review: Vec<Review<'page>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    sku: Option<&'page str>,
+    url: &'page str,
+}
+
+/// `Brand` or `Person`.
+#[derive(Serialize)]
+struct Named<'page> {
+    #[serde(rename = "@type")]
+    kind: &'static str,
+    name: &'page str,
+}
+
+/// `AggregateRating`.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct AggregateRating {
+    #[serde(rename = "@type")]
+    kind: &'static str,
+    best_rating: u8,
+    rating_value: String,
+    review_count: u64,
+    worst_rating: u8,
+}
+
+/// `Review`: a comment that has an author.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Review<'page> {
+    #[serde(rename = "@id")]
+    id: String,
+    #[serde(rename = "@type")]
+    kind: &'static str,
+    author: Named<'page>,
+    date_published: Timestamp,
+    in_language: &'page str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    name: Option<&'page str>,
+    review_body: &'page str,
+    review_rating: Rating,
+}
+
+/// `Rating`.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Rating {
+    #[serde(rename = "@type")]
+    kind: &'static str,
+    best_rating: u8,
+    rating_value: u8,
+    worst_rating: u8,
+}
+
 /// The structured data of a page with these comments and this average of the whole product. `None` when the page has
 /// neither an average nor a review.
 pub(super) fn of_page(
@@ -28,61 +103,49 @@ pub(super) fn of_page(
     average: Option<&Average>,
     comments: &[Comment],
 ) -> Option<ScriptJson> {
-    let reviews: Vec<Value> = comments.iter().filter_map(|comment| review(site, comment)).collect();
+    let reviews: Vec<Review<'_>> = comments.iter().filter_map(|comment| review(site, comment)).collect();
     if average.is_none() && reviews.is_empty() {
         return None;
     }
     let url = site.public_url.join(&links::product_page(product));
-    let rating = average.map(|average| {
-        json!({
-            "@type": "AggregateRating",
-            "ratingValue": average.decimal(),
-            "bestRating": BEST_RATING,
-            "worstRating": WORST_RATING,
-            "reviewCount": average.total,
-        })
-    });
     let details = record.map(|record| &record.details);
     let brand = details.and_then(|details| details.brand.as_deref());
-    let data = json!({
-        "@context": "https://schema.org",
-        "@type": "Product",
-        "@id": url,
-        "url": details.and_then(|details| details.url.as_ref()).map_or(url.as_str(), |url| url.as_str()),
-        "name": details.map(|details| &details.name),
-        "image": details.and_then(|details| details.image.as_ref()),
-        "brand": brand.map(|brand| json!({ "@type": "Brand", "name": brand })),
-        "gtin": details.and_then(|details| details.gtin.as_ref()),
-        "sku": details.and_then(|details| details.sku.as_ref()),
-        "aggregateRating": rating,
-        "review": Some(reviews).filter(|reviews| !reviews.is_empty()),
-    });
-    Some(ScriptJson::new(&without_nulls(data)))
+    Some(ScriptJson::new(&Product {
+        context: "https://schema.org",
+        id: &url,
+        kind: "Product",
+        aggregate_rating: average.map(|average| AggregateRating {
+            kind: "AggregateRating",
+            best_rating: BEST_RATING,
+            rating_value: average.decimal(),
+            review_count: average.total,
+            worst_rating: WORST_RATING,
+        }),
+        brand: brand.map(|name| Named { kind: "Brand", name }),
+        gtin: details.and_then(|details| details.gtin.as_ref()),
+        image: details.and_then(|details| details.image.as_ref()).map(|image| image.as_str()),
+        name: details.map(|details| details.name.as_str()),
+        review: reviews,
+        sku: details.and_then(|details| details.sku.as_deref()),
+        url: details.and_then(|details| details.url.as_ref()).map_or(&url, |url| url.as_str()),
+    }))
 }
 
-/// The review of a comment that has an author.
-fn review(site: &Site, comment: &Comment) -> Option<Value> {
+fn review<'page>(site: &Site, comment: &'page Comment) -> Option<Review<'page>> {
     let author = comment.text.author.as_deref()?;
-    Some(without_nulls(json!({
-        "@type": "Review",
-        "@id": site.public_url.join(&links::permalink(&comment.id)),
-        "author": { "@type": "Person", "name": author },
-        "datePublished": comment.created_at,
-        "inLanguage": comment.language.as_str(),
-        "reviewRating": {
-            "@type": "Rating",
-            "ratingValue": comment.rating.get(),
-            "bestRating": BEST_RATING,
-            "worstRating": WORST_RATING,
+    Some(Review {
+        id: site.public_url.join(&links::permalink(&comment.id)),
+        kind: "Review",
+        author: Named { kind: "Person", name: author },
+        date_published: comment.created_at,
+        in_language: comment.language.as_str(),
+        name: comment.text.title.as_deref(),
+        review_body: displayed(&comment.text.body),
+        review_rating: Rating {
+            kind: "Rating",
+            best_rating: BEST_RATING,
+            rating_value: comment.rating.get(),
+            worst_rating: WORST_RATING,
         },
-        "name": comment.text.title,
-        "reviewBody": displayed(&comment.text.body),
-    })))
-}
-
-fn without_nulls(mut object: Value) -> Value {
-    if let Some(properties) = object.as_object_mut() {
-        properties.retain(|_, value| !value.is_null());
-    }
-    object
+    })
 }

@@ -10,6 +10,8 @@
 //! **Invariant:** an address of the site is never taken for a text of a person. In a page, only a template writes a
 //! quotation mark behind an attribute's name; in texts they are escaped (`a_text_that_looks_like_an_attribute_stays`).
 
+use std::borrow::Cow;
+
 use actix_web::{
     dev::ServiceRequest,
     http::{
@@ -49,8 +51,11 @@ pub(crate) fn lead(headers: &mut HeaderMap, base: &str) {
 }
 
 /// Puts `base` in front of the addresses in a page that begin at the root of the site.
-pub(crate) fn in_page(page: &str, base: &str) -> String {
+pub(crate) fn in_page<'page>(page: &'page str, base: &str) -> Cow<'page, str> {
     const VALUE: &str = "=\"";
+    if base.is_empty() {
+        return Cow::Borrowed(page);
+    }
     let mut with_base = String::with_capacity(page.len() + page.len() / 8);
     let mut rest = page;
     while let Some((before, from)) = rest.split_once(VALUE) {
@@ -62,7 +67,7 @@ pub(crate) fn in_page(page: &str, base: &str) -> String {
         rest = from;
     }
     with_base.push_str(rest);
-    with_base
+    Cow::Owned(with_base)
 }
 
 /// Whether a text begins with a path to which `base` was not added yet. No path of the service begins with the base path.
@@ -99,6 +104,7 @@ mod tests {
         assert_eq!(in_page(based, "/r"), based);
         let absolute = based.replace("=\"/r/", "=\"https://example.com/r/");
         assert_eq!(in_page(page, "https://example.com/r"), absolute);
+        assert_eq!(in_page(page, ""), page);
     }
 
     #[test]

@@ -98,9 +98,8 @@ fn completed_page(look: &Look, page: &str, base: &str) -> Option<String> {
     let (rest_of_head, body) = rest.split_once(HEADER)?;
     let (body, end) = body.rsplit_once(FOOTER)?;
     let style = format!("<link rel=\"stylesheet\" href=\"{}\">", look.style_sheet.url());
-    let with_base = |part: &str| in_page(part, base);
-    let head = [with_base(head), with_base(&style), with_base(rest_of_head)].concat();
-    Some([&head, &look.header, &with_base(body), &look.footer, end].concat())
+    let [head, style, rest_of_head, body] = [head, &style, rest_of_head, body].map(|part| in_page(part, base));
+    Some([&*head, &style, &rest_of_head, &look.header, &body, &look.footer, end].concat())
 }
 
 #[cfg(test)]
