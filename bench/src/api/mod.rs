@@ -56,9 +56,8 @@ const QUICK_COMMENTS: u32 = 10_000;
 const BLOCKS: usize = 5;
 /// Requests for each of the two pages per block, so that 10 of them lie beyond the 99th percentile.
 const A_BLOCK: usize = 1_000;
-/// Number of requests before the memory is watched, then while it is watched. After 10,000 requests the memory still grew
-/// by up to a fifth in the next 25,000, and no further in 25,000 more (docs/benchmarks/report-1.json to report-5.json).
-const MEMORY_WARM_UP: u32 = 35_000;
+/// Number of requests before the memory is watched, then while it is watched.
+const MEMORY_WARM_UP: u32 = 10_000;
 const MEMORY_REQUESTS: u32 = 50_000;
 /// Size of the product for throughput and memory.
 const THROUGHPUT_COMMENTS: u32 = 100_000;
