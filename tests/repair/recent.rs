@@ -299,7 +299,7 @@ async fn a_run_stops_when_another_run_takes_its_lease() {
     stores.create_all(0..40, product).await;
     let short = JobSettings { lease: Duration::from_secs(5), concurrency: 1, ..settings(true) };
     let run = HeldRun::start(&stores, (gate::TRANSACTIONS, 1), short, recent).await;
-    // On a slow machine it has advanced through the journal's empty parts.
+    // A slow run has moved the watermark through the empty parts before the first change.
     let watermark = stores.table.watermark().await.unwrap();
     assert!(watermark.is_none_or(|at| at <= begun), "{watermark:?}");
     // Another run takes the lease, as if the first one had slept for longer than its lease.

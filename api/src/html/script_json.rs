@@ -10,7 +10,7 @@ pub(super) struct ScriptJson(String);
 impl ScriptJson {
     /// The JSON of a value whose keys are strings.
     pub(super) fn new(value: &impl Serialize) -> Self {
-        // JSON can hold every such value.
+        // This cannot fail: all keys are strings, and the text is written to memory.
         let json = serde_json::to_string(value).unwrap_or_default();
         // JSON has these characters only inside strings.
         let special = ['<', '>', '&', '\u{2028}', '\u{2029}'];

@@ -19,7 +19,7 @@ use crate::{links, site::Site};
 const BEST_RATING: u8 = 5;
 const WORST_RATING: u8 = 1;
 
-/// `Product`.
+/// The product of a page: schema.org's `Product`.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Product<'page> {
@@ -46,7 +46,7 @@ struct Product<'page> {
     url: &'page str,
 }
 
-/// `Brand` or `Person`.
+/// A brand or an author: schema.org's `Brand` or `Person`.
 #[derive(Serialize)]
 struct Named<'page> {
     #[serde(rename = "@type")]
@@ -54,7 +54,7 @@ struct Named<'page> {
     name: &'page str,
 }
 
-/// `AggregateRating`.
+/// The average of all comments: schema.org's `AggregateRating`.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct AggregateRating {
@@ -66,7 +66,7 @@ struct AggregateRating {
     worst_rating: u8,
 }
 
-/// `Review`: a comment that has an author.
+/// A comment that has an author: schema.org's `Review`.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Review<'page> {
@@ -83,7 +83,7 @@ struct Review<'page> {
     review_rating: Rating,
 }
 
-/// `Rating`.
+/// The rating of one comment: schema.org's `Rating`.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Rating {
@@ -131,6 +131,7 @@ pub(super) fn of_page(
     }))
 }
 
+/// The review of a comment; `None` without an author.
 fn review<'page>(site: &Site, comment: &'page Comment) -> Option<Review<'page>> {
     let author = comment.text.author.as_deref()?;
     Some(Review {
