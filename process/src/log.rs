@@ -7,14 +7,15 @@ use tracing::{
     field::{Field, Visit},
 };
 use tracing_subscriber::{
-    EnvFilter, Layer,
-    filter::{FilterExt, LevelFilter, filter_fn},
+    Layer,
+    filter::{FilterExt, LevelFilter, Targets, filter_fn},
     fmt::{self, FmtContext, FormatEvent, FormatFields, MakeWriter, format::Writer},
     registry::LookupSpan,
 };
 
-/// The layer of the log: `lines` says in which form it is written. `PAGEMARK_LOG` filters it, in the syntax of
-/// `tracing-subscriber`; `default` without it. It leaves two kinds of events out, even when the setting accepts them:
+/// The layer of the log: `lines` says in which form it is written. `PAGEMARK_LOG` filters it by
+/// targets ([`Targets`]), such as `warn,table=debug`; `default` without it. It leaves two kinds of events out, even when
+/// the setting accepts them:
 ///
 /// - Events of third-party crates below `info`. The Lambda runtime and the SDK then write out whole events and
 ///   requests, and a log must never hold a comment's text.
@@ -31,18 +32,19 @@ where
     W: for<'line> MakeWriter<'line> + 'static,
 {
     let chosen = std::env::var("PAGEMARK_LOG").unwrap_or_else(|_| default.to_owned());
-    let filter: EnvFilter = chosen.parse().map_err(|error| format!("PAGEMARK_LOG {chosen:?}: {error}"))?;
+    let filter: Targets = chosen.parse().map_err(|error| format!("PAGEMARK_LOG {chosen:?}: {error}"))?;
     Ok(layer(filter, lines))
 }
 
-fn layer<S, N, F, W>(filter: EnvFilter, lines: fmt::Layer<S, N, F, W>) -> impl Layer<S>
+fn layer<S, N, F, W>(filter: Targets, lines: fmt::Layer<S, N, F, W>) -> impl Layer<S>
 where
     S: Subscriber + for<'span> LookupSpan<'span>,
     N: for<'line> FormatFields<'line> + 'static,
     F: FormatEvent<S, N> + 'static,
     W: for<'line> MakeWriter<'line> + 'static,
 {
-    let are_wanted = filter.max_level_hint().is_none_or(|level| level >= LevelFilter::DEBUG);
+    let mut levels = filter.iter().map(|(_, level)| level).chain(filter.default_level());
+    let are_wanted = levels.any(|level| level >= LevelFilter::DEBUG);
     let lines = lines.map_event_format(|format| WithoutClientMistakes { format, are_wanted });
     lines.with_filter(filter.and(filter_fn(|metadata| !may_be_payload(metadata))))
 }
@@ -150,7 +152,7 @@ mod tests {
         // A pipe holds little. Writing blocks while nobody reads.
         let reader = thread::spawn(|| io::read_to_string(log));
         let lines = tracing_subscriber::fmt::layer().with_writer(Mutex::new(writer)).without_time().with_ansi(false);
-        let log = layer(EnvFilter::new(level.to_string()), lines);
+        let log = layer(Targets::new().with_default(level), lines);
         tracing::subscriber::with_default(tracing_subscriber::registry().with(log), events);
         let text = reader.join().unwrap().unwrap();
         text.lines().map(|line| line.trim().to_owned()).collect()
