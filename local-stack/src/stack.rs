@@ -457,7 +457,7 @@ fn event_source_mappings(
         // On long streams, polls alone keep DynamoDB Local busy (docs/engines.md).
         Ok(match engine {
             Some(engine) => mapping.woken_by(engine.writes()),
-            None => mapping.paced_like_the_service(),
+            None => mapping,
         })
     };
     Ok([

@@ -168,7 +168,7 @@ impl Stores {
             let given_up = Quarantine::Folder(quarantine.path().to_owned());
             let mapping = EventSourceMapping::new(function, settings, client, arn.clone(), handler, given_up);
             let state = mapping.state();
-            running.spawn(mapping.paced_like_the_service().run());
+            running.spawn(mapping.run());
             anyhow::Ok(state)
         };
         let states = [

@@ -82,8 +82,8 @@ pub struct EventSourceMapping {
 }
 
 impl EventSourceMapping {
-    /// A mapping from a stream to a handler; `quarantine` is its on-failure destination. It polls as often as it can
-    /// find something new: 40 times a second while there is nothing.
+    /// A mapping from a stream to a handler; `quarantine` is its on-failure destination. It polls four times a second, as
+    /// the service does, unless there is more than one poll takes.
     pub fn new(
         function: &'static str,
         settings: MappingSettings,
@@ -92,16 +92,11 @@ impl EventSourceMapping {
         handler: Handler,
         quarantine: Quarantine,
     ) -> Self {
-        let (pace, state) = (Pace::Eager, watch::Sender::default());
+        let (pace, state) = (Pace::Service, watch::Sender::default());
         Self { function, settings, client, stream_arn, handler, quarantine, pace, state }
     }
 
-    /// The mapping, but polling four times a second, as the service does, unless there is more than one poll takes.
-    pub fn paced_like_the_service(self) -> Self {
-        Self { pace: Pace::Service, ..self }
-    }
-
-    /// The mapping, but while there is nothing new, it polls only after a write, which changes `writes`. Without one it
+    /// The mapping, but it polls after each write, which changes `writes`, and while there is more. Without one it
     /// polls every five seconds, in case a write was not announced.
     pub fn woken_by(self, writes: watch::Receiver<()>) -> Self {
         Self { pace: Pace::Woken(writes), ..self }

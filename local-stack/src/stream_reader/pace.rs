@@ -7,10 +7,10 @@ use tokio::{
     time::{sleep, timeout},
 };
 
-/// The shortest pause after a poll that found nothing, on the embedded engine. The service polls four times a second,
+/// The shortest pause after a poll that found nothing, where writes are announced. The service polls four times a second,
 /// which is a needless wait on one's own machine.
 const IDLE_PAUSE: Duration = Duration::from_millis(25);
-/// The longest pause on the embedded engine while no write is announced. Polls are most of what an idle stack does.
+/// The longest pause while no write is announced. Polls are most of what an idle stack does.
 const UNANNOUNCED_PAUSE: Duration = Duration::from_secs(5);
 /// Pause between two polls at the service's pace.
 const SERVICE_PAUSE: Duration = Duration::from_millis(250);
@@ -18,11 +18,9 @@ const SERVICE_PAUSE: Duration = Duration::from_millis(250);
 /// When a reader polls again.
 #[derive(Debug, Clone)]
 pub(crate) enum Pace {
-    /// After [`IDLE_PAUSE`], or at once when the poll found records.
-    Eager,
-    /// Like [`Pace::Eager`], but after a poll that found nothing, it also waits for the next write, which changes the
-    /// value. A write can go unnoticed when its client goes away before the answer. So the wait ends after
-    /// [`UNANNOUNCED_PAUSE`] at the latest.
+    /// At once when the poll found records. Otherwise after [`IDLE_PAUSE`] and the next write, which changes the value. A
+    /// write can go unnoticed when its client goes away before the answer. So the wait ends after [`UNANNOUNCED_PAUSE`] at
+    /// the latest.
     Woken(watch::Receiver<()>),
     /// After [`SERVICE_PAUSE`], or at once when the poll was full.
     Service,
@@ -50,8 +48,8 @@ impl Pace {
     fn pause(&self, found: bool, full: bool) -> Duration {
         match self {
             Self::Service if !full => SERVICE_PAUSE,
-            Self::Eager | Self::Woken(_) if !found => IDLE_PAUSE,
-            Self::Eager | Self::Woken(_) | Self::Service => Duration::ZERO,
+            Self::Woken(_) if !found => IDLE_PAUSE,
+            Self::Woken(_) | Self::Service => Duration::ZERO,
         }
     }
 
@@ -90,17 +88,15 @@ mod tests {
 
         drop(writer);
         assert_eq!(pace.written().now_or_never(), None, "without an engine it waits instead of spinning");
-        assert_eq!(Pace::Eager.written().now_or_never(), Some(()));
+        assert_eq!(Pace::Service.written().now_or_never(), Some(()));
     }
 
     #[test]
     fn a_mapping_pauses_unless_there_may_be_more_records() {
         let (_writer, writes) = watch::channel(());
-        for (pace, nothing, some) in [
-            (Pace::Eager, IDLE_PAUSE, Duration::ZERO),
-            (Pace::Woken(writes), IDLE_PAUSE, Duration::ZERO),
-            (Pace::Service, SERVICE_PAUSE, SERVICE_PAUSE),
-        ] {
+        for (pace, nothing, some) in
+            [(Pace::Woken(writes), IDLE_PAUSE, Duration::ZERO), (Pace::Service, SERVICE_PAUSE, SERVICE_PAUSE)]
+        {
             assert_eq!(pace.pause(false, false), nothing, "{pace:?}");
             assert_eq!(pace.pause(true, false), some, "{pace:?}");
             assert_eq!(pace.pause(true, true), Duration::ZERO, "{pace:?}");
