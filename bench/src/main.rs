@@ -7,7 +7,6 @@ mod api;
 mod baseline;
 mod binaries;
 mod compare;
-mod cost;
 mod dataset;
 mod delayed_proxy;
 mod depth;
@@ -79,7 +78,7 @@ struct Args {
 #[derive(Debug, Subcommand)]
 enum Command {
     /// The monthly bill of Pagemark and of four indexes for your own load, by prices.json. Nothing is measured.
-    Cost(cost::CostArgs),
+    Cost(money::CostArgs),
     /// Compares both designs on real DynamoDB, or on a service like it: writes, lag, pages. Prints first what that costs at
     /// most, and never consumes more than the budget.
     Endpoint(endpoint::EndpointArgs),
@@ -139,7 +138,7 @@ async fn main() -> anyhow::Result<ExitCode> {
     let args = Args::parse();
     match &args.command {
         Some(Command::Cost(asked)) => {
-            let printed = cost::print(asked).inspect_err(|error| eprintln!("{error:#}"));
+            let printed = money::print(asked).inspect_err(|error| eprintln!("{error:#}"));
             return Ok(if printed.is_ok() { ExitCode::SUCCESS } else { ExitCode::FAILURE });
         }
         Some(Command::Endpoint(args)) => {

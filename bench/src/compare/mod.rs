@@ -23,23 +23,21 @@ mod contestants;
 mod costs;
 mod reads;
 mod storage;
-mod usage;
 mod writes;
 
 use std::{net::SocketAddr, time::Duration};
 
-use anyhow::{Context, ensure};
-use four_index::KeepCounters;
+use anyhow::ensure;
 use strum::VariantArray;
 
 use crate::{
     delayed_proxy::DelayedProxy,
     http::address_in,
     index::bytes_in_32_sets,
-    money::{Compared, Prices, Usage, mix},
+    money,
     options::{Effort, Options},
     recorded_table::{Delay, MEDIAN, P99, REDIS_ROUND_TRIP, RecordedTable},
-    report::{FOUR_INDEXES, FOUR_INDEXES_CACHED, HITS_OF_TEN, PAGEMARK, Quantity, Report},
+    report::{FOUR_INDEXES, PAGEMARK, Quantity, Report},
 };
 pub(crate) use cached::page_json;
 pub(crate) use contestants::{Ask, Contestants, RATINGS, Reader, name as filter_name};
@@ -48,7 +46,6 @@ use costs::Costs;
 pub(crate) use reads::Depth;
 use reads::{How, Reading, is_one_query};
 use storage::Stored;
-use writes::Writings;
 
 /// Callers of a table that answers in parallel. More would queue for the two cores, and the figures would show that queue.
 const FAR_CALLERS: u32 = 2;
@@ -101,34 +98,7 @@ pub(crate) async fn measure(report: &mut Report, options: &Options) -> anyhow::R
     report.plot(storage::plot()?);
     report.number(Quantity::StoredBytes, PAGEMARK, pagemark.all_bytes());
     report.number(Quantity::StoredBytes, FOUR_INDEXES, four.all_bytes());
-    money(report, &comments, &usages(&costs, &writings, pagemark, four).context("all numbers of ratings were read")?)
-}
-
-/// The usage of Pagemark, and of the other design without and with counters.
-fn usages(costs: &[Costs], writings: &[Writings], pagemark: Stored, four: Stored) -> Option<(Usage, [Usage; 2])> {
-    let plain = usage::four_index(costs, writings, four, KeepCounters::No)?;
-    let counting = usage::four_index(costs, writings, four, KeepCounters::Yes)?;
-    Some((usage::pagemark(costs, writings, pagemark)?, [plain, counting]))
-}
-
-fn money(report: &mut Report, comments: &Comments, (ours, others): &(Usage, [Usage; 2])) -> anyhow::Result<()> {
-    let (prices, workloads) = (Prices::published()?, usage::workloads(&comments.all));
-    let compared = Compared { ours, others, prices: &prices, workloads: &workloads };
-    let [_, counting] = others;
-    let cached = HITS_OF_TEN.into_iter().zip(FOUR_INDEXES_CACHED);
-    let cached: Vec<Usage> =
-        cached.map(|(hits, design)| counting.behind_cache(design, hits, ours.redis_bytes)).collect();
-    let behind_cache = Compared { others: &cached, ..compared };
-    compared.tables().into_iter().chain([behind_cache.cache_table()]).for_each(|table| report.table(table));
-    report.plot(compared.plot());
-    for (quantity, design, value) in compared.numbers().into_iter().chain(behind_cache.numbers()) {
-        report.number(quantity, design, value);
-    }
-    if let Some(workload) = workloads.first() {
-        report.fact("mix", mix(workload));
-        report.fact("month", workload.name.as_str());
-    }
-    Ok(())
+    money::report(report)
 }
 
 async fn read_near(

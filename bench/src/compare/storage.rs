@@ -70,11 +70,6 @@ pub(super) fn four_index(comments: &[Comment]) -> Stored {
 }
 
 impl Stored {
-    /// Bytes of a comment's items in the table that count for reading, without the storage overhead.
-    pub(super) fn read_bytes(&self) -> f64 {
-        self.table_bytes - self.items * as_f64(STORAGE_OVERHEAD_BYTES as u64)
-    }
-
     pub(super) fn all_bytes(&self) -> f64 {
         self.table_bytes + self.index_bytes
     }

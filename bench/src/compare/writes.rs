@@ -269,7 +269,7 @@ pub(super) fn numbers(report: &mut Report, writings: &[Writings]) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cost::write_units_of_short_comments;
+    use crate::money::write_units_of_short_comments;
 
     #[tokio::test]
     async fn the_engine_counts_the_units_of_the_cost_model() {

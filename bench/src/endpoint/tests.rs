@@ -40,7 +40,7 @@ fn an_insert_is_planned_with_no_less_than_the_cost_by_rules() {
         let by_rules = write_cost_by_rules(None, Some(comment), KeepCounters::No).total();
         assert_eq!(four.four_indexes_insert(comment), by_rules, "{}", comment.id);
         // `bench cost` counts the transaction's share of the two indexes once.
-        let by_model = crate::cost::write_units_of_short_comments()[0][0];
+        let by_model = crate::money::write_units_of_short_comments()[0][0];
         assert_eq!(ours.pagemark_insert(comment).unwrap(), by_model + 2.0, "{}", comment.id);
     }
 }

@@ -1,11 +1,14 @@
-//! Computes the cost of designs from measurements and published prices. No I/O.
+//! What a month costs in each design, by published prices: `bench cost` for a reader's own month, and `compare` for the
+//! default one. Nothing is measured, and no server is needed.
 //!
+//! - `month`: the load that is asked about.
 //! - `prices`: `bench/prices.json`, which gives the source and date of each price.
 //! - `units`: the units and bytes that DynamoDB bills for items.
-//! - `usage`: a design's usage for a page view, a write and a stored comment; and the load of a month.
+//! - `design`: what a design takes for a page view, a write and a stored comment. `model` computes it from the sizes of
+//!   items.
 //! - `bill`: the month's cost by part.
-//! - `break_even`: the number of page views per month at which one design becomes cheaper than another.
-//! - `summary`: tables, the numbers that decide, and the plot.
+//! - `break_even`: the number of page views at which one design becomes cheaper than another.
+//! - `answer`: the tables, the numbers that decide, and the plot.
 //!
 //! **What is billed**, as AWS documents it ("DynamoDB read and write operations",
 //! <https://docs.aws.amazon.com/he_il/amazondynamodb/latest/developerguide/read-write-operations.md>; "DynamoDB item
@@ -24,33 +27,74 @@
 //!   the table's size.
 //! - Stream reads by Lambda are free.
 //!
-//! `Usage` is in such units. The measurements count them, and [`crate::cost`] computes them from the sizes of items.
+//! Tests compare these units with those that the engine counts.
 //!
 //! **What is left out:**
 //! - Costs that are equal in both designs: Fargate, load balancer, logs, data to readers.
 //! - A cache in front of Pagemark, and other caches than Redis (DAX, a CDN). They would make pages of either design
 //!   faster. The design with counters is also counted with a cache in the same Redis, at assumed hit rates
-//!   (`Usage::behind_cache`).
+//!   (`Design::behind_cache`).
 //! - Pagemark's other parts besides Redis and the two stream functions: the repair job's function, alarms and secrets.
 //!   They cost some dollars a month (`docs/deploy.md`).
-//! - Reads of the other design's counters for the totals of a page, about half a unit each. That design is counted twice,
-//!   without and with counters. Without them its pages show no totals.
 //!
 //! A GB counts as 1,000,000,000 bytes. With 2^30 bytes, storage and recovery would be 7 % cheaper in both designs.
 
+mod answer;
 mod bill;
 mod break_even;
+mod design;
+mod model;
+mod month;
 mod prices;
-mod summary;
 mod units;
-mod usage;
 
-pub(crate) use bill::{Bill, Scope};
-pub(crate) use break_even::{BreakEven, break_even_by_mix, write_cost_times};
+use std::fs;
+
+use anyhow::Context;
+
+use crate::report::Report;
+use answer::{Answer, Compared};
+use model::{cached_designs, designs};
+use month::Month;
+
+pub(crate) use break_even::BreakEven;
+pub(crate) use design::Write;
+#[cfg(test)]
+pub(crate) use model::tests::write_units_of_short_comments;
+pub(crate) use month::CostArgs;
 pub(crate) use prices::Prices;
-pub(crate) use summary::{Compared, break_even, mix};
-pub(crate) use units::{STORAGE_OVERHEAD_BYTES, consistent_read_units, query_units};
-pub(crate) use usage::{
-    FUNCTION_MEMORY_GB, FUNCTIONS, PerRatings, PerWrite, Usage, VIEW_SHARES, WRITE_SHARES, Workload, Write, WriteUsage,
-    audit_read_units,
-};
+pub(crate) use units::{STORAGE_OVERHEAD_BYTES, consistent_read_units};
+
+/// Prints the bills of a reader's month.
+pub(crate) fn print(args: &CostArgs) -> anyhow::Result<()> {
+    let prices = match &args.region_prices {
+        Some(file) => {
+            let text = fs::read_to_string(file).with_context(|| file.display().to_string())?;
+            Prices::parse(&text).with_context(|| file.display().to_string())?
+        }
+        None => Prices::published()?,
+    };
+    let month = &Month::of(args)?;
+    let answer = Answer::of(&Compared { month, designs: designs(&month.shape)?, prices: &prices })?;
+    if args.json {
+        println!("{}", serde_json::to_string_pretty(&answer)?);
+    } else {
+        print!("{answer}");
+    }
+    Ok(())
+}
+
+/// Reports the bills of the default month of `bench cost`, also with a cache in front of four indexes.
+pub(crate) fn report(report: &mut Report) -> anyhow::Result<()> {
+    let (prices, month) = (&Prices::published()?, &Month::parse("")?);
+    let designs = designs(&month.shape)?;
+    let all = designs.iter().cloned().chain(cached_designs(&month.shape)?).collect();
+    let [compared, with_caches] = [designs, all].map(|designs| Compared { month, designs, prices });
+    Answer::of(&with_caches)?.tables().into_iter().for_each(|table| report.table(table));
+    report.plot(compared.plot());
+    for (quantity, design, value) in with_caches.numbers() {
+        report.number(quantity, design, value);
+    }
+    report.fact("month", month.text());
+    Ok(())
+}

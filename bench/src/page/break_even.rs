@@ -4,7 +4,7 @@ use itertools::Itertools;
 
 use super::findings::Spread;
 use crate::{
-    money::{BreakEven, break_even},
+    money::BreakEven,
     report::{PAGEMARK, Quantity, Results, figure},
 };
 
@@ -16,10 +16,10 @@ pub(super) fn text(runs: &[Results], other: &str, view: Quantity) -> String {
     let below = views(|found| if let BreakEven::Below(views) = found { Some(*views) } else { None });
     let mut parts = Vec::new();
     if let Some(from) = from {
-        parts.push(format!("from {} on ({})", figure(from.median.round()), from.interval()));
+        parts.push(format!("from {} on{}", figure(from.median.round()), from.in_brackets()));
     }
     if let Some(below) = below {
-        parts.push(format!("below {} ({})", figure(below.median.round()), below.interval()));
+        parts.push(format!("below {}{}", figure(below.median.round()), below.in_brackets()));
     }
     for (found_by_some, text) in [(BreakEven::Always, "at any number"), (BreakEven::Never, "at no number")] {
         if found.contains(&found_by_some) {
@@ -35,5 +35,5 @@ pub(super) fn text(runs: &[Results], other: &str, view: Quantity) -> String {
 
 fn of_run(run: &Results, other: &str, view: Quantity) -> Option<BreakEven> {
     let of_both = |quantity| Some((run.number(quantity, PAGEMARK)?, run.number(quantity, other)?));
-    Some(break_even(of_both(Quantity::FixedUsd)?, of_both(view)?))
+    Some(BreakEven::of(of_both(Quantity::FixedUsd)?, of_both(view)?))
 }

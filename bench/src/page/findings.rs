@@ -17,20 +17,26 @@ const APART_MIN: f64 = 1.05;
 /// The plot with the latency of each contestant by page number.
 pub(super) const DEPTH: &str = "depth";
 
-pub(super) const PRICE_OF_WRITES: &str = "the price of writes";
-const PRICE_OF_VIEWS: &str = "the price of page views";
-const BILL: &str = "the bill of a month";
-const ONE_RATING: &str = "pages under one rating";
-const VARYING: &str = "pages under two to four ratings if delays vary";
-const EQUAL: &str = "pages under two to four ratings if delays are equal";
-const ANY_RATING: &str = "pages under any rating";
-const DEEP: &str = "deep pages";
+/// What a reader would choose a design for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Aspect {
+    PriceOfWrites,
+    Bill,
+    Storage,
+    /// Latency of pages that both designs get by one query.
+    OneQuery,
+    /// Latency of pages that four indexes get by several queries, from a table with varying delays.
+    VaryingDelays,
+    /// The same from a table with equal delays.
+    EqualDelays,
+    DeepPages,
+}
 
 /// A quantity that is compared with other designs.
 struct Rule {
     quantity: Quantity,
-    /// What a reader would choose a design for; `None` for what only the table has.
-    aspect: Option<&'static str>,
+    /// `None` for what only the table has.
+    aspect: Option<Aspect>,
     /// The quantity in words.
     what: &'static str,
     unit: Unit,
@@ -55,34 +61,34 @@ const TIME: Unit = Unit::Microseconds;
 
 /// All rules, in the order of the page's table. Deep pages follow them ([`deep`]).
 const RULES: [Rule; 25] = [
-    rule(Quantity::WritesUsd, Some(PRICE_OF_WRITES), "a million writes", Unit::Usd, BOTH),
-    rule(Quantity::MixedViewsUsd, Some(PRICE_OF_VIEWS), "a million page views of the mix", Unit::Usd, BOTH),
-    rule(Quantity::MixedViewsUsd, Some(PRICE_OF_VIEWS), "a million page views of the mix", Unit::Usd, CACHED),
+    rule(Quantity::WritesUsd, Some(Aspect::PriceOfWrites), "a million writes", Unit::Usd, BOTH),
+    rule(Quantity::MixedViewsUsd, None, "a million page views of the mix", Unit::Usd, BOTH),
+    rule(Quantity::MixedViewsUsd, None, "a million page views of the mix", Unit::Usd, CACHED),
     rule(Quantity::ThreeRatingsViewsUsd, None, "a million page views with three ratings", Unit::Usd, BOTH),
     rule(Quantity::FixedUsd, None, "all but page views, for a million writes", Unit::Usd, BOTH),
-    rule(Quantity::MonthUsd, Some(BILL), "the bill of the month", Unit::Usd, BOTH),
-    rule(Quantity::MonthUsd, Some(BILL), "the bill of the month", Unit::Usd, CACHED),
+    rule(Quantity::MonthUsd, Some(Aspect::Bill), "the bill of the month", Unit::Usd, BOTH),
+    rule(Quantity::MonthUsd, Some(Aspect::Bill), "the bill of the month", Unit::Usd, CACHED),
     rule(Quantity::InsertWriteUnits, None, "write units of an insert", COUNT, BOTH),
     rule(Quantity::InsertRoundTrips, None, "round trips until an insert is acknowledged", COUNT, BOTH),
-    rule(Quantity::StoredBytes, Some("storage"), "a stored comment", Unit::Named("bytes"), PLAIN),
-    page(Quantity::OneRatingPageDelayedUs, ONE_RATING, "middle page, one rating, varying delays, p50"),
-    page(Quantity::TwoRatingsPageDelayedUs, VARYING, "middle page, two ratings, varying delays, p50"),
-    page(Quantity::TwoRatingsPageEqualDelaysUs, EQUAL, "middle page, two ratings, equal delays, p50"),
-    page(Quantity::ThreeRatingsPageDelayedUs, VARYING, "middle page, three ratings, varying delays, p50"),
-    page(Quantity::ThreeRatingsPageEqualDelaysUs, EQUAL, "middle page, three ratings, equal delays, p50"),
-    page(Quantity::FourRatingsPageDelayedUs, VARYING, "middle page, four ratings, varying delays, p50"),
-    page(Quantity::FourRatingsPageEqualDelaysUs, EQUAL, "middle page, four ratings, equal delays, p50"),
-    page(Quantity::AnyRatingPageDelayedUs, ANY_RATING, "middle page, any rating, varying delays, p50"),
+    rule(Quantity::StoredBytes, Some(Aspect::Storage), "a stored comment", Unit::Named("bytes"), PLAIN),
+    page(Quantity::OneRatingPageDelayedUs, Aspect::OneQuery, "middle page, one rating, varying delays, p50"),
+    page(Quantity::TwoRatingsPageDelayedUs, Aspect::VaryingDelays, "middle page, two ratings, varying delays, p50"),
+    page(Quantity::TwoRatingsPageEqualDelaysUs, Aspect::EqualDelays, "middle page, two ratings, equal delays, p50"),
+    page(Quantity::ThreeRatingsPageDelayedUs, Aspect::VaryingDelays, "middle page, three ratings, varying delays, p50"),
+    page(Quantity::ThreeRatingsPageEqualDelaysUs, Aspect::EqualDelays, "middle page, three ratings, equal delays, p50"),
+    page(Quantity::FourRatingsPageDelayedUs, Aspect::VaryingDelays, "middle page, four ratings, varying delays, p50"),
+    page(Quantity::FourRatingsPageEqualDelaysUs, Aspect::EqualDelays, "middle page, four ratings, equal delays, p50"),
+    page(Quantity::AnyRatingPageDelayedUs, Aspect::OneQuery, "middle page, any rating, varying delays, p50"),
     rule(
         Quantity::OneRatingPageDelayedMeanUs,
-        Some(ONE_RATING),
+        Some(Aspect::OneQuery),
         "middle page, one rating, varying delays, mean",
         TIME,
         CACHED,
     ),
     rule(
         Quantity::AnyRatingPageDelayedMeanUs,
-        Some(ANY_RATING),
+        Some(Aspect::OneQuery),
         "middle page, any rating, varying delays, mean",
         TIME,
         CACHED,
@@ -101,13 +107,13 @@ const RULES: [Rule; 25] = [
 ];
 
 /// A rule about a page's latency.
-const fn page(quantity: Quantity, aspect: &'static str, what: &'static str) -> Rule {
+const fn page(quantity: Quantity, aspect: Aspect, what: &'static str) -> Rule {
     rule(quantity, Some(aspect), what, TIME, PLAIN)
 }
 
 const fn rule(
     quantity: Quantity,
-    aspect: Option<&'static str>,
+    aspect: Option<Aspect>,
     what: &'static str,
     unit: Unit,
     others: &'static [&'static str],
@@ -140,10 +146,16 @@ impl Spread {
             _ => format!("{} to {}", figure(self.lowest), figure(self.highest)),
         }
     }
+
+    /// " (100 to 200)"; nothing if all runs have the same value.
+    pub(super) fn in_brackets(&self) -> String {
+        let (lowest, highest) = (figure(self.lowest), figure(self.highest));
+        if lowest == highest { String::new() } else { format!(" ({lowest} to {highest})") }
+    }
 }
 
 /// How Pagemark compares with another design.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, strum::Display)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, strum::Display)]
 pub(super) enum Verdict {
     #[strum(to_string = "better")]
     Better,
@@ -174,7 +186,9 @@ impl Verdict {
 
 #[derive(Debug, Clone)]
 pub(super) struct Finding {
-    pub(super) aspect: Option<&'static str>,
+    /// `None` for a deep page.
+    pub(super) quantity: Option<Quantity>,
+    pub(super) aspect: Option<Aspect>,
     pub(super) what: String,
     pub(super) other: String,
     /// The number of the page, if it is about a deep one.
@@ -189,18 +203,16 @@ pub(super) struct Finding {
 
 impl Finding {
     /// From the values of both designs, run by run.
-    fn new(
-        aspect: Option<&'static str>,
-        what: String,
-        other: &str,
-        unit: Unit,
-        runs: &[(Option<f64>, Option<f64>)],
-    ) -> Self {
+    fn new(aspect: Option<Aspect>, what: String, other: &str, unit: Unit, runs: &[(Option<f64>, Option<f64>)]) -> Self {
         let ours = Spread::of(runs.iter().filter_map(|(ours, _)| *ours));
         let theirs = Spread::of(runs.iter().filter_map(|(_, theirs)| *theirs));
         let ratio = Spread::of(runs.iter().filter_map(|(ours, theirs)| Some((*ours)? / (*theirs)?)));
         let verdict = Verdict::of(ours.as_ref(), theirs.as_ref());
-        Self { aspect, what, other: other.to_owned(), page: None, unit, ours, theirs, ratio, verdict }
+        Self { quantity: None, aspect, what, other: other.to_owned(), page: None, unit, ours, theirs, ratio, verdict }
+    }
+
+    pub(super) fn is_measured(&self) -> bool {
+        self.verdict != Verdict::NotMeasured
     }
 
     /// A value with its unit: "$9.33", "560 us", "1.20 s".
@@ -223,16 +235,17 @@ pub(super) fn findings(runs: &[Results]) -> Vec<Finding> {
             let values = runs.iter().map(|run| (run.number(rule.quantity, PAGEMARK), run.number(rule.quantity, other)));
             values.collect_vec()
         };
-        rule.others
-            .iter()
-            .map(move |other| Finding::new(rule.aspect, rule.what.to_owned(), other, rule.unit, &values(other)))
+        rule.others.iter().map(move |other| Finding {
+            quantity: Some(rule.quantity),
+            ..Finding::new(rule.aspect, rule.what.to_owned(), other, rule.unit, &values(other))
+        })
     });
     of_rules.chain(deep(runs)).collect()
 }
 
 /// The deepest page that Pagemark and each contestant have shown in every run. A walk ends when its time is up, so its
 /// deepest page is not the last.
-pub(super) fn deep(runs: &[Results]) -> Vec<Finding> {
+fn deep(runs: &[Results]) -> Vec<Finding> {
     let plots: Vec<&Plot> = runs.iter().filter_map(|run| run.plot(DEPTH)).collect();
     let others = plots.iter().flat_map(|plot| &plot.series).map(|series| series.name.as_str()).unique();
     // Pagemark with another page index is no other design.
@@ -245,11 +258,11 @@ pub(super) fn deep(runs: &[Results]) -> Vec<Finding> {
             (at(PAGEMARK), at(other))
         });
         let what = page.map_or_else(|| "a deep page".to_owned(), |page| format!("page {}, p50", count(page)));
-        Finding { page, ..Finding::new(Some(DEEP), what, other, TIME, &values.collect_vec()) }
+        Finding { page, ..Finding::new(Some(Aspect::DeepPages), what, other, TIME, &values.collect_vec()) }
     };
     let found = others.iter().map(of_other).collect_vec();
     if found.is_empty() {
-        return vec![Finding::new(Some(DEEP), "a deep page".to_owned(), "any other system", TIME, &[])];
+        return vec![Finding::new(Some(Aspect::DeepPages), "a deep page".to_owned(), "any other system", TIME, &[])];
     }
     found
 }

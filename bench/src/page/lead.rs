@@ -1,41 +1,25 @@
-//! The first lines of the page: when to choose Pagemark, when another design, and the three numbers that decide.
+//! The first lines of the page. Each says which design to choose if one thing matters most, and the numbers behind it.
 
 use itertools::Itertools;
-use strum::VariantArray;
 
 use super::{
     break_even,
-    findings::{Finding, PRICE_OF_WRITES, Verdict, deep},
+    findings::{Aspect, Finding, Verdict},
 };
-use crate::report::{FOUR_INDEXES, FOUR_INDEXES_CACHED, FOUR_INDEXES_COUNTERS, Quantity, Results, count, figure};
-
-/// A line for each group of other designs, and one for each of the three numbers.
-pub(super) fn lines(runs: &[Results], findings: &[Finding]) -> Vec<String> {
-    let choices = Group::VARIANTS.iter().map(|group| choice(*group, findings));
-    choices.chain([writes(findings), views(runs), deep_pages(&deep(runs))]).collect()
-}
+use crate::report::{FOUR_INDEXES, FOUR_INDEXES_CACHED, FOUR_INDEXES_COUNTERS, PAGEMARK, Quantity, Results, count};
 
 /// The other designs, as a reader asks about them.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, strum::Display, VariantArray)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, strum::Display)]
 enum Group {
     #[strum(to_string = "four indexes")]
     FourIndexes,
-    #[strum(to_string = "four indexes with a cache for the same money")]
+    #[strum(to_string = "the cache")]
     Cache,
     #[strum(to_string = "a relational database")]
     Relational,
 }
 
 impl Group {
-    /// The group in the answer to its question.
-    fn chosen(self) -> &'static str {
-        match self {
-            Self::FourIndexes => "four indexes",
-            Self::Cache => "the cache",
-            Self::Relational => "a database",
-        }
-    }
-
     fn of(finding: &Finding) -> Self {
         if FOUR_INDEXES_CACHED.contains(&finding.other.as_str()) {
             Self::Cache
@@ -47,97 +31,160 @@ impl Group {
     }
 }
 
-/// When to choose Pagemark, and when a design of the group, from the verdicts alone.
-fn choice(group: Group, findings: &[Finding]) -> String {
-    let findings: Vec<&Finding> = findings.iter().filter(|finding| Group::of(finding) == group).collect();
-    let [better, worse, same, unknown] =
-        [Verdict::Better, Verdict::Worse, Verdict::NoDifferenceFound, Verdict::NotMeasured]
-            .map(|verdict| aspects(&findings, verdict));
-    let chosen = group.chosen();
-    let choice = match (better.is_empty(), worse.is_empty()) {
-        (true, true) => "These results recommend no design".to_owned(),
-        (true, false) => format!("Choose {chosen}. Pagemark is worse in {worse}, and better in nothing"),
-        (false, true) => format!("Choose Pagemark. It is better in {better}, and worse in nothing"),
-        (false, false) => format!("Choose Pagemark for {better}. Choose {chosen} for {worse}"),
+/// A line of the lead.
+struct Topic {
+    title: &'static str,
+    /// Pagemark is compared with these.
+    group: Group,
+    /// The verdicts on these aspects choose the design, each under its condition. The conditions are left out if the
+    /// choice is always the same.
+    choice: &'static [(Aspect, &'static str)],
+    /// The numbers of these quantities follow.
+    numbers: &'static [Quantity],
+}
+
+const TOPICS: [Topic; 6] = [
+    Topic {
+        title: "Cheap writes, little storage",
+        group: Group::FourIndexes,
+        choice: &[(Aspect::PriceOfWrites, "for writes"), (Aspect::Storage, "for storage")],
+        numbers: &[Quantity::WritesUsd, Quantity::StoredBytes],
+    },
+    Topic {
+        title: "A low bill",
+        group: Group::FourIndexes,
+        choice: &[(Aspect::Bill, "")],
+        numbers: &[Quantity::MonthUsd, Quantity::MixedViewsUsd],
+    },
+    Topic {
+        title: "Deep pages, in DynamoDB",
+        group: Group::FourIndexes,
+        choice: &[(Aspect::DeepPages, "")],
+        numbers: &[],
+    },
+    Topic {
+        title: "Deep pages, if a relational database will do",
+        group: Group::Relational,
+        choice: &[(Aspect::DeepPages, "")],
+        numbers: &[],
+    },
+    Topic {
+        title: "Fast pages",
+        group: Group::FourIndexes,
+        choice: &[
+            (Aspect::OneQuery, "under one rating or any"),
+            (Aspect::VaryingDelays, "under two to four if delays vary"),
+            (Aspect::EqualDelays, "under two to four if delays are equal"),
+        ],
+        numbers: &[
+            Quantity::AnyRatingPageDelayedUs,
+            Quantity::ThreeRatingsPageDelayedUs,
+            Quantity::ThreeRatingsPageEqualDelaysUs,
+        ],
+    },
+    Topic {
+        title: "Four indexes with a cache for the price of Pagemark's Redis",
+        group: Group::Cache,
+        choice: &[(Aspect::Bill, "for a low bill"), (Aspect::OneQuery, "for fast pages")],
+        numbers: &[Quantity::MonthUsd, Quantity::AnyRatingPageDelayedMeanUs],
+    },
+];
+
+/// One line for each topic.
+pub(super) fn lines(runs: &[Results], findings: &[Finding]) -> Vec<String> {
+    let line = |topic: &Topic| {
+        let of_group = findings.iter().filter(|finding| Group::of(finding) == topic.group).collect_vec();
+        let mut sentences = vec![format!("- **{}: {}.**", topic.title, choice(topic, &of_group))];
+        sentences.extend(topic.numbers.iter().filter_map(|quantity| numbers(*quantity, &of_group)));
+        if topic.choice.iter().any(|(aspect, _)| *aspect == Aspect::DeepPages) {
+            sentences.extend(deep_pages(&of_group));
+        }
+        if topic.group == Group::FourIndexes && topic.numbers.contains(&Quantity::MonthUsd) {
+            sentences.push(views(runs));
+        }
+        sentences.join(" ")
     };
-    let mut line = format!("- **Pagemark or {group}?** {choice}.");
-    for (what, aspects) in [("No difference was found in", same), ("Not measured:", unknown)] {
-        if !aspects.is_empty() {
-            line.push_str(&format!(" {what} {aspects}."));
+    TOPICS.iter().map(line).collect()
+}
+
+/// The design to choose, under each condition: "Pagemark if delays vary, four indexes if all are equal".
+fn choice(topic: &Topic, findings: &[&Finding]) -> String {
+    let of_aspect = |(aspect, condition): &(Aspect, &'static str)| {
+        let verdicts = findings.iter().filter(|finding| finding.aspect == Some(*aspect)).map(|finding| finding.verdict);
+        (winner(topic.group, &verdicts.collect_vec()), *condition)
+    };
+    let winners = topic.choice.iter().map(of_aspect).collect_vec();
+    match winners.first() {
+        Some((winner, _)) if winners.iter().map(|(winner, _)| winner).all_equal() => winner.clone(),
+        _ => winners.iter().map(|(winner, condition)| format!("{winner} {condition}")).join(", "),
+    }
+}
+
+/// The design that all verdicts are for, or how many are for each.
+fn winner(group: Group, verdicts: &[Verdict]) -> String {
+    let name = |verdict: &Verdict| match verdict {
+        Verdict::Better => PAGEMARK.to_owned(),
+        Verdict::Worse => group.to_string(),
+        Verdict::NoDifferenceFound | Verdict::NotMeasured => verdict.to_string(),
+    };
+    let counts = verdicts.iter().counts().into_iter().sorted_by_key(|(verdict, _)| **verdict).collect_vec();
+    match counts.as_slice() {
+        [] => Verdict::NotMeasured.to_string(),
+        [(verdict, _)] => name(verdict),
+        several => {
+            let text = |(verdict, count): &(&Verdict, usize)| format!("{} in {count}", name(verdict));
+            format!("{} of {} comparisons", several.iter().map(text).join(" or "), verdicts.len())
         }
     }
-    line
 }
 
-/// The aspects with a verdict. An aspect with several verdicts is followed by the number of comparisons that have this
-/// one.
-fn aspects(findings: &[&Finding], verdict: Verdict) -> String {
-    let text = |aspect: &'static str| {
-        let of_aspect = || findings.iter().filter(|finding| finding.aspect == Some(aspect));
-        let (count, all) = (of_aspect().filter(|finding| finding.verdict == verdict).count(), of_aspect().count());
-        match count {
-            0 => None,
-            count if count == all => Some(aspect.to_owned()),
-            count => Some(format!("{aspect} ({count} of {all} comparisons)")),
-        }
+/// A quantity of all designs in one sentence: "A million writes: Pagemark $43.7, four indexes $3.16."
+fn numbers(quantity: Quantity, findings: &[&Finding]) -> Option<String> {
+    let measured = findings.iter().filter(|finding| finding.quantity == Some(quantity) && finding.is_measured());
+    let measured = measured.collect_vec();
+    let first = measured.first()?;
+    let short = |other: &str| match other.strip_prefix(FOUR_INDEXES_COUNTERS) {
+        Some(variant) if !variant.is_empty() => variant.trim_start_matches(" and a cache, ").to_owned(),
+        _ => other.to_owned(),
     };
-    findings.iter().filter_map(|finding| finding.aspect).unique().filter_map(text).join(", ")
+    let mut others =
+        measured.iter().map(|finding| format!("{} {}", short(&finding.other), finding.text(finding.theirs)));
+    let what = capitalised(&first.what);
+    Some(format!("{what}: {PAGEMARK} {}, {}.", first.text(first.ours), others.join(", ")))
 }
 
-fn writes(findings: &[Finding]) -> String {
-    let of_writes = findings.iter().filter(|finding| finding.aspect == Some(PRICE_OF_WRITES)).collect_vec();
-    let ours = of_writes.first().map_or_else(String::new, |finding| finding.text(finding.ours));
-    let beside = of_writes.iter().map(|finding| format!("With {}: {}.", finding.other, judged(finding))).join(" ");
-    format!("- **A million writes** with Pagemark: {ours}. {beside}")
-}
-
-/// The other design's value and the verdict.
-fn judged(finding: &Finding) -> String {
-    let theirs = finding.text(finding.theirs);
-    match finding.verdict {
-        Verdict::NotMeasured => "not compared".to_owned(),
-        Verdict::NoDifferenceFound => format!("{theirs}, no difference found"),
-        Verdict::Better | Verdict::Worse => {
-            let times =
-                finding.ratio.map_or_else(String::new, |ratio| format!(", at {} times that", figure(ratio.median)));
-            format!("{theirs}; Pagemark is {}{times}", finding.verdict)
-        }
-    }
+fn capitalised(text: &str) -> String {
+    let mut characters = text.chars();
+    characters.next().map_or_else(String::new, |first| first.to_uppercase().chain(characters).collect())
 }
 
 /// The break-even in page views for each write, beside both variants of the other design.
 fn views(runs: &[Results]) -> String {
-    let mix = runs.iter().find_map(|run| run.fact("mix")).unwrap_or("unknown");
-    let month = runs.iter().find_map(|run| run.fact("month")).unwrap_or("unknown");
     let beside = [FOUR_INDEXES, FOUR_INDEXES_COUNTERS].map(|other| {
         let [mixed, three] =
             [Quantity::MixedViewsUsd, Quantity::ThreeRatingsViewsUsd].map(|view| break_even::text(runs, other, view));
-        format!("Than {other}: {mixed}; if every view has three ratings, {three}.")
+        format!("than {other} {mixed}, or {three} if all have three ratings")
     });
-    let beside = beside.iter().join(" ");
-    format!("- **Page views per write at which Pagemark is cheaper.** {beside} The mix: {mix}. The month: {month}.")
+    let month = runs.iter().find_map(|run| run.fact("month")).unwrap_or("unknown");
+    format!("Page views per write at which Pagemark is cheaper: {}. The month: {month}.", beside.join("; "))
 }
 
-fn deep_pages(deep: &[Finding]) -> String {
-    let last = deep.iter().filter(|finding| finding.page.is_some()).max_by_key(|finding| finding.page);
-    let ours =
-        last.map_or_else(|| "not measured".to_owned(), |last| format!("{}: {}", last.what, last.text(last.ours)));
-    // The verdicts are Pagemark's; the groups say what the others are.
-    let groups = [
-        (Verdict::Better, "Slower"),
-        (Verdict::Worse, "Faster"),
-        (Verdict::NoDifferenceFound, "No difference found"),
-        (Verdict::NotMeasured, "Not compared"),
-    ];
-    let text = |finding: &Finding| {
-        let at = finding.page.filter(|page| last.is_some_and(|last| last.page != Some(*page)));
+/// The latency of the deepest page, and the other designs by their verdict.
+fn deep_pages(findings: &[&Finding]) -> Option<String> {
+    let deep = || findings.iter().filter(|finding| finding.aspect == Some(Aspect::DeepPages));
+    let last = deep().filter(|finding| finding.page.is_some()).max_by_key(|finding| finding.page)?;
+    let text = |finding: &&&Finding| {
+        let at = finding.page.filter(|page| last.page != Some(*page));
         let at = at.map_or_else(String::new, |page| format!(" at page {}", count(page)));
-        let theirs = finding.theirs.map(|theirs| format!(" ({}{at})", finding.text(Some(theirs))));
-        format!("{}{}", finding.other, theirs.unwrap_or_default())
+        format!("{} ({}{at})", finding.other, finding.text(finding.theirs))
     };
+    // The verdicts are Pagemark's; the groups say what the others are.
+    let groups =
+        [(Verdict::Better, "Slower"), (Verdict::Worse, "Faster"), (Verdict::NoDifferenceFound, "No difference found")];
     let beside = groups.into_iter().filter_map(|(verdict, group)| {
-        let of_group = deep.iter().filter(|finding| finding.verdict == verdict).map(text).join(", ");
-        (!of_group.is_empty()).then(|| format!("{group}: {of_group}."))
+        let of_group = deep().filter(|finding| finding.verdict == verdict).collect_vec();
+        (!of_group.is_empty()).then(|| format!("{group}: {}.", of_group.iter().map(text).join(", ")))
     });
-    format!("- **A deep page** with Pagemark, {ours}. {}", beside.collect_vec().join(" "))
+    let beside = beside.collect_vec().join(" ");
+    Some(format!("{}: {PAGEMARK} {}. {beside}", capitalised(&last.what), last.text(last.ours)))
 }

@@ -7,7 +7,7 @@ use crate::report::{Limit, Ratio, Results, figure};
 
 pub(super) fn lines(runs: &[Results], findings: &[Finding]) -> Vec<String> {
     let head = ["| figure | ratio | lowest to highest | limit | verdict |", "| --- | ---: | --- | --- | --- |"];
-    let compared = findings.iter().filter(|finding| finding.verdict != Verdict::NotMeasured).map(|finding| {
+    let compared = findings.iter().filter(|finding| finding.is_measured()).map(|finding| {
         let Finding { what, other, ours, theirs, ratio, verdict, .. } = finding;
         let what = format!("{what}: {} beside {} ({other})", finding.text(*ours), finding.text(*theirs));
         line(&what, *ratio, "", &verdict.to_string())

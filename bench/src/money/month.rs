@@ -3,11 +3,12 @@
 use std::path::PathBuf;
 
 use anyhow::ensure;
+use clap::Parser;
 use itertools::Itertools;
 use serde::Serialize;
 
 use super::model::{REDIS_BYTES, Shape};
-use crate::money::{WRITE_SHARES, Workload};
+use crate::report::figure;
 
 /// The command line of `bench cost`.
 #[derive(Debug, clap::Args)]
@@ -59,7 +60,7 @@ Assumed: all comments have the same length, all pages are full. Function time an
 
 /// A month.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub(super) struct Question {
+pub(super) struct Month {
     pub(super) comments: f64,
     pub(super) writes: f64,
     pub(super) views: f64,
@@ -69,7 +70,22 @@ pub(super) struct Question {
     pub(super) shape: Shape,
 }
 
-impl Question {
+/// A command line of its own.
+#[derive(Debug, Parser)]
+struct Line {
+    #[command(flatten)]
+    args: CostArgs,
+}
+
+impl Month {
+    /// The month of a command line, such as "--comments 1M --writes 0".
+    ///
+    /// # Errors
+    /// When it is not a valid one.
+    pub(super) fn parse(line: &str) -> anyhow::Result<Self> {
+        Self::of(&Line::try_parse_from(["cost"].into_iter().chain(line.split_whitespace()))?.args)
+    }
+
     /// # Errors
     /// When the mix is not one.
     pub(super) fn of(args: &CostArgs) -> anyhow::Result<Self> {
@@ -77,7 +93,7 @@ impl Question {
         ensure!(mix.iter().all(|percent| *percent >= 0.0), "--mix: a percentage is below 0 or no number");
         let sum: f64 = mix.iter().sum();
         ensure!((sum - 100.0).abs() < 0.01, "--mix: {} is {sum} % together, not 100 %", mix.iter().join(","));
-        let question = Self {
+        let month = Self {
             comments: args.comments,
             writes: args.writes,
             views: args.views,
@@ -90,7 +106,7 @@ impl Question {
                 redis_bytes: args.redis_bytes,
             },
         };
-        Ok(question.with_rating_values(args.ratings))
+        Ok(month.with_rating_values(args.ratings))
     }
 
     /// The same month with another number of rating values. Views that are filtered by as many ratings or more are then
@@ -112,20 +128,17 @@ impl Question {
         Self { mix, ..self.clone() }
     }
 
-    /// The month's load. All views count as one kind: [`super::model::Design::usage`] has their mean.
-    pub(super) fn workload(&self) -> Workload {
-        Workload {
-            page_views: ONE_KIND.map(|share| share * self.views),
-            writes: WRITE_SHARES.map(|share| share * self.writes),
-            comments: self.comments,
-            comment_bytes: f64::from(self.shape.text_bytes),
-            ..Workload::default()
-        }
+    /// The month in words.
+    pub(super) fn text(&self) -> String {
+        let Self { comments, writes, views, mix, shape } = self;
+        let [comments, writes, views, text] = [*comments, *writes, *views, shape.text_bytes.into()].map(figure);
+        let mix = mix.iter().map(|share| figure((1e3 * share).round() / 10.0)).join(", ");
+        format!(
+            "{comments} comments of {text} bytes, {writes} writes, {views} page views, of which {mix} % filter by no \
+             rating, by 1, by 2, and so on"
+        )
     }
 }
-
-/// All views as one kind.
-pub(super) const ONE_KIND: [f64; 5] = [0.0, 0.0, 0.0, 0.0, 1.0];
 
 /// A number of 0 or more, such as 400, 1.5M or 100K.
 fn number(text: &str) -> Result<f64, String> {
@@ -146,20 +159,11 @@ const MOST: f64 = 1e15;
 
 #[cfg(test)]
 pub(super) mod tests {
-    use clap::Parser;
-
     use super::*;
 
-    #[derive(Debug, Parser)]
-    struct Command {
-        #[command(flatten)]
-        args: CostArgs,
-    }
-
-    /// The question of a command line.
-    pub(in crate::cost) fn asked(line: &str) -> anyhow::Result<Question> {
-        let words = ["cost"].into_iter().chain(line.split_whitespace());
-        Question::of(&Command::try_parse_from(words)?.args)
+    /// The month of a command line.
+    pub(in crate::money) fn asked(line: &str) -> anyhow::Result<Month> {
+        Month::parse(line)
     }
 
     #[test]

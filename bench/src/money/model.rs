@@ -1,7 +1,7 @@
 //! The units and bytes of a comment, a write and a page in each design, from the sizes of their items. No I/O.
 //!
 //! The items are those that the programs write; the sizes and units follow DynamoDB's rules ([`model::size`],
-//! [`four_index::write_cost_by_rules`], [`crate::money`]). Assumptions:
+//! [`four_index::write_cost_by_rules`], [`super::units`]). Assumptions:
 //! - Every comment has the same text, and an id, product and language of ordinary lengths.
 //! - A rating with `n` values gives 2^n items: a comment is in half of all sets of ratings, once for its language and
 //!   once for any. The sets' texts have one character for each value.
@@ -20,16 +20,26 @@ use model::{
 use serde::Serialize;
 use strum::VariantArray;
 
+use super::{
+    design::{Design, PerWrite, Write, WriteUsage},
+    units::{READ_UNIT_BYTES, STORAGE_OVERHEAD_BYTES, consistent_read_units, query_units},
+};
 use crate::{
     listing::PAGE_SIZE,
-    money::{
-        FUNCTION_MEMORY_GB, FUNCTIONS, PerWrite, STORAGE_OVERHEAD_BYTES, Usage, Write, WriteUsage, audit_read_units,
-        consistent_read_units, query_units,
-    },
+    report::{FOUR_INDEXES, FOUR_INDEXES_CACHED, FOUR_INDEXES_COUNTERS, HITS_OF_TEN, PAGEMARK},
     statistics::as_f64,
     workload::{FIRST_MS, primary_item},
 };
 
+/// The job audits each comment once a week, with the index scan. A month has 730 hours, a week 168.
+const AUDITS_A_MONTH: f64 = 730.0 / 168.0;
+/// The index scan reads each ranked comment's primary item, eventually consistent.
+const INDEX_SCAN_READ_UNITS: f64 = 0.5;
+/// `stream-writer` and `page-indexer`. At a low rate each write is a separate invocation. At a high rate one invocation
+/// handles up to a hundred writes.
+const FUNCTIONS: f64 = 2.0;
+/// The functions' memory in the deployment template, in GB.
+const FUNCTION_MEMORY_GB: f64 = 0.25;
 /// Bytes of a comment in Redis, as measured with a million comments (`docs/benchmarks-notes.md`, page index). The text
 /// and the number of rating values do not matter: each comment is in four sets, by its id.
 pub(super) const REDIS_BYTES: f64 = 454.0;
@@ -56,37 +66,21 @@ pub(super) struct Shape {
     pub(super) redis_bytes: f64,
 }
 
-/// A design's usage.
-pub(super) struct Design {
-    /// Items of a comment in the table.
-    pub(super) items: f64,
-    /// Read units of a page: without a filter by rating, then with 1, 2, and more ratings, up to all but one.
-    pub(super) page_read_units: Vec<f64>,
-    /// The rest. Its page views are zero: they depend on the mix.
-    usage: Usage,
-}
-
-impl Design {
-    pub(super) fn name(&self) -> &str {
-        &self.usage.design
-    }
-
-    /// The usage with page views in these shares, in the order of [`Design::page_read_units`]. Every kind of page view
-    /// then has the mean of all of them, so a workload may count all views as one kind.
-    pub(super) fn usage(&self, mix: &[f64]) -> Usage {
-        let mean = mix.iter().zip(&self.page_read_units).map(|(share, units)| share * units).sum();
-        Usage { page_read_units: [mean; 5], ..self.usage.clone() }
-    }
-}
-
 /// Pagemark, four indexes, and four indexes with counters.
-pub(super) fn designs(shape: &Shape) -> anyhow::Result<[Design; 3]> {
+pub(super) fn designs(shape: &Shape) -> anyhow::Result<Vec<Design>> {
     let change = Change::of(usize::try_from(shape.text_bytes)?)?;
-    Ok([
+    Ok(vec![
         pagemark(&change, shape)?,
-        four_index(&change, shape, KeepCounters::No),
-        four_index(&change, shape, KeepCounters::Yes),
+        four_indexes(&change, shape, KeepCounters::No),
+        four_indexes(&change, shape, KeepCounters::Yes),
     ])
+}
+
+/// Four indexes with counters, behind a cache in a Redis like Pagemark's.
+pub(super) fn cached_designs(shape: &Shape) -> anyhow::Result<Vec<Design>> {
+    let counting = four_indexes(&Change::of(usize::try_from(shape.text_bytes)?)?, shape, KeepCounters::Yes);
+    let cached = HITS_OF_TEN.into_iter().zip(FOUR_INDEXES_CACHED);
+    Ok(cached.map(|(hits, name)| counting.behind_cache(name, hits, shape.redis_bytes)).collect())
 }
 
 /// A comment, and its versions after a change.
@@ -213,22 +207,19 @@ fn pagemark(change: &Change, shape: &Shape) -> anyhow::Result<Design> {
     });
     let table_bytes = items.bytes(STORAGE_OVERHEAD_BYTES);
     Ok(Design {
+        name: PAGEMARK.to_owned(),
         items: items.number(),
         page_read_units: items.page_read_units(shape.rating_values),
-        usage: Usage {
-            design: "Pagemark".to_owned(),
-            write,
-            function_memory_gb: FUNCTION_MEMORY_GB,
-            table_bytes,
-            index_bytes: table_bytes + count(items.entry + STORAGE_OVERHEAD_BYTES),
-            redis_bytes: shape.redis_bytes,
-            upkeep_read_units: audit_read_units(items.bytes(0)),
-            ..Usage::default()
-        },
+        write,
+        function_memory_gb: FUNCTION_MEMORY_GB,
+        table_bytes,
+        index_bytes: table_bytes + count(items.entry + STORAGE_OVERHEAD_BYTES),
+        redis_bytes: shape.redis_bytes,
+        upkeep_read_units: audit_read_units(items.bytes(0)),
     })
 }
 
-fn four_index(change: &Change, shape: &Shape, counters: KeepCounters) -> Design {
+fn four_indexes(change: &Change, shape: &Shape, counters: KeepCounters) -> Design {
     let item = comment_item(&change.comment);
     let projected = |index: Index| size::item_bytes(&projection(&item, index));
     let statistics = match counters {
@@ -248,20 +239,24 @@ fn four_index(change: &Change, shape: &Shape, counters: KeepCounters) -> Design 
         }
     });
     let name = match counters {
-        KeepCounters::Yes => "four indexes, counters",
-        KeepCounters::No => "four indexes",
+        KeepCounters::Yes => FOUR_INDEXES_COUNTERS,
+        KeepCounters::No => FOUR_INDEXES,
     };
     Design {
+        name: name.to_owned(),
         items: 1.0,
         page_read_units: (0..shape.rating_values).map(page).collect(),
-        usage: Usage {
-            design: name.to_owned(),
-            write,
-            table_bytes: stored_bytes(size::item_bytes(&item)),
-            index_bytes: Index::EVERY.iter().map(|index| stored_bytes(projected(*index))).sum(),
-            ..Usage::default()
-        },
+        write,
+        table_bytes: stored_bytes(size::item_bytes(&item)),
+        index_bytes: Index::EVERY.iter().map(|index| stored_bytes(projected(*index))).sum(),
+        ..Design::default()
     }
+}
+
+/// Read units for auditing a comment for a month. `item_bytes` are those of all its items in the table. A scan is
+/// eventually consistent, and packs items, so it is not rounded up.
+fn audit_read_units(item_bytes: f64) -> f64 {
+    AUDITS_A_MONTH * (item_bytes / READ_UNIT_BYTES / 2.0 + INDEX_SCAN_READ_UNITS)
 }
 
 /// Bytes of a product's statistics items, each with a counter for every rating.
@@ -315,11 +310,11 @@ pub(super) mod tests {
     }
 
     fn of_shape(text_bytes: u32, rating_values: u32) -> [Design; 3] {
-        designs(&shape(text_bytes, rating_values)).unwrap()
+        designs(&shape(text_bytes, rating_values)).unwrap().try_into().unwrap()
     }
 
     fn write_units_of(designs: &[Design; 3]) -> [[f64; 4]; 3] {
-        designs.each_ref().map(|design| design.usage.write.map(|write| write.write_units))
+        designs.each_ref().map(|design| design.write.map(|write| write.write_units))
     }
 
     /// For each design, the write units of an insert, a text edit, a rating change and a deletion.
@@ -370,11 +365,11 @@ pub(super) mod tests {
         {
             let [pagemark, four, _] = of_shape(60, rating_values);
             assert_eq!(pagemark.items, items, "{rating_values}");
-            let units = pagemark.usage.write.map(|write| write.write_units);
+            let units = pagemark.write.map(|write| write.write_units);
             // 2 for each duplicate, and 6 for the primary item and its journal entry.
             let all = 2.0 * (items - 1.0) + 6.0;
             assert_eq!(units, [all, all, rating_change, all], "{rating_values}");
-            assert_eq!(four.usage.write[0].write_units, 5.0);
+            assert_eq!(four.write[0].write_units, 5.0);
             assert_eq!(pagemark.page_read_units.len(), rating_values as usize);
         }
     }
@@ -396,28 +391,25 @@ pub(super) mod tests {
             assert!((found / measured - 1.0).abs() < 0.06, "{found} instead of {measured}");
         };
         let [pagemark, four, _] = of_shape(57, 5);
-        near(pagemark.usage.table_bytes, 11_692.0);
-        near(four.usage.table_bytes, 498.0);
-        near(four.usage.index_bytes, 1_591.0);
+        near(pagemark.table_bytes, 11_692.0);
+        near(four.table_bytes, 498.0);
+        near(four.index_bytes, 1_591.0);
     }
 
     #[test]
     fn only_the_statistics_query_knows_the_number_of_languages() {
         let of = |languages| designs(&Shape { languages, ..shape(60, 5) }).unwrap();
-        let ([ours, theirs, counted], [ours_many, theirs_many, counted_many]) = (of(1), of(100));
-        assert_eq!(ours.usage, ours_many.usage);
-        assert_eq!(
-            (ours.page_read_units, theirs.page_read_units),
-            (ours_many.page_read_units, theirs_many.page_read_units)
-        );
-        assert_eq!(counted.usage, counted_many.usage);
-        assert!(counted.page_read_units[0] < counted_many.page_read_units[0]);
+        let (few, mut many) = (of(1), of(100));
+        assert!(few[2].page_read_units[0] < many[2].page_read_units[0]);
+        many[2].page_read_units.clone_from(&few[2].page_read_units);
+        assert_eq!(few, many);
     }
 
     #[test]
     fn a_page_found_by_walking_costs_each_page_before_it() {
-        let of = |depth| designs(&Shape { depth, ..shape(60, 5) }).unwrap();
-        let ([ours, theirs, counted], [ours_deep, theirs_deep, counted_deep]) = (of(1), of(10));
+        let of = |depth| designs(&Shape { depth, ..shape(60, 5) }).unwrap().try_into().unwrap();
+        let [ours, theirs, counted]: [Design; 3] = of(1);
+        let [ours_deep, theirs_deep, counted_deep]: [Design; 3] = of(10);
         assert_eq!(ours.page_read_units, ours_deep.page_read_units);
         assert_eq!(
             theirs.page_read_units.iter().map(|units| 10.0 * units).collect::<Vec<_>>(),
