@@ -100,7 +100,7 @@ pub(super) fn lines(runs: &[Results], findings: &[Finding]) -> Vec<String> {
             sentences.extend(deep_pages(&of_group));
         }
         if topic.group == Group::FourIndexes && topic.numbers.contains(&Quantity::MonthUsd) {
-            sentences.push(views(runs));
+            sentences.extend(views(runs));
         }
         sentences.join(" ")
     };
@@ -158,15 +158,17 @@ fn capitalised(text: &str) -> String {
     characters.next().map_or_else(String::new, |first| first.to_uppercase().chain(characters).collect())
 }
 
-/// The break-even in page views for each write, beside both variants of the other design.
-fn views(runs: &[Results]) -> String {
-    let beside = [FOUR_INDEXES, FOUR_INDEXES_COUNTERS].map(|other| {
-        let [mixed, three] =
-            [Quantity::MixedViewsUsd, Quantity::ThreeRatingsViewsUsd].map(|view| break_even::text(runs, other, view));
-        format!("than {other} {mixed}, or {three} if all have three ratings")
-    });
-    let month = runs.iter().find_map(|run| run.fact("month")).unwrap_or("unknown");
-    format!("Page views per write at which Pagemark is cheaper: {}. The month: {month}.", beside.join("; "))
+/// Where the bills meet, beside both variants of the other design: in the month, and if all views have three ratings.
+fn views(runs: &[Results]) -> Vec<String> {
+    let cheaper = |view| {
+        let than = |other| Some(format!("than {other} {}", break_even::text(runs, other, view)?));
+        let others = [FOUR_INDEXES, FOUR_INDEXES_COUNTERS].into_iter().filter_map(than).collect_vec();
+        (!others.is_empty()).then(|| others.join(", and "))
+    };
+    let mixed = cheaper(Quantity::MixedViewsUsd).map(|than| format!("Pagemark is cheaper {than}."));
+    let three = cheaper(Quantity::ThreeRatingsViewsUsd).map(|than| format!("If all views have three ratings, it is cheaper {than}."));
+    let month = runs.iter().find_map(|run| run.fact("month")).map(|month| format!("The month: {month}."));
+    [mixed, three, month].into_iter().flatten().collect()
 }
 
 /// The latency of the deepest page, and the other designs by their verdict.
