@@ -9,6 +9,7 @@
 //! | a write with a stream on costs time in proportion to all stream records ever written | [`Engine::start`] makes two indexes by a second connection, and checks that the engine's queries use them |
 //! | stream records are kept for ever | [`Engine::trim_stream`] |
 //! | it waits for the disk at each item's commit | a wait for each request (`disk_sync`) |
+//! | it counts all items of a table and its indexes for each `DescribeTable` | slow answers are given again (`descriptions`) |
 //! | its file never shrinks | [`Engine::release_free_pages`] |
 //! | expired items are removed only on request | a sweep in the background, and [`Engine::sweep_expired_items`] |
 //! | any web page may use it: its server answers preflights from any origin and verifies no signature | a reverse proxy (`proxy`) in front of it refuses what a page can send |
@@ -45,6 +46,7 @@ use tokio::runtime::{Builder, Handle};
 use tokio::sync::{oneshot, watch};
 
 mod data_file;
+mod descriptions;
 mod disk_sync;
 mod error;
 mod proxy;
@@ -139,7 +141,12 @@ impl Engine {
         let handle = runtime.handle().clone();
         let (stop, stopped) = oneshot::channel();
         let writes = watch::Sender::default();
-        let served = Served { database: database.clone(), writes: writes.clone(), disk: disk.clone() };
+        let served = Served {
+            database: database.clone(),
+            writes: writes.clone(),
+            disk: disk.clone(),
+            descriptions: Arc::default(),
+        };
         let serve = move || {
             runtime.block_on(serve(listener, served, stopped));
             runtime.shutdown_timeout(THREADS_GRACE);

@@ -13,7 +13,8 @@
 //! SDKs and command lines send neither.
 //!
 //! The proxy also sees every write. After the engine's answer to one it changes a value, for readers of the stream to wait
-//! for. It passes the answer on when the write is on the disk (`disk_sync`).
+//! for. It passes the answer on when the write is on the disk (`disk_sync`). It gives slow answers to `DescribeTable`
+//! again (`descriptions`).
 //!
 //! The engine's server accepts connections only from a TCP listener. A second port that stayed open would be a way
 //! around the proxy. So each connection to the engine is made through a separate listener: see [`connect`].
@@ -24,7 +25,7 @@ use std::{
     net::{Ipv4Addr, SocketAddr},
     pin::pin,
     sync::Arc,
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use dynoxide::Database;
@@ -46,7 +47,10 @@ use tokio::{
     task::JoinSet,
 };
 
-use super::disk_sync::DiskSync;
+use super::{
+    descriptions::{Answer, Descriptions},
+    disk_sync::DiskSync,
+};
 
 /// Pause after a connection that could not be accepted, for example because the process has too many open files.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
@@ -56,6 +60,18 @@ const TARGET: &str = "x-amz-target";
 
 /// The operations that write nothing begin with one of these words.
 const READS: [&str; 7] = ["BatchGet", "Describe", "Get", "List", "Query", "Scan", "TransactGet"];
+
+/// The operations that write items, and leave the tables and their indexes as they are.
+const ITEM_WRITES: [&str; 8] = [
+    "BatchExecuteStatement",
+    "BatchWriteItem",
+    "DeleteItem",
+    "ExecuteStatement",
+    "ExecuteTransaction",
+    "PutItem",
+    "TransactWriteItems",
+    "UpdateItem",
+];
 
 /// A body that is passed on unchanged, or made here.
 type Body = Either<Incoming, Full<Bytes>>;
@@ -69,6 +85,7 @@ pub(super) struct Served {
     /// Changes after each request that may have written something.
     pub(super) writes: watch::Sender<()>,
     pub(super) disk: DiskSync,
+    pub(super) descriptions: Arc<Descriptions>,
 }
 
 /// Serves until `stopped` completes. Then it accepts no more connections, and returns when the requests under way have
@@ -110,7 +127,9 @@ async fn serve_connection(stream: TcpStream, served: Served, stopped: impl Futur
         async move {
             // Lazily: a read announces nothing.
             let announced = may_write(request.headers()).then(|| AnnouncedWrite(served.writes.clone()));
-            let response = answer(request, &engine).await;
+            let changed = may_change_tables(request.headers()).then(|| ChangedTable(&served.descriptions));
+            let response = answer(request, &engine, &served.descriptions).await;
+            drop(changed);
             if let Some(announced) = announced {
                 // The mappings need not wait for the disk.
                 drop(announced);
@@ -132,6 +151,8 @@ async fn serve_connection(stream: TcpStream, served: Served, stopped: impl Futur
     if let Err(error) = ended {
         tracing::debug!(%error, "a connection to the engine broke off");
     }
+    // A description may still be made, although its client has gone.
+    drop(engine.lock().await);
 }
 
 /// Announces a write when it is dropped: after the engine's answer, or when the client goes away before that.
@@ -144,18 +165,59 @@ impl Drop for AnnouncedWrite {
     }
 }
 
-async fn answer(request: Request<Incoming>, engine: &Mutex<EngineConnection>) -> Response<Body> {
+/// Forgets descriptions when it is dropped: after the engine's answer, or when the client goes away before that.
+struct ChangedTable<'served>(&'served Descriptions);
+
+impl Drop for ChangedTable<'_> {
+    fn drop(&mut self) {
+        self.0.forget();
+    }
+}
+
+async fn answer(
+    request: Request<Incoming>,
+    engine: &Arc<Mutex<EngineConnection>>,
+    descriptions: &Arc<Descriptions>,
+) -> Response<Body> {
     if let Some(reason) = refusal(request.headers()) {
         return error_response(StatusCode::FORBIDDEN, "AccessDeniedException", reason);
     }
-    match engine.lock().await.send(request).await {
-        Ok(response) => response.map(Either::Left),
+    let answered = match operation(request.headers()) {
+        Some("DescribeTable") => describe(request, engine, descriptions).await,
+        _ => engine.lock().await.send(request.map(Either::Left)).await.map(|response| response.map(Either::Left)),
+    };
+    match answered {
+        Ok(response) => response,
         Err(error) => {
             // This also runs when the client has gone in the middle of its request.
             tracing::debug!(%error, "a request was not passed on to the engine");
             error_response(StatusCode::BAD_GATEWAY, "InternalServerError", "The engine did not answer.")
         }
     }
+}
+
+/// Describes a table, by a kept answer or a new one. A new one is kept even if the client does not wait for it.
+async fn describe(
+    request: Request<Incoming>,
+    engine: &Arc<Mutex<EngineConnection>>,
+    descriptions: &Arc<Descriptions>,
+) -> Result<Response<Body>, Error> {
+    let (head, body) = request.into_parts();
+    let (asked, descriptions) = (body.collect().await?.to_bytes(), Arc::clone(descriptions));
+    let mut engine = Arc::clone(engine).lock_owned().await;
+    let made = tokio::spawn(async move {
+        let _alone = descriptions.one_at_a_time.lock().await;
+        let (began, changes) = (Instant::now(), descriptions.changes());
+        if let Some(answer) = descriptions.get(&asked, began) {
+            return Ok::<_, Error>(answer);
+        }
+        let request = Request::from_parts(head, Either::Right(Full::from(asked.clone())));
+        let (head, body) = engine.send(request).await?.into_parts();
+        let answer = Answer { status: head.status, headers: head.headers, body: body.collect().await?.to_bytes() };
+        descriptions.keep(asked, &answer, changes, [began, Instant::now()]);
+        Ok(answer)
+    });
+    Ok(made.await??.into_response().map(Either::Right))
 }
 
 /// The reason to refuse a request, if any.
@@ -172,9 +234,18 @@ fn refusal(headers: &HeaderMap) -> Option<&'static str> {
 
 /// Whether a request may write something. An operation that is not known may.
 fn may_write(headers: &HeaderMap) -> bool {
+    operation(headers).is_some_and(|operation| !READS.iter().any(|word| operation.starts_with(word)))
+}
+
+/// Whether a request may change a table or its indexes. An operation that is not known may.
+fn may_change_tables(headers: &HeaderMap) -> bool {
+    may_write(headers) && operation(headers).is_none_or(|operation| !ITEM_WRITES.contains(&operation))
+}
+
+/// The operation that a request names.
+fn operation(headers: &HeaderMap) -> Option<&str> {
     let target = headers.get(TARGET).and_then(|target| target.to_str().ok());
-    let operation = target.and_then(|target| target.split_once('.')).map(|(_, operation)| operation);
-    operation.is_some_and(|operation| !READS.iter().any(|word| operation.starts_with(word)))
+    target.and_then(|target| target.split_once('.')).map(|(_, operation)| operation)
 }
 
 /// Whether a `Host` is `localhost` or an address, with any port: ports may be forwarded.
@@ -201,7 +272,7 @@ struct EngineConnection {
 }
 
 impl EngineConnection {
-    async fn send(&mut self, mut request: Request<Incoming>) -> Result<Response<Incoming>, Error> {
+    async fn send(&mut self, mut request: Request<Body>) -> Result<Response<Incoming>, Error> {
         // These headers concern the client's connection.
         request.headers_mut().remove(CONNECTION);
         *request.version_mut() = Version::HTTP_11;
@@ -215,7 +286,7 @@ impl EngineConnection {
             Some(sender) => sender,
             None => connect(listen()?, self.database.clone()).await?,
         };
-        let answer = sender.send_request(request.map(Either::Left)).await;
+        let answer = sender.send_request(request).await;
         self.sender = Some(sender);
         Ok(answer?)
     }
@@ -299,7 +370,11 @@ mod tests {
         let disk = DiskSync::instead_of_each_commit(&database, &folder.path().join("data.db")).unwrap();
         let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
         let stopped = async move { drop(stopped.await) };
-        let serving = tokio::spawn(serve(listener, Served { database, writes, disk }, stopped.shared()));
+        let serving = tokio::spawn(serve(
+            listener,
+            Served { database, writes, disk, descriptions: Arc::default() },
+            stopped.shared(),
+        ));
         let head = "POST / HTTP/1.1\r\nhost: localhost\r\nx-amz-target: DynamoDB_20120810.PutItem\r\ncontent-length: 9";
         client.write_all(format!("{head}\r\n\r\n").as_bytes()).await.unwrap();
         drop(client);
@@ -307,6 +382,43 @@ mod tests {
         // The folder must outlive the wait for the disk, which ends the process when the log is missing.
         drop(stop);
         serving.await.unwrap();
+    }
+
+    #[tokio::test]
+    async fn a_kept_description_is_given_until_a_table_may_have_changed() {
+        let folder = tempfile::tempdir().unwrap();
+        let database = Database::new(folder.path().join("data.db").to_str().unwrap()).unwrap();
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
+        let client = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
+        let disk = DiskSync::instead_of_each_commit(&database, &folder.path().join("data.db")).unwrap();
+        let descriptions = Arc::new(Descriptions::default());
+        let served = Served { database, writes: watch::Sender::default(), disk, descriptions: descriptions.clone() };
+        let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
+        let serving = tokio::spawn(serve(listener, served, async move { drop(stopped.await) }.shared()));
+        let (mut sender, connection) = hyper::client::conn::http1::handshake(TokioIo::new(client)).await.unwrap();
+        let connection = tokio::spawn(connection);
+        let mut ask = async |operation: &str, body: &'static str| {
+            let request =
+                Request::post("/").header(HOST, "localhost").header(TARGET, format!("DynamoDB_20120810.{operation}"));
+            let request =
+                request.header(CONTENT_TYPE, "application/x-amz-json-1.0").body(Full::<Bytes>::from(body)).unwrap();
+            let answer = sender.send_request(request).await.unwrap();
+            (answer.status(), answer.into_body().collect().await.unwrap().to_bytes())
+        };
+        let (asked, kept) = (r#"{"TableName": "comments"}"#, r#"{"Table": {"TableStatus": "ACTIVE"}}"#);
+        let answer = Answer { status: StatusCode::OK, headers: HeaderMap::new(), body: kept.into() };
+        let began = Instant::now();
+        descriptions.keep(asked.into(), &answer, descriptions.changes(), [began, began + Duration::from_secs(60)]);
+        for other in ["ListTables", "PutItem"] {
+            ask(other, "{}").await;
+            assert_eq!(ask("DescribeTable", asked).await, (StatusCode::OK, kept.into()), "{other}");
+        }
+        // Refused or not: the table may have changed. The engine knows no such table.
+        ask("UpdateTable", "{}").await;
+        assert_eq!(ask("DescribeTable", asked).await.0, StatusCode::BAD_REQUEST);
+        drop((sender, stop));
+        serving.await.unwrap();
+        connection.await.unwrap().unwrap();
     }
 
     #[test]
@@ -326,6 +438,20 @@ mod tests {
             assert!(!may_write(format!("DynamoDBStreams_20120810.{reading}").leak()), "{reading}");
         }
         assert!(!super::may_write(&HeaderMap::new()), "the engine answers a health check");
+    }
+
+    #[test]
+    fn only_items_can_be_written_without_changing_a_table() {
+        let may_change = |operation: &str| {
+            let target = HeaderValue::from_str(&format!("DynamoDB_20120810.{operation}")).unwrap();
+            may_change_tables(&[(TARGET.parse().unwrap(), target)].into_iter().collect())
+        };
+        for changing in ["CreateTable", "UpdateTable", "DeleteTable", "UpdateTimeToLive", "TagResource", "New"] {
+            assert!(may_change(changing), "{changing}");
+        }
+        for other in ["DescribeTable", "Query"].into_iter().chain(ITEM_WRITES) {
+            assert!(!may_change(other), "{other}");
+        }
     }
 
     #[test]
