@@ -1,5 +1,5 @@
-//! What a month costs in each design, by published prices: `bench cost` for a reader's own month, and `compare` for the
-//! default one. Nothing is measured, and no server is needed.
+//! What a month costs in each design, by published prices: `bench cost` for a reader's own month, and the page of the
+//! benchmarks for the default one. Nothing is measured, and no server is needed.
 //!
 //! - `month`: the load that is asked about.
 //! - `prices`: `bench/prices.json`, which gives the source and date of each price.
@@ -52,7 +52,7 @@ use std::fs;
 
 use anyhow::Context;
 
-use crate::report::Report;
+use crate::report::Section;
 use answer::{Answer, Compared};
 use model::{cached_designs, designs};
 use month::Month;
@@ -84,17 +84,17 @@ pub(crate) fn print(args: &CostArgs) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Reports the bills of the default month of `bench cost`, also with a cache in front of four indexes.
-pub(crate) fn report(report: &mut Report) -> anyhow::Result<()> {
+/// Adds the bills of the default month of `bench cost`, also with a cache in front of four indexes.
+pub(crate) fn add_bills(section: &mut Section) -> anyhow::Result<()> {
     let (prices, month) = (&Prices::published()?, &Month::parse("")?);
     let designs = designs(&month.shape)?;
     let all = designs.iter().cloned().chain(cached_designs(&month.shape)?).collect();
     let [compared, with_caches] = [designs, all].map(|designs| Compared { month, designs, prices });
-    Answer::of(&with_caches)?.tables().into_iter().for_each(|table| report.table(table));
-    report.plot(compared.plot());
+    section.tables.extend(Answer::of(&with_caches)?.tables());
+    section.plots.push(compared.plot());
     for (quantity, design, value) in with_caches.numbers() {
-        report.number(quantity, design, value);
+        section.numbers.entry(quantity).or_default().insert(design.to_owned(), value);
     }
-    report.fact("month", month.text());
+    section.facts.insert("month".to_owned(), month.text());
     Ok(())
 }

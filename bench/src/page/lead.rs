@@ -166,7 +166,8 @@ fn views(runs: &[Results]) -> Vec<String> {
         (!others.is_empty()).then(|| others.join(", and "))
     };
     let mixed = cheaper(Quantity::MixedViewsUsd).map(|than| format!("Pagemark is cheaper {than}."));
-    let three = cheaper(Quantity::ThreeRatingsViewsUsd).map(|than| format!("If all views have three ratings, it is cheaper {than}."));
+    let three = cheaper(Quantity::ThreeRatingsViewsUsd)
+        .map(|than| format!("If all views have three ratings, it is cheaper {than}."));
     let month = runs.iter().find_map(|run| run.fact("month")).map(|month| format!("The month: {month}."));
     [mixed, three, month].into_iter().flatten().collect()
 }

@@ -21,13 +21,18 @@ use std::{
 use anyhow::{Context, ensure};
 use itertools::Itertools;
 
-use crate::report::{LOAD_MAX, Results, Run, Section};
+use crate::{
+    money::add_bills,
+    report::{LOAD_MAX, Results, Run, Section},
+};
 use findings::{Finding, findings};
 
 /// Exit code: the results are not publishable, and nothing was written.
 const NOT_PUBLISHABLE: u8 = 3;
 const PAGE: &str = "benchmarks.md";
 const APPENDIX: &str = "benchmarks-appendix.md";
+/// The measurement that the bills belong to.
+const COMPARISON: &str = "compare";
 /// The folder of plots, beside the page.
 const FOLDER: &str = "benchmarks";
 /// The plots of the page, by name, and what is missing without them.
@@ -51,10 +56,12 @@ const NEVER_MEASURED: [&str; 6] = [
      cached pages after a write is not counted.",
     "99th percentiles of fewer than 1,000 samples. They are not printed.",
 ];
-const HOW: [&str; 3] = [
+const HOW: [&str; 4] = [
     "Better or worse means Pagemark's median, the less the better. A page is one of 20 comments; the middle one is as far \
      from the first as from the last. \"No difference found\": the runs' intervals overlap, or \
      the medians are less than 5 % apart.",
+    "Money is computed, not measured: `bench cost` prints the same month, or yours. Its comments have 400 bytes. Those \
+     that were measured have 57 on average.",
     "An interval is the lowest and the highest of the runs. The plots are of the last run.",
     "Growth: the exponent of a power law through the measured sizes. 0 means that nothing changes with the number of \
      comments.",
@@ -98,18 +105,21 @@ pub(crate) fn run(args: &PageArgs) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Writes the page, its appendix and the plots of the last run. Removes plots and reports of earlier pages.
+/// Writes the page, its appendix and the plots of the last run. Adds the bills to the comparison of both designs: they are
+/// computed, and no part of a report. Removes plots and reports of earlier pages.
 ///
 /// # Errors
 /// When a file cannot be written, or a plot not be drawn.
 pub(crate) fn write(into: &Path, runs: &[Results]) -> anyhow::Result<()> {
     ensure!(!runs.is_empty(), "a page needs the results of a run");
+    let mut runs = runs.to_vec();
+    runs.iter_mut().filter_map(|run| run.measurements.get_mut(COMPARISON)).try_for_each(add_bills)?;
     let folder = into.join(FOLDER);
     if folder.exists() {
         fs::remove_dir_all(&folder).with_context(|| folder.display().to_string())?;
     }
     fs::create_dir_all(&folder).with_context(|| folder.display().to_string())?;
-    let mut files = vec![(into.join(PAGE), text(runs))];
+    let mut files = vec![(into.join(PAGE), text(&runs))];
     if let Some(last) = runs.last() {
         files.push((into.join(APPENDIX), appendix::text(last)));
         for plot in last.measurements.values().flat_map(|section| &section.plots) {

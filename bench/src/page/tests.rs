@@ -294,3 +294,23 @@ fn pages_are_written_with_their_plots() {
     }
     assert!(!stale.exists());
 }
+
+#[test]
+fn a_page_has_the_bills_of_the_default_month_beside_what_was_compared() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut run = results(1.0, 3.0);
+    let measured = run.measurements.remove("depth").unwrap();
+    run.measurements.insert(COMPARISON.to_owned(), Section { plots: Vec::new(), ..measured });
+    write(folder.path(), &[run]).unwrap();
+    let page = fs::read_to_string(folder.path().join(PAGE)).unwrap();
+    // The figures of `the_example` in `money`.
+    for part in [
+        "A million writes: Pagemark $44.0, four indexes $3.16, four indexes with counters $6.13.",
+        "The bill of the month: Pagemark $427, four indexes $46.7, four indexes with counters $56.0.",
+        "Pagemark is cheaper than four indexes from 5,176 page views per write on, and than four indexes with counters from 2,802",
+        "The month: 10,000,000 comments of 400 bytes, 1,000,000 writes, 100,000,000 page views",
+        "(benchmarks/money.svg)",
+    ] {
+        assert!(page.contains(part), "{part} is missing:\n{page}");
+    }
+}

@@ -119,11 +119,6 @@ impl Report {
         }
     }
 
-    /// Stores a text that belongs to the numbers, such as the mix of page views.
-    pub(crate) fn fact(&mut self, name: &str, text: impl Into<String>) {
-        self.section.facts.insert(name.to_owned(), text.into());
-    }
-
     /// The results so far, of earlier runs too.
     pub(crate) fn results(&self) -> &Results {
         &self.results

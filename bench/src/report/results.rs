@@ -27,7 +27,7 @@ pub(crate) struct Section {
     /// What the designs are compared by: the value of each design.
     #[serde(default)]
     pub(crate) numbers: BTreeMap<Quantity, BTreeMap<String, f64>>,
-    /// Texts that belong to the numbers, such as the mix of page views, by name.
+    /// Texts that belong to the numbers, such as the month of the bills, by name.
     #[serde(default)]
     pub(crate) facts: BTreeMap<String, String>,
     pub(crate) ratios: Vec<Ratio>,
