@@ -1,7 +1,7 @@
 //! Answers to `DescribeTable` that are given again.
 //!
 //! For each such answer the engine counts and measures the items of the table and of every index. With three million
-//! items that takes seconds, longer than the clients wait, and the engine does nothing else meanwhile. DynamoDB itself
+//! items that takes a second or more, and the engine does nothing else meanwhile. DynamoDB itself
 //! updates the counts "approximately every six hours" (API `TableDescription`). So a slow answer is given again, until a
 //! table may have changed or a hundred times its duration has passed.
 
@@ -25,7 +25,7 @@ const KEPT_MAX: Duration = Duration::from_secs(6 * 3600);
 #[derive(Debug, Default)]
 pub(super) struct Descriptions {
     state: Mutex<State>,
-    /// Held while an answer is made. Whoever asks meanwhile gets the same one.
+    /// Held while an answer is made. A request that comes meanwhile gets the same answer.
     pub(super) one_at_a_time: tokio::sync::Mutex<()>,
 }
 

@@ -167,7 +167,7 @@ impl Drop for AnnouncedWrite {
     }
 }
 
-/// Forgets descriptions when it is dropped: after the engine's answer, or when the client goes away before that.
+/// Forgets descriptions when it is dropped. That is after the engine's answer, or when the client goes away before.
 struct ChangedTable<'served>(&'served Descriptions);
 
 impl Drop for ChangedTable<'_> {
@@ -415,7 +415,7 @@ mod tests {
             ask(other, "{}").await;
             assert_eq!(ask("DescribeTable", asked).await, (StatusCode::OK, kept.into()), "{other}");
         }
-        // Refused or not: the table may have changed. The engine knows no such table.
+        // Refused or not: the table may have changed. So the engine is asked, and it refuses.
         ask("UpdateTable", "{}").await;
         assert_eq!(ask("DescribeTable", asked).await.0, StatusCode::BAD_REQUEST);
         drop((sender, stop));
