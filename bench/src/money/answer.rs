@@ -318,10 +318,7 @@ mod tests {
     use expect_test::expect;
 
     use super::*;
-    use crate::money::{
-        bill::tests::{a_query_a_rating, month, one_query},
-        month::tests::asked,
-    };
+    use crate::money::bill::tests::{a_query_a_rating, month, one_query};
 
     fn answer_to(month: &Month) -> Answer {
         let prices = &Prices::published().unwrap();
@@ -329,7 +326,7 @@ mod tests {
     }
 
     fn answer(line: &str) -> Answer {
-        answer_to(&asked(line).unwrap())
+        answer_to(&Month::parse(line).unwrap())
     }
 
     /// The rows of a kind, in their order, after the question itself.
@@ -341,7 +338,7 @@ mod tests {
     #[test]
     fn the_example() {
         expect![[r#"
-            bill: 10,000,000 comments of 400 bytes, 1,000,000 writes, 100,000,000 page views, of which 75, 10, 5, 5, 5 % filter by no rating, by 1, by 2, and so on. Prices: us-east-1, looked up on 2026-11-20. "With counters" has Pagemark's features except page numbers: pages show totals and counts.
+            bill: 10,000,000 comments of 400 bytes, 1,000,000 writes, 100,000,000 page views. Views by the number of ratings in the filter, from none on: 75, 10, 5, 5, 5 %. Prices: us-east-1, looked up on 2026-11-20. "With counters" has Pagemark's features except page numbers: pages show totals and counts.
             | of a month                                       | Pagemark | four indexes | four indexes with counters |
             |--------------------------------------------------|----------|--------------|----------------------------|
             | US dollars: page views                           |       25 |         32.5 |                       38.8 |

@@ -104,7 +104,6 @@ fn functions_usd(write: WriteUsage, memory_gb: f64, prices: &Prices) -> f64 {
 #[cfg(test)]
 pub(super) mod tests {
     use super::*;
-    use crate::money::month::tests::asked;
 
     /// Round figures: 12 units per write, half a unit for any page.
     pub(in crate::money) fn one_query() -> Design {
@@ -136,7 +135,7 @@ pub(super) mod tests {
 
     /// A month whose page views all have three ratings.
     pub(in crate::money) fn month(views: f64, writes: f64, comments: f64) -> Month {
-        Month { views, writes, comments, ..asked("--mix 0,0,0,100").unwrap() }
+        Month { views, writes, comments, ..Month::parse("--mix 0,0,0,100").unwrap() }
     }
 
     fn check(design: &Design, month: &Month, expected: Bill) {

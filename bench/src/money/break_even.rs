@@ -77,7 +77,6 @@ mod tests {
     use crate::money::{
         bill::tests::{a_query_a_rating, month, one_query},
         design::WriteUsage,
-        month::tests::asked,
     };
 
     #[test]
@@ -105,7 +104,7 @@ mod tests {
     fn break_evens_by_hand() {
         let (ours, theirs, prices) = (one_query(), a_query_a_rating(), Prices::published().unwrap());
         for (ratings, scope, writes, expected) in [
-            // A million writes cost 7.5 + 0.1266668 and 1.25, so 6.3766668 more; a million views of three ratings cost
+            // A million writes cost 7.5 + 0.1266668 and 1.25, so 6.3766668 more. A million views of three ratings cost
             // 0.0625 and 0.1875, so 0.125 less. 6.3766668 / 0.125 = 51.01.
             (3, Scope::Requests, 1e6, "from 51.0"),
             // 0.1875 less.
@@ -160,7 +159,7 @@ mod tests {
             ..Design::default()
         };
         let prices = Prices::published().unwrap();
-        let month = asked("--comments 10M --writes 1M --mix 75,10,5,5,5").unwrap();
+        let month = Month::parse("--comments 10M --writes 1M --mix 75,10,5,5,5").unwrap();
         for (month, expected) in [(month.with_all_views_of(3), "from 1,519"), (month, "from 10,125")] {
             let found = BreakEven::per_write((&ours, &theirs), &month, Scope::AndRedis, &prices).unwrap();
             assert_eq!(found.text(), expected);

@@ -59,8 +59,8 @@ impl Design {
         mix.iter().zip(&self.page_read_units).map(|(share, units)| share * units).sum()
     }
 
-    /// This design behind a cache of pages that answers `hits_of_ten` of ten page views, in a Redis that is billed for
-    /// this many bytes of each comment. A write removes no cached page.
+    /// This design behind a cache of pages, which answers `hits_of_ten` of ten page views. The cache is in a Redis whose
+    /// bill is for `redis_bytes` of each comment. A write removes no cached page.
     pub(super) fn behind_cache(&self, name: &str, hits_of_ten: u32, redis_bytes: f64) -> Self {
         let missed = f64::from(10 - hits_of_ten.min(10)) / 10.0;
         let page_read_units = self.page_read_units.iter().map(|units| units * missed).collect();

@@ -134,8 +134,8 @@ impl Month {
         let [comments, writes, views, text] = [*comments, *writes, *views, shape.text_bytes.into()].map(figure);
         let mix = mix.iter().map(|share| figure((1e3 * share).round() / 10.0)).join(", ");
         format!(
-            "{comments} comments of {text} bytes, {writes} writes, {views} page views, of which {mix} % filter by no \
-             rating, by 1, by 2, and so on"
+            "{comments} comments of {text} bytes, {writes} writes, {views} page views. Views by the number of ratings in \
+             the filter, from none on: {mix} %"
         )
     }
 }
@@ -158,13 +158,8 @@ fn number(text: &str) -> Result<f64, String> {
 const MOST: f64 = 1e15;
 
 #[cfg(test)]
-pub(super) mod tests {
+mod tests {
     use super::*;
-
-    /// The month of a command line.
-    pub(in crate::money) fn asked(line: &str) -> anyhow::Result<Month> {
-        Month::parse(line)
-    }
 
     #[test]
     fn numbers_may_have_suffixes() {
@@ -179,17 +174,17 @@ pub(super) mod tests {
     #[test]
     fn the_defaults_are_the_example() {
         let example = "--comments 10M --writes 1M --views 100M --mix 75,10,5,5,5 --text 400 --ratings 5 --languages 8";
-        assert_eq!(asked("").unwrap(), asked(example).unwrap());
+        assert_eq!(Month::parse("").unwrap(), Month::parse(example).unwrap());
     }
 
     #[test]
     fn the_first_share_of_a_mix_has_no_filter_and_views_of_all_ratings_join_it() {
-        assert_eq!(asked("--mix 75,10,5,5,5").unwrap().mix, [0.75, 0.1, 0.05, 0.05, 0.05]);
-        assert_eq!(asked("--mix 50,50").unwrap().mix, [0.5, 0.5, 0.0, 0.0, 0.0]);
-        let three = asked("--ratings 3").unwrap().mix;
+        assert_eq!(Month::parse("--mix 75,10,5,5,5").unwrap().mix, [0.75, 0.1, 0.05, 0.05, 0.05]);
+        assert_eq!(Month::parse("--mix 50,50").unwrap().mix, [0.5, 0.5, 0.0, 0.0, 0.0]);
+        let three = Month::parse("--ratings 3").unwrap().mix;
         assert!(three.iter().zip([0.85, 0.1, 0.05]).all(|(found, share)| (found - share).abs() < 1e-12), "{three:?}");
-        assert_eq!(asked("--ratings 7").unwrap().mix.len(), 7);
-        let ten = asked("").unwrap().with_rating_values(10);
+        assert_eq!(Month::parse("--ratings 7").unwrap().mix.len(), 7);
+        let ten = Month::parse("").unwrap().with_rating_values(10);
         assert_eq!((ten.mix.len(), ten.mix.iter().sum::<f64>().round()), (10, 1.0));
     }
 
@@ -203,7 +198,7 @@ pub(super) mod tests {
             ("--ratings 1", "2..=10"),
             ("--text 0", "1..=40000"),
         ] {
-            let error = asked(line).unwrap_err().to_string();
+            let error = Month::parse(line).unwrap_err().to_string();
             assert!(error.contains(why), "{line}: {error}");
         }
     }
