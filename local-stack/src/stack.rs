@@ -32,9 +32,10 @@ use crate::{
     cursor_key::cursor_key,
     data_dir::{DataDir, Entrance},
     engine::{DataFile, Engine, EngineError},
-    event_source_mapping::{EventSourceMapping, Handler, MappingState, streams_client},
+    event_source_mapping::{EventSourceMapping, Handler, MappingState},
     index_keeper::{IndexState, keep_index, looked_at},
     index_place::{IndexPlace, PlacedIndex, SNAPSHOT_EVERY},
+    origin::streams_client,
     page_numbers,
     quiet::LastChanges,
     redis_server::RedisServer,
@@ -181,7 +182,7 @@ impl Stack {
         let [fan_out, indexing] = event_source_mappings(
             &settings,
             engine.as_deref(),
-            &dynamodb_url,
+            streams_client(Some(&dynamodb_url), None).await,
             stream_arn,
             &table,
             &index,
@@ -432,7 +433,7 @@ async fn open_table(config: &TableConfig, is_own_engine: bool) -> anyhow::Result
 fn event_source_mappings(
     settings: &StackSettings,
     engine: Option<&Engine>,
-    dynamodb_url: &str,
+    streams: aws_sdk_dynamodbstreams::Client,
     stream_arn: String,
     table: &Table,
     index: &PageIndex,
@@ -448,7 +449,6 @@ fn event_source_mappings(
         let indexer = indexer.clone();
         async move { indexer.handle(&event, deadline).await.response }.boxed()
     });
-    let streams = streams_client(dynamodb_url);
     let mapping = |function, logical_id, handler| -> Result<EventSourceMapping, TemplateError> {
         let mut settings = infra::mapping_settings(logical_id)?;
         settings.maximum_retry_attempts = RETRY_ATTEMPTS_MAX;

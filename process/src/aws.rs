@@ -22,7 +22,8 @@ pub struct Calls {
 
 /// The SDK configuration of a client.
 ///
-/// - With an endpoint: for a local engine, with credentials that this engine accepts.
+/// - With an endpoint: for a local engine, with the credentials that the endpoint names, as in
+///   `http://KEY:SECRET@127.0.0.1:8000`, or else with some that such an engine accepts.
 /// - Without an endpoint: from the environment, like AWS's own tools.
 pub async fn sdk_config(endpoint_url: Option<&str>, http_client: SharedHttpClient, calls: Calls) -> SdkConfig {
     let timeouts = TimeoutConfig::builder()
@@ -39,15 +40,28 @@ pub async fn sdk_config(endpoint_url: Option<&str>, http_client: SharedHttpClien
         .timeout_config(timeouts)
         .retry_config(retries);
     let shared = match endpoint_url {
-        Some(endpoint_url) => shared
-            .region(Region::new("local"))
-            .credentials_provider(SharedCredentialsProvider::new(Credentials::new(
-                "local", "local", None, None, "local",
-            )))
-            .endpoint_url(endpoint_url),
+        Some(endpoint_url) => {
+            let (endpoint_url, [key, secret]) = split_credentials(endpoint_url);
+            let credentials = Credentials::new(key, secret, None, None, "endpoint");
+            shared
+                .region(Region::new("local"))
+                .credentials_provider(SharedCredentialsProvider::new(credentials))
+                .endpoint_url(endpoint_url)
+        }
         None => shared,
     };
     shared.load().await
+}
+
+/// An endpoint's URL without credentials, and the key and the secret that it names.
+fn split_credentials(endpoint_url: &str) -> (String, [&str; 2]) {
+    let named = || {
+        let (scheme, rest) = endpoint_url.split_once("://")?;
+        let (credentials, place) = rest.split_once('@')?;
+        let (key, secret) = credentials.split_once(':')?;
+        Some((format!("{scheme}://{place}"), [key, secret]))
+    };
+    named().unwrap_or_else(|| (endpoint_url.to_owned(), ["local"; 2]))
 }
 
 /// Creates HTTP clients, each with separate connections.
@@ -74,4 +88,18 @@ pub fn describe<E: ProvideErrorMetadata + Error + 'static>(error: &SdkError<E, H
         innermost = source;
     }
     format!("{error}: {innermost}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_endpoint_may_name_credentials() {
+        let named = split_credentials("http://KEY:SECRET@127.0.0.1:8000/");
+        assert_eq!(named, ("http://127.0.0.1:8000/".to_owned(), ["KEY", "SECRET"]));
+        for without in ["http://127.0.0.1:8000", "https://engine.example/", "http://KEY@127.0.0.1:8000", ""] {
+            assert_eq!(split_credentials(without), (without.to_owned(), ["local"; 2]));
+        }
+    }
 }

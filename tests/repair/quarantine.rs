@@ -103,10 +103,11 @@ async fn a_batch_with_an_unresolved_comment_stays_in_quarantine() {
 
 /// Puts an item as the Python SDK does, with numbers as it writes them.
 const PUT_BY_PYTHON: &str = r#"
-import boto3, decimal, sys
+import boto3, decimal, sys, urllib.parse
 url, table = sys.argv[1:]
-resource = boto3.resource("dynamodb", endpoint_url=url, region_name="local",
-                          aws_access_key_id="local", aws_secret_access_key="local")
+parts = urllib.parse.urlsplit(url)
+resource = boto3.resource("dynamodb", endpoint_url=f"http://{parts.hostname}:{parts.port}", region_name="local",
+                          aws_access_key_id=parts.username or "local", aws_secret_access_key="local")
 resource.Table(table).put_item(Item={
     "pk": "COMMENT#by-python", "sk": "PRODUCT#product%2F1/~/~", "cd": "2024-02-29T12:00:00.123Z#by-python",
     "language": "en", "rating": decimal.Decimal("4"), "comment_blob": {"body": "Put by Python.", "photos": {"a", "b"}},

@@ -14,8 +14,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::sync::watch;
 
 use super::{Engine, EngineError};
-use crate::event_source_mapping::{MappingState, streams_client};
-use crate::trim::trim;
+use crate::{event_source_mapping::MappingState, origin::streams_client, trim::trim};
 
 const TABLE: &str = "comments";
 
@@ -57,7 +56,7 @@ impl Folder {
         let url = engine.endpoint_url();
         let table = Table::connect(&TableConfig::new(TABLE, Some(url.clone()))).await;
         let stream_arn = table.create_if_missing().await.unwrap().stream_arn.unwrap();
-        (engine, Clients { table, stream_arn, streams: streams_client(&url) })
+        (engine, Clients { table, stream_arn, streams: streams_client(Some(&url), None).await })
     }
 }
 

@@ -27,11 +27,7 @@ use std::{
 };
 
 use aws_lambda_events::{dynamodb::Event, streams::DynamoDbEventResponse};
-use aws_sdk_dynamodbstreams::{
-    Client, Config,
-    config::{BehaviorVersion, Credentials, Region},
-    types::Record as SdkRecord,
-};
+use aws_sdk_dynamodbstreams::{Client, types::Record as SdkRecord};
 use functions::{Quarantine, quarantine::Reason};
 use futures_util::{StreamExt, future::BoxFuture, stream};
 use infra::MappingSettings;
@@ -190,18 +186,6 @@ fn worker_of(record: &Record, workers: u32) -> u64 {
     let key = |name| record.pointer(name).and_then(Value::as_str);
     let keys = (key("/dynamodb/Keys/pk/S"), key("/dynamodb/Keys/sk/S"));
     BuildHasherDefault::<DefaultHasher>::new().hash_one(keys) % u64::from(workers.max(1))
-}
-
-/// A client of a stream on a local engine.
-pub(crate) fn streams_client(endpoint_url: &str) -> Client {
-    let config = Config::builder()
-        .behavior_version(BehaviorVersion::latest())
-        .region(Region::new("local"))
-        .credentials_provider(Credentials::new("local", "local", None, None, "local"))
-        .endpoint_url(endpoint_url)
-        .http_client(aws_smithy_http_client::Builder::new().build_http())
-        .build();
-    Client::from_conf(config)
 }
 
 impl Consumer for EventSourceMapping {
