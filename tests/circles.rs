@@ -1,4 +1,5 @@
-//! The files of a crate import each other in no circle. Only a module and the modules inside it may use each other.
+//! The files of a crate import each other in no circle, and none is longer than 500 lines. Only a module and the modules
+//! inside it may use each other.
 //!
 //! [`Crate::read`] follows `mod` from a crate's root. It notes the paths that each file names outside of its unit tests.
 //! A path counts for the file that defines the name, not for one that only re-exports it.
@@ -272,15 +273,20 @@ fn from_root(path: &Names, module: &Names) -> Names {
     [&["crate".to_owned()], &module[..module.len() - supers], &path[supers.max(1)..]].concat()
 }
 
-#[test]
-fn no_files_of_a_crate_import_each_other_in_a_circle() {
+/// The folders of the workspace's crates.
+fn crate_folders() -> Vec<PathBuf> {
     let workspace = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
     let manifest = std::fs::read_to_string(workspace.join("Cargo.toml")).unwrap();
     let members = manifest.lines().skip_while(|line| !line.starts_with("members")).skip(1);
     let members = members.map_while(|line| line.trim().strip_prefix('"')?.strip_suffix("\","));
+    members.map(|member| workspace.join(member)).collect()
+}
+
+#[test]
+fn no_files_of_a_crate_import_each_other_in_a_circle() {
     let (mut circles, mut roots) = (String::new(), 0);
-    for member in members {
-        for root in ["src/lib.rs", "src/main.rs", "main.rs"].map(|root| workspace.join(member).join(root)) {
+    for folder in crate_folders() {
+        for root in ["src/lib.rs", "src/main.rs", "main.rs"].map(|root| folder.join(root)) {
             if root.exists() {
                 roots += 1;
                 circles.extend(Crate::read(&root).circles());
@@ -289,6 +295,23 @@ fn no_files_of_a_crate_import_each_other_in_a_circle() {
     }
     assert!(roots > 5, "the workspace's Cargo.toml lists {roots} crates");
     assert!(circles.is_empty(), "{circles}");
+}
+
+/// The Rust files in a folder and below it.
+fn rust_files(folder: &Path) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    let (folders, files): (Vec<_>, Vec<_>) = entries.partition(|path| path.is_dir());
+    let below = folders.iter().filter(|folder| !folder.ends_with("target")).flat_map(|folder| rust_files(folder));
+    files.into_iter().filter(|path| path.extension().is_some_and(|name| name == "rs")).chain(below).collect()
+}
+
+#[test]
+fn no_file_has_more_than_500_lines() {
+    let files: BTreeSet<PathBuf> = crate_folders().iter().flat_map(|folder| rust_files(folder)).collect();
+    assert!(files.len() > 100, "{files:?}");
+    let lines = |file: &PathBuf| std::fs::read_to_string(file).unwrap().lines().count();
+    let long: Vec<&PathBuf> = files.iter().filter(|file| lines(file) > 500).collect();
+    assert!(long.is_empty(), "{long:?}");
 }
 
 #[test]

@@ -22,8 +22,8 @@ pub struct Calls {
 
 /// The SDK configuration of a client.
 ///
-/// - With an endpoint: for a local engine, with the credentials that the endpoint names, as in
-///   `http://KEY:SECRET@127.0.0.1:8000`, or else with some that such an engine accepts.
+/// - With an endpoint: for a local engine. The endpoint may name credentials, as in `http://KEY:SECRET@127.0.0.1:8000`.
+///   Otherwise they are some that such an engine accepts.
 /// - Without an endpoint: from the environment, like AWS's own tools.
 pub async fn sdk_config(endpoint_url: Option<&str>, http_client: SharedHttpClient, calls: Calls) -> SdkConfig {
     let timeouts = TimeoutConfig::builder()
