@@ -25,6 +25,7 @@ mod attached;
 mod blocking;
 mod catch_up;
 pub mod cli;
+pub mod clients;
 pub mod compression;
 pub mod control;
 mod cursor_key;

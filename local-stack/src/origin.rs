@@ -1,28 +1,9 @@
 //! Another DynamoDB table, from which comments come: its items, and its stream.
 
-use std::time::Duration;
-
 use anyhow::Context;
-use aws_sdk_dynamodb::config::Region;
-use process::aws::{Calls, SdkConfig, new_http_client, sdk_config};
 use table::{Table, TableDescription};
 
-/// Limits of calls to the other table. No reader waits for them.
-const CALLS: Calls =
-    Calls { attempt_timeout: Duration::from_secs(10), call_timeout: Duration::from_secs(60), max_attempts: 6 };
-
-async fn config(endpoint: Option<&str>) -> SdkConfig {
-    sdk_config(endpoint, new_http_client(endpoint)(), CALLS).await
-}
-
-/// A client of streams. Without an endpoint, they are AWS's of the region, or of the environment.
-pub async fn streams_client(endpoint: Option<&str>, region: Option<&str>) -> aws_sdk_dynamodbstreams::Client {
-    let mut streams = aws_sdk_dynamodbstreams::config::Builder::from(&config(endpoint).await);
-    if let Some(region) = region {
-        streams.set_region(Some(Region::new(region.to_owned())));
-    }
-    aws_sdk_dynamodbstreams::Client::from_conf(streams.build())
-}
+use crate::clients::{dynamodb_client, streams_client};
 
 /// A table that exists, and how it is reached.
 pub struct Origin {
@@ -40,13 +21,8 @@ impl Origin {
     /// # Errors
     /// There is no such table, or its engine does not answer.
     pub async fn connect(name: &str, endpoint: Option<&str>, region: Option<&str>) -> anyhow::Result<Self> {
-        let mut dynamodb = aws_sdk_dynamodb::config::Builder::from(&config(endpoint).await);
-        if let Some(region) = region {
-            dynamodb.set_region(Some(Region::new(region.to_owned())));
-        }
         let place = endpoint.or(region).unwrap_or("AWS");
-        let client = aws_sdk_dynamodb::Client::from_conf(dynamodb.build());
-        let table = Table::new(client, name);
+        let table = Table::new(dynamodb_client(endpoint, region).await, name);
         let described = async {
             let description = table.describe().await?;
             let answer = table.client().describe_table().table_name(name).send().await?;

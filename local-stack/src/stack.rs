@@ -28,6 +28,7 @@ use tokio::{
 use crate::{
     blocking::blocking,
     catch_up::{Replay, release_leases},
+    clients::streams_client,
     control::{ControlSocket, SOCKET},
     cursor_key::cursor_key,
     data_dir::{DataDir, Entrance},
@@ -35,7 +36,6 @@ use crate::{
     event_source_mapping::{EventSourceMapping, Handler, MappingState},
     index_keeper::{IndexState, keep_index, looked_at},
     index_place::{IndexPlace, PlacedIndex, SNAPSHOT_EVERY},
-    origin::streams_client,
     page_numbers,
     quiet::LastChanges,
     redis_server::RedisServer,

@@ -12,8 +12,8 @@ use four_index::{FourIndexTable, KeepCounters};
 use functions::Quarantine;
 use futures_util::FutureExt;
 use local_stack::{
+    clients::streams_client,
     event_source_mapping::{EventSourceMapping, Handler, MappingState},
-    origin::streams_client,
 };
 use model::Comment;
 use page_indexer::PageIndexer;

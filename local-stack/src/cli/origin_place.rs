@@ -1,6 +1,6 @@
 //! Where another table is, from which comments come.
 
-use crate::origin::{Origin, streams_client};
+use crate::{clients::streams_client, origin::Origin};
 
 /// Another table.
 #[derive(Debug, Clone, clap::Args)]

@@ -14,7 +14,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::sync::watch;
 
 use super::{Engine, EngineError};
-use crate::{event_source_mapping::MappingState, origin::streams_client, trim::trim};
+use crate::{clients::streams_client, event_source_mapping::MappingState, trim::trim};
 
 const TABLE: &str = "comments";
 
