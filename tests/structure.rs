@@ -1,5 +1,5 @@
-//! The files of a crate import each other in no circle, and none is longer than 500 lines. Only a module and the modules
-//! inside it may use each other.
+//! The structure of the code. No file is longer than 500 lines. The files of a crate import each other in no circle.
+//! Only a module and the modules inside it may use each other.
 //!
 //! [`Crate::read`] follows `mod` from a crate's root. It notes the paths that each file names outside of its unit tests.
 //! A path counts for the file that defines the name, not for one that only re-exports it.
