@@ -115,21 +115,34 @@ fn sum(of: &[Vec<(String, u64)>]) -> Vec<(String, u64)> {
     sum.into_iter().collect()
 }
 
-/// What the table stores about a part, as far as DynamoDB reads it.
+/// What the table stores about a part.
 #[derive(Debug, Deserialize)]
 struct Part {
     expires_at: i64,
+    report: Value,
+}
+
+/// What an execution has stored about its parts.
+async fn parts_of(stores: &Stores, execution: &Value) -> Vec<(String, Part)> {
+    let run = execution["report"]["of"]["run"].as_str().unwrap();
+    stores.table.states(&format!("big_repair#{run}")).await.unwrap()
 }
 
 /// What an execution has stored about its parts is removed a month later.
-async fn assert_states_expire(stores: &Stores, run: &str) {
-    let states: Vec<(String, Part)> = stores.table.states(&format!("big_repair#{run}")).await.unwrap();
+async fn assert_states_expire(stores: &Stores, execution: &Value) {
+    let parts = parts_of(stores, execution).await;
     // The parts that were audited, and the scan of the page index.
-    assert!(u64::try_from(states.len()).unwrap() >= PARTS, "{states:?}");
-    for (part, Part { expires_at }) in states {
-        let days = (expires_at - now().epoch_seconds()) / (24 * 3600);
-        assert!((28..=30).contains(&days), "{part}: {days}");
+    assert!(u64::try_from(parts.len()).unwrap() >= PARTS, "{parts:?}");
+    for (name, part) in parts {
+        let days = (part.expires_at - now().epoch_seconds()) / (24 * 3600);
+        assert!((28..=30).contains(&days), "{name}: {days}");
     }
+}
+
+/// The number of comments that each part of an execution has checked.
+async fn checked_by_part(stores: &Stores, execution: &Value) -> Vec<(String, Value)> {
+    let parts = parts_of(stores, execution).await;
+    parts.into_iter().map(|(name, part)| (name, part.report["checked"].clone())).collect()
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -159,6 +172,7 @@ async fn a_big_repair_in_parts_does_and_reports_what_one_run_does() {
 
     // The second repeats until it is done.
     assert_eq!((&second["status"], &second["report"]["complete"]), (&json!("SUCCEEDED"), &json!(true)), "{second}");
+    let by_part = checked_by_part(&stores, second).await;
     let [first, second] = [first, second].map(|execution| &execution["report"]["report"]);
     assert_eq!(sum(&[drifted(first), drifted(second)]), drifted(&one_run), "{first} {second}");
     assert!(!drifted(first).is_empty() && !drifted(second).is_empty(), "part {failing} has no damage: {second}");
@@ -167,11 +181,11 @@ async fn a_big_repair_in_parts_does_and_reports_what_one_run_does() {
         (&json!(0), &json!(0), &json!(0))
     );
     for execution in &executions {
-        assert_states_expire(&stores, execution["report"]["of"]["run"].as_str().unwrap()).await;
+        assert_states_expire(&stores, execution).await;
     }
     let again = job(&stores, false).audit(whole()).await.json();
     for figure in ["checked", "members"] {
-        assert_eq!(second[figure], again[figure], "{figure}");
+        assert_eq!(second[figure], again[figure], "{figure}, comments checked by part: {by_part:?}");
     }
     assert_eq!(drifted(&again), Vec::new());
     stores.finish().await;
