@@ -22,8 +22,8 @@ pub struct Calls {
 
 /// The SDK configuration of a client.
 ///
-/// - With an endpoint: for a local engine. The endpoint may name credentials, as in `http://KEY:SECRET@127.0.0.1:8000`.
-///   Otherwise they are some that such an engine accepts.
+/// - With an endpoint: for a local engine, with credentials that this engine accepts. The endpoint may name the access
+///   key, by which DynamoDB Local chooses a database: `http://KEY@127.0.0.1:8000`.
 /// - Without an endpoint: from the environment, like AWS's own tools.
 pub async fn sdk_config(endpoint_url: Option<&str>, http_client: SharedHttpClient, calls: Calls) -> SdkConfig {
     let timeouts = TimeoutConfig::builder()
@@ -41,8 +41,8 @@ pub async fn sdk_config(endpoint_url: Option<&str>, http_client: SharedHttpClien
         .retry_config(retries);
     let shared = match endpoint_url {
         Some(endpoint_url) => {
-            let (endpoint_url, [key, secret]) = split_credentials(endpoint_url);
-            let credentials = Credentials::new(key, secret, None, None, "endpoint");
+            let (endpoint_url, access_key) = split_access_key(endpoint_url);
+            let credentials = Credentials::new(access_key, "local", None, None, "local");
             shared
                 .region(Region::new("local"))
                 .credentials_provider(SharedCredentialsProvider::new(credentials))
@@ -53,15 +53,15 @@ pub async fn sdk_config(endpoint_url: Option<&str>, http_client: SharedHttpClien
     shared.load().await
 }
 
-/// An endpoint's URL without credentials, and the key and the secret that it names.
-fn split_credentials(endpoint_url: &str) -> (String, [&str; 2]) {
-    let named = || {
-        let (scheme, rest) = endpoint_url.split_once("://")?;
-        let (credentials, place) = rest.split_once('@')?;
-        let (key, secret) = credentials.split_once(':')?;
-        Some((format!("{scheme}://{place}"), [key, secret]))
-    };
-    named().unwrap_or_else(|| (endpoint_url.to_owned(), ["local"; 2]))
+/// An endpoint's URL without its access key, and the key. DynamoDB Local accepts keys of letters and numbers only
+/// (developer guide, "DynamoDB local usage notes").
+fn split_access_key(endpoint_url: &str) -> (String, &str) {
+    let is_key = |text: &str| text.chars().all(|char| char.is_ascii_alphanumeric());
+    let named = endpoint_url.split_once("://").and_then(|(scheme, rest)| Some((scheme, rest.split_once('@')?)));
+    match named {
+        Some((scheme, (key, place))) if is_key(key) => (format!("{scheme}://{place}"), key),
+        _ => (endpoint_url.to_owned(), "local"),
+    }
 }
 
 /// Creates HTTP clients, each with separate connections.
@@ -95,11 +95,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_endpoint_may_name_credentials() {
-        let named = split_credentials("http://KEY:SECRET@127.0.0.1:8000/");
-        assert_eq!(named, ("http://127.0.0.1:8000/".to_owned(), ["KEY", "SECRET"]));
-        for without in ["http://127.0.0.1:8000", "https://engine.example/", "http://KEY@127.0.0.1:8000", ""] {
-            assert_eq!(split_credentials(without), (without.to_owned(), ["local"; 2]));
+    fn an_endpoint_may_name_an_access_key() {
+        let named = split_access_key("http://KEY7@127.0.0.1:8000/");
+        assert_eq!(named, ("http://127.0.0.1:8000/".to_owned(), "KEY7"));
+        for without in ["http://127.0.0.1:8000", "https://engine.example/a@b", "http://key:secret@127.0.0.1:8000", ""] {
+            assert_eq!(split_access_key(without), (without.to_owned(), "local"));
         }
     }
 }

@@ -11,8 +11,7 @@ pub struct TableArgs {
     /// Name of the DynamoDB table.
     #[arg(long, env = "PAGEMARK_TABLE", value_name = "NAME", value_parser = NonEmptyStringValueParser::new())]
     pub table: String,
-    /// Endpoint of a local engine, such as http://127.0.0.1:8000 or http://KEY:SECRET@127.0.0.1:8000; without it, AWS's
-    /// by region and credentials.
+    /// Endpoint of a local engine, such as http://127.0.0.1:8000; without it, AWS's by region and credentials.
     #[arg(long, env = "PAGEMARK_DYNAMODB_URL", value_name = "URL")]
     pub dynamodb_url: Option<String>,
 }

@@ -83,8 +83,8 @@ pub(crate) type SdkItem = HashMap<String, AttributeValue>;
 pub struct TableConfig {
     /// The table's name.
     pub name: String,
-    /// An endpoint other than AWS's, such as `http://127.0.0.1:8000`. It may name credentials, as in
-    /// `http://KEY:SECRET@127.0.0.1:8000`. Without them, they are constants that local engines accept.
+    /// An endpoint other than AWS's, such as `http://127.0.0.1:8000`. With it, the credentials are constants that local
+    /// engines accept. It may name another access key: `http://KEY@127.0.0.1:8000`.
     pub endpoint_url: Option<String>,
     /// The longest that one attempt of one call may take.
     pub attempt_timeout: Duration,
