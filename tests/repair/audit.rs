@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use model::{Comment, ProductId, plan::reconcile::DriftKind};
+use model::{BaseSet, Comment, ProductId, plan::reconcile::DriftKind};
 use process::now;
 use rand::{
     RngExt, SeedableRng,
@@ -15,7 +15,9 @@ use serde_json::{Value, json};
 use super::{assert_clean, job, job_with, product, settings, start_with, start_with_redis, whole};
 use crate::fixture::{
     damage::{Damage, Expected, add, inflict, inflict_all},
-    data, redis_server,
+    data,
+    invariants::name_keys,
+    redis_server,
     stores::Stores,
 };
 
@@ -200,6 +202,34 @@ async fn foreign_keys_and_members_in_redis_are_reported_as_unresolved() {
         assert!(report.unresolved.iter().all(|what| what.contains("repair-job rebuild --apply removes")), "{report}");
     }
     stores.rebuild().await;
+    assert_clean(&job(&stores, true).audit(whole()).await);
+    stores.finish().await;
+}
+
+/// The index scan reads the names of languages with each batch. A repair may add a name between the batch that compares a
+/// comment and the batch with its superfluous rank in that language.
+#[tokio::test]
+async fn a_rank_in_a_language_that_the_audit_itself_names_is_removed() {
+    let stores = Stores::start_ready_with_redis().await;
+    let product = |number| data::product(&format!("product {number}"));
+    let comment = |number, tag, stars| data::new_comment(&format!("{tag}-{number}"), &product(number), tag, stars);
+    // Enough keys for several batches.
+    let numbers = 0..120;
+    let comments = numbers.clone().flat_map(|number| [comment(number, "en", 3), comment(number, "ko", 5)]);
+    stores.put_primary_items(comments.collect()).await;
+    stores.deliver_all().await;
+    let config = stores.redis();
+    for number in numbers {
+        let product = product(number);
+        let [_, languages] = name_keys(config, &product);
+        redis_server::send(&config.url, redis::cmd("SREM").arg(languages).arg("en")).await;
+        let extra = BaseSet { product, language: Some(data::language("en")), rating: Some(data::rating(2)) };
+        let extra = config.key_name(&extra);
+        redis_server::send(&config.url, redis::cmd("ZADD").arg(extra).arg(1).arg(format!("ko-{number}"))).await;
+    }
+    let report = job(&stores, true).audit(whole()).await;
+    assert_eq!((report.drifted[&DriftKind::MissingName], report.left), (120, 0), "{report}");
+    assert_eq!(report.drifted[&DriftKind::ExtraRank], 120, "{report}");
     assert_clean(&job(&stores, true).audit(whole()).await);
     stores.finish().await;
 }

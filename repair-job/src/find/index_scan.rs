@@ -3,7 +3,8 @@
 //! The scan of the table cannot see superfluous entries in the page index. So this scan looks up each comment of a
 //! product's whole set (any language, any rating) in the table, once. It compares the comment's scores in *all* sets of
 //! the product with what the table implies. A member of any other set must be in the whole set, where it is checked.
-//! The language of that set must be named, so that the check covers it. Anything that does not fit is suspect.
+//! The language of that set must be named, so that the check covers it. It may have been named only after that check,
+//! so the member must not be in another language. Anything that does not fit is suspect.
 //!
 //! The scan reads the table eventually consistent: half a read unit per comment. While some batches are compared, the
 //! next ones are read.
@@ -78,6 +79,13 @@ impl Batch {
 /// The whole set of a product: any language, any rating.
 fn whole(product: &ProductId) -> BaseSet {
     BaseSet { product: product.clone(), language: None, rating: None }
+}
+
+/// The sets of the product's other languages, any rating. A member of a set with a language is in none of them.
+fn in_other_languages(set: &BaseSet, names: &BTreeMap<ProductId, Names>) -> Vec<BaseSet> {
+    let (Some(language), Some(names)) = (&set.language, names.get(&set.product)) else { return Vec::new() };
+    let others = names.languages.iter().filter(|other| *other != language);
+    others.map(|other| BaseSet { language: Some(other.clone()), ..whole(&set.product) }).collect()
 }
 
 /// Batches that were read, and the position after them.
@@ -278,7 +286,8 @@ impl<'run> IndexScan<'run> {
         Ok(suspects)
     }
 
-    /// Compares the members of other sets with the whole sets of their products, and their languages with the names.
+    /// Compares the members of other sets with the whole sets of their products, and their languages with the names and
+    /// with the other languages.
     async fn suspects_of_others(
         &self,
         batch: &Batch,
@@ -286,7 +295,9 @@ impl<'run> IndexScan<'run> {
     ) -> Result<Suspects, StoreError> {
         let mut wanted: BTreeMap<BaseSet, BTreeSet<&CommentId>> = BTreeMap::new();
         for (set, ids) in &batch.others {
-            wanted.entry(whole(&set.product)).or_default().extend(ids);
+            for looked_up in in_other_languages(set, names).into_iter().chain([whole(&set.product)]) {
+                wanted.entry(looked_up).or_default().extend(ids);
+            }
         }
         let scores = scores_of(&self.run.job.index, &wanted).await?;
         let mut suspects = Suspects::default();
@@ -294,7 +305,10 @@ impl<'run> IndexScan<'run> {
             let (product, language) = (&set.product, set.language.as_ref());
             let is_known = |language| names.get(product).is_some_and(|names| names.languages.contains(language));
             let (is_named, whole) = (language.is_none_or(is_known), whole(product));
-            for id in ids.iter().filter(|id| !is_named || !scores.contains_key(&(&whole, *id))) {
+            let others = in_other_languages(set, names);
+            let has = |set: &BaseSet, id: &CommentId| scores.contains_key(&(set, id));
+            let is_right = |id: &CommentId| is_named && has(&whole, id) && !others.iter().any(|other| has(other, id));
+            for id in ids.iter().filter(|id| !is_right(id)) {
                 suspects.comments.entry(id.clone()).or_default().add(product, language);
             }
         }
