@@ -12,7 +12,8 @@
 //! what its primary item implies. So it is also the fan-out of everything anew.
 //!
 //! **Invariant:** each step may be invoked again at any point, and parts may be invoked in any order. The table stores
-//! the report of each part, and whether it is done. What a killed invocation repaired is missing from the report.
+//! the report of each part, and whether it is done. What a killed invocation repaired is missing from the report. A part
+//! whose invocation lost its lease begins anew, so the report counts some of its comments twice.
 
 use model::Timestamp;
 use process::{StoreError, now};
