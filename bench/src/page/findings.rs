@@ -215,6 +215,11 @@ impl Finding {
         self.verdict != Verdict::NotMeasured
     }
 
+    /// The other design's median; not a number if it was not measured.
+    pub(super) fn theirs_median(&self) -> f64 {
+        self.theirs.map_or(f64::NAN, |theirs| theirs.median)
+    }
+
     /// A value with its unit: "$9.33", "560 us", "1.20 s".
     pub(super) fn text(&self, value: Option<Spread>) -> String {
         let Some(Spread { median, .. }) = value else { return "not measured".to_owned() };

@@ -1,5 +1,7 @@
 //! The first lines of the page. Each says which design to choose if one thing matters most, and the numbers behind it.
 
+use std::cmp::Reverse;
+
 use itertools::Itertools;
 
 use super::{
@@ -54,7 +56,7 @@ const TOPICS: [Topic; 6] = [
         title: "A low bill",
         group: Group::FourIndexes,
         choice: &[(Aspect::Bill, "")],
-        numbers: &[Quantity::MonthUsd, Quantity::MixedViewsUsd],
+        numbers: &[Quantity::MonthUsd],
     },
     Topic {
         title: "Deep pages, in DynamoDB",
@@ -100,14 +102,14 @@ pub(super) fn lines(runs: &[Results], findings: &[Finding]) -> Vec<String> {
             sentences.extend(deep_pages(&of_group));
         }
         if topic.group == Group::FourIndexes && topic.numbers.contains(&Quantity::MonthUsd) {
-            sentences.extend(views(runs));
+            sentences.extend(break_evens(runs));
         }
         sentences.join(" ")
     };
     TOPICS.iter().map(line).collect()
 }
 
-/// The design to choose, under each condition: "Pagemark if delays vary, four indexes if all are equal".
+/// The design to choose, under each condition: "Pagemark if delays vary; four indexes if all are equal".
 fn choice(topic: &Topic, findings: &[&Finding]) -> String {
     let of_aspect = |(aspect, condition): &(Aspect, &'static str)| {
         let verdicts = findings.iter().filter(|finding| finding.aspect == Some(*aspect)).map(|finding| finding.verdict);
@@ -116,24 +118,25 @@ fn choice(topic: &Topic, findings: &[&Finding]) -> String {
     let winners = topic.choice.iter().map(of_aspect).collect_vec();
     match winners.first() {
         Some((winner, _)) if winners.iter().map(|(winner, _)| winner).all_equal() => winner.clone(),
-        _ => winners.iter().map(|(winner, condition)| format!("{winner} {condition}")).join(", "),
+        _ => winners.iter().map(|(winner, condition)| format!("{winner} {condition}")).join("; "),
     }
 }
 
-/// The design that all verdicts are for, or how many are for each.
+/// The design that most verdicts are for: "Pagemark in 2 of 3 comparisons (no difference found in 1)".
 fn winner(group: Group, verdicts: &[Verdict]) -> String {
     let name = |verdict: &Verdict| match verdict {
         Verdict::Better => PAGEMARK.to_owned(),
         Verdict::Worse => group.to_string(),
         Verdict::NoDifferenceFound | Verdict::NotMeasured => verdict.to_string(),
     };
-    let counts = verdicts.iter().counts().into_iter().sorted_by_key(|(verdict, _)| **verdict).collect_vec();
+    let counts = verdicts.iter().counts().into_iter();
+    let counts = counts.sorted_by_key(|(verdict, count)| (Reverse(*count), **verdict)).collect_vec();
     match counts.as_slice() {
         [] => Verdict::NotMeasured.to_string(),
         [(verdict, _)] => name(verdict),
-        several => {
-            let text = |(verdict, count): &(&Verdict, usize)| format!("{} in {count}", name(verdict));
-            format!("{} of {} comparisons", several.iter().map(text).join(" or "), verdicts.len())
+        [(first, count), rest @ ..] => {
+            let rest = rest.iter().map(|(verdict, count)| format!("{} in {count}", name(verdict))).join(", ");
+            format!("{} in {count} of {} comparisons ({rest})", name(first), verdicts.len())
         }
     }
 }
@@ -158,25 +161,24 @@ fn capitalised(text: &str) -> String {
     characters.next().map_or_else(String::new, |first| first.to_uppercase().chain(characters).collect())
 }
 
-/// Where the bills meet, beside both variants of the other design: in the month, and if all views have three ratings.
-fn views(runs: &[Results]) -> Vec<String> {
-    let cheaper = |view| {
-        let than = |other| Some(format!("than {other} {}", break_even::text(runs, other, view)?));
-        let others = [FOUR_INDEXES, FOUR_INDEXES_COUNTERS].into_iter().filter_map(than).collect_vec();
-        (!others.is_empty()).then(|| others.join(", and "))
+/// From how many page views per write on Pagemark is cheaper than both variants of the other design: with the views of
+/// the month, and if all of them have three ratings.
+fn break_evens(runs: &[Results]) -> Vec<String> {
+    let beside = |view| {
+        let designs = [FOUR_INDEXES, FOUR_INDEXES_COUNTERS].into_iter();
+        designs.filter_map(move |other| Some((other, break_even::text(runs, other, view)?)))
     };
-    let mixed = cheaper(Quantity::MixedViewsUsd).map(|than| format!("Pagemark is cheaper {than}."));
-    let three = cheaper(Quantity::ThreeRatingsViewsUsd)
-        .map(|than| format!("If all views have three ratings, it is cheaper {than}."));
-    let month = runs.iter().find_map(|run| run.fact("month")).map(|month| format!("The month: {month}."));
-    [mixed, three, month].into_iter().flatten().collect()
+    let mixed = beside(Quantity::MixedViewsUsd).map(|(other, text)| format!("than {other} {text}")).join(", and ");
+    let three = beside(Quantity::ThreeRatingsViewsUsd).map(|(_, text)| text).join(", and ");
+    let sentences = [("Pagemark is cheaper", mixed), ("If all views have three ratings:", three)].into_iter();
+    sentences.filter(|(_, text)| !text.is_empty()).map(|(begin, text)| format!("{begin} {text}.")).collect()
 }
 
 /// The latency of the deepest page, and the other designs by their verdict.
 fn deep_pages(findings: &[&Finding]) -> Option<String> {
-    let deep = || findings.iter().filter(|finding| finding.aspect == Some(Aspect::DeepPages));
+    let deep = || findings.iter().copied().filter(|finding| finding.aspect == Some(Aspect::DeepPages));
     let last = deep().filter(|finding| finding.page.is_some()).max_by_key(|finding| finding.page)?;
-    let text = |finding: &&&Finding| {
+    let text = |finding: &Finding| {
         let at = finding.page.filter(|page| last.page != Some(*page));
         let at = at.map_or_else(String::new, |page| format!(" at page {}", count(page)));
         format!("{} ({}{at})", finding.other, finding.text(finding.theirs))
@@ -185,8 +187,13 @@ fn deep_pages(findings: &[&Finding]) -> Option<String> {
     let groups =
         [(Verdict::Better, "Slower"), (Verdict::Worse, "Faster"), (Verdict::NoDifferenceFound, "No difference found")];
     let beside = groups.into_iter().filter_map(|(verdict, group)| {
-        let of_group = deep().filter(|finding| finding.verdict == verdict).collect_vec();
-        (!of_group.is_empty()).then(|| format!("{group}: {}.", of_group.iter().map(text).join(", ")))
+        let of_group = deep().filter(|finding| finding.verdict == verdict);
+        let of_group = of_group.sorted_by(|one, other| one.theirs_median().total_cmp(&other.theirs_median()));
+        match of_group.collect_vec().as_slice() {
+            [] => None,
+            [one] => Some(format!("{group}: {}.", text(one))),
+            [fastest, .., slowest] => Some(format!("{group}: from {} to {}.", text(fastest), text(slowest))),
+        }
     });
     let beside = beside.collect_vec().join(" ");
     Some(format!("{}: {PAGEMARK} {}. {beside}", capitalised(&last.what), last.text(last.ours)))

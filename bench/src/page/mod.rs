@@ -56,12 +56,10 @@ const NEVER_MEASURED: [&str; 6] = [
      cached pages after a write is not counted.",
     "99th percentiles of fewer than 1,000 samples. They are not printed.",
 ];
-const HOW: [&str; 4] = [
+const HOW: [&str; 3] = [
     "Better or worse means Pagemark's median, the less the better. A page is one of 20 comments; the middle one is as far \
      from the first as from the last. \"No difference found\": the runs' intervals overlap, or \
      the medians are less than 5 % apart.",
-    "Money is computed, not measured: `bench cost` prints the same month, or yours. Its comments have 400 bytes. Those \
-     that were measured have 57 on average.",
     "An interval is the lowest and the highest of the runs. The plots are of the last run.",
     "Growth: the exponent of a power law through the measured sizes. 0 means that nothing changes with the number of \
      comments.",
@@ -185,7 +183,12 @@ fn how(runs: &[Results]) -> Vec<String> {
     let highest = highest.map_or_else(|| "unknown".to_owned(), |load| format!("{load:.2}"));
     let load = format!("{count}; the highest load when a measurement began was {highest}, allowed is {LOAD_MAX}.");
     let facts = appendix::facts(runs).into_iter().map(|(name, value)| format!("{name}: {value}"));
-    let all = [load].into_iter().chain(facts).chain(HOW.map(str::to_owned));
+    let month = runs.iter().find_map(|run| run.fact("month")).unwrap_or("unknown");
+    let money = format!(
+        "Money is computed, not measured: `bench cost` prints the same month, or yours. The month: {month}. The comments \
+         that were measured have 57 bytes on average."
+    );
+    let all = [load].into_iter().chain(facts).chain([money]).chain(HOW.map(str::to_owned));
     let appendix = format!(
         "All tables of the last run are in the [appendix]({APPENDIX}), explained by the [notes](benchmarks-notes.md)."
     );

@@ -109,7 +109,7 @@ fn a_page_says_that_pagemark_is_better_in_everything() {
             # Which design to choose
 
             - **Cheap writes, little storage: Pagemark.** A million writes: Pagemark $1, four indexes $3, four indexes with counters $3. A stored comment: Pagemark 1 bytes, four indexes 3 bytes.
-            - **A low bill: Pagemark.** The bill of the month: Pagemark $1, four indexes $3, four indexes with counters $3. A million page views of the mix: Pagemark $1, four indexes $3, four indexes with counters $3. Pagemark is cheaper than four indexes at any number of page views, and than four indexes with counters at any number of page views. If all views have three ratings, it is cheaper than four indexes at any number of page views, and than four indexes with counters at any number of page views. The month: 1 million writes.
+            - **A low bill: Pagemark.** The bill of the month: Pagemark $1, four indexes $3, four indexes with counters $3. Pagemark is cheaper than four indexes at any number of page views, and than four indexes with counters at any number of page views. If all views have three ratings: at any number of page views, and at any number of page views.
             - **Deep pages, in DynamoDB: Pagemark.** Page 50, p50: Pagemark 1 us. Slower: four indexes, walk by cursor (3 us).
             - **Deep pages, if a relational database will do: Pagemark.** Page 5,000, p50: Pagemark 1 us. Slower: OFFSET (3 us).
             - **Fast pages: Pagemark.** Middle page, any rating, varying delays, p50: Pagemark 1 us, four indexes 3 us. Middle page, three ratings, varying delays, p50: Pagemark 1 us, four indexes 3 us. Middle page, three ratings, equal delays, p50: Pagemark 1 us, four indexes 3 us.
@@ -143,8 +143,8 @@ fn a_page_says_what_was_not_measured() {
 
             # Which design to choose
 
-            - **Cheap writes, little storage: four indexes in 1 or not measured in 1 of 2 comparisons for writes, not measured for storage.** A million writes: Pagemark $3, four indexes $1.
-            - **A low bill: not measured.** The month: 1 million writes.
+            - **Cheap writes, little storage: four indexes in 1 of 2 comparisons (not measured in 1) for writes; not measured for storage.** A million writes: Pagemark $3, four indexes $1.
+            - **A low bill: not measured.**
             - **Deep pages, in DynamoDB: not measured.**
             - **Deep pages, if a relational database will do: not measured.**
             - **Fast pages: not measured.**
@@ -223,7 +223,7 @@ fn a_page_with_every_verdict_decides_in_ten_lines() {
     }
     let page = text(&[run]);
     for part in [
-        "- **Cheap writes, little storage: four indexes for writes, no difference found for storage.**",
+        "- **Cheap writes, little storage: four indexes for writes; no difference found for storage.**",
         "- **A low bill: not measured.**",
         "- **Fast pages: Pagemark.**",
         "- **Deep pages, if a relational database will do: Pagemark.**",
