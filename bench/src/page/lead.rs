@@ -161,8 +161,8 @@ fn capitalised(text: &str) -> String {
     characters.next().map_or_else(String::new, |first| first.to_uppercase().chain(characters).collect())
 }
 
-/// From how many page views per write on Pagemark is cheaper than both variants of the other design: with the views of
-/// the month, and if all of them have three ratings.
+/// The page views per write from which Pagemark is cheaper, beside both variants of the other design. The views are those
+/// of the month, then all of them have three ratings.
 fn break_evens(runs: &[Results]) -> Vec<String> {
     let beside = |view| {
         let designs = [FOUR_INDEXES, FOUR_INDEXES_COUNTERS].into_iter();
