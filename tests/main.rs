@@ -63,3 +63,8 @@ mod template;
 mod turning;
 mod upgrade;
 mod writes;
+
+/// Every test makes and drops many small values in its process: requests, answers, and items of the embedded engine. With
+/// the allocator of the C library, this takes about a tenth more processor time.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
