@@ -165,6 +165,20 @@ fn a_page_says_what_was_not_measured() {
 }
 
 #[test]
+fn of_several_systems_the_fastest_and_the_slowest_are_named() {
+    let mut run = results(2.0, 3.0);
+    let section = run.measurements.get_mut("depth").unwrap();
+    let ours = section.plots[1].series[0].clone();
+    let others = [("B", 5.0), ("A", 3.0), ("C", 9.0), ("D", 1.0)];
+    let others = others.map(|(name, us)| Series { name: name.to_owned(), points: vec![(5_000.0, us)] });
+    section.plots[1] = Plot::new(findings::DEPTH, "", ["", ""], [ours].into_iter().chain(others));
+    let page = text(&[run]);
+    let expected = "Pagemark in 3 of 4 comparisons (a relational database in 1).** Page 5,000, p50: Pagemark 2 us. \
+                    Slower: from A (3 us) to C (9 us). Faster: D (1 us).";
+    assert!(page.contains(expected), "{page}");
+}
+
+#[test]
 fn nothing_is_better_or_worse_where_runs_overlap() {
     let page = text(&[results(1.0, 3.0), results(3.0, 1.0)]);
     assert_eq!(page.matches(": no difference found.**").count(), 6, "{page}");
