@@ -64,7 +64,7 @@ mod turning;
 mod upgrade;
 mod writes;
 
-/// Every test makes and drops many small values in its process: requests, answers, and items of the embedded engine. With
-/// the allocator of the C library, this takes about a tenth more processor time.
+/// The allocator of the API. The tests and the embedded engine in their process allocate many small values, for which the
+/// C library's allocator takes more processor time.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
