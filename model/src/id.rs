@@ -148,7 +148,13 @@ impl ProductId {
         let mut escaped = String::with_capacity(self.0.len());
         for character in self.0.chars() {
             match character {
-                '/' | '#' | '~' | '%' | '{' | '}' | ' ' => escaped.push_str(&format!("%{:02X}", u32::from(character))),
+                '/' => escaped.push_str("%2F"),
+                '#' => escaped.push_str("%23"),
+                '~' => escaped.push_str("%7E"),
+                '%' => escaped.push_str("%25"),
+                '{' => escaped.push_str("%7B"),
+                '}' => escaped.push_str("%7D"),
+                ' ' => escaped.push_str("%20"),
                 other => escaped.push(other),
             }
         }

@@ -3,16 +3,9 @@
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
-use time::{
-    Date, Month, OffsetDateTime, Time,
-    format_description::{StaticFormatDescription, well_known::Rfc3339},
-    macros::format_description,
-};
+use time::{Date, Month, OffsetDateTime, Time, format_description::well_known::Rfc3339};
 
 use crate::error::{InvalidInput, quoted};
-
-const FORMAT: StaticFormatDescription =
-    format_description!("[year]-[month]-[day]T[hour]:[minute]:[second].[subsecond digits:3]Z");
 
 /// A point in time, in milliseconds since 1970-01-01T00:00:00Z, between the years 1 and 9999.
 ///
@@ -111,9 +104,31 @@ impl Timestamp {
 
 impl fmt::Display for Timestamp {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let date_time =
-            OffsetDateTime::from_unix_timestamp_nanos(i128::from(self.0) * 1_000_000).map_err(|_| fmt::Error)?;
-        f.write_str(&date_time.format(FORMAT).map_err(|_| fmt::Error)?)
+        let at = OffsetDateTime::from_unix_timestamp(self.epoch_seconds()).map_err(|_| fmt::Error)?;
+        let (year, month, day) = at.to_calendar_date();
+        let (hour, minute, second) = at.to_hms();
+        let mut text = *b"0000-00-00T00:00:00.000Z";
+        for (place, number) in [
+            (0..4, i64::from(year)),
+            (5..7, i64::from(u8::from(month))),
+            (8..10, i64::from(day)),
+            (11..13, i64::from(hour)),
+            (14..16, i64::from(minute)),
+            (17..19, i64::from(second)),
+            (20..23, self.0.rem_euclid(1000)),
+        ] {
+            write_digits(text.get_mut(place).unwrap_or_default(), number);
+        }
+        f.write_str(std::str::from_utf8(&text).map_err(|_| fmt::Error)?)
+    }
+}
+
+/// Writes the last digits of a number into a text of zeros. Formatting with `time` takes four times as long, and a page of
+/// 20 comments formats 80 instants.
+fn write_digits(zeros: &mut [u8], mut number: i64) {
+    for digit in zeros.iter_mut().rev() {
+        *digit += u8::try_from(number % 10).unwrap_or_default();
+        number /= 10;
     }
 }
 
