@@ -118,12 +118,41 @@ impl Memoizable for Numbers {
 /// A variable as people read it; `None` for a text, which stays as it is.
 fn written(value: &FluentValue<'_>, memoizer: &IntlLangMemoizer) -> Option<String> {
     let FluentValue::Number(number) = value else { return None };
-    let decimal: Decimal = number.as_string().parse().ok()?;
+    let digits = number.as_string();
+    if is_written_alike(&digits) {
+        return Some(digits.into_owned());
+    }
+    let decimal: Decimal = digits.parse().ok()?;
     memoizer.with_try_get::<Numbers, _, _>((), |numbers| numbers.0.format(&decimal).to_string()).ok()
+}
+
+/// Whether all languages of the interface write this number as it is: up to three digits. Most numbers of a page are such.
+fn is_written_alike(digits: &str) -> bool {
+    digits.len() <= 3 && digits.bytes().all(|digit| digit.is_ascii_digit())
 }
 
 /// A number with two decimals, from hundredths.
 pub(crate) fn hundredths(hundredths: u16) -> FluentValue<'static> {
     let text = format!("{}.{:02}", hundredths / 100, hundredths % 100);
     text.parse::<FluentNumber>().map_or_else(|_| FluentValue::from(text), FluentValue::from)
+}
+
+#[cfg(test)]
+mod tests {
+    use strum::VariantArray;
+
+    use super::*;
+
+    #[test]
+    fn all_languages_write_numbers_of_up_to_three_digits_alike() {
+        for language in InterfaceLanguage::VARIANTS {
+            let numbers = Numbers::construct(language.tag().parse().unwrap(), ()).unwrap();
+            for number in 0..1_000 {
+                let digits = number.to_string();
+                assert!(is_written_alike(&digits));
+                assert_eq!(numbers.0.format(&Decimal::from(number)).to_string(), digits, "{language}");
+            }
+        }
+        assert!(!["1000", "-10", "4.2"].into_iter().any(is_written_alike));
+    }
 }
