@@ -1,6 +1,6 @@
 //! The texts that the template of a page of comments shows.
 
-use std::{borrow::Cow, collections::HashMap, fmt::Write};
+use std::{borrow::Cow, fmt::Write};
 
 use askama::Template;
 use model::{Comment, Documented, Filter, Language, Order, ProductRecord, WebUrl};
@@ -98,13 +98,6 @@ struct AverageView {
     behind: String,
 }
 
-/// The name of a language, and its writing direction.
-#[derive(Clone)]
-struct LanguageView {
-    name: String,
-    direction: &'static str,
-}
-
 struct CommentView<'page> {
     comment: &'page Comment,
     language_name: String,
@@ -159,7 +152,7 @@ impl<'page> CommentsPage<'page> {
             which: t.joined([t.filter(&query.filter), place.number(t)]),
             chips: Chips::new(site, t, counts),
             reversed: (!is_empty && listing.total.is_none_or(|total| total > 1)).then(reversed),
-            comments: CommentView::of_all(t, &listing.comments),
+            comments: listing.comments.iter().map(|comment| CommentView::new(t, comment)).collect(),
             is_degraded: listing.total.is_none(),
             leads_by_cursor,
             is_filtered: query.filter != Filter::ANY,
@@ -292,27 +285,14 @@ fn head(
 }
 
 impl<'page> CommentView<'page> {
-    /// The comments of a page, which usually have few languages.
-    fn of_all(t: &Interface, comments: &'page [Comment]) -> Vec<Self> {
-        let mut known: HashMap<&Language, LanguageView> = HashMap::new();
-        let view = |comment: &'page Comment| {
-            let language = known.entry(&comment.language).or_insert_with_key(|language| LanguageView {
-                name: t.language_name(language),
-                direction: direction(language),
-            });
-            Self::new(t, comment, language.clone())
-        };
-        comments.iter().map(view).collect()
-    }
-
-    fn new(t: &Interface, comment: &'page Comment, language: LanguageView) -> Self {
-        let LanguageView { name: language_name, direction } = language;
+    fn new(t: &Interface, comment: &'page Comment) -> Self {
+        let direction = direction(&comment.language);
         let body = displayed(&comment.text.body);
         let (beginning, rest) = fold(body);
         let documented = comment.site.attributes.as_ref().map(Documented::of).unwrap_or_default();
         Self {
             comment,
-            language_name,
+            language_name: t.language_name(&comment.language),
             direction,
             stars: stars(comment.rating),
             out_of_5: t.out_of_5(comment.rating),
