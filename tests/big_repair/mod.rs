@@ -55,8 +55,8 @@ struct Functions {
 
 impl Functions {
     async fn start(stores: &Stores, failing: u64) -> Self {
-        // The lease that is deployed. The engine takes over a second to describe a table of 100,000 comments, and answers
-        // nothing meanwhile. A part with the shorter lease of other tests may lose it. It then begins anew, and
+        // The lease that is deployed. The engine describes a table of 100,000 comments in over a second, and answers
+        // nothing else meanwhile. A part with the shorter lease of other tests may lose it. It then begins anew, and
         // counts its comments twice.
         let variables = with(repair_job_variables(stores), &[("PAGEMARK_REPAIR_LEASE", "60s")]);
         let broken = with(variables.clone(), &[("PAGEMARK_DYNAMODB_URL", NOWHERE)]);

@@ -206,8 +206,8 @@ async fn foreign_keys_and_members_in_redis_are_reported_as_unresolved() {
     stores.finish().await;
 }
 
-/// The index scan compares a comment in the languages that are named then. A repair may name another language before a
-/// later batch has the comment's superfluous rank in it.
+/// The index scan compares a comment only in the languages that have names at that time. Then a repair names another
+/// language. A later batch has a superfluous rank of the comment in that language.
 #[tokio::test]
 async fn a_rank_in_a_language_that_the_audit_itself_names_is_removed() {
     let stores = Stores::start_ready_with_redis().await;

@@ -3,8 +3,8 @@
 //! The scan of the table cannot see superfluous entries in the page index. So this scan looks up each comment of a
 //! product's whole set (any language, any rating) in the table, once. It compares the comment's scores in *all* sets of
 //! the product with what the table implies. A member of any other set must be in the whole set, where it is checked.
-//! The language of that set must be named, so that the check covers it. That check may have come before the language
-//! was named, so the member must not be in another language. Anything that does not fit is suspect.
+//! That check covers only the languages that had names then. So the language of the set must have a name, and the
+//! member must be in no other language. Anything that does not fit is suspect.
 //!
 //! The scan reads the table eventually consistent: half a read unit per comment. While some batches are compared, the
 //! next ones are read.
@@ -286,8 +286,8 @@ impl<'run> IndexScan<'run> {
         Ok(suspects)
     }
 
-    /// Finds the members of other sets that do not fit: they are missing from their product's whole set, their language
-    /// is not named, or they are in another language too.
+    /// Finds the members of other sets that do not fit. Such a member is missing from its product's whole set, or is in
+    /// two languages. Or the language of its set is not named.
     async fn suspects_of_others(
         &self,
         batch: &Batch,
