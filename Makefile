@@ -3,7 +3,7 @@
 # ApacheBench for measurements.
 
 .DEFAULT_GOAL := help
-.PHONY: help run check test test-full test-dynamodb-local fuzz bench bench-publish bench-check lighthouse package package-pagemark smoke fmt lint doc tools redis postgres mariadb ab python-tools browser cargo-deny
+.PHONY: help run check test test-full test-dynamodb-local bench bench-publish bench-check lighthouse package package-pagemark smoke fmt lint doc tools redis postgres mariadb ab python-tools browser cargo-deny
 
 # Cargo's target folder.
 TARGET := $(or $(CARGO_TARGET_DIR),target)
@@ -63,7 +63,7 @@ DYNAMODB_LOCAL_TESTS := attributes:: backends:: behind:: cluster:: deployed:: de
 # control socket, a data folder with its own engine, and two tests that meet faults of its indexes (docs/engines.md). Also
 # skipped, because the table plays no part in them: formats and messages of `pagemark import`, files of exports, and pages
 # of the compared design. A name is a part of a test's name, so `repair::` would also choose `big_repair::`.
-DYNAMODB_LOCAL_LEFT_OUT := big_repair:: bounds:: canary:: connections:: data_folder:: embed:: faults:: installing:: log:: outage:: packaged:: pages:: paused:: rehearsals:: restart:: secured:: sent_ahead:: settings:: smoke:: structure:: telemetry:: template::
+DYNAMODB_LOCAL_LEFT_OUT := big_repair:: bounds:: canary:: connections:: data_folder:: embed:: faults:: log:: outage:: packaged:: pages:: paused:: rehearsals:: restart:: secured:: sent_ahead:: settings:: smoke:: telemetry:: template::
 DYNAMODB_LOCAL_SKIP := --skip big_repair:: --skip an_expired_comment --skip repair::concurrent --skip repair::control --skip repair::process --skip repair::local --skip repair::stopped \
     --skip repair::killed --skip repair::lost --skip repair::missing --skip repair::resumed --skip repair::write_timeouts \
     --skip import::foreign --skip import::process --skip export::ends --skip designs::pages --skip designs::walks \
@@ -77,9 +77,6 @@ test-dynamodb-local: tools redis python-tools ## The tests of tables and streams
 	[ -z "$$server" ] || export PAGEMARK_REDIS_SERVER="$$server"; \
 	PAGEMARK_TEST_ENGINE=dynamodb-local PAGEMARK_DYNAMODB_LOCAL=$(abspath $(TARGET))/dynamodb-local \
 	    cargo test --locked --workspace --test guarantees -- $(DYNAMODB_LOCAL_TESTS) $(DYNAMODB_LOCAL_SKIP)
-
-fuzz: tools ## Compare the counted tree with a sorted map under random steps, for SECONDS=60
-	@sh scripts/fuzz.sh $(or $(SECONDS),60) $(abspath $(TARGET))
 
 # All measured packages in one command: cargo then gives the dependencies one set of features and compiles them once.
 # bench runs the programs beside it. Before the first of them it runs this command again, in the same target folder.

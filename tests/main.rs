@@ -33,7 +33,6 @@ mod fixture;
 mod follow;
 mod import;
 mod input;
-mod installing;
 
 mod log;
 mod moderation;
@@ -57,7 +56,6 @@ mod sent_ahead;
 mod serving;
 mod settings;
 mod smoke;
-mod structure;
 mod telemetry;
 mod template;
 mod turning;

@@ -3,6 +3,7 @@
 //! - `backend`: what the index does, each call under the lock of one partition.
 //! - `partition`: a partition's marker and products.
 //! - `product`: the comments of one product, in a counted tree.
+//! - `counted_tree`: ranks under any filter, in one descent.
 //! - `codes`: what the tree counts: languages and ratings.
 //! - `snapshot`: keeps the index over a restart.
 //! - `times`: finds a comment's place in the tree by its id alone.
@@ -12,6 +13,7 @@
 
 mod backend;
 mod codes;
+mod counted_tree;
 mod partition;
 mod product;
 mod snapshot;

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use counted_tree::Code;
+use crate::counted_tree::Code;
 use model::{BaseSet, Filter, Language, Rating, RatingSet};
 
 /// The codes of a language are this many consecutive numbers. A rating's code is the rating's number among them.

@@ -1,9 +1,8 @@
-//! Runs random steps on a tree and on a sorted map, and compares all answers. The property test and the fuzz target
-//! share it.
+//! Runs random steps on a tree and on a sorted map, and compares all answers.
 
 use std::{collections::BTreeMap, ops::ControlFlow};
 
-use counted_tree::{Code, CountedTree};
+use crate::counted_tree::{Code, CountedTree};
 use model::{Cd, CommentId, Timestamp};
 use ulid::Ulid;
 

@@ -5,7 +5,7 @@
 
 use model::Cd;
 
-use crate::{
+use super::{
     Code,
     keys::{Layout, Probe},
 };

@@ -4,7 +4,7 @@ use std::ops::ControlFlow;
 
 use model::Cd;
 
-use crate::{Code, counts::Counts, keys::Probe, leaf::Leaf};
+use super::{Code, counts::Counts, keys::Probe, leaf::Leaf};
 
 /// A node and everything under it: a leaf of at most `ENTRIES`, or an inner node of at most `CHILDREN`.
 #[derive(Debug, Clone)]
@@ -388,7 +388,7 @@ impl<const ENTRIES: usize, const CHILDREN: usize> Node<ENTRIES, CHILDREN> {
 }
 
 #[cfg(test)]
-impl<const ENTRIES: usize, const CHILDREN: usize> crate::CountedTree<ENTRIES, CHILDREN> {
+impl<const ENTRIES: usize, const CHILDREN: usize> super::CountedTree<ENTRIES, CHILDREN> {
     pub(crate) fn assert_invariants(&self) {
         self.root.assert_invariants(None, None, true);
     }

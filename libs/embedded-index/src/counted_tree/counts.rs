@@ -10,7 +10,7 @@
 
 use std::ops::{AddAssign, SubAssign};
 
-use crate::{Code, leaf::Leaf};
+use super::{Code, leaf::Leaf};
 
 /// The numbers of one inner node.
 #[derive(Debug, Clone)]

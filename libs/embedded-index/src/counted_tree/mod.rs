@@ -5,23 +5,6 @@
 //! answers either question for **any** set of codes. The caller chooses what a code means; the page index uses one code
 //! for each pair of language and rating.
 //!
-//! ```
-//! use counted_tree::{Code, CountedTree};
-//! use model::{Cd, CommentId, Timestamp};
-//!
-//! let cd = |ms, id| Cd { created_at: Timestamp::from_epoch_ms(ms).unwrap(), id: CommentId::parse(id).unwrap() };
-//! let (english, german) = (Code(1), Code(2));
-//! let mut tree = CountedTree::new();
-//! tree.insert(&cd(10, "a"), english);
-//! tree.insert(&cd(20, "b"), german);
-//! tree.insert(&cd(30, "c"), english);
-//!
-//! let only_english = |code| code == english;
-//! assert_eq!(tree.count(only_english), 2);
-//! assert_eq!(tree.select(1, only_english), Some(cd(30, "c")));
-//! assert_eq!(tree.count_before(&cd(30, "c"), |_| true), 2);
-//! ```
-//!
 //! # Complexity
 //!
 //! For *n* entries and *c* codes that occur in the tree. A node has at most 64 children or 255 entries.
@@ -50,10 +33,6 @@
 //! - A separator between two children of an inner node is greater than all keys before it, and not greater than any after.
 //! - The counts of an inner node equal those of its children. Its row of sums equals the sum of its rows.
 
-// The test's steps name this crate as the fuzz target does.
-#[cfg(test)]
-extern crate self as counted_tree;
-
 mod counts;
 mod keys;
 mod leaf;
@@ -71,31 +50,31 @@ use node::{Inserted, Node};
 
 /// A property of an entry that filters select by. The caller gives it its meaning.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Code(pub u32);
+pub(crate) struct Code(pub(crate) u32);
 
-/// An ordered map from [`Cd`] to [`Code`] that counts entries by code. See the [crate's documentation](crate).
+/// An ordered map from [`Cd`] to [`Code`] that counts entries by code. See the module's documentation.
 ///
 /// Callers leave out the limits of a node. Tests choose small ones, so that few entries make a tree of many levels.
 #[derive(Debug, Clone)]
-pub struct CountedTree<const ENTRIES: usize = 255, const CHILDREN: usize = 64> {
+pub(crate) struct CountedTree<const ENTRIES: usize = 255, const CHILDREN: usize = 64> {
     root: Node<ENTRIES, CHILDREN>,
 }
 
 impl CountedTree {
     /// A tree without entries. It allocates nothing.
-    pub fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self::default()
     }
 }
 
 impl<const ENTRIES: usize, const CHILDREN: usize> CountedTree<ENTRIES, CHILDREN> {
     /// The code of the entry with this key.
-    pub fn get(&self, cd: &Cd) -> Option<Code> {
+    pub(crate) fn get(&self, cd: &Cd) -> Option<Code> {
         self.root.get(&Probe::new(cd))
     }
 
     /// Inserts an entry, or changes the code of the entry with this key. Returns the code that it had before.
-    pub fn insert(&mut self, cd: &Cd, code: Code) -> Option<Code> {
+    pub(crate) fn insert(&mut self, cd: &Cd, code: Code) -> Option<Code> {
         let Inserted { old, split } = self.root.insert(&Probe::new(cd), code, true);
         if let Some((separator, right)) = split {
             self.root.grow(separator, right);
@@ -104,51 +83,51 @@ impl<const ENTRIES: usize, const CHILDREN: usize> CountedTree<ENTRIES, CHILDREN>
     }
 
     /// Removes the entry with this key, and returns its code.
-    pub fn remove(&mut self, cd: &Cd) -> Option<Code> {
+    pub(crate) fn remove(&mut self, cd: &Cd) -> Option<Code> {
         let old = self.root.remove(&Probe::new(cd));
         self.root.collapse();
         old
     }
 
     /// Whether the tree has no entries.
-    pub fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.root.len() == 0
     }
 
     /// The number of entries whose code the filter selects.
-    pub fn count(&self, filter: impl Fn(Code) -> bool) -> u64 {
+    pub(crate) fn count(&self, filter: impl Fn(Code) -> bool) -> u64 {
         self.root.count(filter)
     }
 
     /// Each code that occurs, and the number of its entries, in any order.
-    pub fn totals(&self) -> impl Iterator<Item = (Code, u64)> {
+    pub(crate) fn totals(&self) -> impl Iterator<Item = (Code, u64)> {
         self.root.totals().into_iter().map(|(code, entries)| (code, u64::from(entries)))
     }
 
     /// The number of entries whose code the filter selects, and whose key is less than this one. The key need not be in
     /// the tree.
-    pub fn count_before(&self, cd: &Cd, filter: impl Fn(Code) -> bool + Copy) -> u64 {
+    pub(crate) fn count_before(&self, cd: &Cd, filter: impl Fn(Code) -> bool + Copy) -> u64 {
         self.root.count_before(&Probe::new(cd), filter)
     }
 
     /// The key of the `n`-th entry whose code the filter selects, in ascending order, counted from 0.
-    pub fn select(&self, n: u64, filter: impl Fn(Code) -> bool + Copy) -> Option<Cd> {
+    pub(crate) fn select(&self, n: u64, filter: impl Fn(Code) -> bool + Copy) -> Option<Cd> {
         self.root.select(n, filter)
     }
 
     /// The greatest key of an entry whose code the filter selects. Same as `select` of the last one, without a count.
-    pub fn last(&self, filter: impl Fn(Code) -> bool + Copy) -> Option<Cd> {
+    pub(crate) fn last(&self, filter: impl Fn(Code) -> bool + Copy) -> Option<Cd> {
         self.root.last(filter)
     }
 
     /// Visits the entries in ascending order until the visitor breaks. Begins with the first entry whose key is not less
     /// than `from`.
-    pub fn visit<B>(&self, from: Option<&Cd>, mut visitor: impl FnMut(Cd, Code) -> ControlFlow<B>) -> Option<B> {
+    pub(crate) fn visit<B>(&self, from: Option<&Cd>, mut visitor: impl FnMut(Cd, Code) -> ControlFlow<B>) -> Option<B> {
         self.root.visit(from.map(Probe::new).as_ref(), &mut visitor).break_value()
     }
 
     /// The memory that the tree occupies outside of this value, in bytes. Leaves out what the allocator adds.
-    pub fn heap_bytes(&self) -> usize {
+    pub(crate) fn heap_bytes(&self) -> usize {
         self.root.heap_bytes()
     }
 }

@@ -17,7 +17,7 @@ use std::{
     time::Duration,
 };
 
-use counted_tree::Code;
+use crate::counted_tree::Code;
 use model::{Cd, CommentId, Language, ProductId, Timestamp};
 use page_index::{IndexPartition, Marker, owner};
 use serde::{Deserialize, Serialize};

@@ -4,7 +4,7 @@
 
 use std::{collections::BTreeMap, ops::ControlFlow};
 
-use counted_tree::{Code, CountedTree};
+use crate::counted_tree::{Code, CountedTree};
 use model::{Cd, CommentId, Filter, Language, Order, Rating, RatingSet, Timestamp, plan::IndexEdit};
 use page_index::{Ends, Extent, PageStartQuery, Position, Stats, Summary};
 

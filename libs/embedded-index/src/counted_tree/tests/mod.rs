@@ -2,7 +2,6 @@ use std::ops::Range;
 
 use proptest::prelude::*;
 
-#[path = "../fuzz/steps.rs"]
 mod steps;
 
 use steps::{Compared, Large, Small, key};
