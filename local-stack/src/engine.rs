@@ -101,6 +101,8 @@ pub struct Engine {
     runtime: Handle,
     stop: Option<oneshot::Sender<()>>,
     thread: Option<JoinHandle<()>>,
+    /// Closed when the thread ends.
+    running: watch::Receiver<()>,
     /// The last field: another engine may open the file only after the connections above are closed.
     write_lock: WriteLock,
 }
@@ -154,13 +156,15 @@ impl Engine {
             descriptions: Arc::default(),
             write_lock: write_lock.clone(),
         };
+        let (runs, running) = watch::channel(());
         let serve = move || {
+            let _runs = runs;
             runtime.block_on(serve(listener, served, stopped));
             runtime.shutdown_timeout(THREADS_GRACE);
         };
         let thread = std::thread::Builder::new().name("engine".to_owned()).spawn(serve).map_err(EngineError::Thread)?;
         let (stop, thread) = (Some(stop), Some(thread));
-        Ok(Engine { address, database, stream_table, writes, disk, runtime: handle, stop, thread, write_lock })
+        Ok(Engine { address, database, stream_table, writes, disk, runtime: handle, stop, thread, running, write_lock })
     }
 
     /// The address that the engine listens at, with the port that was chosen.
@@ -288,6 +292,12 @@ impl Engine {
         let swept = swept.await;
         self.wake_readers();
         swept.map_err(|source| EngineError::Sweep(source.into()))
+    }
+
+    /// Waits until the engine no longer runs.
+    pub(crate) fn ended(&self) -> impl Future<Output = ()> + use<> {
+        let mut running = self.running.clone();
+        async move { while running.changed().await.is_ok() {} }
     }
 
     /// Stops: no more connections are taken, requests under way may finish for two seconds, the file is closed.

@@ -43,6 +43,7 @@ pub mod index_place;
 pub mod memory;
 pub mod origin;
 mod page_numbers;
+mod parts;
 mod quiet;
 pub mod redis_server;
 pub mod repair;

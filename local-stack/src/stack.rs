@@ -21,7 +21,7 @@ use stream_writer::{FanOut, StreamWriter};
 use table::{Table, TableConfig};
 use tokio::{
     sync::{oneshot, watch},
-    task::{JoinHandle, JoinSet},
+    task::JoinHandle,
     time::Instant,
 };
 
@@ -37,6 +37,7 @@ use crate::{
     index_keeper::{IndexState, keep_index, looked_at},
     index_place::{IndexPlace, PlacedIndex, SNAPSHOT_EVERY},
     page_numbers,
+    parts::Parts,
     quiet::LastChanges,
     redis_server::RedisServer,
     repair::{AuditSchedule, RepairSchedule, begin_watermark, on_schedule},
@@ -135,7 +136,7 @@ pub struct Stack {
     placed: PlacedIndex,
     mappings: [watch::Receiver<MappingState>; 2],
     index_state: watch::Receiver<IndexState>,
-    tasks: JoinSet<()>,
+    parts: Parts,
     api: Option<Api>,
     engine: Option<Arc<Engine>>,
     data_dir: DataDir,
@@ -194,35 +195,41 @@ impl Stack {
             None => None,
         };
         let (index_state_sender, index_state) = watch::channel(IndexState::default());
-        let api = start_api(&settings, &data_dir.path, &table_config, placed.client()?).await?;
+        let mut parts = Parts::default();
+        let api = start_api(&settings, &data_dir.path, &table_config, placed.client()?, &parts).await?;
         if api.is_some() {
             let (dynamodb_url, table_id, has_socket) = (dynamodb_url.clone(), table_id.clone(), control.is_some());
             data_dir.announce(Entrance { dynamodb_url, table_id, has_socket })?;
         }
 
-        let mut tasks = JoinSet::new();
-        tasks.spawn(fan_out.run());
-        tasks.spawn(indexing.run());
+        parts.spawn("the mapping of stream-writer", fan_out.run());
+        parts.spawn("the mapping of page-indexer", indexing.run());
         // Another process may write to another engine while no stack runs.
         let is_from_snapshot = placed.is_from_snapshot() && engine.is_some();
         let kept = keep_index(table.clone(), index.clone(), table_id, replay, is_from_snapshot, index_state_sender);
-        tasks.spawn(kept);
+        parts.spawn("the keeper of the page index", kept);
         if let (PlacedIndex::Embedded(embedded), Some(engine), false) = (&placed, &engine, data_dir.is_temporary()) {
-            tasks.spawn(embedded.clone().save_regularly(engine.clone(), settings.snapshot_every));
+            let saved = embedded.clone().save_regularly(engine.clone(), settings.snapshot_every);
+            parts.spawn("what saves the page index", saved);
         }
         if let Some(control) = control {
-            tasks.spawn(control.serve(table.clone(), index.clone(), quarantine, index_state.clone()));
+            let controlled = control.serve(table.clone(), index.clone(), quarantine, index_state.clone());
+            parts.spawn("the control socket", controlled);
         }
         if let Some(engine) = &engine {
-            tasks.spawn(trim(engine.clone(), table.name().to_owned(), mappings.clone()));
+            parts.spawn("the engine", engine.ended());
+            parts.spawn("what trims the stream", trim(engine.clone(), table.name().to_owned(), mappings.clone()));
         }
         let started = looked_at(index_state.clone());
         let changes = matches!(placed, PlacedIndex::Embedded(_)).then(|| LastChanges::of(mappings.clone()));
-        tasks.spawn(on_schedule(table.clone(), index.clone(), changes, started, settings.repair, settings.audit));
-        if let Some(redis) = placed.server() {
-            tasks.spawn(redis.clone().supervise());
+        if settings.repair.is_some() || settings.audit.is_some() {
+            let repaired = on_schedule(table.clone(), index.clone(), changes, started, settings.repair, settings.audit);
+            parts.spawn("the schedule of repairs", repaired);
         }
-        Ok(Self { table, index, dynamodb_url, placed, mappings, index_state, tasks, api, engine, data_dir })
+        if let Some(redis) = placed.server() {
+            parts.spawn("what restarts Redis", redis.clone().supervise());
+        }
+        Ok(Self { table, index, dynamodb_url, placed, mappings, index_state, parts, api, engine, data_dir })
     }
 
     /// The table.
@@ -315,6 +322,11 @@ impl Stack {
         looked_at(self.index_state.clone()).await;
     }
 
+    /// Waits for the first part of the stack that ends by itself, and says which and why. Such a stack must be stopped.
+    pub fn part_ended(&self) -> impl Future<Output = String> + use<> {
+        self.parts.ended()
+    }
+
     /// How many batches and records have gone to quarantine in the life of this process.
     pub fn quarantined(&self) -> u64 {
         self.mapping_states().iter().map(|state| state.quarantined).sum()
@@ -346,7 +358,7 @@ impl Stack {
             // `stream-writer` has written records for `page-indexer` to pass over.
             tokio::time::timeout(SETTLE_TIMEOUT, self.settle()).await.ok();
         }
-        self.tasks.shutdown().await;
+        self.parts.shutdown().await;
         match &self.placed {
             PlacedIndex::Embedded(_) => {}
             PlacedIndex::Redis { server: Some(server), .. } => server.stop().await,
@@ -473,6 +485,7 @@ async fn start_api(
     folder: &Path,
     table_config: &TableConfig,
     index: PageIndex,
+    parts: &Parts,
 ) -> anyhow::Result<Option<Api>> {
     let Some(listen) = settings.listen else { return Ok(None) };
     let given = settings.cursor_keys.clone();
@@ -491,10 +504,12 @@ async fn start_api(
     let (address, operations) = (application.address(), application.operations_address());
     let (stop, stopped) = oneshot::channel::<()>();
     // A dropped sender stops the API as well.
-    let task = tokio::spawn(async move {
-        if let Err(error) = application.run_until(stopped.map(drop)).await {
-            tracing::error!(%error, "the API ended");
+    let served = async move {
+        match application.run_until(stopped.map(drop)).await {
+            Ok(()) => "it ended".to_owned(),
+            Err(error) => error.to_string(),
         }
-    });
+    };
+    let task = tokio::spawn(parts.watched("the API", served));
     Ok(Some(Api { address, operations, task, stop }))
 }

@@ -130,12 +130,14 @@ pub(super) async fn run(args: Args) -> anyhow::Result<ExitCode> {
         () = signals.next() => return Ok(ExitCode::SUCCESS),
     };
     // The stack is stopped however this ends, so that no child and no temporary data stay behind.
+    let ended = stack.part_ended();
     let served = tokio::select! {
         served = serve(&mut stack, files, args.demo, &shown_token) => served,
         () = signals.next() => {
             eprintln!("stopping");
             Ok(ExitCode::SUCCESS)
         }
+        reason = ended => Err(anyhow::Error::msg(reason)),
     };
     stack.stop().await;
     served
