@@ -39,7 +39,6 @@ use crate::{
     page_numbers,
     parts::Parts,
     quiet::LastChanges,
-    redis_server::RedisServer,
     repair::{AuditSchedule, RepairSchedule, begin_watermark, on_schedule},
     running::RunningStack,
     trim::{trim, trim_processed},
@@ -170,14 +169,14 @@ impl Stack {
         let table_config =
             TableConfig { comment_blob: settings.comment_blob, ..table_config(&settings.table, &dynamodb_url) };
         let (table, table_id, stream_arn) = open_table(&table_config, engine.is_some()).await?;
-        let placed = PlacedIndex::open(&settings.page_index, &data_dir, &table_id).await?;
+        let placed = PlacedIndex::open(&settings.page_index, &data_dir, &table_id).await;
         let index = placed.client()?;
         index.ping().await?;
 
         let quarantine = data_dir.path.join(QUARANTINE);
         let control = match &placed {
             PlacedIndex::Embedded(_) => Some(ControlSocket::bind(&data_dir.path)?),
-            PlacedIndex::Redis { .. } => None,
+            PlacedIndex::Redis(_) => None,
         };
         RunningStack::new(&placed, &data_dir.path.join(SOCKET), &quarantine).announce(&table).await?;
         let [fan_out, indexing] = event_source_mappings(
@@ -226,9 +225,6 @@ impl Stack {
             let repaired = on_schedule(table.clone(), index.clone(), changes, started, settings.repair, settings.audit);
             parts.spawn("the schedule of repairs", repaired);
         }
-        if let Some(redis) = placed.server() {
-            parts.spawn("what restarts Redis", redis.clone().supervise());
-        }
         Ok(Self { table, index, dynamodb_url, placed, mappings, index_state, parts, api, engine, data_dir })
     }
 
@@ -240,11 +236,6 @@ impl Stack {
     /// The page index.
     pub fn index(&self) -> &PageIndex {
         &self.index
-    }
-
-    /// The Redis server that the stack started; `None` when it started none.
-    pub fn redis(&self) -> Option<&Arc<RedisServer>> {
-        self.placed.server()
     }
 
     /// How the page index is reached in Redis; `None` when it is inside this process.
@@ -360,15 +351,13 @@ impl Stack {
         }
         self.parts.shutdown().await;
         match &self.placed {
-            PlacedIndex::Embedded(_) => {}
-            PlacedIndex::Redis { server: Some(server), .. } => server.stop().await,
             // The table is removed, so its page index would stay behind unused.
-            PlacedIndex::Redis { server: None, .. } if !table_stays => {
+            PlacedIndex::Redis(_) if !table_stays => {
                 if let Err(error) = self.index.clear().await {
                     tracing::warn!(%error, "the page index is left behind");
                 }
             }
-            PlacedIndex::Redis { server: None, .. } => {}
+            PlacedIndex::Embedded(_) | PlacedIndex::Redis(_) => {}
         }
         // If a task still shared the engine, the last one to drop it would stop it.
         if let Some(engine) = self.engine.take().and_then(Arc::into_inner) {

@@ -42,9 +42,6 @@ pub(super) struct Args {
     /// Keep the page index in this Redis server (7.0 or newer, or Valkey) instead of inside this process.
     #[arg(long, env = "PAGEMARK_REDIS_URL", value_name = "URL", hide_env_values = true)]
     redis_url: Option<String>,
-    /// Keep the page index in a Redis server that is started for it: redis-server or valkey-server on the PATH.
-    #[arg(long, conflicts_with = "redis_url")]
-    redis: bool,
     /// The scheme, host, port and path that the pages are known by [default: http:// and where they listen]
     #[arg(long, env = "PAGEMARK_PUBLIC_URL", value_name = "URL")]
     public_url: Option<PublicUrl>,
@@ -111,7 +108,6 @@ pub(super) async fn run(args: Args) -> anyhow::Result<ExitCode> {
         table: TABLE.to_owned(),
         page_index: match args.redis_url {
             Some(url) => IndexPlace::RedisAt(url),
-            None if args.redis => IndexPlace::OwnRedis,
             None => IndexPlace::Embedded,
         },
         data_dir: args.data_dir.clone(),
