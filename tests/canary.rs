@@ -8,7 +8,7 @@ use hyper::Method;
 use model::ProductId;
 use page_indexer::PageIndexer;
 use serde_json::{Value, json};
-use stream_writer::{FanOut, StreamWriter};
+use stream_writer::StreamWriter;
 
 use crate::fixture::{
     api::{ApiProcess, Served, api_variables},
@@ -27,7 +27,7 @@ const NEAR: Duration = Duration::from_secs(18);
 
 /// Starts the mapping of the stream writer.
 pub(crate) fn start_writer(mappings: &mut Mappings, stores: &Stores) {
-    let writer = StreamWriter::new(stores.table.clone(), stores.quarantine(), FanOut::Batch, 4);
+    let writer = StreamWriter::new(stores.table.clone(), stores.quarantine(), 4);
     let handle = handler(writer, async |writer, event, deadline| writer.handle(&event, deadline).await.response);
     mappings.start(stores, stream_writer::FUNCTION, infra::mapping_settings("StreamWriter").unwrap(), handle);
 }

@@ -17,7 +17,7 @@ use page_index::PageIndex;
 use page_indexer::PageIndexer;
 use process::now;
 use redis_index::RedisIndexConfig;
-use stream_writer::{FanOut, StreamWriter};
+use stream_writer::StreamWriter;
 use table::{Table, TableConfig};
 use tokio::{
     sync::{oneshot, watch},
@@ -91,8 +91,6 @@ pub struct StackSettings {
     pub cursor_keys: Vec<CursorKey>,
     /// The settings of the pages.
     pub site: SiteSettings,
-    /// How duplicates are written.
-    pub fan_out: FanOut,
     /// The format in which comments' texts are written.
     pub comment_blob: BlobFormat,
     /// The schedule of the repair job's `recent`; `None` to run none.
@@ -118,7 +116,6 @@ impl StackSettings {
             writing: WritingSettings::default(),
             cursor_keys: Vec::new(),
             site: SiteSettings { comment_form: true, ..SiteSettings::default() },
-            fan_out: FanOut::Batch,
             comment_blob: BlobFormat::Map,
             repair: None,
             audit: None,
@@ -439,7 +436,7 @@ fn event_source_mappings(
     index: &PageIndex,
     quarantine: &Quarantine,
 ) -> Result<[EventSourceMapping; 2], TemplateError> {
-    let writer = StreamWriter::new(table.clone(), quarantine.clone(), settings.fan_out, WRITE_CONCURRENCY);
+    let writer = StreamWriter::new(table.clone(), quarantine.clone(), WRITE_CONCURRENCY);
     let indexer = PageIndexer::new(index.clone(), quarantine.clone());
     let fan_out: Handler = Arc::new(move |event, deadline| {
         let writer = writer.clone();

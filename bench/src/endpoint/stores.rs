@@ -18,7 +18,7 @@ use local_stack::{
 use model::Comment;
 use page_indexer::PageIndexer;
 use process::{Backoff, StoreError};
-use stream_writer::{FanOut, StreamWriter};
+use stream_writer::StreamWriter;
 use table::{Created, NewComment, Table};
 use tempfile::TempDir;
 use tokio::{sync::watch, task::JoinSet, time::Instant};
@@ -149,7 +149,7 @@ impl Stores {
         let rebuild = redis.index.begin_rebuild().await?;
         redis.index.finish_rebuild(&rebuild, &description.id, process::now()).await?;
 
-        let writer = StreamWriter::new(table.clone(), Quarantine::Mapping, FanOut::Batch, WRITE_CONCURRENCY);
+        let writer = StreamWriter::new(table.clone(), Quarantine::Mapping, WRITE_CONCURRENCY);
         let indexer = PageIndexer::new(redis.index.clone(), Quarantine::Mapping);
         let fan_out: Handler = Arc::new(move |event, deadline| {
             let writer = writer.clone();

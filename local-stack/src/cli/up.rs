@@ -11,7 +11,6 @@ use anyhow::Context;
 use api::{BearerToken, CursorKey, PublicUrl, SiteSettings, WritingSettings};
 use indicatif::HumanCount;
 use model::{ProductId, primaries::PRIMARIES_SHARDS};
-use stream_writer::FanOut;
 use table::CommentBlobArgs;
 
 use super::{
@@ -64,9 +63,6 @@ pub(super) struct Args {
     #[arg(long = "cursor-key", env = "PAGEMARK_CURSOR_KEYS", value_name = "HEX")]
     #[arg(value_delimiter = ',', hide_env_values = true)]
     cursor_keys: Vec<CursorKey>,
-    /// How the duplicates of a comment are written.
-    #[arg(long, env = "PAGEMARK_FAN_OUT", value_name = "HOW", default_value = "batch")]
-    fan_out: FanOut,
     #[command(flatten)]
     comment_blob: CommentBlobArgs,
     /// Seconds between two runs of the repair job's `recent` while comments change; 0 for none.
@@ -120,7 +116,6 @@ pub(super) async fn run(args: Args) -> anyhow::Result<ExitCode> {
         writing: args.writing,
         cursor_keys: args.cursor_keys,
         site: SiteSettings { public_url: args.public_url, comment_form: !is_public, ..args.site },
-        fan_out: args.fan_out,
         comment_blob: args.comment_blob.comment_blob,
         repair: (args.repair_every > 0).then(|| RepairSchedule::every(Duration::from_secs(args.repair_every))),
         audit: (args.audit_every > 0).then(|| AuditSchedule::every(Duration::from_secs(args.audit_every))),
