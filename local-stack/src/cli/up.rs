@@ -33,7 +33,7 @@ pub(super) struct Args {
     #[arg(long, env = "PAGEMARK_LISTEN", value_name = "ADDRESS", default_value = "127.0.0.1:8080")]
     listen: SocketAddr,
     /// Where the DynamoDB engine listens.
-    #[arg(long, env = "PAGEMARK_DYNAMODB_LISTEN", value_name = "ADDRESS", default_value = "127.0.0.1:8000")]
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8000")]
     dynamodb_listen: SocketAddr,
     /// Use this engine, such as DynamoDB Local, instead of the embedded one; its table stays there.
     #[arg(long, value_name = "URL", conflicts_with = "dynamodb_listen")]
@@ -66,10 +66,10 @@ pub(super) struct Args {
     #[command(flatten)]
     comment_blob: CommentBlobArgs,
     /// Seconds between two runs of the repair job's `recent` while comments change; 0 for none.
-    #[arg(long, env = "PAGEMARK_REPAIR_EVERY", value_name = "SECONDS", default_value_t = 60)]
+    #[arg(long, value_name = "SECONDS", default_value_t = 60)]
     repair_every: u64,
     /// Seconds between two audits of everything by the repair job; 0 for none.
-    #[arg(long, env = "PAGEMARK_AUDIT_EVERY", value_name = "SECONDS", default_value_t = 600)]
+    #[arg(long, value_name = "SECONDS", default_value_t = 600)]
     audit_every: u64,
     /// Keep the data in this folder [default: a temporary one]
     #[arg(long, env = "PAGEMARK_DATA_DIR", value_name = "DIR")]
