@@ -10,6 +10,7 @@ use std::{
 use aws_lambda_events::streams::DynamoDbEventResponse;
 use functions::invocation::Handled;
 use futures_util::{StreamExt, stream};
+use local_stack::event_source_mapping::MappingSettings;
 use model::{
     BaseSet, FilterKey,
     item::{comment_id_of_pk, comment_pk},
@@ -120,7 +121,7 @@ async fn run(seed: u64) -> Run {
     });
     let mut mappings = Mappings::default();
     for (function, handler) in [(stream_writer::FUNCTION, writer), (page_indexer::FUNCTION, indexer)] {
-        let mut settings = infra::mapping_settings("StreamWriter").unwrap();
+        let mut settings = MappingSettings::STREAM_WRITER;
         settings.maximum_retry_attempts = retries;
         settings.bisect_batch_on_function_error = random.random();
         settings.batch_size = random.random_range(5..=40);

@@ -21,7 +21,7 @@ use std::time::Duration;
 
 use aws_lambda_events::streams::DynamoDbEventResponse;
 use futures_util::{StreamExt, stream};
-use local_stack::event_source_mapping::Handler;
+use local_stack::event_source_mapping::{Handler, MappingSettings};
 use model::{Comment, CommentId, FilterKey, Order, ProductId, record::decode_batch};
 use page_index::{PageIndex, PageStartQuery};
 use page_indexer::PageIndexer;
@@ -168,7 +168,7 @@ async fn everything_at_once(
         (stream_writer::FUNCTION, dying_writer(stores, seeds.start)),
         (page_indexer::FUNCTION, dying_indexer(stores, seeds.start)),
     ] {
-        let mut settings = infra::mapping_settings("StreamWriter").unwrap();
+        let mut settings = MappingSettings::STREAM_WRITER;
         settings.maximum_retry_attempts = 1_000;
         settings.batch_size = 20;
         mappings.start(stores, function, settings, handler);
