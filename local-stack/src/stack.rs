@@ -11,13 +11,12 @@ use anyhow::{Context, bail};
 use api::{ApiSettings, Application, BearerToken, CursorKey, NamedToken, SiteSettings, WritingSettings};
 use functions::Quarantine;
 use futures_util::FutureExt;
-use infra::TemplateError;
 use model::BlobFormat;
 use page_index::PageIndex;
 use page_indexer::PageIndexer;
 use process::now;
 use redis_index::RedisIndexConfig;
-use stream_writer::{FanOut, StreamWriter};
+use stream_writer::StreamWriter;
 use table::{Table, TableConfig};
 use tokio::{
     sync::{oneshot, watch},
@@ -33,7 +32,7 @@ use crate::{
     cursor_key::cursor_key,
     data_dir::{DataDir, Entrance},
     engine::{DataFile, Engine, EngineError},
-    event_source_mapping::{EventSourceMapping, Handler, MappingState},
+    event_source_mapping::{EventSourceMapping, Handler, MappingSettings, MappingState},
     index_keeper::{IndexState, keep_index, looked_at},
     index_place::{IndexPlace, PlacedIndex, SNAPSHOT_EVERY},
     page_numbers,
@@ -91,8 +90,6 @@ pub struct StackSettings {
     pub cursor_keys: Vec<CursorKey>,
     /// The settings of the pages.
     pub site: SiteSettings,
-    /// How duplicates are written.
-    pub fan_out: FanOut,
     /// The format in which comments' texts are written.
     pub comment_blob: BlobFormat,
     /// The schedule of the repair job's `recent`; `None` to run none.
@@ -118,7 +115,6 @@ impl StackSettings {
             writing: WritingSettings::default(),
             cursor_keys: Vec::new(),
             site: SiteSettings { comment_form: true, ..SiteSettings::default() },
-            fan_out: FanOut::Batch,
             comment_blob: BlobFormat::Map,
             repair: None,
             audit: None,
@@ -180,14 +176,13 @@ impl Stack {
         };
         RunningStack::new(&placed, &data_dir.path.join(SOCKET), &quarantine).announce(&table).await?;
         let [fan_out, indexing] = event_source_mappings(
-            &settings,
             engine.as_deref(),
             streams_client(Some(&dynamodb_url), None).await,
             stream_arn,
             &table,
             &index,
             &Quarantine::Folder(quarantine.clone()),
-        )?;
+        );
         let mappings = [fan_out.state(), indexing.state()];
         let replay = match &engine {
             Some(engine) => Some(Replay::of(engine, &settings.table, indexing.state()).await?),
@@ -432,15 +427,14 @@ async fn open_table(config: &TableConfig, is_own_engine: bool) -> anyhow::Result
 
 /// The mappings of `stream-writer` and `page-indexer`, which call the handlers in this process.
 fn event_source_mappings(
-    settings: &StackSettings,
     engine: Option<&Engine>,
     streams: aws_sdk_dynamodbstreams::Client,
     stream_arn: String,
     table: &Table,
     index: &PageIndex,
     quarantine: &Quarantine,
-) -> Result<[EventSourceMapping; 2], TemplateError> {
-    let writer = StreamWriter::new(table.clone(), quarantine.clone(), settings.fan_out, WRITE_CONCURRENCY);
+) -> [EventSourceMapping; 2] {
+    let writer = StreamWriter::new(table.clone(), quarantine.clone(), WRITE_CONCURRENCY);
     let indexer = PageIndexer::new(index.clone(), quarantine.clone());
     let fan_out: Handler = Arc::new(move |event, deadline| {
         let writer = writer.clone();
@@ -450,21 +444,20 @@ fn event_source_mappings(
         let indexer = indexer.clone();
         async move { indexer.handle(&event, deadline).await.response }.boxed()
     });
-    let mapping = |function, logical_id, handler| -> Result<EventSourceMapping, TemplateError> {
-        let mut settings = infra::mapping_settings(logical_id)?;
-        settings.maximum_retry_attempts = RETRY_ATTEMPTS_MAX;
+    let mapping = |function, settings, handler| {
+        let settings = MappingSettings { maximum_retry_attempts: RETRY_ATTEMPTS_MAX, ..settings };
         let (client, quarantine) = (streams.clone(), quarantine.clone());
         let mapping = EventSourceMapping::new(function, settings, client, stream_arn.clone(), handler, quarantine);
         // On long streams, polls alone keep DynamoDB Local busy (docs/engines.md).
-        Ok(match engine {
+        match engine {
             Some(engine) => mapping.woken_by(engine.writes()),
             None => mapping,
-        })
+        }
     };
-    Ok([
-        mapping(stream_writer::FUNCTION, "StreamWriter", fan_out)?,
-        mapping(page_indexer::FUNCTION, "PageIndexer", indexing)?,
-    ])
+    [
+        mapping(stream_writer::FUNCTION, MappingSettings::STREAM_WRITER, fan_out),
+        mapping(page_indexer::FUNCTION, MappingSettings::PAGE_INDEXER, indexing),
+    ]
 }
 
 /// Starts the API, if the settings ask for it. It has separate clients: their connections live on the API's threads and
