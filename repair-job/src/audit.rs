@@ -20,16 +20,13 @@ use crate::{
     settings::ms,
 };
 
-/// The shared context of an audit.
 struct Audit<'run> {
     run: &'run Run<'run>,
     options: AuditOptions,
     table_id: String,
     snapshot: IndexSnapshot,
     segments: u32,
-    /// Approximate number of items per segment.
     items: u64,
-    /// When the pass of its segments began.
     began: Timestamp,
 }
 
@@ -94,7 +91,6 @@ impl Audit<'_> {
         progress.advance(u64::from(plan.done).saturating_mul(self.items) + done);
     }
 
-    /// Stores when a pass over all segments began.
     async fn store_pass(&self, state: &SegmentState) -> Result<(), StoreError> {
         if self.run.may_remember() {
             self.run.job.table.put_state(AUDIT, &pass_name(self.segments), state).await?;

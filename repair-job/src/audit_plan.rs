@@ -28,33 +28,25 @@ pub(crate) const AT_ONCE: usize = 2;
 /// Target period in which rolling runs check the whole table once.
 pub(crate) const EVERY: Duration = Duration::from_secs(7 * 24 * 3600);
 
-/// Selects the segments to check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Which {
     /// All segments, resuming a run that was interrupted a short while ago.
     All,
-    /// One.
     One(u32),
-    /// None, for a scan of the page index alone.
     NoneOfThem,
     /// The segments whose last check is nearly a week old or older: segments under way first, then the oldest.
     Due,
 }
 
-/// Settings of an audit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct AuditOptions {
-    /// Number of segments of the table.
     pub segments: u32,
-    /// The segments to check.
     pub which: Which,
     /// How many segments are checked in parallel. Batches of the page index use the same number.
     pub at_once: usize,
-    /// Whether the page index is scanned.
     pub index_scan: bool,
     /// Whether the audit starts anew instead of resuming an interrupted run.
     pub restart: bool,
-    /// Whether the audit resumes an interrupted run regardless of its age.
     pub resume: bool,
     /// Resume only what began at or after this instant, whatever its age. It is the beginning of the big repair that
     /// this audit belongs to.
@@ -79,28 +71,22 @@ impl Default for AuditOptions {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct SegmentState {
-    /// Where the current pass resumes.
     pub(crate) position: Option<ItemKey>,
-    /// Number of items read up to that position.
     pub(crate) items: Option<u64>,
     /// The id of the table that was checked. After a restoration, the states belong to a different table.
     pub(crate) table: Option<String>,
     /// When the current pass began. For a pass over all segments: when that pass began.
     pub(crate) began: Option<Timestamp>,
-    /// When the last completed pass began.
     pub(crate) last_began: Option<Timestamp>,
-    /// When the last completed pass ended.
     pub(crate) last_ended: Option<Timestamp>,
 }
 
 impl SegmentState {
-    /// The state at the start of a new pass.
     pub(crate) fn begun_anew(self) -> Self {
         Self { position: None, items: None, began: None, ..self }
     }
 }
 
-/// The state's name for a segment.
 pub(crate) fn state_name(segment: u32, segments: u32) -> String {
     format!("{segments}/{segment:06}")
 }
@@ -110,16 +96,12 @@ pub(crate) fn pass_name(segments: u32) -> String {
     format!("{segments}/pass")
 }
 
-/// The plan of an audit.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct AuditPlan {
     /// When the pass began. A resumed pass keeps its original time.
     pub(crate) began: Timestamp,
-    /// The segments left to check.
     pub(crate) segments: Vec<(u32, SegmentState)>,
-    /// Number of segments done.
     pub(crate) done: u32,
-    /// Notes for a person: what is resumed and what is not.
     pub(crate) notes: Vec<String>,
 }
 
@@ -130,7 +112,6 @@ pub(crate) fn is_due(last_began: Option<Timestamp>, present: Timestamp) -> bool 
     !last_began.is_some_and(|began| (present.plus_ms(-age_ms)..=present).contains(&began))
 }
 
-/// Plans an audit from the states of segments.
 pub(crate) fn plan_audit(
     states: &BTreeMap<String, SegmentState>,
     options: AuditOptions,

@@ -38,45 +38,34 @@ const AT_ONCE: u32 = 8;
 /// within thirteen days.
 const KEPT_DAYS: i64 = 30;
 
-/// A big repair, as its state machine names it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct BigRepair {
-    /// The name of the execution.
     pub run: String,
-    /// Number of parts.
     #[serde(default)]
     pub parts: Option<u32>,
-    /// Number of parts that are audited in parallel.
     #[serde(default)]
     pub at_once: Option<u32>,
-    /// Maximum read units of the table per second, for all parts together.
     #[serde(default)]
     pub max_read_units: Option<u32>,
-    /// Maximum write units of the table and its indexes per second, for all parts together.
     #[serde(default)]
     pub max_write_units: Option<u32>,
-    /// When it began. The first step sets it.
     #[serde(default)]
     pub since: Option<Timestamp>,
 }
 
-/// One step of a big repair.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "step")]
 pub enum Step {
-    /// The first.
     Begin,
     /// The audit of one part, as far as the time of the invocation allows.
     Part {
         /// Its number. The one after the last stands for the scan of the page index.
         part: u32,
     },
-    /// The last.
     Join,
 }
 
-/// What the table stores about a part.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 struct Part {
     is_done: bool,
@@ -110,7 +99,6 @@ impl BigRepair {
         }
     }
 
-    /// The kind of the states of its parts.
     fn states(&self) -> String {
         format!("big_repair#{}", self.run)
     }
@@ -139,7 +127,6 @@ fn begin(of: &BigRepair) -> Value {
     json!({ "of": of, "parts": (0..parts).collect::<Vec<_>>(), "last": parts, "at_once": at_once })
 }
 
-/// Why a run counts as failed. Then the state machine repeats the step.
 fn succeeded(report: &Report) -> Result<(), String> {
     let held = || report.held_by.as_ref().map(|holder| format!("another run works there: {holder}"));
     report.failure.clone().or_else(held).map_or(Ok(()), Err)
@@ -164,12 +151,10 @@ async fn audit_part(job: &Job, of: &BigRepair, part: u32) -> (Vec<Report>, Resul
     (vec![report], answered)
 }
 
-/// A report of the same command that counts nothing.
 fn empty(report: &Report) -> Report {
     Report { command: report.command.clone(), apply: report.apply, ..Report::default() }
 }
 
-/// The audit of one part: of a segment, or after the last one of the page index.
 fn audit_options(of: &BigRepair, part: u32) -> AuditOptions {
     let is_segment = part < of.parts();
     let which = if is_segment { Which::One(part) } else { Which::NoneOfThem };
@@ -177,7 +162,6 @@ fn audit_options(of: &BigRepair, part: u32) -> AuditOptions {
     AuditOptions { segments: of.parts(), which, index_scan, since: of.since, ..AuditOptions::default() }
 }
 
-/// Adds the reports of all parts, in their order. Names the parts that are not done.
 async fn join(table: &Table, of: &BigRepair) -> Result<Value, StoreError> {
     let parts: Vec<(String, Part)> = table.states(&of.states()).await?;
     let mut left: Vec<u32> = (0..=of.parts()).collect();

@@ -41,7 +41,6 @@ pub fn journal_to(began: Timestamp, settings: &JobSettings) -> Timestamp {
     began.plus_ms(ms(settings.settle))
 }
 
-/// Whether the journal still holds every entry since an instant.
 pub fn reaches_back_to(from: Timestamp) -> bool {
     from >= oldest_entry(now())
 }
@@ -51,12 +50,9 @@ pub async fn unresolved_comments(table: &Table) -> Result<BTreeMap<CommentId, Pl
     unresolved::remembered(table).await
 }
 
-/// Some changed comments.
 #[derive(Debug)]
 pub struct Changed {
-    /// The comments, and the places where each was and is.
     pub comments: BTreeMap<CommentId, Places>,
-    /// Entries of the journal that cannot be read: a person must look.
     pub unreadable: Vec<String>,
 }
 

@@ -26,34 +26,25 @@ const NOTHING: &str = "-";
 /// Shown for a duplicate that is right, or that should exist.
 const COPY: &str = "like the primary item";
 
-/// The result of a check: a table and the report.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Checked {
-    /// Lines for a person: what is there before any repair, and what should be there.
     pub table: String,
-    /// The rows of the table.
     pub rows: Vec<CheckedRow>,
-    /// The report of the run.
     pub report: Report,
 }
 
 /// One item or entry that is derived from a comment. A row never holds text that a commenter wrote.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct CheckedRow {
-    /// `duplicate`, `rank entry` or `name`.
     pub what: &'static str,
-    /// `right`, or the kind of difference.
     pub state: String,
     /// The actual state. For a stale duplicate: the attributes that differ. For a rank entry: its score.
     pub is: String,
-    /// The expected state.
     pub should_be: String,
-    /// The duplicate's filter key, the base set, or the name.
     pub key: String,
 }
 
 impl Checked {
-    /// The report as JSON, with the rows.
     pub fn json(&self) -> serde_json::Value {
         let mut json = self.report.json();
         if let (Some(fields), Ok(rows)) = (json.as_object_mut(), serde_json::to_value(&self.rows)) {
@@ -63,7 +54,6 @@ impl Checked {
     }
 }
 
-/// Checks one comment. `product` names another product to look in.
 pub(crate) async fn check(job: &Job, id: &CommentId, product: Option<&ProductId>) -> Checked {
     let (mut lines, mut rows) = (Vec::new(), Vec::new());
     let mut places = Places::default();
@@ -83,7 +73,6 @@ pub(crate) async fn check(job: &Job, id: &CommentId, product: Option<&ProductId>
     Checked { table: format!("comment {id}\n{lines}{below}"), rows, report }
 }
 
-/// Adds what is there of a comment to the lines. Returns the rows.
 async fn describe(
     job: &Job,
     id: &CommentId,
@@ -125,7 +114,6 @@ async fn describe(
     Ok(rows(&collection, &items, ranks.as_ref().ok()))
 }
 
-/// What the primary item is.
 fn primary_line(collection: &Collection<'_>) -> String {
     let is = |status: Status, placement: &Placement, created_at: Timestamp, revision: Revision| {
         let Placement { product, language, rating } = placement;
@@ -146,7 +134,6 @@ fn primary_line(collection: &Collection<'_>) -> String {
     }
 }
 
-/// A row for everything that exists or should exist, ordered by key.
 fn rows(collection: &Collection<'_>, items: &[Item], ranks: Option<&Ranks>) -> Vec<CheckedRow> {
     let last = collection.last();
     let mut rows: BTreeMap<String, CheckedRow> = BTreeMap::new();
@@ -197,7 +184,6 @@ fn rows(collection: &Collection<'_>, items: &[Item], ranks: Option<&Ranks>) -> V
     rows.into_values().collect()
 }
 
-/// The attributes in which a duplicate differs from the primary item: as they are, and as they should be.
 fn stale_attributes(key: &str, attributes: &[String], collection: &Collection<'_>, items: &[Item]) -> (String, String) {
     let primary = collection.primary.as_ref().map(|image| image.item);
     let found = items.iter().find(|item| text(item, attribute::SK) == Some(key));
@@ -245,7 +231,6 @@ fn canonical(value: &AttributeValue) -> String {
     }
 }
 
-/// The rows as lines, below a line of titles.
 fn table(rows: &[CheckedRow]) -> String {
     let titles = ["", "state", "is", "should be", "key"];
     let cells = rows.iter().map(|row| [row.what, &row.state, &row.is, &row.should_be, &row.key]);

@@ -24,24 +24,18 @@ use crate::{
     suspect::Outcome,
 };
 
-/// The kind of state that segments store.
 pub(crate) const AUDIT: &str = "audit";
 
-/// How often a position is stored.
 const STORE_EVERY: Duration = Duration::from_secs(10);
 
 /// The kind of state that the index scan stores, and its only name.
 pub(crate) const INDEX_SCAN: &str = "index_scan";
 pub(crate) const POSITION: &str = "position";
 
-/// Number of items per comment.
 pub(crate) const ITEMS_PER_COMMENT: u64 = 32;
 
 /// The states of this table's segments. States of a table before its restoration say nothing about it, so they are left
 /// out.
-///
-/// # Errors
-/// The table's.
 pub(crate) async fn segment_states(
     table: &Table,
     table_id: &str,
@@ -50,19 +44,15 @@ pub(crate) async fn segment_states(
     Ok(states.into_iter().filter(|(_, state)| state.table.as_deref() == Some(table_id)).collect())
 }
 
-/// The checkpoint of one segment.
 pub(crate) struct SegmentCheckpoint<'run> {
     run: &'run Run<'run>,
     snapshot: &'run IndexSnapshot,
     name: String,
-    /// When the current pass began.
     pass: Timestamp,
-    /// Everything up to its position was checked.
     state: SegmentState,
     /// Whether the page index was checked so far. When it was not, the stored position stays.
     counts: bool,
     stored_at: Instant,
-    /// Approximate number of items in the segment.
     items: u64,
 }
 
@@ -78,7 +68,6 @@ impl<'run> SegmentCheckpoint<'run> {
         Self { run, snapshot, name, pass, state, counts: snapshot.answers(), stored_at: Instant::now(), items }
     }
 
-    /// Where the scan begins.
     pub(crate) fn start(&self) -> TablePosition {
         TablePosition { key: self.state.position.clone(), items: self.state.items.unwrap_or(0) }
     }
@@ -143,21 +132,15 @@ impl Checkpoint<TablePosition> for SegmentCheckpoint<'_> {
     }
 }
 
-/// What the job stores about the index scan.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct IndexScanState {
-    /// Where the current scan resumes.
     pub(crate) position: Option<IndexScanPosition>,
-    /// Number of comments checked.
     pub(crate) members: Option<u64>,
-    /// When the current scan began.
     pub(crate) began: Option<Timestamp>,
     /// When the first scan began. `None` once a scan has completed.
     pub(crate) first_began: Option<Timestamp>,
-    /// When the last completed scan began.
     pub(crate) last_began: Option<Timestamp>,
-    /// When the last completed scan ended.
     pub(crate) last_ended: Option<Timestamp>,
 }
 
@@ -173,11 +156,9 @@ pub(crate) fn index_steps(comments: u64) -> u64 {
     comments.saturating_mul(ITEMS_PER_COMMENT / 2)
 }
 
-/// The checkpoint of the index scan.
 pub(crate) struct IndexCheckpoint<'run> {
     run: &'run Run<'run>,
     snapshot: &'run IndexSnapshot,
-    /// Everything up to its position was checked.
     state: IndexScanState,
     stored_at: Instant,
 }
@@ -222,7 +203,6 @@ impl<'run> IndexCheckpoint<'run> {
         Ok(Some(Self { run, snapshot, state, stored_at: Instant::now() }))
     }
 
-    /// Where the scan begins.
     pub(crate) fn start(&self) -> Option<IndexScanPosition> {
         self.state.position.clone()
     }

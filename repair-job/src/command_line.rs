@@ -18,12 +18,9 @@ use crate::{
     stop::Stop,
 };
 
-/// What a command ended with.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Outcome {
-    /// The text for standard output, with its last line feed.
     pub output: String,
-    /// An exit code of [`exit`].
     pub exit_code: u8,
 }
 
@@ -98,9 +95,6 @@ fn outcome(args: &RunArgs, json: &impl Serialize, text: &impl Display, exit_code
 
 /// Listens for Ctrl-C and SIGTERM until the returned future is dropped. The first signal calls `ask`, which asks the run
 /// to stop. The second signal ends the process.
-///
-/// # Errors
-/// The signals cannot be listened for.
 pub fn stop_on_signals(ask: impl FnOnce() + Send) -> anyhow::Result<impl Future<Output = ()> + Send> {
     let (mut interrupt, mut terminate) = (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?);
     Ok(async move {
@@ -112,7 +106,6 @@ pub fn stop_on_signals(ask: impl FnOnce() + Send) -> anyhow::Result<impl Future<
     })
 }
 
-/// Waits for either signal.
 async fn next(interrupt: &mut Signal, terminate: &mut Signal) {
     tokio::select! {
         _ = interrupt.recv() => {}

@@ -18,7 +18,6 @@ use crate::{
 };
 
 impl Job {
-    /// Repairs what changed since the watermarks.
     pub async fn recent(&self) -> Report {
         self.recent_since(None).await
     }
@@ -29,7 +28,6 @@ impl Job {
         self.run("recent", Some("recent"), async |run| Box::pin(recent(run, since)).await).await
     }
 
-    /// Compares the table with itself and with the page index, and repairs the differences.
     pub async fn audit(&self, options: AuditOptions) -> Report {
         let scope = match options.which {
             Which::One(segment) => format!("audit {}", state_name(segment, options.segments)),
@@ -39,7 +37,6 @@ impl Job {
         self.run("audit", Some(&scope), async |run| Box::pin(audit(run, options)).await).await
     }
 
-    /// Repairs what batches in quarantine name, and removes the batches that are done.
     pub async fn quarantine(&self, quarantine: &Quarantine) -> Report {
         self.run("quarantine", Some("quarantine"), async |run| Box::pin(work_off(run, quarantine)).await).await
     }
@@ -75,9 +72,6 @@ impl Job {
     }
 
     /// The state of everything. `segments` is the number with which the audit runs.
-    ///
-    /// # Errors
-    /// The table's, or the quarantine's.
     pub async fn status(&self, segments: u32, quarantine: Option<&Quarantine>) -> Result<Status, StoreError> {
         status(self, segments, quarantine).await
     }

@@ -16,7 +16,6 @@ use crate::{
     settings::{JobSettings, TIME_MAX, parse_duration},
 };
 
-/// The meaning of the exit codes, for `--help`.
 pub const EXIT_CODES: &str = "\
 Exit code, a sum of bits:
    0  in order, and everything was done
@@ -68,10 +67,6 @@ pub struct RunArgs {
 }
 
 impl RunArgs {
-    /// Checks what no single flag shows.
-    ///
-    /// # Errors
-    /// The segment does not exist, or a time is too long to be added to an instant.
     pub fn validate(&self) -> Result<(), String> {
         let JobSettings { lease, settle, overlap, indexer_lag, confirm_every, .. } = self.settings;
         let times = [lease, settle, overlap, indexer_lag, confirm_every].into_iter().chain(self.max_run_time);
@@ -89,12 +84,10 @@ impl RunArgs {
         }
     }
 
-    /// Whether the command takes so long that its progress is shown.
     pub fn has_progress(&self) -> bool {
         !self.explain && !matches!(self.command, Command::Check { .. } | Command::Status { .. })
     }
 
-    /// Makes this the place of the quarantine, for a command that uses it.
     pub fn set_quarantine(&mut self, place: QuarantinePlace) {
         match &mut self.command {
             Command::Quarantine(args) => args.quarantine = place,
@@ -200,10 +193,6 @@ pub struct AuditArgs {
 }
 
 impl AuditArgs {
-    /// The options of the job's audit.
-    ///
-    /// # Errors
-    /// The segment does not exist.
     pub fn options(&self) -> Result<AuditOptions, String> {
         let AuditLimitArgs { segments, at_once } = self.limits;
         let which = match (self.segment, self.rolling) {
@@ -251,7 +240,6 @@ pub struct FunctionConfig {
 }
 
 impl FunctionConfig {
-    /// The options of the function's audit: it checks what is due.
     pub fn audit_options(&self) -> AuditOptions {
         let AuditLimitArgs { segments, at_once } = self.audit;
         AuditOptions { segments, at_once, which: Which::Due, ..AuditOptions::default() }

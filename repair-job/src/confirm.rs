@@ -52,7 +52,6 @@ const SAMPLE_SPANS_S: [i64; 5] = [1, 10, 100, 1_000, 10_000];
 /// Maximum number of tries to replace the stored confirmation, which a run of `recent` replaces once a minute.
 const REPLACE_TRIES_MAX: u32 = 10;
 
-/// Why a run is refused that finds another confirmation than it read.
 const ANOTHER_RUN: &str = "another run or a rebuild has confirmed meanwhile";
 
 /// Stores the confirmation of a rebuild that is about to mark its partitions. If they are not all, the token of the
@@ -75,12 +74,10 @@ pub(crate) async fn remember_rebuild(table: &Table, rebuild: &Rebuild, is_whole:
     Err(StoreError::unavailable(Store::Table, ANOTHER_RUN))
 }
 
-/// Confirms the partitions that a run keeps up to date.
 pub(crate) struct Confirmer<'run> {
     run: &'run Run<'run>,
     table_id: String,
     last: Instant,
-    /// Why the last attempt was refused.
     refusal: Option<String>,
 }
 
@@ -89,7 +86,6 @@ impl<'run> Confirmer<'run> {
         Self { run, table_id: table_id.to_owned(), last: Instant::now(), refusal: None }
     }
 
-    /// Whether the next confirmation is due.
     pub(crate) fn is_due(&self) -> bool {
         self.last.elapsed() >= self.run.job.settings.confirm_every
     }
@@ -122,7 +118,6 @@ impl<'run> Confirmer<'run> {
         }
     }
 
-    /// Reports why the last attempt was refused, if it was.
     pub(crate) fn report(&self) {
         if let Some(why) = &self.refusal {
             self.run.ledger.add_skipped(format!("confirming the page index: {why}"));
@@ -185,7 +180,6 @@ impl<'run> Confirmer<'run> {
         self.run.ledger.add_note(format!("{what}: what has changed since {since} is checked first"));
     }
 
-    /// Repairs the changes that may be lost, and stores how far it is.
     async fn check_possible_losses(
         &self,
         remembered: &mut LastConfirmation,
@@ -245,7 +239,6 @@ impl<'run> Confirmer<'run> {
         Ok(unchanged.into_iter().flatten().collect())
     }
 
-    /// Leaves a new token, then sets the time of the confirmation where that token is.
     async fn leave_confirmation(
         &self,
         before: LastConfirmation,
@@ -273,7 +266,6 @@ impl<'run> Confirmer<'run> {
     }
 }
 
-/// Replaces what the table stores about the last confirmation, unless another run has replaced it.
 async fn replace(table: &Table, before: Option<&LastConfirmation>, next: &LastConfirmation) -> Result<(), Refusal> {
     match table.replace_state(CONFIRMATION, INDEX, before, next).await? {
         true => Ok(()),
@@ -310,13 +302,9 @@ impl Checkpoint<Part> for PossibleLosses<'_> {
     }
 }
 
-/// Why the page index is not confirmed.
 enum Refusal {
-    /// For a person: why. The run continues.
     Because(String),
-    /// The run must end, and the next run begins anew.
     BeginAnew,
-    /// A store failed, and not because the page index is away.
     Failed(StoreError),
 }
 
@@ -332,7 +320,6 @@ impl From<StoreError> for Refusal {
     }
 }
 
-/// Some comments that changed between two instants, preferably late ones.
 async fn changed_before(
     table: &Table,
     from: Timestamp,

@@ -14,37 +14,28 @@ use crate::{
     settings::{JobSettings, ms},
 };
 
-/// What the table stores about the last confirmation.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct LastConfirmation {
-    /// The token that it left in the markers.
     pub(crate) token: String,
     /// The token before it. A partition still has it if the run was killed before the confirmation reached the
     /// partition. A partition that lost the last confirmation has it again.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) before: Option<String>,
-    /// The servers that answered before the token was left.
     pub(crate) servers: ServerIdentity,
-    /// The period to check before the next confirmation.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) check: Option<Check>,
 }
 
-/// A period whose changes the page index may have lost.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Check {
     pub(crate) began: Timestamp,
-    /// How far the period has been checked.
     pub(crate) from: Timestamp,
     pub(crate) to: Timestamp,
 }
 
-/// What the partitions' tokens show.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Findings<P> {
-    /// What the table should store from now on.
     pub(crate) remembered: LastConfirmation,
-    /// Whether the table has yet to store it.
     pub(crate) is_new: bool,
     /// Partitions whose token is neither the last one nor the one before it, and their tokens.
     pub(crate) restored: Vec<(P, String)>,
@@ -181,13 +172,10 @@ mod tests {
         assert_eq!((other.is_new, other.remembered.check), (true, Some(anew)));
     }
 
-    /// What runs `recent`, and how much it gets through.
     #[derive(Debug, Clone, Copy)]
     struct Runs {
         every_min: i64,
-        /// Maximum duration of a run.
         lasts_min: i64,
-        /// Changes per second that a run reconciles.
         reconciled: i64,
     }
 
@@ -208,7 +196,6 @@ mod tests {
             Self { every_min, lasts_min: (timeout_s - 15) / 60, reconciled }
         }
 
-        /// As the template deploys it.
         fn deployed() -> Self {
             let template = include_str!("../../infra/template.yaml");
             let template: serde_json::Value = serde_norway::from_str(template).unwrap();
@@ -227,12 +214,10 @@ mod tests {
         }
     }
 
-    /// What twelve hours led to.
     #[derive(Debug)]
     struct Outcome {
         behind_ms: i64,
         oldest_confirmation_ms: i64,
-        /// Minutes in which possible losses of the fail-over were checked.
         checked_min: i32,
     }
 
@@ -278,7 +263,6 @@ mod tests {
         Outcome { behind_ms, oldest_confirmation_ms, checked_min }
     }
 
-    /// How long readers believe a confirmation.
     const MAX_AGE_MS: i64 = 3 * 60 * MINUTE_MS;
 
     #[test]

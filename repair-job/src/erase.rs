@@ -12,10 +12,8 @@ use table::WriteError;
 
 use crate::{report::exit, runner::Job, stop::StopReason};
 
-/// Comments that are read from the index at a time.
 const PART: u16 = 100;
 
-/// Comments that are deleted at the same time.
 const AT_ONCE: usize = 8;
 
 /// How often the index is read again until nothing is left in it. It lags behind by well under a second (AWS: "Using
@@ -42,35 +40,23 @@ const BEYOND: [(&str, &str, &str); 8] = [
     ("backups, exports, files that were imported, logs", "the whole comment; logs, its id", "somebody deletes them"),
 ];
 
-/// The report of an erasure.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Erasure {
-    /// Whether it deleted. Otherwise it only looked.
     pub apply: bool,
-    /// Comments of the author that were found.
     pub found: u64,
-    /// Comments that it deleted.
     pub deleted: u64,
-    /// Comments that remain.
     pub left: u64,
     /// The first hundred of those that remain although they were to be deleted, with the reason.
     pub problems: Vec<String>,
-    /// Why it ended early.
     pub stopped: Option<StopReason>,
-    /// Why it failed.
     pub failure: Option<String>,
-    /// What it does not reach.
     pub beyond: Vec<Beyond>,
 }
 
-/// Something that an erasure does not reach.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Beyond {
-    /// Where copies are.
     pub place: &'static str,
-    /// What they hold.
     pub holds: &'static str,
-    /// Until when.
     pub until: &'static str,
 }
 
@@ -93,7 +79,6 @@ impl Job {
     }
 }
 
-/// Reads the index once from its beginning, and deletes what it names.
 async fn erase_pass(job: &Job, author: &AuthorId, erasure: &mut Erasure) -> Result<(), StoreError> {
     erasure.begin_pass();
     let mut after = None;
@@ -116,14 +101,11 @@ async fn erase_pass(job: &Job, author: &AuthorId, erasure: &mut Erasure) -> Resu
     }
 }
 
-/// What became of a comment.
 enum Erased {
-    /// It is there, and nothing else was wanted.
     Found,
     Deleted,
     /// Somebody else deleted it, or gave it to another author.
     Gone,
-    /// It remains: a person has to look.
     Problem(String),
     Failed(StoreError),
 }
@@ -152,7 +134,6 @@ impl Erasure {
         Self { apply, found: 0, deleted: 0, left: 0, problems: Vec::new(), stopped: None, failure: None, beyond }
     }
 
-    /// Forgets what an earlier pass left: this pass meets it again.
     fn begin_pass(&mut self) {
         self.found -= self.left;
         self.left = 0;
@@ -176,7 +157,6 @@ impl Erasure {
         Ok(())
     }
 
-    /// The exit code: see [`exit`].
     pub fn exit_code(&self) -> u8 {
         let bits = [
             (self.failure.is_some(), exit::FAILURE),

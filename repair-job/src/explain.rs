@@ -16,11 +16,9 @@ use crate::{
     settings::ms,
 };
 
-/// The writes that repair comments.
 const REPAIRS: &str =
     "per comment with differences, one transaction of its wrong duplicates, one edit of the page index";
 
-/// Describes what a command would do.
 pub(crate) async fn explain(job: &Job, command: &Command) -> Result<String, StoreError> {
     let mut text = match command {
         Command::Recent { since } => recent(job, *since).await?,

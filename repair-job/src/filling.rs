@@ -26,17 +26,13 @@ use crate::{
     runner::Run,
 };
 
-/// The kind of the state, and its name.
 const REBUILD: &str = "rebuild";
 const PROGRESS: &str = "progress";
 
-/// How often the progress is stored.
 const STORE_EVERY: Duration = Duration::from_secs(10);
 
-/// What a rebuild fills.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Wanted {
-    /// Every partition, from the beginning.
     All,
     /// The partitions without any marker. An earlier rebuild of them is resumed.
     Missing,
@@ -50,11 +46,9 @@ pub(crate) enum Reached {
     Everything,
 }
 
-/// A rebuild that has begun, as the table stores it.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 struct Begun {
     rebuild: Rebuild,
-    /// The table's id.
     table: String,
     began: Timestamp,
     /// From here on, the journal names every change that the rebuild may have missed.
@@ -62,7 +56,6 @@ struct Begun {
     shards: Vec<Reached>,
 }
 
-/// A rebuild under way.
 pub(crate) struct Filling<'run> {
     run: &'run Run<'run>,
     pub(crate) rebuild: Rebuild,
@@ -112,7 +105,6 @@ impl<'run> Filling<'run> {
         Self { run, rebuild, journal_from, next: AtomicU32::new(0), begun: Mutex::new((begun, Instant::now())) }
     }
 
-    /// The next shard to read, and from where.
     pub(crate) fn next_shard(&self) -> Option<(u32, Option<PrimariesPosition>)> {
         loop {
             let shard = self.next.fetch_add(1, Ordering::Relaxed);
@@ -124,7 +116,6 @@ impl<'run> Filling<'run> {
         }
     }
 
-    /// Records what the page index now has of shards.
     pub(crate) async fn record(&self, reached: impl IntoIterator<Item = (u32, Reached)>) -> Result<(), StoreError> {
         let is_due = {
             let mut begun = self.lock();
@@ -137,7 +128,6 @@ impl<'run> Filling<'run> {
         if is_due { self.store().await } else { Ok(()) }
     }
 
-    /// Stores how far the rebuild has come.
     pub(crate) async fn store(&self) -> Result<(), StoreError> {
         let begun = {
             let mut begun = self.lock();
@@ -156,7 +146,6 @@ impl<'run> Filling<'run> {
     }
 }
 
-/// The stored rebuild, if it fills exactly these partitions and may continue.
 async fn resumable(
     run: &Run<'_>,
     table_id: &str,

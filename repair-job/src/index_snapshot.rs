@@ -14,23 +14,17 @@ use process::StoreError;
 
 use crate::{error::answer_of_index, ledger::Ledger, runner::Run};
 
-/// The derived data to check and repair.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Scope<'run> {
-    /// Whether duplicates are included.
     pub(crate) duplicates: bool,
-    /// Which entries of the page index are included.
     pub(crate) index: IndexScope<'run>,
 }
 
-/// The partitions of the page index to check.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum IndexScope<'run> {
-    /// None.
     Nothing,
     /// Partitions that a rebuild fills, ready or not.
     Partitions(&'run BTreeSet<IndexPartition>),
-    /// The partitions of a snapshot.
     Snapshot(&'run IndexSnapshot),
 }
 
@@ -79,7 +73,6 @@ impl IndexSnapshot {
         Ok(snapshot)
     }
 
-    /// The part of the page index to check.
     pub(crate) fn scope(&self) -> IndexScope<'_> {
         match self.answers() && !self.watermarks.is_empty() {
             true => IndexScope::Snapshot(self),
@@ -87,7 +80,6 @@ impl IndexSnapshot {
         }
     }
 
-    /// Whether a partition is kept up to date.
     pub(crate) fn has(&self, partition: IndexPartition) -> bool {
         self.watermarks.contains_key(&partition)
     }
@@ -163,7 +155,6 @@ impl IndexSnapshot {
         self.is_given_up.store(true, Ordering::Relaxed);
     }
 
-    /// Stops using the page index, and reports why, once.
     pub(crate) fn give_up_and_report(&self, why: &str, ledger: &Ledger) {
         if !self.is_given_up.swap(true, Ordering::Relaxed) {
             ledger.add_skipped(format!("the page index from here on, because {why}; only duplicates are checked"));
@@ -174,12 +165,10 @@ impl IndexSnapshot {
         self.is_given_up.load(Ordering::Relaxed)
     }
 
-    /// Whether the page index answered when the run began, and since then.
     pub(crate) fn answers(&self) -> bool {
         self.servers.is_some() && !self.is_given_up()
     }
 
-    /// The servers that answered when the run began; `None` when none did.
     pub(crate) fn servers(&self) -> Option<&ServerIdentity> {
         self.servers.as_ref()
     }

@@ -12,9 +12,6 @@ use crate::{settings::ms, stop::Stop};
 /// Does some work while it holds the lease of a scope. Returns the other holder if there is one; nothing is done then.
 ///
 /// When the lease is lost, `stop` ends the work early.
-///
-/// # Errors
-/// The work's, or the table's.
 pub(crate) async fn hold_lease(
     table: &Table,
     scope: &str,
@@ -69,12 +66,10 @@ async fn renew(
     }
 }
 
-/// Names the holder of a lease for a person.
 pub(crate) fn describe(lease: &Lease) -> String {
     format!("{}, since {}", lease.who, lease.since)
 }
 
-/// Identifies this process for a person.
 fn who() -> String {
     let host = std::env::var("AWS_LAMBDA_LOG_STREAM_NAME")
         .or_else(|_| std::env::var("HOSTNAME"))

@@ -28,24 +28,20 @@ const COUNTED_MAX: usize = 200_000;
 /// Maximum number of unresolved comments whose reason is kept.
 pub(crate) const UNRESOLVED_MAX: usize = 1_000;
 
-/// The totals of a run.
 #[derive(Debug)]
 pub(crate) struct Ledger {
     report: Mutex<Report>,
     counted: Mutex<Counted>,
 }
 
-/// Differences and unresolved comments counted so far.
 #[derive(Debug, Default)]
 struct Counted {
     /// The remaining differences of each comment, as hashes. The key is the hash of the comment's id.
     left: HashMap<u64, Box<[u32]>>,
-    /// The hashes of the ids of unresolved comments.
     unresolved_ids: HashSet<u64>,
     unresolved: BTreeMap<CommentId, (String, Places)>,
     /// Products whose keys in the page index hold values of the wrong type.
     unreadable_products: BTreeSet<ProductId>,
-    /// Whether comments were skipped because the run had to stop.
     has_left_out: bool,
 }
 
@@ -107,7 +103,6 @@ impl Ledger {
         }
     }
 
-    /// Removes the differences repaired so far from the report.
     pub(crate) fn forget_drift(&self) {
         let mut report = self.report();
         report.drifted.clear();
@@ -120,7 +115,6 @@ impl Ledger {
         counted.unresolved.iter().map(|(id, (what, places))| (id.clone(), what.clone(), places.clone())).collect()
     }
 
-    /// Whether comments were skipped because the run had to stop.
     pub(crate) fn has_left_out(&self) -> bool {
         locked(&self.counted).has_left_out
     }

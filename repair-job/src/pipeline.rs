@@ -13,32 +13,24 @@ use crate::{
     suspect::{Outcome, Suspects},
 };
 
-/// Looks for differences in one place.
 pub(crate) trait Finder {
-    /// A position in that place.
     type Position;
 
-    /// The next suspects, perhaps none of them wrong; `None` at the end.
     async fn find(&mut self) -> Result<Option<Found<Self::Position>>, StoreError>;
 
     /// For a person: where the next run resumes if this one stops now.
     fn resumes(&self) -> String;
 }
 
-/// What a finder found.
 pub(crate) struct Found<P> {
     pub(crate) suspects: Suspects,
-    /// Number of comments checked once the suspects are repaired.
     pub(crate) checked: usize,
-    /// The position after them.
     pub(crate) position: P,
-    /// Whether nothing follows.
     pub(crate) is_last: bool,
 }
 
 /// Records how far a finder's suspects have been repaired.
 pub(crate) trait Checkpoint<P> {
-    /// The derived data to repair.
     fn scope(&self) -> Scope<'_>;
 
     /// Records the position after some suspects. It stays where it is when some were skipped. Returns whether to

@@ -12,11 +12,8 @@ use std::{
 use indicatif::{HumanCount, HumanDuration, ProgressBar, ProgressStyle};
 use tokio::task::JoinHandle;
 
-/// Interval between two updates of the bar.
 const BAR_EVERY: Duration = Duration::from_millis(200);
-/// Interval between two plain lines.
 const LINE_EVERY: Duration = Duration::from_secs(5);
-/// The length of the bar.
 const BAR_LENGTH: u64 = 1_000_000;
 /// Only the end of a run sets its share to 1: it may have more steps than expected.
 const ALMOST: f64 = 0.99;
@@ -28,14 +25,12 @@ pub struct Progress(Arc<Counters>);
 #[derive(Debug, Default)]
 struct Counters {
     comments: AtomicU64,
-    /// Steps done, including those of earlier runs, and the expected total.
     steps: AtomicU64,
     expected: AtomicU64,
     is_finished: AtomicBool,
 }
 
 impl Progress {
-    /// Counts comments, for the rate that is shown.
     pub(crate) fn add(&self, comments: u64) {
         self.0.comments.fetch_add(comments, Ordering::Relaxed);
     }
@@ -48,7 +43,6 @@ impl Progress {
         self.0.expected.store(steps, Ordering::Relaxed);
     }
 
-    /// Counts completed steps of any part of the work.
     pub(crate) fn advance(&self, steps: u64) {
         self.0.steps.fetch_add(steps, Ordering::Relaxed);
     }
@@ -57,7 +51,6 @@ impl Progress {
         self.0.is_finished.store(true, Ordering::Relaxed);
     }
 
-    /// Number of comments done.
     pub fn comments(&self) -> u64 {
         self.0.comments.load(Ordering::Relaxed)
     }

@@ -17,7 +17,6 @@ use crate::{
 /// Maximum number of batches that are counted, for the progress display or the status.
 pub(crate) const COUNTED_MAX: usize = 10_000;
 
-/// Repairs what the quarantine names.
 pub(crate) async fn work_off(run: &Run<'_>, quarantine: &Quarantine) -> Result<(), StoreError> {
     let table_id = run.job.table.describe().await?.id;
     let snapshot = IndexSnapshot::read(run, &table_id).await?;
@@ -30,7 +29,6 @@ pub(crate) async fn work_off(run: &Run<'_>, quarantine: &Quarantine) -> Result<(
     Ok(())
 }
 
-/// Removes the batches that are done.
 struct Removal<'run> {
     run: &'run Run<'run>,
     quarantine: &'run Quarantine,

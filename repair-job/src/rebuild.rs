@@ -62,7 +62,6 @@ const EDITS_TOGETHER: usize = 128;
 /// Maximum number of unreadable entries that are remembered as counted.
 const UNREADABLE_KNOWN_MAX: usize = 10_000;
 
-/// Where the next run resumes when a rebuild stops.
 const RESUMES: &str = "the function's next run resumes the rebuild, the command starts anew";
 const STOPPED_AT: &str = "the function's next run resumes the rebuild, the command starts anew; this one stopped at";
 
@@ -173,7 +172,6 @@ async fn fill(run: &Run<'_>, filling: &Filling<'_>) -> Result<bool, StoreError> 
     Ok(is_whole)
 }
 
-/// The comments of invalid entries. Reports the entries without a comment's id or a product.
 fn places_of(run: &Run<'_>, invalid: Vec<InvalidEntry>) -> BTreeMap<CommentId, Places> {
     let mut comments: BTreeMap<CommentId, Places> = BTreeMap::new();
     for InvalidEntry { key, problem } in invalid {
@@ -185,13 +183,11 @@ fn places_of(run: &Run<'_>, invalid: Vec<InvalidEntry>) -> BTreeMap<CommentId, P
     comments
 }
 
-/// What a rebuild repairs: its partitions of the page index only.
 fn scope<'run>(run: &Run<'_>, rebuild: &'run Rebuild) -> Scope<'run> {
     let index = if run.job.settings.apply { IndexScope::Partitions(&rebuild.partitions) } else { IndexScope::Nothing };
     Scope { duplicates: false, index }
 }
 
-/// Repairs comments whose primary items may be invalid. Returns whether all were repaired.
 async fn repair(
     run: &Run<'_>,
     filling: &Filling<'_>,
@@ -235,7 +231,6 @@ struct ChangedMeanwhile<'run> {
     run: &'run Run<'run>,
     rebuild: &'run Rebuild,
     unreadable: BTreeSet<String>,
-    /// Whether all comments were repaired.
     is_whole: bool,
 }
 

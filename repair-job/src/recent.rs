@@ -82,7 +82,6 @@ async fn duplicates_watermark(
     Ok(Some(oldest))
 }
 
-/// Checks the unresolved comments again, and forgets those that are right.
 async fn check_unresolved(run: &Run<'_>, snapshot: &IndexSnapshot) -> Result<(), StoreError> {
     let table = &run.job.table;
     let comments = unresolved::remembered(table).await?;

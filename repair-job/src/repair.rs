@@ -68,7 +68,6 @@ pub(crate) async fn repair_all(run: &Run<'_>, suspects: Suspects, scope: &Scope<
     Ok(Outcome { states: repaired.into_iter().collect::<Result<_, _>>()? })
 }
 
-/// Repairs one comment, and counts the result.
 async fn repair(
     run: &Run<'_>,
     id: CommentId,
@@ -97,7 +96,6 @@ async fn repair(
     state.map(|state| (id, state))
 }
 
-/// Removes names that no comment has from the page index.
 async fn repair_names(run: &Run<'_>, names: BTreeSet<Name>, scope: &Scope<'_>) -> Result<(), StoreError> {
     let index = &run.job.index;
     let IndexScope::Snapshot(snapshot) = scope.index else {
@@ -123,25 +121,19 @@ async fn repair_names(run: &Run<'_>, names: BTreeSet<Name>, scope: &Scope<'_>) -
     Ok(())
 }
 
-/// The repair of one comment: of all data derived from it, within the scope.
 struct Repair<'run> {
     job: &'run Job,
     id: &'run CommentId,
     scope: &'run Scope<'run>,
-    /// When the comment's time is up.
     deadline: Instant,
-    /// Where traces of the comment were found.
     places: Places,
     found: Differences,
 }
 
-/// Why an attempt did not settle the comment.
 enum Unsettled {
-    /// The primary item has changed since it was read.
     Changed,
     /// The edits of the page index would come too late after the read.
     TooLate,
-    /// A person has to look.
     Unresolved(String),
     IndexAway(StoreError),
     Failed(StoreError),
@@ -190,7 +182,6 @@ impl Repair<'_> {
         last
     }
 
-    /// Reads the comment, repairs its duplicates, then its entries in the page index.
     async fn attempt(&mut self) -> Result<(), Unsettled> {
         let (items, read_at) = self.job.table.items_and_instant_of(self.id).await?;
         let collection = Collection::read(self.id, &items);
@@ -210,7 +201,6 @@ impl Repair<'_> {
         unresolved.map_or(Ok(()), |what| Err(Unsettled::Unresolved(what)))
     }
 
-    /// Takes over a comment whose primary item is only incomplete.
     async fn take_over(&mut self, invalid: &InvalidPrimary<'_>, comment: &PlacedComment) -> Result<(), Unsettled> {
         let drift = Drift::IncompleteItem(FilterKey::primary(invalid.product.clone()));
         if !self.job.settings.apply {
@@ -254,7 +244,6 @@ impl Repair<'_> {
         }
     }
 
-    /// The places that are in the scope.
     fn places_in_scope(&self) -> Places {
         let is_within = |product| {
             let partition = self.job.index.partition_of(product);
@@ -305,7 +294,6 @@ impl Repair<'_> {
         if has_changed { Err(Unsettled::Changed) } else { Ok(()) }
     }
 
-    /// Whether the primary item differs from what was read, or exists although none was read.
     async fn has_changed(&self, collection: &Collection<'_>) -> Result<bool, StoreError> {
         for product in self.places.products() {
             let present = self.job.table.primary_item_in(self.id, product).await?;

@@ -13,17 +13,13 @@ use crate::stop::StopReason;
 /// Maximum number of texts of one kind in a report. Further ones are only counted.
 pub(crate) const TEXTS_MAX: usize = 100;
 
-/// The bits of the exit code.
 pub mod exit {
     /// The run failed. The report still covers the work done until then.
     pub const FAILURE: u8 = 1;
-    /// The command line is wrong.
     pub const USAGE: u8 = 2;
-    /// Differences were found.
     pub const DRIFT_FOUND: u8 = 4;
     /// Differences were found and remain. In a dry run all of them remain.
     pub const DRIFT_LEFT: u8 = 8;
-    /// Something needs a person.
     pub const UNRESOLVED: u8 = 16;
     /// Some work was skipped: the time was up, or the page index was unusable.
     pub const SKIPPED: u8 = 32;
@@ -34,78 +30,47 @@ pub mod exit {
 /// Where and why a run stopped early.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Stopped {
-    /// Why.
     pub reason: StopReason,
-    /// Where the next run resumes.
     pub resumes: String,
 }
 
-/// The last run of a command.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct LastRun {
-    /// The command.
     pub command: String,
-    /// When it began.
     pub began: Timestamp,
-    /// When it ended.
     pub ended: Timestamp,
-    /// Its exit code.
     pub exit_code: u8,
-    /// Comments checked.
     pub checked: u64,
-    /// Differences repaired.
     pub repaired: u64,
-    /// Number of things that needed a person.
     pub unresolved: u64,
 }
 
-/// The report of a run.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Report {
-    /// The command.
     pub command: String,
-    /// Whether the run repaired differences. Otherwise it only looked.
     pub apply: bool,
-    /// Comments checked.
     pub checked: u64,
-    /// Items read by scans.
     pub items: u64,
-    /// Members of base sets checked.
     pub members: u64,
-    /// Comments with differences.
     pub drifted_comments: u64,
-    /// Differences by kind.
     pub drifted: BTreeMap<DriftKind, u64>,
-    /// Differences repaired.
     pub repaired: u64,
-    /// Differences that remain.
     pub left: u64,
-    /// Number of things that need a person.
     pub unresolved_count: u64,
-    /// The first hundred things that need a person.
     pub unresolved: Vec<String>,
-    /// Amount of skipped work.
     pub skipped_count: u64,
     /// The first hundred pieces of skipped work, with reasons.
     pub skipped: Vec<String>,
-    /// Where and why the run stopped early.
     pub stopped: Option<Stopped>,
-    /// The holder of the lease, when another run has it.
     pub held_by: Option<String>,
-    /// Why the run failed.
     pub failure: Option<String>,
-    /// Remarks.
     pub notes: Vec<String>,
-    /// Consumed read units of the table.
     pub read_units: f64,
-    /// Consumed write units of the table and its indexes.
     pub write_units: f64,
-    /// Duration of the run.
     pub seconds: f64,
 }
 
 impl Report {
-    /// The exit code: see [`exit`].
     pub fn exit_code(&self) -> u8 {
         let found: u64 = self.drifted.values().sum();
         let bits = [
@@ -147,7 +112,6 @@ impl Report {
         self.seconds += other.seconds;
     }
 
-    /// The report as JSON, with the exit code and the units per comment.
     pub fn json(&self) -> serde_json::Value {
         let mut json = serde_json::to_value(self).unwrap_or_default();
         if let Some(fields) = json.as_object_mut() {

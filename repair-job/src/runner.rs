@@ -32,10 +32,8 @@ use crate::{
 /// Number of lock stripes. Two comments of one stripe wait for each other, so this should exceed the concurrency.
 const STRIPES: usize = 64;
 
-/// The kind of state that records the last run of a command.
 pub(crate) const RUN: &str = "run";
 
-/// The repair job over some stores.
 #[derive(Debug, Clone)]
 pub struct Job {
     pub(crate) table: Table,
@@ -46,7 +44,6 @@ pub struct Job {
     meter: Arc<Meter>,
 }
 
-/// A run that is under way.
 pub(crate) struct Run<'job> {
     pub(crate) job: &'job Job,
     pub(crate) began: Timestamp,
@@ -59,7 +56,6 @@ pub(crate) struct Run<'job> {
 }
 
 impl Job {
-    /// A job that `stop` ends.
     pub fn new(table: Table, index: PageIndex, settings: JobSettings, stop: Stop) -> Self {
         let meter = Meter::new(settings.max_read_units, settings.max_write_units);
         let meter = Arc::new(meter.until(stop.interrupt()));
@@ -67,7 +63,6 @@ impl Job {
         Self { table, index, settings, stop, progress: Progress::default(), meter }
     }
 
-    /// The job's progress.
     pub fn progress(&self) -> &Progress {
         &self.progress
     }
@@ -121,7 +116,6 @@ impl Job {
 }
 
 impl Run<'_> {
-    /// Stores what the run did and the comments that it could not resolve.
     async fn store_record(&self, command: &str, outcome: Result<(), StoreError>) -> Result<(), StoreError> {
         if !self.may_remember() {
             return outcome;
@@ -153,7 +147,6 @@ impl Run<'_> {
         true
     }
 
-    /// Whether a part of the run has failed.
     pub(crate) fn has_failed(&self) -> bool {
         self.has_failed.load(Ordering::Relaxed)
     }
@@ -169,7 +162,6 @@ impl Run<'_> {
         self.job.settings.apply && self.job.stop.reason() != Some(StopReason::LeaseLost)
     }
 
-    /// Counts checked comments.
     pub(crate) fn add_checked(&self, count: usize) {
         let count = u64::try_from(count).unwrap_or(u64::MAX);
         self.ledger.report().checked += count;

@@ -5,7 +5,6 @@ use std::time::Duration;
 use clap::Args;
 use serde::{Deserialize, Serialize};
 
-/// The lease of a job that names none.
 const LEASE: Duration = Duration::from_secs(60);
 
 /// Settings of a job.
@@ -74,7 +73,6 @@ impl Default for JobSettings {
     }
 }
 
-/// A time in milliseconds.
 pub(crate) fn ms(time: Duration) -> i64 {
     i64::try_from(time.as_millis()).unwrap_or(i64::MAX)
 }

@@ -21,48 +21,35 @@ use crate::{
     settings::ms,
 };
 
-/// The state of the page index.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct IndexStatus {
-    /// Partitions that are ready.
     pub ready: usize,
     /// Partitions that are not ready, because their last confirmation is too old, was taken away, or never happened.
     pub stale: usize,
     /// Partitions without a marker of this table.
     pub unmarked: usize,
-    /// The oldest watermark.
     pub oldest_watermark: Option<Timestamp>,
-    /// The oldest of the partitions' last confirmations.
     pub oldest_confirmation: Option<Timestamp>,
 }
 
-/// The state of everything.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Status {
-    /// The page index, or why it could not be asked.
     pub index: Result<IndexStatus, String>,
-    /// The instant up to which the journal has been reconciled into the duplicates.
     pub duplicates_watermark: Option<Timestamp>,
-    /// Whether the journal still reaches back to it.
     pub journal_reaches_back: bool,
-    /// The last runs.
     pub last_runs: Vec<LastRun>,
-    /// Number of segments into which the audit divides the table.
     pub segments: u32,
     /// The share of segments checked in the last week, from 0 to 1. A check counts when its pass began in that week.
     pub audited_share: f64,
-    /// When the last scan of the page index ended.
     pub last_index_scan: Option<Timestamp>,
     /// The beginning of the last completed scan of the page index, which found everything that was wrong there by then.
     /// Before a scan completes: the beginning of the first scan.
     pub index_scanned_since: Option<Timestamp>,
-    /// Runs in progress: the scope and the holder of each.
     pub running: Vec<(String, String)>,
     /// Batches in quarantine; `None` when the place is not configured.
     pub quarantined: Option<usize>,
 }
 
-/// The state of everything.
 pub(crate) async fn status(job: &Job, segments: u32, quarantine: Option<&Quarantine>) -> Result<Status, StoreError> {
     let (table, present) = (&job.table, now());
     let table_id = table.describe().await?.id;
@@ -99,7 +86,6 @@ pub(crate) async fn status(job: &Job, segments: u32, quarantine: Option<&Quarant
     })
 }
 
-/// The state of the page index, or why it cannot be asked.
 async fn index_status(
     index: &PageIndex,
     table_id: &str,
@@ -122,7 +108,6 @@ async fn index_status(
 }
 
 impl fmt::Display for Status {
-    /// Formats the status for a person: several lines, without a line feed at the end.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let instant = |at: Option<Timestamp>| at.map_or("never".to_owned(), |at| at.to_string());
         let mut text = String::new();

@@ -12,17 +12,13 @@ use serde::{Deserialize, Serialize};
 use table::capacity::Interrupt;
 use tokio::time::Instant;
 
-/// Why a run stopped early.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, strum::Display)]
 #[serde(rename_all = "snake_case")]
 pub enum StopReason {
-    /// Its time is up.
     #[strum(to_string = "its time is up")]
     TimeIsUp,
-    /// [`Stop::ask`] was called, for example after a signal.
     #[strum(to_string = "it was asked to stop")]
     Asked,
-    /// Another run holds the lease by now.
     #[strum(to_string = "its lease was lost to another run")]
     LeaseLost,
 }
@@ -49,7 +45,6 @@ impl Stop {
         Self { interrupt: Interrupt::at(deadline), asked: Arc::default() }
     }
 
-    /// Asks the run to stop now.
     pub fn ask(&self) {
         self.asked.fetch_max(ASKED, Ordering::Relaxed);
         self.interrupt.interrupt();
@@ -60,7 +55,6 @@ impl Stop {
         self.interrupt.interrupt();
     }
 
-    /// The deadline, if one is set.
     pub(crate) fn deadline(&self) -> Option<Instant> {
         self.interrupt.deadline()
     }
@@ -69,7 +63,6 @@ impl Stop {
         self.interrupt.clone()
     }
 
-    /// Whether to stop, and why.
     pub fn reason(&self) -> Option<StopReason> {
         match self.asked.load(Ordering::Relaxed) {
             0 => self.deadline().filter(|deadline| Instant::now() >= *deadline).map(|_| StopReason::TimeIsUp),

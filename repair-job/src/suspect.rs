@@ -7,15 +7,11 @@ use model::{
     plan::reconcile::{Drift, Places},
 };
 
-/// A name in the page index: a product, or a language of it.
 pub(crate) type Name = (ProductId, Option<Language>);
 
-/// What may be wrong.
 #[derive(Debug, Default)]
 pub(crate) struct Suspects {
-    /// Comments, with the places where traces of each were found.
     pub(crate) comments: BTreeMap<CommentId, Places>,
-    /// Names in the page index that no comment seems to have.
     pub(crate) names: BTreeSet<Name>,
 }
 
@@ -34,14 +30,11 @@ impl Suspects {
     }
 }
 
-/// The state of a comment after its repair.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum State {
     /// The comment was checked. After a run that repairs, it is right.
     Settled,
-    /// A person has to look.
     Unresolved(String),
-    /// The comment kept changing. Its last change is in the journal.
     KeepsChanging,
     /// The page index did not answer. The duplicates are settled.
     IndexAway(String),
@@ -49,22 +42,18 @@ pub(crate) enum State {
     LeftOut(String),
 }
 
-/// The differences of a comment, including those repaired before a failure.
 #[derive(Debug, Default)]
 pub(crate) struct Differences {
     pub(crate) repaired: Vec<Drift>,
-    /// Differences that remain.
     pub(crate) left: Vec<Drift>,
 }
 
-/// The result for some suspects.
 #[derive(Debug)]
 pub(crate) struct Outcome {
     pub(crate) states: Vec<(CommentId, State)>,
 }
 
 impl Outcome {
-    /// Number of comments that were not checked.
     pub(crate) fn left_out(&self) -> usize {
         self.states.iter().filter(|(_, state)| matches!(state, State::LeftOut(_))).count()
     }
@@ -82,12 +71,10 @@ impl Outcome {
         })
     }
 
-    /// Whether every comment was checked, including its entries in the page index.
     pub(crate) fn is_complete(&self) -> bool {
         self.left_out() == 0 && self.index_away().is_none()
     }
 
-    /// Whether every comment was checked and is right.
     pub(crate) fn is_settled(&self) -> bool {
         self.states.iter().all(|(_, state)| *state == State::Settled)
     }

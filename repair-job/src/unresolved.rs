@@ -10,7 +10,6 @@ use table::Table;
 
 use crate::ledger::UNRESOLVED_MAX;
 
-/// The kind of state that unresolved comments store.
 const UNRESOLVED: &str = "unresolved";
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -23,7 +22,6 @@ struct Remembered {
     places: Places,
 }
 
-/// The remembered comments.
 pub(crate) async fn remembered(table: &Table) -> Result<BTreeMap<CommentId, Places>, StoreError> {
     let remembered: Vec<(String, Remembered)> = table.states(UNRESOLVED).await?;
     Ok(remembered.into_iter().filter_map(|(name, known)| Some((CommentId::parse(&name).ok()?, known.places))).collect())
@@ -47,7 +45,6 @@ pub(crate) async fn remember(
     Ok(())
 }
 
-/// Forgets a comment that is right again.
 pub(crate) async fn forget(table: &Table, id: &CommentId) -> Result<(), StoreError> {
     table.delete_state(UNRESOLVED, id.as_str()).await
 }

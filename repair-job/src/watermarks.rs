@@ -27,9 +27,7 @@ pub(crate) struct Watermarks<'run> {
     pub(crate) run: &'run Run<'run>,
     pub(crate) snapshot: IndexSnapshot,
     pub(crate) confirmer: Confirmer<'run>,
-    /// Where the journal is read to.
     pub(crate) to: Timestamp,
-    /// Whether the duplicates' watermark advances.
     pub(crate) moves_duplicates: bool,
     pub(crate) advanced_at: Instant,
 }

@@ -143,7 +143,6 @@ impl RedisIndex {
     }
 }
 
-/// Refuses a server by its `INFO`.
 fn check_server(info: &str) -> Result<(), StoreError> {
     let field = |name: &str| info.lines().find_map(|line| line.trim().strip_prefix(name));
     let whose = field("tcp_port:").map_or(String::new(), |port| format!(" (of the server at port {port})"));

@@ -16,10 +16,8 @@ const READS_AT_ONCE: usize = 10;
 /// The text that follows every key that begins with [`COMMENT_PREFIX`].
 const AFTER_COMMENTS: &str = "COMMENT$";
 
-/// Some comments of an author, by the order of their ids.
 #[derive(Debug, Clone, PartialEq)]
 pub struct AuthorPart {
-    /// The comments, or the invalid primary items in their places.
     pub comments: Vec<Result<Comment, Malformed>>,
     /// The comment after which reading continues; `None` at the end.
     pub next: Option<CommentId>,
@@ -104,7 +102,6 @@ fn without_authors(error: StoreError) -> StoreError {
     }
 }
 
-/// The comment of an entry; `None` for an item that is no primary item.
 fn placed(key: &ItemKey) -> Option<(CommentId, ProductId)> {
     let (id, filter_key) = (comment_id_of_pk(&key.pk)?, FilterKey::parse(&key.sk).ok()?);
     filter_key.is_primary().then_some((id, filter_key.product))

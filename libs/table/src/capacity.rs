@@ -17,12 +17,9 @@ use crate::Table;
 /// Unused capacity that may accumulate while no call is made.
 const BURST: Duration = Duration::from_secs(1);
 
-/// Read and write units of the table and its indexes together.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Units {
-    /// Read units.
     pub read: f64,
-    /// Write units.
     pub write: f64,
 }
 
@@ -44,7 +41,6 @@ impl Interrupt {
         self.deadline
     }
 
-    /// Ends waiting now.
     pub fn interrupt(&self) {
         self.said.send_replace(true);
     }
@@ -96,7 +92,6 @@ impl Meter {
         Self { interrupt, ..self }
     }
 
-    /// Units consumed so far.
     pub fn consumed(&self) -> Units {
         Units { read: self.read.locked().consumed, write: self.write.locked().consumed }
     }
@@ -132,7 +127,6 @@ impl Bucket {
     }
 }
 
-/// The sum of the units that answers report.
 fn sum<'answer>(answers: impl IntoIterator<Item = &'answer ConsumedCapacity>) -> f64 {
     answers.into_iter().filter_map(|consumed| consumed.capacity_units).sum()
 }
@@ -157,14 +151,12 @@ impl Table {
         }
     }
 
-    /// Counts the units that a read call consumed.
     pub(crate) fn charge_read<'answer>(&self, consumed: impl IntoIterator<Item = &'answer ConsumedCapacity>) {
         if let Some(meter) = &self.meter {
             meter.read.charge(sum(consumed));
         }
     }
 
-    /// Counts the units that a write call consumed.
     pub(crate) fn charge_write<'answer>(&self, consumed: impl IntoIterator<Item = &'answer ConsumedCapacity>) {
         if let Some(meter) = &self.meter {
             meter.write.charge(sum(consumed));

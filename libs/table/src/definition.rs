@@ -38,7 +38,6 @@ pub const AUTHORS: &str = "authors";
 /// ([`model::item::unpublished`]).
 pub const MODERATION: &str = "moderation";
 
-/// The attributes of all keys.
 pub fn attribute_definitions() -> Result<Vec<AttributeDefinition>, BuildError> {
     let text =
         |name: &str| AttributeDefinition::builder().attribute_name(name).attribute_type(ScalarAttributeType::S).build();
@@ -52,13 +51,11 @@ pub fn attribute_definitions() -> Result<Vec<AttributeDefinition>, BuildError> {
         .collect()
 }
 
-/// The keys of the table or of an index.
 pub fn key_schema(hash: &str, range: &str) -> Result<Vec<KeySchemaElement>, BuildError> {
     let key = |name: &str, kind: KeyType| KeySchemaElement::builder().attribute_name(name).key_type(kind).build();
     Ok(vec![key(hash, KeyType::Hash)?, key(range, KeyType::Range)?])
 }
 
-/// The index [`GSI`].
 pub fn gsi() -> Result<GlobalSecondaryIndex, BuildError> {
     GlobalSecondaryIndex::builder()
         .index_name(GSI)
@@ -67,7 +64,6 @@ pub fn gsi() -> Result<GlobalSecondaryIndex, BuildError> {
         .build()
 }
 
-/// The index [`PRIMARIES`].
 pub fn primaries() -> Result<GlobalSecondaryIndex, BuildError> {
     let projection = Projection::builder()
         .projection_type(ProjectionType::Include)
@@ -80,7 +76,6 @@ pub fn primaries() -> Result<GlobalSecondaryIndex, BuildError> {
         .build()
 }
 
-/// The index [`AUTHORS`].
 pub fn authors() -> Result<GlobalSecondaryIndex, BuildError> {
     GlobalSecondaryIndex::builder()
         .index_name(AUTHORS)
@@ -89,7 +84,6 @@ pub fn authors() -> Result<GlobalSecondaryIndex, BuildError> {
         .build()
 }
 
-/// The index [`MODERATION`].
 pub fn moderation() -> Result<GlobalSecondaryIndex, BuildError> {
     GlobalSecondaryIndex::builder()
         .index_name(MODERATION)
@@ -98,13 +92,11 @@ pub fn moderation() -> Result<GlobalSecondaryIndex, BuildError> {
         .build()
 }
 
-/// The identity of a table, and its stream.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TableDescription {
     /// The table's id from AWS: a restored or re-created table of the same name has another id. For an engine without
     /// ids: the name and the creation time.
     pub id: String,
-    /// The stream of the table.
     pub stream_arn: Option<String>,
     /// Approximate number of items. AWS updates it every six hours.
     pub items: u64,
@@ -211,10 +203,6 @@ impl Table {
         }
     }
 
-    /// The table's id and stream.
-    ///
-    /// # Errors
-    /// The store's; a missing table is [`StoreError::Refused`].
     pub async fn describe(&self) -> Result<TableDescription, StoreError> {
         Ok(self.describe_with_status().await?.0)
     }

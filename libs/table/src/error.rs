@@ -5,7 +5,6 @@ use std::error::Error;
 use aws_sdk_dynamodb::error::{BuildError, ProvideErrorMetadata, SdkError};
 use process::{Remedy, Source, Store, StoreError, aws::describe};
 
-/// Classifies an error of the SDK.
 pub fn store_error<E>(error: SdkError<E>) -> StoreError
 where
     E: ProvideErrorMetadata + Error + Send + Sync + 'static,
@@ -26,7 +25,6 @@ where
     StoreError::of(remedy, Store::Table, detail, Some(Box::new(error)))
 }
 
-/// The error for a request that cannot be built.
 pub(crate) fn refused(error: BuildError) -> StoreError {
     StoreError::refused(Store::Table, error.to_string())
 }

@@ -149,7 +149,6 @@ pub(super) fn deciding_names() -> HashMap<String, String> {
     DECIDING.map(|name| (format!("#{name}"), name.to_owned())).into()
 }
 
-/// A condition on an item, in DynamoDB's syntax.
 pub(super) struct Condition {
     pub(super) expression: String,
     pub(super) names: HashMap<String, String>,
@@ -157,7 +156,6 @@ pub(super) struct Condition {
 }
 
 impl Condition {
-    /// The item exists, and all attributes that decide whether it is valid are as they were read.
     pub(super) fn as_read(item: &Item) -> Self {
         let mut expression = "attribute_exists(pk)".to_owned();
         let mut values = SdkItem::new();

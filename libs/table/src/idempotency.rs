@@ -19,7 +19,6 @@ use super::{
     to_sdk_item,
 };
 
-/// How long a key is valid.
 const HOURS: i64 = 24;
 
 const SK: &str = "IDEMPOTENCY";
@@ -31,14 +30,12 @@ pub struct Idempotency {
     pub client: String,
     /// What earlier versions called this client: the hash of its token.
     pub former_client: String,
-    /// The client's key.
     pub key: String,
     /// A hash of the whole content of the request, the product included.
     pub body_hash: String,
 }
 
 impl Idempotency {
-    /// The partition key of the record.
     fn pk(&self, product: &ProductId) -> String {
         self.pk_of(&self.client, product)
     }
@@ -72,7 +69,6 @@ struct Record {
     expires_at: i64,
 }
 
-/// The values that a creation added to the request.
 #[derive(Debug, Serialize, Deserialize)]
 struct Made {
     created_at: Timestamp,

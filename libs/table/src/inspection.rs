@@ -30,23 +30,17 @@ const COLLECTION_CALLS_MAX: usize = 40;
 /// Maximum number of keys in one call (AWS: `BatchGetItem`).
 const BATCH_GET_MAX: usize = 100;
 
-/// One answer of a scan.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Scanned {
-    /// The items that match.
     pub items: Vec<Item>,
-    /// The number of items read.
     pub read: u64,
-    /// The position to continue from; `None` at the end.
     pub next: Option<ItemKey>,
 }
 
-/// The position from which reading a shard of the index `primaries` continues.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(into = "BTreeMap<String, String>", from = "BTreeMap<String, String>")]
 pub struct PrimariesPosition(pub(super) SdkItem);
 
-/// The keys of the table and of the index are texts.
 impl From<PrimariesPosition> for BTreeMap<String, String> {
     fn from(position: PrimariesPosition) -> Self {
         let texts = position.0.into_iter().filter_map(|(name, value)| Some((name, value.as_s().ok()?.clone())));
@@ -63,33 +57,24 @@ impl From<BTreeMap<String, String>> for PrimariesPosition {
 /// One answer about a shard of the index `primaries`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PrimariesPart {
-    /// The placement of each comment, or its invalid entry.
     pub comments: Vec<Result<PlacedComment, InvalidEntry>>,
-    /// The number of entries read.
     pub read: u64,
-    /// The position to continue from; `None` at the end.
     pub next: Option<PrimariesPosition>,
 }
 
-/// The position from which reading the journal continues.
 #[derive(Debug, Clone, PartialEq)]
 pub struct JournalPosition(SdkItem);
 
-/// An item of the journal.
 #[derive(Debug, Clone, PartialEq)]
 pub struct JournalRow {
     /// The instant in its key; if the key holds none, the instant of the previous row.
     pub at: Timestamp,
-    /// The entry, or why it cannot be read.
     pub entry: Result<JournalEntry, Malformed>,
 }
 
-/// One answer about a shard of the journal.
 #[derive(Debug, Clone, PartialEq)]
 pub struct JournalPart {
-    /// The entries, in the order of time.
     pub rows: Vec<JournalRow>,
-    /// The position to continue from; `None` at the end.
     pub next: Option<JournalPosition>,
 }
 

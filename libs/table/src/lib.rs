@@ -75,13 +75,10 @@ pub use whole::{CommentsPart, CommentsPosition, ProductsPart};
 /// The longest that one attempt of one call may take, unless a configuration says otherwise.
 const ATTEMPT_TIMEOUT: Duration = Duration::from_secs(3);
 
-/// An item in the SDK's types.
 pub(crate) type SdkItem = HashMap<String, AttributeValue>;
 
-/// How to reach the table.
 #[derive(Debug, Clone)]
 pub struct TableConfig {
-    /// The table's name.
     pub name: String,
     /// An endpoint other than AWS's, such as `http://127.0.0.1:8000`. With it, the credentials are constants that local
     /// engines accept. It may name another access key: `http://KEY@127.0.0.1:8000`.
@@ -95,7 +92,6 @@ pub struct TableConfig {
     /// How long a change is repeated while other writers of its comment are faster. Also how long after its instant its
     /// transaction may still be started: with `call_timeout`, clearly less than the repair job's settle delay.
     pub started_within: Duration,
-    /// The format in which comments' texts are written.
     pub comment_blob: BlobFormat,
 }
 
@@ -177,7 +173,6 @@ impl Table {
         Self { client: Client::from_conf(config), ..self.clone() }
     }
 
-    /// The table's name.
     pub fn name(&self) -> &str {
         &self.name
     }
@@ -188,7 +183,6 @@ impl Table {
     }
 }
 
-/// A DynamoDB client.
 async fn client(config: &TableConfig, http_client: SharedHttpClient) -> Client {
     let calls = Calls {
         attempt_timeout: config.attempt_timeout,
@@ -198,7 +192,6 @@ async fn client(config: &TableConfig, http_client: SharedHttpClient) -> Client {
     Client::new(&sdk_config(config.endpoint_url.as_deref(), http_client, calls).await)
 }
 
-/// An item from one of `model`'s types.
 pub(crate) fn to_sdk_item<T: Serialize>(value: &T) -> Result<SdkItem, StoreError> {
     let item: serde_dynamo::Item =
         serde_dynamo::to_item(value).map_err(|error| Malformed::new("item", error.to_string()))?;
@@ -227,7 +220,6 @@ mod tests {
 
     use super::*;
 
-    /// The error for a journal entry with an attribute replaced or removed.
     fn said(name: &str, value: Option<AttributeValue>) -> String {
         let text = |text: &str| AttributeValue::S(text.to_owned());
         let rating = AttributeValue::N("4".to_owned());

@@ -15,21 +15,15 @@ use super::{
 };
 use crate::error::store_error;
 
-/// Some comments of one status.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ModerationPart {
-    /// The comments, oldest first, or the invalid entries in their places.
     pub comments: Vec<Result<Comment, InvalidEntry>>,
-    /// The position to continue from; `None` at the end.
     pub next: Option<ModerationPosition>,
 }
 
-/// The position from which reading the comments of a status continues.
 #[derive(Debug, Clone, PartialEq)]
 pub enum ModerationPosition {
-    /// After a comment.
     After(Cd),
-    /// Where DynamoDB ended an answer.
     Answer(SdkKey),
 }
 

@@ -21,36 +21,28 @@ use super::{
     writer::{Outcome, wait_for_others},
 };
 
-/// The outcome of a put.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ProductPut {
-    /// The record as it is now.
     pub record: ProductRecord,
-    /// What became of the stored record.
     pub change: ProductChange,
 }
 
-/// What a put did.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ProductChange {
     /// There was no record.
     Created,
-    /// The record said something else.
     Replaced,
     /// The record said the same, so nothing was written.
     Nothing,
 }
 
-/// Some records of a shard.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RecordsPart {
     /// The records in the order of their keys, or the invalid items in their places.
     pub records: Vec<Result<ProductRecord, InvalidEntry>>,
-    /// The position to continue from; `None` at the end.
     pub next: Option<RecordsPosition>,
 }
 
-/// The position from which reading the records of a shard continues.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RecordsPosition(SdkItem);
 
@@ -64,18 +56,12 @@ fn record_of(item: SdkItem) -> Result<ProductRecord, StoreError> {
 }
 
 impl Table {
-    /// The record of a product, strongly consistent.
-    ///
-    /// # Errors
-    /// Also that the item is no record.
+    /// Strongly consistent.
     pub async fn product(&self, product: &ProductId) -> Result<Option<ProductRecord>, StoreError> {
         self.item(key_of(product)).await?.map(record_of).transpose()
     }
 
-    /// The record of a product, eventually consistent: at half the price.
-    ///
-    /// # Errors
-    /// Also that the item is no record.
+    /// Eventually consistent: at half the price.
     pub async fn product_to_show(&self, product: &ProductId) -> Result<Option<ProductRecord>, StoreError> {
         let get = self.client.get_item().table_name(&self.name).set_key(Some(key_of(product)));
         get.send().await.map_err(store_error)?.item.map(record_of).transpose()

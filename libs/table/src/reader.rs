@@ -25,23 +25,16 @@ const PAGE_CALLS_MAX: usize = 9;
 /// How many additional items are read after invalid primary items, so that a run of them is passed quickly.
 const BEYOND_INVALID: usize = 100;
 
-/// A page to read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PageQuery {
-    /// The filter and product of the comments.
     pub key: FilterKey,
-    /// The order of the comments.
     pub order: Order,
-    /// Maximum number of comments.
     pub limit: u16,
-    /// Just before the first comment; `None` starts at the beginning.
     pub start: Option<Cd>,
 }
 
-/// A page as read.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Page {
-    /// The comments, in the requested order.
     pub comments: Vec<Comment>,
     /// The malformed duplicates among them, in the same order; a page is shown without them. In a page that is cut
     /// short, the last may be an invalid primary item: the place where the page was cut.
@@ -50,15 +43,11 @@ pub struct Page {
     pub left_out: Vec<MalformedItem>,
     /// Whether the page is not full although more comments follow: its comments are too large to be read at once.
     pub cut_short: bool,
-    /// The read units that the queries consumed, as the table reports them.
     pub read_units: f64,
 }
 
 impl Table {
     /// The comment of this id, published or not, strongly consistent.
-    ///
-    /// # Errors
-    /// The store's, or that the primary item is invalid.
     pub async fn comment(&self, id: &CommentId) -> Result<Option<Comment>, StoreError> {
         match self.primary_item(id).await? {
             Some(item) => Ok(Some(comment_of_primary(&item)?)),
@@ -159,7 +148,6 @@ impl Table {
         Ok(page)
     }
 
-    /// One answer about a page, from a start key.
     pub(super) async fn page_part(
         &self,
         query: &PageQuery,
@@ -187,7 +175,6 @@ impl Table {
     }
 }
 
-/// The `ExclusiveStartKey` at a comment: the keys of the index and of the table.
 pub(super) fn start_key(key: &FilterKey, cd: &Cd) -> SdkItem {
     let mut start = item_key(comment_pk(&cd.id), key.to_string());
     start.insert(attribute::CD.to_owned(), AttributeValue::S(cd.to_string()));

@@ -27,17 +27,14 @@ const LIST_CALLS_MAX: usize = 100;
 
 const WATERMARK: &str = "watermark";
 const LEASE: &str = "lease";
-/// The watermark of the duplicates: the journal is reconciled into them up to this instant.
 const DUPLICATES: &str = "duplicates";
 
 /// A lease: which run works, and how long others must respect it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Lease {
-    /// Unique to one run.
     pub holder: String,
     /// Host and process, so that a person can find the run.
     pub who: String,
-    /// When the run began.
     pub since: Timestamp,
     /// When the lease ends unless it is renewed, in milliseconds since 1970.
     pub until_ms: i64,
@@ -73,25 +70,18 @@ where
 }
 
 impl Table {
-    /// Reads a state, strongly consistent.
-    ///
-    /// # Errors
-    /// The store's, or when the state is malformed.
+    /// Strongly consistent.
     pub async fn state<T: DeserializeOwned>(&self, what: &str, name: &str) -> Result<Option<T>, StoreError> {
         self.item(key(what, name)).await?.map(from_sdk_item).transpose()
     }
 
-    /// Reads all states of a kind with their names, strongly consistent.
-    ///
-    /// # Errors
-    /// The store's, or when a state is malformed.
+    /// All states of a kind with their names, strongly consistent.
     pub async fn states<T: DeserializeOwned>(&self, what: &str) -> Result<Vec<(String, T)>, StoreError> {
         let too_many = || StoreError::refused(Store::Table, format!("there are too many states of {what} to read"));
         let (items, _) = self.items(pk(what), LIST_CALLS_MAX).await?.ok_or_else(too_many)?;
         items.into_iter().map(|item| Ok((ItemKey::of(&item).sk, from_sdk_item(item)?))).collect()
     }
 
-    /// Stores a state and replaces the previous one of this name.
     pub async fn put_state<T: Serialize>(&self, what: &str, name: &str, state: &T) -> Result<(), StoreError> {
         let put = self.put(what, name, state)?;
         self.admit_write().await;
@@ -129,7 +119,6 @@ impl Table {
         Ok(answer.is_some())
     }
 
-    /// The call that stores a state.
     fn put<T: Serialize>(&self, what: &str, name: &str, state: &T) -> Result<PutItemFluentBuilder, StoreError> {
         let mut item = to_sdk_item(state)?;
         item.extend(key(what, name));
@@ -156,7 +145,6 @@ impl Table {
         self.replace_state(WATERMARK, DUPLICATES, Some(&from), &to).await.map(drop)
     }
 
-    /// Deletes a state.
     pub async fn delete_state(&self, what: &str, name: &str) -> Result<(), StoreError> {
         self.admit_write().await;
         let delete = self.client.delete_item().table_name(&self.name).set_key(Some(key(what, name)));

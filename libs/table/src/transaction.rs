@@ -31,7 +31,6 @@ pub(crate) fn is_conflict(reasons: &[String]) -> bool {
     at_fault.peek().is_some() && at_fault.all(|code| code == "TransactionConflict")
 }
 
-/// The error of a transaction.
 pub fn sort(error: TransactionError) -> StoreError {
     match reasons(&error) {
         reasons if reasons.is_empty() => store_error(error),
@@ -39,10 +38,8 @@ pub fn sort(error: TransactionError) -> StoreError {
     }
 }
 
-/// The outcome of guarded writes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Guarded {
-    /// All of them have happened.
     Done,
     /// The primary item has changed since. The writes that had already happened are right for its earlier state.
     Changed,

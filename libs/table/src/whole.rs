@@ -15,32 +15,23 @@ use super::{
 /// Maximum number of entries of `primaries` in one answer. An answer also ends after a megabyte.
 const ENTRIES_MAX: u32 = 4_000;
 
-/// Some products of a shard of the index `primaries`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ProductsPart {
-    /// The products, in the order of the index.
     pub products: Vec<ProductId>,
-    /// Invalid entries among theirs.
     pub invalid: Vec<InvalidEntry>,
-    /// The position to continue from; `None` at the end.
     pub next: Option<PrimariesPosition>,
 }
 
-/// The position from which reading the comments of a product continues.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CommentsPosition(SdkItem);
 
-/// Some comments of a product.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CommentsPart {
-    /// The comments, oldest first, or the malformed items in their places.
     pub comments: Vec<Result<Comment, MalformedItem>>,
-    /// The position to continue from; `None` at the end.
     pub next: Option<CommentsPosition>,
 }
 
 impl PrimariesPosition {
-    /// The position after all comments of a product, in the product's shard.
     pub fn after(product: &ProductId) -> Self {
         let last = Cd { created_at: Timestamp::MAX, id: CommentId::greatest() };
         let PrimariesKey { shard, pcd } = PrimariesKey::of(product, &last);
@@ -52,7 +43,6 @@ impl PrimariesPosition {
 }
 
 impl CommentsPosition {
-    /// The position just after a comment of a product.
     pub fn after(product: &ProductId, cd: &Cd) -> Self {
         Self(start_key(&FilterKey::primary(product.clone()), cd))
     }

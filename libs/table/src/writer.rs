@@ -47,7 +47,6 @@ const EDITED: [&str; 11] = [
     attribute::UNPUBLISHED_CD,
 ];
 
-/// The outcome of a transaction.
 pub(super) enum Outcome {
     Done,
     /// The indexes of the actions whose conditions did not hold.
@@ -213,7 +212,6 @@ impl Table {
         Ok((comment, item))
     }
 
-    /// The entry of a change.
     pub(super) fn put_journal(
         &self,
         id: &CommentId,
@@ -225,7 +223,6 @@ impl Table {
         self.put_new(&JournalEntry { id: id.clone(), revision, before, after }.to_item())
     }
 
-    /// The action that puts an item, on condition that no item has its key.
     pub(super) fn put_new<T: Serialize>(&self, item: &T) -> Result<TransactWriteItem, StoreError> {
         let put = Put::builder()
             .table_name(&self.name)

@@ -18,7 +18,6 @@ use model::{BaseSet, CommentId};
 use page_index::PageIndex;
 use process::StoreError;
 
-/// The scores that comments have in base sets.
 async fn scores_of<'wanted>(
     index: &PageIndex,
     wanted: &'wanted BTreeMap<BaseSet, BTreeSet<&'wanted CommentId>>,

@@ -12,23 +12,18 @@ use crate::{
     runner::Run,
 };
 
-/// How many batch names are listed at a time.
 const LIST_LIMIT: usize = 200;
 
-/// Finds the comments of each batch.
 pub(crate) struct QuarantineFinder<'run> {
     run: &'run Run<'run>,
     quarantine: &'run Quarantine,
-    /// Names that were listed but not read.
     names: VecDeque<String>,
     /// The last name listed; `None` when all are listed.
     listed: Option<Option<String>>,
 }
 
-/// A batch that was read.
 pub(crate) struct BatchRead {
     pub(crate) name: String,
-    /// Whether all its records are readable.
     pub(crate) is_readable: bool,
 }
 

@@ -14,7 +14,6 @@ use super::{DuplicatesWritten, FailedWrites, to_request};
 use crate::Table;
 use crate::error::store_error;
 
-/// Pending writes by partition and sort key of their items.
 type Pending = HashMap<(String, String), (DuplicateKey, WriteRequest)>;
 
 impl Table {
@@ -54,7 +53,6 @@ impl Table {
         written
     }
 
-    /// Sends pending writes until none is left.
     async fn write_part(
         &self,
         pending: &mut Pending,

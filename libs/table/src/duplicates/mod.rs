@@ -20,13 +20,10 @@ use super::{SdkItem, error::refused, item_key::item_key};
 /// Writes that did not happen, or may not have.
 #[derive(Debug)]
 pub struct FailedWrites {
-    /// Their keys.
     pub keys: Vec<DuplicateKey>,
-    /// Why.
     pub error: StoreError,
 }
 
-/// The result of a call's writes.
 #[derive(Debug, Default)]
 #[must_use]
 pub struct DuplicatesWritten {
@@ -39,12 +36,10 @@ pub struct DuplicatesWritten {
 }
 
 impl DuplicatesWritten {
-    /// Whether every write has happened.
     pub fn is_whole(&self) -> bool {
         self.failed.is_empty()
     }
 
-    /// Adds the result of other writes.
     pub fn join(&mut self, other: Self) {
         self.failed.extend(other.failed);
         self.retries += other.retries;
@@ -56,7 +51,6 @@ fn key_item(key: &DuplicateKey) -> SdkItem {
     item_key(comment_pk(&key.id), key.filter_key.to_string())
 }
 
-/// A write in the form that a batch takes.
 fn to_request(write: DuplicateWrite) -> Result<WriteRequest, StoreError> {
     Ok(match write {
         DuplicateWrite::Put { item, .. } => {
@@ -70,7 +64,6 @@ fn to_request(write: DuplicateWrite) -> Result<WriteRequest, StoreError> {
     })
 }
 
-/// A write in the form that a transaction takes.
 pub(super) fn to_action(write: DuplicateWrite, table: &str) -> Result<TransactWriteItem, StoreError> {
     Ok(match write {
         DuplicateWrite::Put { item, .. } => {
