@@ -93,7 +93,6 @@ async fn only_the_rebuild_that_began_last_marks_the_index_ready() {
     .await;
 }
 
-/// The edits that add comments to a product.
 fn comments(product: &ProductId, count: u64) -> Vec<IndexEdit> {
     let edits = (0..count).flat_map(|number| {
         let placement = data::placement(product, ["en", "de"][usize::from(number % 7 == 0)], 1 + number % 5);
@@ -102,7 +101,6 @@ fn comments(product: &ProductId, count: u64) -> Vec<IndexEdit> {
     edits.collect()
 }
 
-/// The members that a scan returns for the set that holds all comments of a product.
 async fn scanned(index: &PageIndex) -> BTreeMap<ProductId, Vec<String>> {
     let mut position = index.begin_index_scan().await.unwrap();
     let mut members: BTreeMap<ProductId, Vec<String>> = BTreeMap::new();

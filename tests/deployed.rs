@@ -32,7 +32,6 @@ fn comment(number: u64) -> NewComment {
     }
 }
 
-/// Creates comments and returns their records.
 async fn create(stores: &Stores, numbers: std::ops::Range<u64>) -> Vec<Value> {
     let before = stores.lambda_records().await.len();
     for number in numbers {
@@ -57,24 +56,20 @@ fn broken(record: &Value) -> Value {
     broken
 }
 
-/// The names of both functions, and their variables with these settings.
 fn both(stores: &Stores, settings: &[(&'static str, &str)]) -> [(&'static str, Variables); 2] {
     [("stream-writer", stream_writer_variables(stores)), ("page-indexer", page_indexer_variables(stores))]
         .map(|(name, variables)| (name, with(variables, settings)))
 }
 
-/// Starts both functions with these settings.
 async fn start_both(stores: &Stores, settings: &[(&'static str, &str)]) -> [Function; 2] {
     let [(writer, of_writer), (indexer, of_indexer)] = both(stores, settings);
     [Function::start(writer, of_writer).await, Function::start(indexer, of_indexer).await]
 }
 
-/// Delivers records, none of which may be reported for retry.
 async fn deliver_whole(function: &Function, records: &[Value]) {
     assert_eq!(function.deliver(records).await, Vec::<String>::new());
 }
 
-/// Creates comments and returns their records, with a poison record in the middle. Returns that one too.
 async fn create_with_a_broken_record(stores: &Stores) -> (Vec<Value>, Value) {
     let mut records = create(stores, 0..5).await;
     let broken = broken(&records[2]);
@@ -138,7 +133,6 @@ async fn a_broken_record_is_reported_to_the_mapping_and_its_neighbours_are_appli
     stores.finish().await;
 }
 
-/// Asserts the quarantine's content for a poison record.
 fn assert_put(put: &Value, broken: &Value) {
     assert_eq!(put["requestContext"]["condition"], "MalformedRecord");
     assert_eq!(put["DDBStreamBatchInfo"]["startSequenceNumber"], sequence_number(broken));

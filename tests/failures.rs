@@ -25,14 +25,12 @@ use crate::fixture::{
     wait_for,
 };
 
-/// Time for a few attempts.
 const SHORT: Duration = Duration::from_millis(600);
 
 fn new_comment(number: u64) -> NewComment {
     NewComment { product: data::product(PRODUCT), ..data::varied_comment(number) }
 }
 
-/// Creates comments and returns their records.
 async fn create(stores: &Stores, numbers: std::ops::Range<u64>) -> Vec<EventRecord> {
     let before = stores.records().await.len();
     for number in numbers {
@@ -50,7 +48,6 @@ fn reported(handled: &Handled) -> Vec<String> {
     failures.iter().map(|failure| failure.item_identifier.clone().unwrap()).collect()
 }
 
-/// Stores on a separate Redis server.
 async fn on_own_redis() -> (OwnRedis, Stores) {
     let redis = OwnRedis::start().await;
     let stores = Stores::start_on(redis.server.url()).await;
@@ -126,7 +123,6 @@ async fn an_error_that_only_an_operator_can_fix_is_reported_at_once() {
     stores.finish().await;
 }
 
-/// The batches in quarantine: the function, the condition and the detail.
 fn reasons(stores: &Stores) -> Vec<(String, String, String)> {
     let text = |batch: &Value, place: &str| batch.pointer(place).unwrap().as_str().unwrap().to_owned();
     let batches = stores.quarantined_batches();

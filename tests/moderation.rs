@@ -24,9 +24,7 @@ use crate::{
     replay::{deliver, write_history},
 };
 
-/// A token that allows moderating only.
 const MODERATOR: &str = "the-moderators-token";
-/// A token that allows writing only.
 const WRITER: &str = "the-writers-token";
 
 /// How many changes of a status are made among other changes, and how many changes between two looks at everything. A
@@ -38,7 +36,6 @@ fn transitions_and_changes() -> (usize, usize) {
     }
 }
 
-/// How many records may come again.
 const REDELIVERED_MAX: usize = 40;
 
 fn settings(new_comments: Status) -> ApiSettings {

@@ -20,7 +20,6 @@ use crate::fixture::{
     stack::{Running, settings},
 };
 
-/// A text that contains `mark` and that zstd makes smaller.
 fn long_text(mark: &str) -> CommentText {
     let body = format!("{mark}, and again and again. ").repeat(20);
     CommentText::new(Some(format!("On {mark}")), body, Some("Ann".to_owned())).unwrap()
@@ -36,18 +35,15 @@ fn comment_id(number: u32) -> CommentId {
     data::comment_id(&format!("c{number}"))
 }
 
-/// Starts a stack that writes this format.
 async fn stack_of(comment_blob: BlobFormat) -> Running {
     Running::start_with(StackSettings { comment_blob, ..settings() }).await
 }
 
-/// The stack's table, for a writer with a different format.
 async fn table_of(running: &Running, comment_blob: BlobFormat) -> Table {
     let table = TableConfig::new(running.stack.table().name(), Some(running.stack.dynamodb_url().to_owned()));
     Table::connect(&TableConfig { comment_blob, ..table }).await
 }
 
-/// The primary item of a comment as it is stored.
 async fn stored(running: &Running, number: u32) -> Item {
     running.stack.table().primary_item(&comment_id(number)).await.unwrap().unwrap()
 }
@@ -122,7 +118,6 @@ async fn comments_of_all_formats_are_shown_changed_and_deleted_alike() {
     }
 }
 
-/// The entries of a comment's text, which is stored as a map.
 fn fields_of(item: &mut HashMap<String, AttributeValue>) -> &mut HashMap<String, AttributeValue> {
     match item.get_mut("comment_blob") {
         Some(AttributeValue::M(fields)) => fields,
@@ -130,7 +125,6 @@ fn fields_of(item: &mut HashMap<String, AttributeValue>) -> &mut HashMap<String,
     }
 }
 
-/// Puts a primary item as it is.
 async fn put(running: &Running, item: Item) {
     let table = running.stack.table();
     table.client().put_item().table_name(table.name()).set_item(Some(item.into())).send().await.unwrap();

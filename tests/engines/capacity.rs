@@ -5,7 +5,6 @@ use itertools::Itertools;
 
 use super::{Item, Under, indexed, key, put_request, with_text};
 
-/// Units of the table, and units of its index.
 fn units(consumed: Option<&ConsumedCapacity>) -> (f64, f64) {
     let consumed = consumed.expect("the engine says what a call consumed");
     let of_index = consumed.global_secondary_indexes().and_then(|indexes| indexes.get("gsi"));

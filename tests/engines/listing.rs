@@ -4,7 +4,6 @@ use itertools::Itertools;
 
 use super::{Under, code, indexed, invalid, with_text};
 
-/// Ten items under one key of the index, in order.
 async fn start() -> Under {
     let under = Under::start().await;
     for number in 0..10 {

@@ -19,7 +19,6 @@ fn listed(pk: &str, shard: Option<&str>, pcd: Option<&str>) -> Item {
     item
 }
 
-/// The partition keys of the items in the index.
 async fn held(under: &Under) -> Vec<String> {
     entries(&under.table, PRIMARIES).await.iter().map(|entry| text(entry, "pk")).sorted().collect()
 }

@@ -45,7 +45,6 @@ const COMMENTS: usize = 200_000;
 /// The value of `MERGE_MAX` in `select.lua`.
 const MERGE_MAX: u64 = 24;
 
-/// The creation time of the newest comment.
 const NEWEST_MS: i64 = 1_700_000_000_000;
 
 /// A separate server, and a monitor of its commands.
@@ -110,7 +109,6 @@ impl Scale {
 struct Cost {
     rank: usize,
     found: Option<CommentId>,
-    /// Commands inside the script.
     commands: u32,
     /// Largest number of elements that one command fetched.
     widest: u64,
@@ -152,7 +150,6 @@ enum Ties {
 }
 
 impl Ties {
-    /// The creation time of each comment, newest first.
     fn times(self) -> impl Iterator<Item = i64> {
         (0..).map(move |at| match self {
             Self::None => NEWEST_MS - at,
