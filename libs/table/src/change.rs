@@ -1,8 +1,8 @@
 //! The changes that a caller asks for, and why one did not happen.
 
 use model::{
-    AuthorId, Comment, CommentAttributes, CommentId, CommentText, InvalidInput, Language, ProductId, Rating, Revision,
-    SiteData, Status, Timestamp,
+    AuthorId, Comment, CommentAttributes, CommentId, CommentText, InvalidInput, Language, ProductId, ProductRecord,
+    Rating, Revision, SiteData, Status, Timestamp,
 };
 use process::StoreError;
 use thiserror::Error;
@@ -77,6 +77,21 @@ impl CommentPatch {
             ..comment.clone()
         })
     }
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ProductPut {
+    pub record: ProductRecord,
+    pub change: ProductChange,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ProductChange {
+    /// There was no record.
+    Created,
+    Replaced,
+    /// The record said the same, so nothing was written.
+    Nothing,
 }
 
 #[derive(Debug, Error)]

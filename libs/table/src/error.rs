@@ -62,3 +62,15 @@ pub(crate) fn remedy_of_code(code: &str) -> Remedy {
         _ => Remedy::CallOperator,
     }
 }
+
+/// The error of a query of a sparse index. Such a query has no data that could be at fault: only its index can be
+/// missing.
+pub(crate) fn without_index(index: &str, error: StoreError) -> StoreError {
+    match error {
+        StoreError::Rejected { detail, .. } => StoreError::refused(
+            Store::Table,
+            format!("the table has no index `{index}`, or DynamoDB is still filling it ({detail})"),
+        ),
+        error @ (StoreError::Unavailable { .. } | StoreError::Refused { .. } | StoreError::Malformed(_)) => error,
+    }
+}

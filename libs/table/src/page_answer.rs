@@ -35,8 +35,8 @@ use serde_dynamo::{AttributeValue, Item};
 use serde_json::Value;
 
 use super::{
+    item::{InvalidEntry, ItemKey},
     item_json::ItemJson,
-    item_key::{InvalidEntry, ItemKey},
 };
 
 #[derive(Debug, Deserialize)]

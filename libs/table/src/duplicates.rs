@@ -1,21 +1,18 @@
-//! Writes duplicates in one of two ways.
-//!
-//! - `batch`: `BatchWriteItem`, up to 25 writes of any comments per call. The writes of a call happen one by one.
-//! - `transaction`: `TransactWriteItems`, the writes of one comment per call. All of them happen, or none.
+//! The writes of duplicates in the forms of the two calls, and what became of them.
 //!
 //! **Invariant:** every requested write has happened, or is in [`DuplicatesWritten`] as failed.
 
-mod batch;
-mod transaction;
-
 use aws_sdk_dynamodb::types::{Delete, DeleteRequest, Put, PutRequest, TransactWriteItem, WriteRequest};
 use model::{
-    item::comment_pk,
+    item::{attribute, comment_pk},
     plan::{DuplicateKey, DuplicateWrite},
 };
 use process::StoreError;
 
-use super::{SdkItem, error::refused, item_key::item_key};
+use crate::{
+    error::refused,
+    item::{SdkItem, item_key},
+};
 
 /// Writes that did not happen, or may not have.
 #[derive(Debug)]
@@ -51,7 +48,7 @@ fn key_item(key: &DuplicateKey) -> SdkItem {
     item_key(comment_pk(&key.id), key.filter_key.to_string())
 }
 
-fn to_request(write: DuplicateWrite) -> Result<WriteRequest, StoreError> {
+pub(crate) fn to_request(write: DuplicateWrite) -> Result<WriteRequest, StoreError> {
     Ok(match write {
         DuplicateWrite::Put { item, .. } => {
             let put = PutRequest::builder().set_item(Some(item.into())).build().map_err(refused)?;
@@ -64,7 +61,7 @@ fn to_request(write: DuplicateWrite) -> Result<WriteRequest, StoreError> {
     })
 }
 
-pub(super) fn to_action(write: DuplicateWrite, table: &str) -> Result<TransactWriteItem, StoreError> {
+pub(crate) fn to_action(write: DuplicateWrite, table: &str) -> Result<TransactWriteItem, StoreError> {
     Ok(match write {
         DuplicateWrite::Put { item, .. } => {
             let put = Put::builder().table_name(table).set_item(Some(item.into())).build().map_err(refused)?;
@@ -75,4 +72,15 @@ pub(super) fn to_action(write: DuplicateWrite, table: &str) -> Result<TransactWr
             TransactWriteItem::builder().delete(delete).build()
         }
     })
+}
+
+/// The partition key and the sort key of the item that a request writes.
+pub(crate) fn key_of_request(request: &WriteRequest) -> Option<(String, String)> {
+    let attributes = match (&request.put_request, &request.delete_request) {
+        (Some(put), _) => &put.item,
+        (_, Some(delete)) => &delete.key,
+        _ => return None,
+    };
+    let text = |name: &str| attributes.get(name)?.as_s().ok().cloned();
+    Some((text(attribute::PK)?, text(attribute::SK)?))
 }
