@@ -23,10 +23,12 @@ use tokio::time::{Duration, Instant};
 
 use super::scores_of;
 use crate::{
-    index_snapshot::IndexSnapshot,
-    pipeline::{Finder, Found},
-    runner::Run,
-    suspect::{Name, Suspects},
+    repair::{
+        pipeline::{Finder, Found},
+        suspect::{Name, Suspects},
+    },
+    run::Run,
+    state::index_snapshot::IndexSnapshot,
 };
 
 const TOGETHER: usize = 500;

@@ -21,7 +21,7 @@ use model::{
 use process::StoreError;
 use table::{JournalPart, JournalPosition, JournalRow, Table};
 
-use crate::pipeline::{Finder, Found};
+use crate::repair::pipeline::{Finder, Found};
 
 /// How many comments a part names. This much work is lost when a run must stop.
 const PART_COMMENTS: usize = 500;

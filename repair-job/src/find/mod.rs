@@ -7,6 +7,7 @@
 //! | `index_scan` | every member and name of the page index | a cursor |
 //! | `quarantine` | the comments that batches in quarantine name | a batch |
 
+pub(crate) mod changes;
 pub(crate) mod index_scan;
 pub(crate) mod journal;
 pub(crate) mod quarantine;

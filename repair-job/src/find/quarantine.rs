@@ -8,8 +8,8 @@ use model::{CommentId, plan::reconcile::Places};
 use process::StoreError;
 
 use crate::{
-    pipeline::{Finder, Found},
-    runner::Run,
+    repair::pipeline::{Finder, Found},
+    run::Run,
 };
 
 const LIST_LIMIT: usize = 200;

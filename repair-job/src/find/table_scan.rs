@@ -21,10 +21,9 @@ use table::ItemKey;
 
 use super::scores_of;
 use crate::{
-    error::index_is_away,
-    index_snapshot::{IndexScope, IndexSnapshot},
-    pipeline::{Finder, Found},
-    runner::Run,
+    repair::pipeline::{Finder, Found},
+    run::{Run, error::index_is_away},
+    state::index_snapshot::{IndexScope, IndexSnapshot},
 };
 
 /// Maximum number of items read in one call. An answer also ends after a megabyte.

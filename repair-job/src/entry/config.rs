@@ -12,8 +12,8 @@ use strum::IntoStaticStr;
 use table::TableArgs;
 
 use crate::{
-    audit_plan::{AT_ONCE, AuditOptions, SEGMENTS, Which},
-    settings::{JobSettings, TIME_MAX, parse_duration},
+    commands::audit_plan::{AT_ONCE, AuditOptions, SEGMENTS, Which},
+    run::settings::{JobSettings, TIME_MAX, parse_duration},
 };
 
 pub const EXIT_CODES: &str = "\

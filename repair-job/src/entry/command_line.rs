@@ -11,11 +11,15 @@ use table::Table;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::{
-    config::{Command, RunArgs},
-    explain::explain,
-    report::{Report, exit},
-    runner::Job,
-    stop::Stop,
+    entry::{
+        config::{Command, RunArgs},
+        explain::explain,
+    },
+    run::{
+        Job,
+        report::{Report, exit},
+        stop::Stop,
+    },
 };
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

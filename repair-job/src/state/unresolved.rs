@@ -8,7 +8,7 @@ use process::StoreError;
 use serde::{Deserialize, Serialize};
 use table::Table;
 
-use crate::ledger::UNRESOLVED_MAX;
+use crate::run::ledger::UNRESOLVED_MAX;
 
 const UNRESOLVED: &str = "unresolved";
 

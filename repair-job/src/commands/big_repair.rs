@@ -22,10 +22,8 @@ use serde_json::{Value, json};
 use table::Table;
 
 use crate::{
-    audit_plan::{AuditOptions, SEGMENTS, Which},
-    report::Report,
-    runner::Job,
-    settings::JobSettings,
+    commands::audit_plan::{AuditOptions, SEGMENTS, Which},
+    run::{Job, report::Report, settings::JobSettings},
 };
 
 /// Maximum number of parts. The answers of all of them fit into the 256 KiB of a state.

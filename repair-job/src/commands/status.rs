@@ -10,15 +10,13 @@ use serde::{Deserialize, Serialize};
 use table::Lease;
 
 use crate::{
-    audit_plan::{EVERY, SegmentState, state_name},
-    checkpoint::{INDEX_SCAN, IndexScanState, POSITION, segment_states},
-    error::answer_of_index,
+    commands::{
+        audit_plan::{EVERY, SegmentState, state_name},
+        quarantine::COUNTED_MAX,
+    },
     find::journal::oldest_entry,
-    lease::describe,
-    quarantine::COUNTED_MAX,
-    report::LastRun,
-    runner::{Job, RUN},
-    settings::ms,
+    run::{Job, RUN, error::answer_of_index, lease::describe, report::LastRun, settings::ms},
+    state::checkpoint::{INDEX_SCAN, IndexScanState, POSITION, segment_states},
 };
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

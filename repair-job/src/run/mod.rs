@@ -2,6 +2,14 @@
 //!
 //! **Invariant:** a dry run (without `--apply`) takes no lease and writes nothing at all.
 
+pub(crate) mod error;
+pub(crate) mod lease;
+pub(crate) mod ledger;
+pub(crate) mod progress;
+pub(crate) mod report;
+pub(crate) mod settings;
+pub(crate) mod stop;
+
 use std::{
     hash::{BuildHasher, BuildHasherDefault, DefaultHasher},
     sync::{
@@ -20,13 +28,15 @@ use tokio::{
 };
 
 use crate::{
-    lease::{describe, hold_lease},
-    ledger::Ledger,
-    progress::Progress,
-    report::{LastRun, Report, Stopped},
-    settings::JobSettings,
-    stop::{Stop, StopReason},
-    unresolved,
+    run::{
+        lease::{describe, hold_lease},
+        ledger::Ledger,
+        progress::Progress,
+        report::{LastRun, Report, Stopped},
+        settings::JobSettings,
+        stop::{Stop, StopReason},
+    },
+    state::unresolved,
 };
 
 /// Number of lock stripes. Two comments of one stripe wait for each other, so this should exceed the concurrency.

@@ -17,8 +17,8 @@ use model::{
 use process::StoreError;
 
 use crate::{
-    report::{Report, TEXTS_MAX},
-    suspect::{Differences, State},
+    repair::suspect::{Differences, State},
+    run::report::{Report, TEXTS_MAX},
 };
 
 /// Maximum number of comments remembered as counted. 200,000 comments with all 37 entries wrong take about 60 MB.

@@ -11,9 +11,9 @@ use table::Table;
 
 use crate::{
     find::journal::{JournalFinder, Window, oldest_entry},
-    pipeline::Finder,
-    settings::{JobSettings, ms},
-    unresolved,
+    repair::pipeline::Finder,
+    run::settings::{JobSettings, ms},
+    state::unresolved,
 };
 
 /// How far the table's index may lag behind the table. AWS names no bound ("eventually consistent"). The lag is usually

@@ -7,13 +7,11 @@ use model::{Timestamp, journal::JOURNAL_SHARDS, primaries::PRIMARIES_SHARDS};
 use process::{StoreError, now};
 
 use crate::{
-    audit_plan::{AuditOptions, Which, plan_audit},
-    checkpoint::segment_states,
-    config::Command,
-    error::answer_of_index,
+    commands::audit_plan::{AuditOptions, Which, plan_audit},
+    entry::config::Command,
     find::journal::{oldest_entry, windows},
-    runner::Job,
-    settings::ms,
+    run::{Job, error::answer_of_index, settings::ms},
+    state::checkpoint::segment_states,
 };
 
 const REPAIRS: &str =

@@ -7,7 +7,7 @@ use process::{StoreError, new_ulid, now};
 use table::{Lease, Table};
 use tokio::time::Instant;
 
-use crate::{settings::ms, stop::Stop};
+use crate::run::{settings::ms, stop::Stop};
 
 /// Does some work while it holds the lease of a scope. Returns the other holder if there is one; nothing is done then.
 ///

@@ -5,12 +5,16 @@ use process::now;
 use serde_json::{Value, json};
 
 use crate::{
-    audit_plan::AuditOptions,
-    big_repair::{BigRepair, Step, take_step},
-    report::{Report, exit},
-    runner::Job,
-    settings::JobSettings,
-    status::Status,
+    commands::{
+        audit_plan::AuditOptions,
+        big_repair::{BigRepair, Step, take_step},
+        status::Status,
+    },
+    run::{
+        Job,
+        report::{Report, exit},
+        settings::JobSettings,
+    },
 };
 
 pub const FUNCTION: &str = "repair-job";

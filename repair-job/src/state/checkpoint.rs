@@ -16,12 +16,11 @@ use table::Table;
 use tokio::time::{Duration, Instant};
 
 use crate::{
-    audit_plan::{AuditOptions, SegmentState, Which, is_due, state_name},
+    commands::audit_plan::{AuditOptions, SegmentState, Which, is_due, state_name},
     find::{index_scan::IndexPosition, table_scan::TablePosition},
-    index_snapshot::{IndexScope, IndexSnapshot, Scope},
-    pipeline::Checkpoint,
-    runner::Run,
-    suspect::Outcome,
+    repair::{pipeline::Checkpoint, suspect::Outcome},
+    run::Run,
+    state::index_snapshot::{IndexScope, IndexSnapshot, Scope},
 };
 
 pub(crate) const AUDIT: &str = "audit";

@@ -7,16 +7,15 @@ use process::{StoreError, now};
 use tokio::time::Instant;
 
 use crate::{
-    confirm::Confirmer,
     find::journal::{JournalFinder, Window, oldest_entry},
-    index_snapshot::{IndexSnapshot, Scope},
-    pipeline::find_and_repair,
-    repair::repair_all,
-    runner::Run,
-    settings::ms,
-    suspect::State,
-    unresolved,
-    watermarks::Watermarks,
+    repair::{pipeline::find_and_repair, repair_all, suspect::State},
+    run::{Run, settings::ms},
+    state::{
+        confirm::Confirmer,
+        index_snapshot::{IndexSnapshot, Scope},
+        unresolved,
+        watermarks::Watermarks,
+    },
 };
 
 /// Repairs what changed recently. Begins at `since` if that is earlier than the watermarks.

@@ -6,11 +6,12 @@
 use process::StoreError;
 
 use crate::{
-    error::index_is_away,
-    index_snapshot::Scope,
-    repair::repair_all,
-    runner::Run,
-    suspect::{Outcome, Suspects},
+    repair::{
+        repair_all,
+        suspect::{Outcome, Suspects},
+    },
+    run::{Run, error::index_is_away},
+    state::index_snapshot::Scope,
 };
 
 pub(crate) trait Finder {

@@ -10,7 +10,7 @@ use model::Timestamp;
 use serde::{Deserialize, Serialize};
 use table::ItemKey;
 
-use crate::settings::ms;
+use crate::run::settings::ms;
 
 /// How much earlier than due a rolling run checks a segment again, so that none is ever late.
 const EARLIER: Duration = Duration::from_secs(24 * 3600);

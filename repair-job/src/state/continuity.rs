@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     find::journal::oldest_entry,
-    settings::{JobSettings, ms},
+    run::settings::{JobSettings, ms},
 };
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -197,7 +197,7 @@ mod tests {
         }
 
         fn deployed() -> Self {
-            let template = include_str!("../../infra/template.yaml");
+            let template = include_str!("../../../infra/template.yaml");
             let template: serde_json::Value = serde_norway::from_str(template).unwrap();
             let properties = &template["Resources"]["RepairJob"]["Properties"];
             let recent = &properties["Events"]["Recent"]["Properties"];
@@ -275,7 +275,7 @@ mod tests {
 
     #[test]
     fn the_deployed_repair_keeps_up_with_what_the_document_says_and_confirms_beyond_it() {
-        let document = include_str!("../../docs/deploy.md");
+        let document = include_str!("../../../docs/deploy.md");
         let row = document.lines().find(|line| line.starts_with("| repair of changes (`recent`)")).unwrap();
         let keeps_up_with = row.split(" changes a second").next().and_then(|text| text.rsplit(' ').next());
         let keeps_up_with: i64 = keeps_up_with.unwrap().parse().unwrap();

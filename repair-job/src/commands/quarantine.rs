@@ -8,10 +8,12 @@ use process::StoreError;
 
 use crate::{
     find::quarantine::{BatchRead, QuarantineFinder},
-    index_snapshot::{IndexSnapshot, Scope},
-    pipeline::{Checkpoint, find_and_repair},
-    runner::Run,
-    suspect::Outcome,
+    repair::{
+        pipeline::{Checkpoint, find_and_repair},
+        suspect::Outcome,
+    },
+    run::Run,
+    state::index_snapshot::{IndexSnapshot, Scope},
 };
 
 /// Maximum number of batches that are counted, for the progress display or the status.

@@ -1,20 +1,31 @@
 //! The commands of the job, each as one run.
 
+pub(crate) mod audit;
+pub(crate) mod audit_plan;
+pub(crate) mod big_repair;
+pub(crate) mod check;
+pub(crate) mod erase;
+pub(crate) mod quarantine;
+pub(crate) mod rebuild;
+pub(crate) mod recent;
+pub(crate) mod status;
+
 use functions::Quarantine;
 use model::{CommentId, ProductId, Timestamp};
 use process::StoreError;
 
 use crate::{
-    audit::audit,
-    audit_plan::{AuditOptions, Which, state_name},
-    check::{Checked, check},
-    filling::Wanted,
-    quarantine::work_off,
-    rebuild::rebuild_index,
-    recent::recent,
-    report::Report,
-    runner::{Job, Run},
-    status::{Status, status},
+    commands::{
+        audit::audit,
+        audit_plan::{AuditOptions, Which, state_name},
+        check::{Checked, check},
+        quarantine::work_off,
+        rebuild::rebuild_index,
+        recent::recent,
+        status::{Status, status},
+    },
+    run::{Job, Run, report::Report},
+    state::filling::Wanted,
 };
 
 impl Job {

@@ -22,8 +22,8 @@ use table::PrimariesPosition;
 use tokio::time::Instant;
 
 use crate::{
-    changes::{journal_from, reaches_back_to},
-    runner::Run,
+    find::changes::{journal_from, reaches_back_to},
+    run::Run,
 };
 
 const REBUILD: &str = "rebuild";

@@ -10,14 +10,14 @@ use model::Timestamp;
 use process::StoreError;
 
 use crate::{
-    audit_plan::{AuditOptions, AuditPlan, SegmentState, Which, pass_name, plan_audit, state_name},
-    checkpoint::{AUDIT, ITEMS_PER_COMMENT, IndexCheckpoint, SegmentCheckpoint, index_steps, segment_states},
-    error::answer_of_index,
+    commands::audit_plan::{AuditOptions, AuditPlan, SegmentState, Which, pass_name, plan_audit, state_name},
     find::{index_scan::IndexScan, table_scan::TableScan},
-    index_snapshot::IndexSnapshot,
-    pipeline::find_and_repair,
-    runner::Run,
-    settings::ms,
+    repair::pipeline::find_and_repair,
+    run::{Run, error::answer_of_index, settings::ms},
+    state::{
+        checkpoint::{AUDIT, ITEMS_PER_COMMENT, IndexCheckpoint, SegmentCheckpoint, index_steps, segment_states},
+        index_snapshot::IndexSnapshot,
+    },
 };
 
 struct Audit<'run> {

@@ -12,7 +12,7 @@ use model::{ProductId, Timestamp};
 use page_index::{IndexPartition, PageIndex, ServerIdentity};
 use process::StoreError;
 
-use crate::{error::answer_of_index, ledger::Ledger, runner::Run};
+use crate::run::{Run, error::answer_of_index, ledger::Ledger};
 
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Scope<'run> {

@@ -8,7 +8,7 @@ use std::{
 use model::{Timestamp, plan::reconcile::DriftKind};
 use serde::{Deserialize, Serialize};
 
-use crate::stop::StopReason;
+use crate::run::stop::StopReason;
 
 /// Maximum number of texts of one kind in a report. Further ones are only counted.
 pub(crate) const TEXTS_MAX: usize = 100;

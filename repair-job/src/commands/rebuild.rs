@@ -18,7 +18,7 @@
 //!
 //! The journal is read again until a pass is short. So the index is ready when a rebuild ends, however long it took.
 //! The markers get the instant up to which the last pass found the journal complete, never a later one
-//! (`tests/repair/rebuild.rs`).
+//! (`tests/repair/primaries.rs`).
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -37,20 +37,28 @@ use process::{StoreError, now};
 use table::{InvalidEntry, Table};
 
 use crate::{
-    changes::{PASS_MS_SHORT, PASSES_MAX, reaches_back_to},
-    checkpoint::ITEMS_PER_COMMENT,
-    confirm::remember_rebuild,
-    filling::{Filling, Reached, Wanted},
-    find::journal::{JournalFinder, Part, Window},
-    index_snapshot::{IndexScope, Scope},
-    pipeline::{Checkpoint, find_and_repair},
-    repair::repair_all,
-    report::Report,
-    runner::{Job, Run},
-    settings::{JobSettings, ms},
-    stop::Stop,
-    suspect::Outcome,
-    unresolved,
+    find::{
+        changes::{PASS_MS_SHORT, PASSES_MAX, reaches_back_to},
+        journal::{JournalFinder, Part, Window},
+    },
+    repair::{
+        pipeline::{Checkpoint, find_and_repair},
+        repair_all,
+        suspect::Outcome,
+    },
+    run::{
+        Job, Run,
+        report::Report,
+        settings::{JobSettings, ms},
+        stop::Stop,
+    },
+    state::{
+        checkpoint::ITEMS_PER_COMMENT,
+        confirm::remember_rebuild,
+        filling::{Filling, Reached, Wanted},
+        index_snapshot::{IndexScope, Scope},
+        unresolved,
+    },
 };
 
 /// Maximum number of entries read in one call. An answer also ends after a megabyte.

@@ -26,15 +26,17 @@ use table::Table;
 use tokio::time::Instant;
 
 use crate::{
-    continuity::{Check, Findings, LastConfirmation, judge},
-    error::index_is_away,
     find::journal::{JournalFinder, Part, Reader, Window, oldest_entry, windows},
-    index_snapshot::{IndexSnapshot, Scope},
-    pipeline::{Checkpoint, find_and_repair},
-    repair::repair_all,
-    runner::{Job, Run},
-    settings::ms,
-    suspect::Outcome,
+    repair::{
+        pipeline::{Checkpoint, find_and_repair},
+        repair_all,
+        suspect::Outcome,
+    },
+    run::{Job, Run, error::index_is_away, settings::ms},
+    state::{
+        continuity::{Check, Findings, LastConfirmation, judge},
+        index_snapshot::{IndexSnapshot, Scope},
+    },
 };
 
 /// The kind of the state that stores the last confirmation. Tables of the first version have it under this word.

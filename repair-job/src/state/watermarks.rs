@@ -11,12 +11,13 @@ use process::StoreError;
 use tokio::time::Instant;
 
 use crate::{
-    confirm::Confirmer,
     find::journal::Part,
-    index_snapshot::{IndexSnapshot, Scope},
-    pipeline::Checkpoint,
-    runner::Run,
-    suspect::Outcome,
+    repair::{pipeline::Checkpoint, suspect::Outcome},
+    run::Run,
+    state::{
+        confirm::Confirmer,
+        index_snapshot::{IndexSnapshot, Scope},
+    },
 };
 
 /// How often the watermarks advance through empty parts of the journal.

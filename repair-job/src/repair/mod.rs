@@ -20,6 +20,9 @@
 //!
 //! **Invariant:** a second run finds nothing. When the tests' fixture ends, it has an audit check everything.
 
+pub(crate) mod pipeline;
+pub(crate) mod suspect;
+
 use std::{collections::BTreeSet, time::Duration};
 
 use futures_util::{FutureExt, StreamExt, stream};
@@ -33,10 +36,9 @@ use table::Guarded;
 use tokio::time::Instant;
 
 use crate::{
-    error::index_is_away,
-    index_snapshot::{IndexScope, Scope},
-    runner::{Job, Run},
-    suspect::{Differences, Name, Outcome, State, Suspects},
+    repair::suspect::{Differences, Name, Outcome, State, Suspects},
+    run::{Job, Run, error::index_is_away},
+    state::index_snapshot::{IndexScope, Scope},
 };
 
 /// Maximum number of attempts for a comment that keeps changing.

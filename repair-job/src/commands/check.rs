@@ -15,10 +15,9 @@ use serde::Serialize;
 use serde_dynamo::{AttributeValue, Item};
 
 use crate::{
-    index_snapshot::{IndexScope, IndexSnapshot, Scope},
     repair::repair_all,
-    report::Report,
-    runner::{Job, Run},
+    run::{Job, Run, report::Report},
+    state::index_snapshot::{IndexScope, IndexSnapshot, Scope},
 };
 
 /// Shown for something that is absent, or that should be absent.

@@ -10,7 +10,7 @@ use process::StoreError;
 use serde::Serialize;
 use table::WriteError;
 
-use crate::{report::exit, runner::Job, stop::StopReason};
+use crate::run::{Job, report::exit, stop::StopReason};
 
 const PART: u16 = 100;
 
