@@ -12,8 +12,7 @@ use aws_sdk_dynamodb::{
     error::{ProvideErrorMetadata, SdkError},
     operation::put_item::builders::PutItemFluentBuilder,
     types::{
-        AttributeDefinition, AttributeValue, BillingMode, ConditionCheck, CreateGlobalSecondaryIndexAction,
-        GlobalSecondaryIndexUpdate, IndexStatus, StreamSpecification, StreamViewType, TableStatus,
+        AttributeValue, BillingMode, ConditionCheck, IndexStatus, StreamSpecification, StreamViewType, TableStatus,
         TimeToLiveSpecification, TransactWriteItem, Update,
     },
 };
@@ -90,8 +89,8 @@ where
 }
 
 impl Table {
-    /// Creates the table if it is missing, or the indexes [`AUTHORS`] and [`MODERATION`] that a table of an earlier version
-    /// lacks, and waits until it is active. Only for the local stack and tests: deployments create it from the template.
+    /// Creates the table if it is missing, and waits until it is active. Only for the local stack and tests: deployments
+    /// create it from the template.
     ///
     /// # Errors
     /// The store's, or when the table is not active within 30 s.
@@ -118,8 +117,6 @@ impl Table {
         match created {
             Ok(_) => {}
             Err(error) if error.code() == Some("ResourceInUseException") => {
-                self.wait_until_active().await?;
-                self.add_missing_indexes().await?;
                 return self.wait_until_active().await;
             }
             Err(error) => return Err(store_error(error)),
@@ -138,43 +135,6 @@ impl Table {
             .await
             .map_err(store_error)?;
         Ok(description)
-    }
-
-    /// Adds the indexes that a table of an earlier version lacks, and that its items need no new attributes for.
-    async fn add_missing_indexes(&self) -> Result<(), StoreError> {
-        for index in [authors(), moderation()] {
-            let index = index.map_err(refused)?;
-            let answer = self.client.describe_table().table_name(&self.name).send().await.map_err(store_error)?;
-            let (mut attributes, present) = answer.table.map_or_else(Default::default, |table| {
-                (table.attribute_definitions.unwrap_or_default(), table.global_secondary_indexes.unwrap_or_default())
-            });
-            if present.iter().any(|present| present.index_name.as_ref() == Some(&index.index_name)) {
-                continue;
-            }
-            // DynamoDB refuses a definition of an attribute that is in no key.
-            let is_new = |named: &AttributeDefinition| {
-                index.key_schema.iter().any(|key| key.attribute_name == named.attribute_name)
-                    && !attributes.contains(named)
-            };
-            let new: Vec<_> = attribute_definitions().map_err(refused)?.into_iter().filter(is_new).collect();
-            attributes.extend(new);
-            let create = CreateGlobalSecondaryIndexAction::builder()
-                .index_name(index.index_name)
-                .set_key_schema(Some(index.key_schema))
-                .set_projection(index.projection)
-                .build()
-                .map_err(refused)?;
-            self.client
-                .update_table()
-                .table_name(&self.name)
-                .set_attribute_definitions(Some(attributes))
-                .global_secondary_index_updates(GlobalSecondaryIndexUpdate::builder().create(create).build())
-                .send()
-                .await
-                .map_err(store_error)?;
-            self.wait_until_active().await?;
-        }
-        Ok(())
     }
 
     async fn wait_until_active(&self) -> Result<TableDescription, StoreError> {

@@ -108,10 +108,6 @@ pub enum WriteError {
     /// The `Idempotency-Key` was used for a request with a different content.
     #[error("this Idempotency-Key was used for another request")]
     IdempotencyMismatch,
-    /// The comment that this `Idempotency-Key` created has been deleted since. Its record comes from an earlier version
-    /// and does not hold its content.
-    #[error("the comment that this Idempotency-Key created has been deleted")]
-    DeletedSince,
     /// Other writers were faster, or blocked the change, for as long as a change is repeated. Nothing was written.
     #[error("other writers were faster; nothing was written")]
     Contended,

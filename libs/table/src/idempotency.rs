@@ -17,28 +17,17 @@ pub(crate) const SK: &str = "IDEMPOTENCY";
 pub struct Idempotency {
     /// The client that promises: the name of its token. Never the token.
     pub client: String,
-    /// What earlier versions called this client: the hash of its token.
-    pub former_client: String,
     pub key: String,
     /// A hash of the whole content of the request, the product included.
     pub body_hash: String,
 }
 
 impl Idempotency {
-    pub(crate) fn pk(&self, product: &ProductId) -> String {
-        self.pk_of(&self.client, product)
-    }
-
-    /// The partition key of the record in earlier versions.
-    pub(crate) fn former_pk(&self, product: &ProductId) -> String {
-        self.pk_of(&self.former_client, product)
-    }
-
     /// The key is a hash of the parts, each after its length, so two different lists of parts never give one text to
     /// hash.
-    fn pk_of(&self, client: &str, product: &ProductId) -> String {
+    pub(crate) fn pk(&self, product: &ProductId) -> String {
         let mut hash = Sha256::new();
-        for part in [client, product.as_str(), self.key.as_str()] {
+        for part in [self.client.as_str(), product.as_str(), self.key.as_str()] {
             hash.update(format!("{}:", part.len()));
             hash.update(part);
         }
@@ -52,18 +41,12 @@ pub(crate) struct Record {
     pub(crate) sk: String,
     pub(crate) body_hash: String,
     pub(crate) comment_id: CommentId,
-    /// With the request's content, this gives the first answer. Records of earlier versions lack it.
-    #[serde(flatten)]
-    pub(crate) made: Option<Made>,
-    pub(crate) expires_at: i64,
-}
-
-#[derive(Debug, Serialize, Deserialize)]
-pub(crate) struct Made {
+    // With the request's content, these give the first answer.
     pub(crate) created_at: Timestamp,
     pub(crate) revision: Revision,
     #[serde(default)]
     pub(crate) status: Status,
+    pub(crate) expires_at: i64,
 }
 
 #[cfg(test)]
@@ -71,8 +54,8 @@ mod tests {
     use super::*;
 
     fn pk(client: &str, product: &str, key: &str) -> String {
-        let [client, former_client, key, body_hash] = [client, "sha256:00", key, "hash"].map(str::to_owned);
-        let idempotency = Idempotency { client, former_client, key, body_hash };
+        let [client, key, body_hash] = [client, key, "hash"].map(str::to_owned);
+        let idempotency = Idempotency { client, key, body_hash };
         idempotency.pk(&ProductId::parse(product).unwrap())
     }
 

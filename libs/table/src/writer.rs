@@ -30,7 +30,7 @@ use crate::{
     change::{CommentPatch, Created, NewComment, ProductChange, ProductPut, WriteError},
     duplicates::{DuplicatesWritten, FailedWrites, key_of_request, to_action, to_request},
     error::{refused, store_error},
-    idempotency::{self, Idempotency, Made, Record},
+    idempotency::{self, Idempotency, Record},
     item::{from_sdk_item, item_key, primary_key, record_key_of, to_sdk_item},
     transaction::{Condition, Guarded, is_conflict, reasons, sort},
 };
@@ -70,18 +70,12 @@ impl Table {
     /// Creates a comment.
     ///
     /// # Errors
-    /// [`WriteError::AlreadyExists`], [`WriteError::IdempotencyMismatch`], [`WriteError::DeletedSince`],
-    /// [`WriteError::Contended`], the store's.
+    /// [`WriteError::AlreadyExists`], [`WriteError::IdempotencyMismatch`], [`WriteError::Contended`], the store's.
     pub async fn create_comment(
         &self,
         new: NewComment,
         idempotency: Option<Idempotency>,
     ) -> Result<Created, WriteError> {
-        if let Some(idempotency) = &idempotency
-            && let Some(before) = self.created_by_earlier_version(idempotency, &new).await?
-        {
-            return Ok(Created::Before(before));
-        }
         let mut backoff = self.change_backoff();
         loop {
             let revision = Revision::after(None, now(), rand::random());
@@ -306,7 +300,9 @@ impl Table {
             sk: idempotency::SK.to_owned(),
             body_hash: idempotency.body_hash.clone(),
             comment_id: made.id.clone(),
-            made: Some(Made { created_at: made.created_at, revision: made.revision, status: made.status }),
+            created_at: made.created_at,
+            revision: made.revision,
+            status: made.status,
             expires_at: now_seconds + idempotency::HOURS * 3600,
         };
         let put = Put::builder()
@@ -324,55 +320,20 @@ impl Table {
     /// the record. `None` when the record has just expired.
     ///
     /// # Errors
-    /// [`WriteError::IdempotencyMismatch`], [`WriteError::DeletedSince`], the store's.
+    /// [`WriteError::IdempotencyMismatch`], the store's.
     async fn created_before(
         &self,
         idempotency: &Idempotency,
         again: &NewComment,
     ) -> Result<Option<Comment>, WriteError> {
-        let record = self.idempotency_record(idempotency.pk(&again.product)).await?;
-        self.created_by(record, idempotency, again).await
-    }
-
-    async fn created_by(
-        &self,
-        record: Option<Record>,
-        idempotency: &Idempotency,
-        again: &NewComment,
-    ) -> Result<Option<Comment>, WriteError> {
-        match record {
-            None => Ok(None),
-            Some(record) if record.body_hash != idempotency.body_hash => Err(WriteError::IdempotencyMismatch),
-            Some(record) => self.as_it_was_made(record, again).await.map(Some),
+        let key = item_key(idempotency.pk(&again.product), idempotency::SK.to_owned());
+        let record: Option<Record> = self.item(key).await?.map(from_sdk_item).transpose()?;
+        let Some(record) = record else { return Ok(None) };
+        if record.body_hash != idempotency.body_hash {
+            return Err(WriteError::IdempotencyMismatch);
         }
-    }
-
-    /// Like [`Table::created_before`], by a record that an earlier version of the service wrote under the hash of the
-    /// client's token. All such records have expired [`idempotency::HOURS`] after the last instance of such a version has stopped.
-    ///
-    /// # Errors
-    /// [`WriteError::IdempotencyMismatch`], [`WriteError::DeletedSince`], the store's.
-    async fn created_by_earlier_version(
-        &self,
-        idempotency: &Idempotency,
-        again: &NewComment,
-    ) -> Result<Option<Comment>, WriteError> {
-        let record = self.idempotency_record(idempotency.former_pk(&again.product)).await?;
-        let now_seconds = now().epoch_seconds();
-        self.created_by(record.filter(|record| record.expires_at >= now_seconds), idempotency, again).await
-    }
-
-    async fn as_it_was_made(&self, record: Record, again: &NewComment) -> Result<Comment, WriteError> {
-        if let Some(Made { created_at, revision, status }) = record.made {
-            let status = Some(status);
-            let again = NewComment { id: record.comment_id, created_at, status, ..again.clone() };
-            return Ok(again.at(revision));
-        }
-        self.comment(&record.comment_id).await?.ok_or(WriteError::DeletedSince)
-    }
-
-    async fn idempotency_record(&self, pk: String) -> Result<Option<Record>, StoreError> {
-        self.item(item_key(pk, idempotency::SK.to_owned())).await?.map(from_sdk_item).transpose()
+        let Record { comment_id: id, created_at, revision, status, .. } = record;
+        Ok(Some(NewComment { id, created_at, status: Some(status), ..again.clone() }.at(revision)))
     }
 
     /// Puts a record, if `allows` accepts the revision of the record that is there (`None`: there is none). A record that
