@@ -81,21 +81,6 @@ async fn settled(running: &mut Running, id: &str) -> (Item, Vec<Item>) {
     (primary.pop().unwrap(), duplicates)
 }
 
-#[tokio::test]
-async fn a_repeated_post_with_other_attributes_is_another_request() {
-    let running = Running::start().await;
-    let path = format!("{}/comments", product_path(PRODUCT));
-    let post = async |attributes: Value| {
-        let mut comment = good_comment("en", 4, "Fine.");
-        comment["attributes"] = attributes;
-        running.http.write(Method::POST, &path, &[("idempotency-key", "k")], comment.to_string().as_bytes()).await
-    };
-    let first = post(json!({ "a": 1 })).await.expect(201);
-    assert_eq!(post(json!({ "a": 1 })).await.expect(201), first);
-    post(json!({ "a": 2 })).await.expect(422);
-    running.finish().await;
-}
-
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_token_lists_all_comments_of_an_author_by_cursor() {
     const OF_AUTHOR: &str = "/api/v1/authors/user%207%2F%C3%A9/comments";

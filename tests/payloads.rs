@@ -1,22 +1,20 @@
-//! The format of `comment_blob` is a setting of each writer, and all readers read every format. A comment with an
-//! unreadable text is left out everywhere. An edit loses nothing that others wrote.
+//! The format of `comment_blob` is a setting of each writer, and all readers read every format. An edit loses nothing
+//! that others wrote.
 
 use std::collections::HashMap;
 
 use itertools::Itertools;
 use local_stack::stack::StackSettings;
 use model::{BlobFormat, CommentId, CommentText};
-use process::StoreError;
 use serde_dynamo::{AttributeValue, Item};
 use serde_json::{Value, json};
-use table::{CommentPatch, NewComment, Table, TableConfig, WriteError};
+use table::{CommentPatch, NewComment, Table, TableConfig};
 
 use crate::fixture::{
     data::{self, PRODUCT},
     engine::patient_config,
     gate::{self, Gate},
     http::{Http, ids, listing, page_path},
-    invariants::{Contents, assert_invariants_beside},
     stack::{Running, settings},
 };
 
@@ -158,58 +156,6 @@ async fn an_edit_keeps_what_another_version_or_tool_wrote() {
         assert_eq!(contents.comments()[0].text.body, "Another.");
         running.finish().await;
     }
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_comment_with_an_unreadable_text_is_left_out_everywhere_and_kept_as_it_is() {
-    const SECRET: &str = "What the author wrote";
-    let mut running = stack_of(BlobFormat::Zstd).await;
-    let table = running.stack.table().clone();
-    for number in 0..4 {
-        table.create_comment(comment(number, long_text("fine")), None).await.unwrap();
-    }
-    let right = stored(&running, 2).await;
-    let garbage = [b"".as_slice(), &[7], b"\x01What the author wrote", &[1, 0x28, 0xb5, 0x2f, 0xfd, 0xff]];
-    for blob in garbage.map(|bytes| AttributeValue::B(bytes.to_vec())) {
-        let mut unreadable = right.clone().into_inner();
-        unreadable.insert("comment_blob".to_owned(), blob);
-        put(&running, unreadable.into()).await;
-        running.settle().await;
-        let contents = Contents::read(&table).await;
-        assert_invariants_beside(&[&comment_id(2)], &contents, running.index()).await;
-
-        let item = stored(&running, 2).await;
-        let answer = running.http.get("/api/v1/comments/c2").await;
-        assert_eq!(answer.status, 404, "{answer:?}");
-        assert!(!answer.body.contains(SECRET), "{}", answer.body);
-        // All other comments are still on every page.
-        for (query, shown) in [("", &["c3", "c1", "c0"][..]), ("rating=3", &[]), ("rating=1&rating=4", &["c3", "c0"])] {
-            let listed = list(&running.http, query).await;
-            assert!(ids(&listed) == shown && !listed.to_string().contains(SECRET), "{query}: {listed}");
-            assert_eq!(listed["total"], shown.len(), "{query}");
-        }
-        let html = running.http.get("/product/a%2Fb/comments").await;
-        assert!(html.status == 200 && html.body.contains("comment-c3") && !html.body.contains(SECRET), "{html:?}");
-        // Changes and deletions are refused: a change would have to keep an unreadable text, and a deletion would lose
-        // it.
-        assert_eq!(running.http.patch("c2", &json!({ "rating": 1 })).await.status, 404);
-        assert_eq!(running.http.delete("c2").await.status, 404);
-        assert_eq!(stored(&running, 2).await, item);
-        let error = table.comment(&comment_id(2)).await.unwrap_err();
-        assert!(matches!(error, StoreError::Malformed(_)), "{error:?}");
-        let message = error.to_string();
-        assert!(message.contains("c2") && message.contains("comment_blob") && !message.contains(SECRET), "{message}");
-    }
-    put(&running, right).await;
-    running.assert_invariants().await;
-    assert_eq!(ids(&list(&running.http, "").await), ["c3", "c2", "c1", "c0"]);
-    let other = table.comment(&comment_id(1)).await.unwrap().unwrap();
-    let stale = table.delete_comment(&comment_id(2), Some(other.revision)).await;
-    assert!(matches!(stale, Err(WriteError::RevisionMismatch { .. })), "{stale:?}");
-    running.http.delete("c2").await.expect(204);
-    running.settle().await;
-    assert_eq!(table.items_of(&comment_id(2)).await.unwrap(), []);
-    running.finish().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

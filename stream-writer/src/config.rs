@@ -19,16 +19,12 @@ pub enum FanOut {
 #[derive(Debug, Clone, Parser)]
 #[command(name = "stream-writer", version)]
 pub struct Config {
-    /// Where the table is.
     #[command(flatten)]
     pub table: TableArgs,
-    /// Where records go that can never be processed.
     #[command(flatten)]
     pub quarantine: QuarantineArgs,
-    /// Where metrics go.
     #[command(flatten)]
     pub metrics: MetricsArgs,
-    /// Where traces go.
     #[command(flatten)]
     pub traces: TracesArgs,
     /// How the duplicates of a comment are written.

@@ -14,7 +14,6 @@ use model::{
     journal::JournalEntry,
     primaries::{PRIMARIES_SHARDS, PrimariesKey, primaries_shard},
 };
-use page_index::NotReady;
 use process::now;
 use rand::{SeedableRng, rngs::StdRng};
 use repair_job::{Job, Report, exit};
@@ -31,7 +30,7 @@ use crate::fixture::{
     gate::{self, Gate},
     http::product_path,
     invariants::{entries, text},
-    redis_server::{self, OwnRedis},
+    redis_server::{self},
     reviews::{reviews, sample_size},
     stores::Stores,
     unique_name,
@@ -311,29 +310,4 @@ async fn a_rebuild_marks_the_index_up_to_what_it_has_reconciled_however_long_it_
     assert!(marks.iter().all(|(_, mark)| (meanwhile..=now()).contains(&mark.watermark)), "{meanwhile} {marks:?}");
     stores.deliver_all().await;
     stores.finish().await;
-}
-
-#[tokio::test]
-async fn a_rebuild_does_not_mark_a_redis_that_was_restored_meanwhile() {
-    let redis = OwnRedis::start().await;
-    let stores = Stores::start_on(redis.server.url()).await;
-    // Without the journal, so that only the rebuild's fill puts these comments into the index.
-    stores.put_primary_items((0..100).map(comment).collect()).await;
-    let edits = Gate::holding(&stores.redis().url, gate::EDITS, 0).await;
-    let journal = Gate::holding(&stores.engine_url(), gate::JOURNAL, 0).await;
-    let rebuild = job_of(stores.table_at(&journal.url).await, stores.index_at(&edits.url), settings(true));
-    let run = tokio::spawn(async move { rebuild.rebuild(1).await });
-    edits.wait_until_holding("the first edit").await;
-    redis.ask::<()>("SAVE").await;
-    edits.open();
-    journal.wait_until_holding("the end of the fill").await;
-    redis.restore(&stores.index).await;
-    journal.open();
-    let report = expect(exit::FAILURE, run.await.unwrap());
-    assert!(report.failure.as_ref().is_some_and(|failure| failure.contains("started again")), "{report}");
-    let table_id = stores.table_id().await;
-    let of_index = stores.index.readiness(&table_id, now()).await.unwrap();
-    assert!(of_index.iter().all(|(_, answer)| *answer == Err(NotReady::NoMarker)), "{of_index:?}");
-    assert_clean(&job(&stores, true).rebuild(1).await);
-    stores.assert_index().await;
 }

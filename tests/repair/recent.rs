@@ -222,58 +222,6 @@ async fn recent_since_repairs_damage_before_the_watermarks() {
 }
 
 #[tokio::test]
-async fn a_watermark_advances_only_in_an_unchanged_marker() {
-    let redis = OwnRedis::start().await;
-    let stores = Stores::start_on(redis.server.url()).await;
-    let (index, table_id) = (&stores.index, stores.table_id().await);
-    let make_ready = async || {
-        let rebuild = index.begin_rebuild().await.unwrap();
-        index.finish_rebuild(&rebuild, &table_id, now().plus_ms(-1_000)).await.unwrap();
-        (watermarks(&stores, index).await, index.server_identity().await.unwrap())
-    };
-    // Nothing happened to the markers.
-    let (from, servers) = make_ready().await;
-    let prepared = index.prepare_advance(&table_id, &from, &servers).await.unwrap();
-    let to = now();
-    assert_eq!(index.advance(prepared, to).await.unwrap().len(), from.len());
-    assert!(watermarks(&stores, index).await.iter().all(|(_, at)| *at == to));
-    // Another run advanced the markers before this run's nonce was left, or left another nonce afterwards.
-    let prepared = index.prepare_advance(&table_id, &from, &servers).await.unwrap();
-    assert_eq!(format!("{prepared:?}").matches("Timestamp").count(), 0);
-    let (from, servers) = make_ready().await;
-    let first = index.prepare_advance(&table_id, &from, &servers).await.unwrap();
-    let second = index.prepare_advance(&table_id, &from, &servers).await.unwrap();
-    assert_eq!(index.advance(first, to).await.unwrap(), []);
-    assert_eq!(index.advance(second, to).await.unwrap().len(), from.len());
-    // A rebuild has begun, or has also ended.
-    for is_ended in [false, true] {
-        let (from, servers) = make_ready().await;
-        let prepared = index.prepare_advance(&table_id, &from, &servers).await.unwrap();
-        let rebuild = index.begin_rebuild().await.unwrap();
-        if is_ended {
-            index.finish_rebuild(&rebuild, &table_id, from[0].1).await.unwrap();
-        }
-        assert_eq!(index.advance(prepared, now()).await.unwrap(), []);
-    }
-    // The markers were lost, or belong to a different table.
-    let (from, servers) = make_ready().await;
-    let prepared = index.prepare_advance(&table_id, &from, &servers).await.unwrap();
-    redis.ask::<()>("FLUSHALL").await;
-    assert_eq!(index.advance(prepared, now()).await.unwrap(), []);
-    assert_eq!(watermarks(&stores, index).await, []);
-    let (from, servers) = make_ready().await;
-    let other = index.prepare_advance("another table", &from, &servers).await.unwrap();
-    assert_eq!(index.advance(other, now()).await.unwrap(), []);
-    // The server restarted from its snapshot: the same markers, perhaps fewer members.
-    redis.ask::<()>("SAVE").await;
-    redis.server.restart().await.unwrap();
-    let again = stores.index_at(&redis.server.url());
-    assert_eq!(watermarks(&stores, &again).await, from);
-    let refused = again.prepare_advance(&table_id, &from, &servers).await;
-    assert!(refused.is_err_and(|error| error.is_unavailable()));
-}
-
-#[tokio::test]
 async fn a_run_stops_when_another_run_takes_its_lease() {
     let stores = Stores::start_ready().await;
     let begun = now();

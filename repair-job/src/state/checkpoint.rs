@@ -4,7 +4,7 @@
 //! including the page index (`tests/repair/resumed.rs`).
 //!
 //! **Invariant:** nothing is stored after the page index may have lost what was repaired there
-//! (`tests/repair/remembered.rs`).
+//! (`tests/repair/lost.rs`).
 
 use std::collections::BTreeMap;
 
