@@ -23,8 +23,8 @@ TESTED := $(UNIT_TESTED) --test guarantees
 
 # The modules that `make check` leaves out. A test that needs a tool beside Rust and Redis fails there unless its module
 # is in the first list. The second list keeps it below five minutes.
-CHECK_NEEDS_TOOLS := big_repair:: deployed:: described:: export::moving packaged:: pages::browser pages::feed template:: repair::killed repair::quarantine smoke::
-CHECK_TAKES_LONG := cluster:: connections:: data_folder:: designs:: edits:: export::ends repair::audit repair::control repair::local repair::lost repair::missing repair::primaries repair::process repair::rebuild repair::stopped repair::confirmed
+CHECK_NEEDS_TOOLS := big_repair:: deployed:: described:: export::moving packaged:: pages::browser pages::feed template:: repair::quarantine smoke::
+CHECK_TAKES_LONG := cluster:: connections:: data_folder:: designs:: edits:: export::ends repair::audit repair::control repair::local repair::lost repair::missing repair::primaries repair::process repair::stopped repair::confirmed
 
 check: tools redis ## Before a commit: format, lints, unit tests and most guarantees, with Rust and Redis alone (5 minutes)
 	cargo fmt --all --check
@@ -56,7 +56,7 @@ test-full: tools redis python-tools browser ## All tests on the whole of the rev
 # The modules of the package `tests` that write to a table or read its stream also run on DynamoDB Local, and those that
 # depend on the page index's server on Valkey beside it. A test
 # (`every_module_says_whether_it_runs_on_dynamodb_local`) checks that every module is in one of the two lists.
-DYNAMODB_LOCAL_TESTS := attributes:: backends:: behind:: cluster:: deployed:: described:: designs:: edits:: engines:: export:: failures:: fixture:: follow:: import:: input:: moderation:: ordering:: payloads:: preconditions:: readiness:: rebuild:: records:: repair:: replay:: selection:: serving:: turning:: upgrade:: writes::
+DYNAMODB_LOCAL_TESTS := attributes:: backends:: behind:: cluster:: deployed:: described:: designs:: edits:: engines:: export:: failures:: fixture:: follow:: import:: input:: moderation:: ordering:: payloads:: preconditions:: readiness:: records:: repair:: replay:: selection:: serving:: turning:: upgrade:: writes::
 # `faults` writes faster than DynamoDB Local accepts. The other modules depend on neither: they test pages, failing
 # networks, the deployment, the installation or the code, or a process with a separate engine. Skipped are a test of items
 # that expire, which DynamoDB Local does not remove, tests of repair and import that write fast or much, those of the
@@ -65,10 +65,9 @@ DYNAMODB_LOCAL_TESTS := attributes:: backends:: behind:: cluster:: deployed:: de
 # of the compared design. A name is a part of a test's name, so `repair::` would also choose `big_repair::`.
 DYNAMODB_LOCAL_LEFT_OUT := big_repair:: bounds:: connections:: data_folder:: embed:: faults:: log:: outage:: packaged:: pages:: paused:: rehearsals:: restart:: secured:: sent_ahead:: settings:: smoke:: telemetry:: template::
 DYNAMODB_LOCAL_SKIP := --skip big_repair:: --skip an_expired_comment --skip repair::concurrent --skip repair::control --skip repair::process --skip repair::local --skip repair::stopped \
-    --skip repair::killed --skip repair::lost --skip repair::missing --skip repair::resumed --skip repair::write_timeouts \
+    --skip repair::lost --skip repair::missing --skip repair::resumed --skip repair::write_timeouts \
     --skip import::foreign --skip import::process --skip export::ends --skip designs::pages --skip designs::walks \
-    --skip an_audit_of_2_000_damaged_comments --skip an_index_of_20_000_comments \
-    --skip an_erasure_that_was_killed --skip moderation::a_table_of_an_earlier_version --skip upgrade::a_data_folder --skip follow::a_data_folder
+    --skip an_erasure_that_was_killed --skip upgrade::a_data_folder --skip follow::a_data_folder
 
 # The whole workspace is named although one package is tested: with -p its dependencies would be built a second time.
 test-dynamodb-local: tools redis python-tools ## The tests of tables and streams on AWS's DynamoDB Local (Java 17 and Maven) and Valkey

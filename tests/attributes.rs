@@ -22,7 +22,6 @@ use crate::fixture::{
 const ODD: &str =
     r#"{"z":1.0,"a":[12345678901234567890,1e2],"é":"\u00e9\/","verified":true,"nested":{"b":null,"a":{}}}"#;
 
-/// The JSON of the attributes in an answer, as it was sent.
 fn raw(answer: &Answer) -> &str {
     let (_, after) = answer.body.split_once(r#""attributes":"#).unwrap_or_else(|| panic!("{answer:?}"));
     let end = after.find(r#","author_id""#).or_else(|| after.find(r#","revision""#));
@@ -76,26 +75,10 @@ async fn attributes_are_kept_to_the_letter_and_only_a_token_shows_the_author() {
     running.finish().await;
 }
 
-/// The primary item of a comment and its duplicates, when nothing is pending.
 async fn settled(running: &mut Running, id: &str) -> (Item, Vec<Item>) {
     running.assert_invariants().await;
     let (mut primary, duplicates) = collection(running.stack.table(), &data::comment_id(id)).await;
     (primary.pop().unwrap(), duplicates)
-}
-
-#[tokio::test]
-async fn a_repeated_post_with_other_attributes_is_another_request() {
-    let running = Running::start().await;
-    let path = format!("{}/comments", product_path(PRODUCT));
-    let post = async |attributes: Value| {
-        let mut comment = good_comment("en", 4, "Fine.");
-        comment["attributes"] = attributes;
-        running.http.write(Method::POST, &path, &[("idempotency-key", "k")], comment.to_string().as_bytes()).await
-    };
-    let first = post(json!({ "a": 1 })).await.expect(201);
-    assert_eq!(post(json!({ "a": 1 })).await.expect(201), first);
-    post(json!({ "a": 2 })).await.expect(422);
-    running.finish().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -140,7 +123,6 @@ async fn a_token_lists_all_comments_of_an_author_by_cursor() {
     running.finish().await;
 }
 
-/// Units of the table, and of all indexes.
 fn units(consumed: Option<ConsumedCapacity>) -> [f64; 2] {
     let consumed = consumed.expect("the engine says what a call consumed");
     let indexes = consumed.global_secondary_indexes.unwrap_or_default();

@@ -47,9 +47,19 @@ async fn a_watermark_advances_only_from_the_value_that_was_read() {
         let read = watermarks(&index).await;
         let foreign = index.prepare_advance(OTHER_TABLE, &read, &servers).await.unwrap();
         assert_eq!(index.advance(foreign, now()).await.unwrap(), []);
+        // A rebuild has begun, or has also ended.
+        for is_ended in [false, true] {
+            let prepared = index.prepare_advance(TABLE_ID, &read, &servers).await.unwrap();
+            let rebuild = index.begin_rebuild().await.unwrap();
+            if is_ended {
+                index.finish_rebuild(&rebuild, TABLE_ID, later).await.unwrap();
+            }
+            assert_eq!(index.advance(prepared, now()).await.unwrap(), []);
+            make_ready(&index, later).await;
+        }
         let prepared = index.prepare_advance(TABLE_ID, &read, &servers).await.unwrap();
-        index.begin_rebuild().await.unwrap();
-        assert_eq!(index.advance(prepared, now()).await.unwrap(), [], "a rebuild has begun");
+        index.clear().await.unwrap();
+        assert_eq!(index.advance(prepared, now()).await.unwrap(), [], "the markers are lost");
     })
     .await;
 }
@@ -76,24 +86,6 @@ async fn a_token_replaces_only_the_token_that_was_read() {
     .await;
 }
 
-#[tokio::test]
-async fn only_the_rebuild_that_began_last_marks_the_index_ready() {
-    for_each_index(async |index| {
-        let first = index.begin_rebuild().await.unwrap();
-        index.apply(&comments(&data::product("p"), 3)).await.unwrap();
-        let second = index.begin_rebuild().await.unwrap();
-        let error = index.finish_rebuild(&first, TABLE_ID, now()).await.unwrap_err();
-        assert!(error.is_unavailable(), "{error:?}");
-        assert!(index.readiness(TABLE_ID, now()).await.unwrap().iter().all(|(_, answer)| answer.is_err()));
-        index.finish_rebuild(&second, TABLE_ID, now()).await.unwrap();
-        assert!(index.readiness(TABLE_ID, now()).await.unwrap().iter().all(|(_, answer)| answer.is_ok()));
-        assert_eq!(scanned(&index).await, BTreeMap::new());
-        assert!(tokens(&index).await.iter().all(|(_, token)| *token == second.token));
-    })
-    .await;
-}
-
-/// The edits that add comments to a product.
 fn comments(product: &ProductId, count: u64) -> Vec<IndexEdit> {
     let edits = (0..count).flat_map(|number| {
         let placement = data::placement(product, ["en", "de"][usize::from(number % 7 == 0)], 1 + number % 5);
@@ -102,7 +94,6 @@ fn comments(product: &ProductId, count: u64) -> Vec<IndexEdit> {
     edits.collect()
 }
 
-/// The members that a scan returns for the set that holds all comments of a product.
 async fn scanned(index: &PageIndex) -> BTreeMap<ProductId, Vec<String>> {
     let mut position = index.begin_index_scan().await.unwrap();
     let mut members: BTreeMap<ProductId, Vec<String>> = BTreeMap::new();

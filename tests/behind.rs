@@ -41,7 +41,6 @@ fn assert_past_the_end(answer: &Answer) {
     assert_eq!(answer.problem()["type"], "urn:pagemark:problem:past-the-end", "{answer:?}");
 }
 
-/// A way to the next page: its address, if there is a next page.
 type Next = fn(query: &str, page: &Value) -> Option<String>;
 
 fn by_cursor(query: &str, page: &Value) -> Option<String> {
@@ -52,7 +51,6 @@ fn by_link(_query: &str, page: &Value) -> Option<String> {
     page["links"]["next"].as_str().map(str::to_owned)
 }
 
-/// Walks in both orders and asserts that each walk leads to exactly these comments, which are given newest first.
 async fn assert_walks(http: &Http, comments: &[Comment], next: Next) {
     for (order, (filter, language)) in iproduct!(["newest", "oldest"], [("", None), ("&language=en", Some("en"))]) {
         let matching = comments.iter().filter(|comment| language.is_none_or(|tag| comment.language.as_str() == tag));

@@ -142,7 +142,6 @@ async fn keep_asking(index: &PageIndex, table_id: &str, totals_min: &[u64], go_o
     (answers, refusals)
 }
 
-/// Loses a master while comments are indexed and pages requested.
 async fn check_fail_over(lose: impl AsyncFn(&RedisCluster, usize)) {
     let cluster = RedisCluster::start().await;
     // The time-out of a deployment: a master that hangs must be noticed.

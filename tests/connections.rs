@@ -24,12 +24,10 @@ use crate::fixture::{
     wait_for,
 };
 
-/// Number of comments on a page.
 const COMMENTS: usize = 100;
 
 const MIB: u64 = 1024 * 1024;
 
-/// Starts stores, and the API on them with additional settings.
 async fn api_with(settings: &[(&'static str, &str)]) -> (Stores, ApiProcess) {
     let stores = Stores::start_with_redis().await;
     let api = ApiProcess::start(with(api_variables(&stores), settings)).await;
@@ -281,7 +279,6 @@ async fn all_attacks_together_fit_into_the_memory_of_the_deployed_container() {
     stores.index.clear().await.unwrap();
 }
 
-/// Checks the health of the API again and again, until a check fails. Returns the answer to it.
 async fn failed_check(api: &ApiProcess) -> Answer {
     loop {
         let answer = api.operations.get("/livez").await;

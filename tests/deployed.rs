@@ -16,8 +16,8 @@ use crate::fixture::{
     redis_server::OwnRedis,
     runtime_api::Outcome,
     s3::{BUCKET, S3},
-    stores::{Stores, json_files},
-    unique_name, wait_for,
+    stores::Stores,
+    unique_name,
 };
 
 /// A near deadline, before which a function must give up on a store that is down.
@@ -32,7 +32,6 @@ fn comment(number: u64) -> NewComment {
     }
 }
 
-/// Creates comments and returns their records.
 async fn create(stores: &Stores, numbers: std::ops::Range<u64>) -> Vec<Value> {
     let before = stores.lambda_records().await.len();
     for number in numbers {
@@ -57,24 +56,20 @@ fn broken(record: &Value) -> Value {
     broken
 }
 
-/// The names of both functions, and their variables with these settings.
 fn both(stores: &Stores, settings: &[(&'static str, &str)]) -> [(&'static str, Variables); 2] {
     [("stream-writer", stream_writer_variables(stores)), ("page-indexer", page_indexer_variables(stores))]
         .map(|(name, variables)| (name, with(variables, settings)))
 }
 
-/// Starts both functions with these settings.
 async fn start_both(stores: &Stores, settings: &[(&'static str, &str)]) -> [Function; 2] {
     let [(writer, of_writer), (indexer, of_indexer)] = both(stores, settings);
     [Function::start(writer, of_writer).await, Function::start(indexer, of_indexer).await]
 }
 
-/// Delivers records, none of which may be reported for retry.
 async fn deliver_whole(function: &Function, records: &[Value]) {
     assert_eq!(function.deliver(records).await, Vec::<String>::new());
 }
 
-/// Creates comments and returns their records, with a poison record in the middle. Returns that one too.
 async fn create_with_a_broken_record(stores: &Stores) -> (Vec<Value>, Value) {
     let mut records = create(stores, 0..5).await;
     let broken = broken(&records[2]);
@@ -98,9 +93,6 @@ async fn inserts_changes_and_deletions_reach_both_stores_through_the_deployed_bi
     ];
     let indexer = Function::start(indexer, with(of_indexer, &of_lambda)).await;
     let functions = [Function::start(writer, of_writer).await, indexer];
-    for function in &functions {
-        function.print_cold_start().await;
-    }
     let mut delivered = 0;
     let mut deliver_new = async |step: &str| {
         let records = stores.lambda_records().await.split_off(delivered);
@@ -138,7 +130,6 @@ async fn a_broken_record_is_reported_to_the_mapping_and_its_neighbours_are_appli
     stores.finish().await;
 }
 
-/// Asserts the quarantine's content for a poison record.
 fn assert_put(put: &Value, broken: &Value) {
     assert_eq!(put["requestContext"]["condition"], "MalformedRecord");
     assert_eq!(put["DDBStreamBatchInfo"]["startSequenceNumber"], sequence_number(broken));
@@ -157,19 +148,6 @@ async fn deliver_with_a_broken_record(stores: &Stores, place: &[(&'static str, &
     }
     stores.assert_invariants().await;
     broken
-}
-
-#[tokio::test]
-async fn a_broken_record_goes_to_the_quarantine_folder_and_its_neighbours_are_applied() {
-    let stores = Stores::start_with_redis().await;
-    let folder = tempfile::tempdir().unwrap();
-    let place = format!("folder:{}", folder.path().display());
-    let broken = deliver_with_a_broken_record(&stores, &[("PAGEMARK_QUARANTINE", &place)]).await;
-    for name in ["stream-writer", "page-indexer"] {
-        let [put] = &json_files(&folder.path().join("aws/lambda").join(name))[..] else { panic!("not one file") };
-        assert_put(put, &broken);
-    }
-    stores.finish().await;
 }
 
 #[tokio::test]
@@ -280,57 +258,6 @@ async fn while_the_table_hangs_a_batch_fails_before_the_deadline_and_later_succe
     writer.finish().await;
     let contents = Contents::read(&stores.table).await;
     assert_eq!(differences_of_duplicates(&contents), Vec::<String>::new());
-    stores.finish().await;
-}
-
-#[tokio::test]
-async fn the_next_invocation_completes_what_a_killed_process_left() {
-    const BATCH: u64 = 60;
-    let stores = Stores::start_with_redis().await;
-    let before = create(&stores, 0..3).await;
-    let (table_gate, redis_gate) = (
-        Gate::start(&stores.engine_url(), gate::BATCH_WRITES).await,
-        Gate::start(&stores.redis().url, gate::EDITS).await,
-    );
-    let gated = [("PAGEMARK_DYNAMODB_URL", table_gate.url.as_str()), ("PAGEMARK_REDIS_URL", redis_gate.url.as_str())];
-    let [writer, indexer] = start_both(&stores, &gated).await;
-    // Open their connections first, so that the next held requests are edits.
-    for function in [&writer, &indexer] {
-        deliver_whole(function, &before).await;
-    }
-    stores.assert_invariants().await;
-
-    let records = create(&stores, 3..3 + BATCH).await;
-    table_gate.hold_after(20);
-    // Transactions: each holds the comments of one product.
-    redis_gate.hold_after(1);
-    let answers = [writer.begin(&records), indexer.begin(&records)];
-    wait_for("a batch in the middle", async || {
-        let contents = Contents::read(&stores.table).await;
-        let missing = differences_of_duplicates(&contents).len();
-        let not_indexed = differences_of_page_index(&contents, stores.redis()).await.len();
-        // 31 duplicates and at least four memberships per comment.
-        let whole = usize::try_from(BATCH).unwrap();
-        let in_the_middle = missing < whole * 31 && not_indexed < whole * 4;
-        let held = table_gate.is_holding() && redis_gate.is_holding();
-        if held && in_the_middle { Ok(()) } else { Err((held, missing, not_indexed)) }
-    })
-    .await;
-    assert!(writer.api.is_invoked() && indexer.api.is_invoked());
-    writer.kill().await;
-    indexer.kill().await;
-    for mut answer in answers {
-        assert!(answer.try_recv().is_err(), "it answered before it was killed");
-    }
-    let contents = Contents::read(&stores.table).await;
-    assert_ne!(differences_of_duplicates(&contents), Vec::<String>::new());
-    assert_ne!(differences_of_page_index(&contents, stores.redis()).await, Vec::<String>::new());
-
-    for function in start_both(&stores, &[]).await {
-        deliver_whole(&function, &records).await;
-        function.finish().await;
-    }
-    stores.assert_invariants().await;
     stores.finish().await;
 }
 

@@ -22,14 +22,12 @@ use crate::fixture::{
     stores::{INVOCATION, Stores, event},
 };
 
-/// Time for a few attempts.
 const SHORT: Duration = Duration::from_millis(600);
 
 fn new_comment(number: u64) -> NewComment {
     NewComment { product: data::product(PRODUCT), ..data::varied_comment(number) }
 }
 
-/// Creates comments and returns their records.
 async fn create(stores: &Stores, numbers: std::ops::Range<u64>) -> Vec<EventRecord> {
     let before = stores.records().await.len();
     for number in numbers {
@@ -47,7 +45,6 @@ fn reported(handled: &Handled) -> Vec<String> {
     failures.iter().map(|failure| failure.item_identifier.clone().unwrap()).collect()
 }
 
-/// Stores on a separate Redis server.
 async fn on_own_redis() -> (OwnRedis, Stores) {
     let redis = OwnRedis::start().await;
     let stores = Stores::start_on(redis.server.url()).await;
@@ -86,19 +83,6 @@ async fn a_handler_waits_for_a_redis_that_is_full() {
 }
 
 #[tokio::test]
-async fn scripts_that_a_server_has_lost_are_loaded_again() {
-    let (redis, stores) = on_own_redis().await;
-    for number in 0..3 {
-        let records = create(&stores, number..number + 1).await;
-        redis.ask::<()>("SCRIPT FLUSH").await;
-        let [_, indexed] = stores.handle(&records, INVOCATION).await;
-        assert_eq!(reported(&indexed), Vec::<String>::new());
-        assert_eq!(indexed.metrics.get(Metric::Retries), 0, "it is no failure");
-    }
-    stores.finish().await;
-}
-
-#[tokio::test]
 async fn an_error_that_only_an_operator_can_fix_is_reported_at_once() {
     let (redis, stores) = on_own_redis().await;
     let records = create(&stores, 0..4).await;
@@ -123,7 +107,6 @@ async fn an_error_that_only_an_operator_can_fix_is_reported_at_once() {
     stores.finish().await;
 }
 
-/// The batches in quarantine: the function, the condition and the detail.
 fn reasons(stores: &Stores) -> Vec<(String, String, String)> {
     let text = |batch: &Value, place: &str| batch.pointer(place).unwrap().as_str().unwrap().to_owned();
     let batches = stores.quarantined_batches();
@@ -178,25 +161,6 @@ async fn a_rejected_index_edit_goes_to_quarantine_and_all_others_are_applied() {
         assert!(detail.contains("WRONGTYPE"), "{detail}");
     }
     redis_server::ask::<()>(&stores.redis().url, &format!("DEL {key}")).await;
-    stores.finish().await;
-}
-
-#[tokio::test]
-async fn records_that_the_filter_should_have_dropped_change_nothing() {
-    let stores = Stores::start().await;
-    create(&stores, 0..3).await;
-    stores.deliver_all().await;
-    stores.table.delete_comment(&new_comment(1).id, None).await.unwrap();
-    stores.deliver_all().await;
-    // Puts and deletes of duplicates, journal entries, and the primary items among them.
-    let everything = stores.records_of_everything().await;
-    assert!(everything.len() >= 3 * 32 + 32 + 4, "{}", everything.len());
-    for batch in everything.chunks(50) {
-        for handled in stores.handle(batch, INVOCATION).await {
-            assert_eq!(reported(&handled), Vec::<String>::new());
-            assert_eq!(handled.metrics.get(Metric::Quarantined), 0);
-        }
-    }
     stores.finish().await;
 }
 

@@ -40,11 +40,9 @@ use crate::{
 
 /// Runs, each with a separate schedule, history and settings.
 const SEEDS: std::ops::Range<u64> = 0..8;
-/// Runs in parallel.
 const AT_ONCE: usize = 4;
 /// Changes of comments per run. A third of them happen before the handlers start.
 const CHANGES: usize = 90;
-/// Calls of each handler per run that may meet a fault.
 const FAULTY_CALLS: u32 = 120;
 /// Duration of an invocation: some must give up in the middle of an outage, others may wait for its end. No call of the
 /// table starts in the last 400 ms, its attempt time-out here.
@@ -53,7 +51,6 @@ const INVOCATION_MS: std::ops::Range<u64> = 420..1_900;
 const ANSWER_MAX: Duration = Duration::from_millis(400);
 /// Maximum time after its deadline at which a handler may answer on a busy machine.
 const OVERTIME_MAX: Duration = Duration::from_secs(5);
-/// More retries than any outage in this test needs.
 const PATIENT: u32 = 1_000;
 /// Maximum time until a run is at rest.
 const REST_MAX: Duration = Duration::from_secs(120);
@@ -65,7 +62,6 @@ const MALFORMED: &str = "malformed";
 /// A comment in a language whose base set in Redis holds a value of the wrong type.
 const MISPLACED: &str = "misplaced";
 
-/// The language of the poison comments.
 const LANGUAGE: &str = LONGEST_LANGUAGE;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -85,12 +81,10 @@ async fn under_any_schedule_of_faults_only_comments_in_quarantine_differ() {
     }
 }
 
-/// The result of a run.
 struct Run {
     met: Vec<String>,
     quarantined: usize,
     poisoned: usize,
-    /// Answers of each handler that reported records for retry.
     reports: [usize; 2],
 }
 
@@ -182,7 +176,6 @@ struct State {
     random: StdRng,
     begun: usize,
     answered: usize,
-    /// Answers that reported records for retry.
     reports: usize,
     /// Longest time by which an answer missed its deadline.
     overtime: Duration,
@@ -252,7 +245,6 @@ async fn delete(stores: &Stores, id: &str) {
     damage::delete(&stores.table, &data::comment_id(id), &FilterKey::primary(data::product("c"))).await;
 }
 
-/// The comments named in quarantined batches.
 fn comments_in(batches: &[Value]) -> BTreeSet<String> {
     let records = batches.iter().flat_map(|batch| {
         let payload: Value = serde_json::from_str(batch["payload"].as_str().unwrap()).unwrap();

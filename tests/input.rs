@@ -13,7 +13,6 @@ use crate::fixture::{
     stack::Running,
 };
 
-/// A stack with two comments of product `p`, and the table's contents.
 async fn start() -> (Running, Contents) {
     let mut running = Running::start().await;
     for rating in [1, 5] {
@@ -23,16 +22,13 @@ async fn start() -> (Running, Contents) {
     (running, before)
 }
 
-/// The address of the listing of product `p`.
 const COMMENTS_OF_P: &str = "/api/v1/products/p/comments";
 
-/// The address of a comment of product `p`, and its id.
 fn a_comment(before: &Contents) -> (String, String) {
     let id = before.comments()[0].id.to_string();
     (format!("/api/v1/comments/{id}"), id)
 }
 
-/// Asserts that the table still holds what it held, and ends the stack.
 async fn finish_unchanged(mut running: Running, before: &Contents) {
     let after = running.assert_invariants().await;
     assert_eq!(after.comments(), before.comments());
@@ -40,7 +36,6 @@ async fn finish_unchanged(mut running: Running, before: &Contents) {
     running.finish().await;
 }
 
-/// Asserts a refusal with 400 that names `field`.
 fn assert_names(answer: &Answer, field: &str) {
     assert_eq!(answer.status, 400, "{answer:?}");
     assert_eq!(answer.problem()["field"], field, "{answer:?}");
@@ -110,7 +105,6 @@ async fn a_cursor_that_is_altered_or_of_another_listing_is_refused() {
     finish_unchanged(running, &before).await;
 }
 
-/// Wrong values of single fields.
 fn bad_fields() -> [(&'static str, Value); 12] {
     let long = |chars: usize| "x".repeat(chars);
     let blank = "\u{200b}\u{3164}\u{2800}\u{feff}";
@@ -353,7 +347,6 @@ async fn random_requests_never_get_a_500() {
     finish_unchanged(running, &before).await;
 }
 
-/// A partly random address of the API or the pages.
 fn random_target(random: &mut StdRng) -> String {
     let piece = |random: &mut StdRng| -> String {
         let known = ["p", "~", "en", "1.5", "5", "page", "rating", "language", "cursor", "%2F", "..", "comments", "0"];

@@ -12,13 +12,11 @@ use tokio::{
 
 use crate::fixture::{pagemark::Up, wait_for};
 
-/// The repair job's stored record of the last run of a command.
 #[derive(Debug, Deserialize)]
 struct LastRun {
     began: Timestamp,
 }
 
-/// Sends bytes, closes the sending side, and reads until the connection ends.
 async fn send(address: &str, bytes: &[u8]) {
     let mut stream = TcpStream::connect(address).await.unwrap();
     // A server that refuses the bytes may close the connection at any time.
@@ -27,7 +25,6 @@ async fn send(address: &str, bytes: &[u8]) {
     stream.read_to_end(&mut Vec::new()).await.ok();
 }
 
-/// Wrong requests. A server notices their mistakes in different places.
 fn mistakes() -> Vec<Vec<u8>> {
     let texts = [
         "nonsense\r\n\r\n",

@@ -43,7 +43,6 @@ mod paused;
 mod payloads;
 mod preconditions;
 mod readiness;
-mod rebuild;
 mod records;
 mod rehearsals;
 mod repair;

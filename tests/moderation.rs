@@ -4,13 +4,12 @@
 use std::time::Duration;
 
 use api::{ApiSettings, WritingSettings};
-use aws_sdk_dynamodb::types::{DeleteGlobalSecondaryIndexAction, GlobalSecondaryIndexUpdate};
 use hyper::Method;
 use model::{Comment, CommentId, Status, item::attribute};
-use rand::{RngExt, SeedableRng, rngs::StdRng, seq::IndexedRandom};
+use rand::{RngExt, SeedableRng, rngs::StdRng};
 use repair_job::{AuditOptions, Job, JobSettings, Stop};
 use serde_json::{Value, json};
-use table::{AUTHORS, CommentPatch, MODERATION, NewComment};
+use table::{CommentPatch, NewComment};
 
 use crate::{
     fixture::{
@@ -19,14 +18,11 @@ use crate::{
         http::{Answer, Http, good_comment, ids, listing, page_path, product_path},
         size::{Size, size},
         stores::Stores,
-        wait_for,
     },
     replay::{deliver, write_history},
 };
 
-/// A token that allows moderating only.
 const MODERATOR: &str = "the-moderators-token";
-/// A token that allows writing only.
 const WRITER: &str = "the-writers-token";
 
 /// How many changes of a status are made among other changes, and how many changes between two looks at everything. A
@@ -38,7 +34,6 @@ fn transitions_and_changes() -> (usize, usize) {
     }
 }
 
-/// How many records may come again.
 const REDELIVERED_MAX: usize = 40;
 
 fn settings(new_comments: Status) -> ApiSettings {
@@ -251,52 +246,4 @@ async fn new_comments_wait_in_the_list_of_moderators_until_they_are_published() 
     stores.deliver_all().await;
     assert_eq!(http.get(&listing("")).await.expect(200)["total"], 3);
     api.finish_with(stores).await;
-}
-
-#[tokio::test]
-async fn a_table_of_an_earlier_version_gets_the_indexes_that_it_lacks() {
-    let stores = Stores::start_ready().await;
-    for name in [MODERATION, AUTHORS] {
-        let delete = DeleteGlobalSecondaryIndexAction::builder().index_name(name).build().unwrap();
-        let update = GlobalSecondaryIndexUpdate::builder().delete(delete).build();
-        let table = stores.table.client().update_table().table_name(stores.table.name());
-        let delete = table.global_secondary_index_updates(update);
-        // A table deletes one index at a time.
-        wait_for("the deletion of the one before", async || {
-            delete.clone().send().await.map(drop).map_err(|error| error.into_service_error().to_string())
-        })
-        .await;
-    }
-    let lacking = stores.table.moderation_part(Status::Hidden, None, 10).await.unwrap_err();
-    assert!(lacking.to_string().contains("has no index `moderation`"), "{lacking}");
-    let comment = stores.create_numbered(1, data::product(PRODUCT)).await;
-    let hidden = set_status(&stores, &comment.id, Status::Hidden).await;
-
-    stores.table.create_if_missing().await.unwrap();
-    let listed = wait_for("the new index", async || {
-        let part = stores.table.moderation_part(Status::Hidden, None, 10).await;
-        part.map(|part| part.comments).map_err(|error| error.to_string())
-    });
-    assert_eq!(listed.await, [Ok(hidden)], "what was hidden before is listed, too");
-    stores.finish().await;
-}
-
-#[tokio::test]
-async fn two_writers_of_a_status_and_a_text_lose_nothing() {
-    let stores = Stores::start_ready().await;
-    let comment = stores.create_numbered(1, data::product(PRODUCT)).await;
-    let mut random = StdRng::seed_from_u64(95);
-    let changes = (0..12).map(|number| {
-        let status = Status::ALL.choose(&mut random).copied();
-        let body = Some(format!("Body {number}"));
-        [CommentPatch { status, ..CommentPatch::default() }, CommentPatch { body, ..CommentPatch::default() }]
-    });
-    let changes: Vec<CommentPatch> = changes.flatten().collect();
-    let writes = changes.iter().map(|patch| stores.table.patch_comment(&comment.id, None, patch));
-    let written: Vec<Comment> = futures_util::future::try_join_all(writes).await.unwrap();
-    let last = written.into_iter().max_by_key(|comment| comment.revision).unwrap();
-    assert_eq!(stores.table.comment(&comment.id).await.unwrap(), Some(last));
-    stores.deliver_all().await;
-    stores.assert_invariants().await;
-    stores.finish().await;
 }

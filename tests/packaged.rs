@@ -34,10 +34,8 @@ with zipfile.ZipFile(sys.argv[1]) as zip:
     print(*(f'{entry.filename} {entry.external_attr >> 16:o}' for entry in zip.infolist()))
 ";
 
-/// The project's folder.
 const PROJECT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/..");
 
-/// A script of the project, with cargo's folder.
 fn script(path: &str) -> Command {
     let mut command = Command::new("sh");
     command.arg(path).current_dir(PROJECT).env("CARGO_TARGET_DIR", target_folder());
@@ -136,7 +134,6 @@ async fn package_for_this_machine() -> tempfile::TempDir {
     made
 }
 
-/// The crates that a program names, as "name version".
 async fn crates(program: &Path) -> String {
     let mut list = python::command("python");
     list.arg(Path::new(PROJECT).join("scripts/elf_dependencies.py")).arg(program);

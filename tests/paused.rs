@@ -22,7 +22,6 @@ use crate::fixture::{
     wait_for,
 };
 
-/// Time of the invocation that is paused.
 const NEAR: Duration = Duration::from_secs(3);
 
 /// Number of comments: their edits exceed the proxy's buffer, and fit into the sender's.

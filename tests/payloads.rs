@@ -1,26 +1,23 @@
-//! The format of `comment_blob` is a setting of each writer, and all readers read every format. A comment with an
-//! unreadable text is left out everywhere. An edit loses nothing that others wrote.
+//! The format of `comment_blob` is a setting of each writer, and all readers read every format. An edit loses nothing
+//! that others wrote.
 
 use std::collections::HashMap;
 
 use itertools::Itertools;
 use local_stack::stack::StackSettings;
 use model::{BlobFormat, CommentId, CommentText};
-use process::StoreError;
 use serde_dynamo::{AttributeValue, Item};
 use serde_json::{Value, json};
-use table::{CommentPatch, NewComment, Table, TableConfig, WriteError};
+use table::{CommentPatch, NewComment, Table, TableConfig};
 
 use crate::fixture::{
     data::{self, PRODUCT},
     engine::patient_config,
     gate::{self, Gate},
     http::{Http, ids, listing, page_path},
-    invariants::{Contents, assert_invariants_beside},
     stack::{Running, settings},
 };
 
-/// A text that contains `mark` and that zstd makes smaller.
 fn long_text(mark: &str) -> CommentText {
     let body = format!("{mark}, and again and again. ").repeat(20);
     CommentText::new(Some(format!("On {mark}")), body, Some("Ann".to_owned())).unwrap()
@@ -36,18 +33,15 @@ fn comment_id(number: u32) -> CommentId {
     data::comment_id(&format!("c{number}"))
 }
 
-/// Starts a stack that writes this format.
 async fn stack_of(comment_blob: BlobFormat) -> Running {
     Running::start_with(StackSettings { comment_blob, ..settings() }).await
 }
 
-/// The stack's table, for a writer with a different format.
 async fn table_of(running: &Running, comment_blob: BlobFormat) -> Table {
     let table = TableConfig::new(running.stack.table().name(), Some(running.stack.dynamodb_url().to_owned()));
     Table::connect(&TableConfig { comment_blob, ..table }).await
 }
 
-/// The primary item of a comment as it is stored.
 async fn stored(running: &Running, number: u32) -> Item {
     running.stack.table().primary_item(&comment_id(number)).await.unwrap().unwrap()
 }
@@ -122,7 +116,6 @@ async fn comments_of_all_formats_are_shown_changed_and_deleted_alike() {
     }
 }
 
-/// The entries of a comment's text, which is stored as a map.
 fn fields_of(item: &mut HashMap<String, AttributeValue>) -> &mut HashMap<String, AttributeValue> {
     match item.get_mut("comment_blob") {
         Some(AttributeValue::M(fields)) => fields,
@@ -130,7 +123,6 @@ fn fields_of(item: &mut HashMap<String, AttributeValue>) -> &mut HashMap<String,
     }
 }
 
-/// Puts a primary item as it is.
 async fn put(running: &Running, item: Item) {
     let table = running.stack.table();
     table.client().put_item().table_name(table.name()).set_item(Some(item.into())).send().await.unwrap();
@@ -164,58 +156,6 @@ async fn an_edit_keeps_what_another_version_or_tool_wrote() {
         assert_eq!(contents.comments()[0].text.body, "Another.");
         running.finish().await;
     }
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_comment_with_an_unreadable_text_is_left_out_everywhere_and_kept_as_it_is() {
-    const SECRET: &str = "What the author wrote";
-    let mut running = stack_of(BlobFormat::Zstd).await;
-    let table = running.stack.table().clone();
-    for number in 0..4 {
-        table.create_comment(comment(number, long_text("fine")), None).await.unwrap();
-    }
-    let right = stored(&running, 2).await;
-    let garbage = [b"".as_slice(), &[7], b"\x01What the author wrote", &[1, 0x28, 0xb5, 0x2f, 0xfd, 0xff]];
-    for blob in garbage.map(|bytes| AttributeValue::B(bytes.to_vec())) {
-        let mut unreadable = right.clone().into_inner();
-        unreadable.insert("comment_blob".to_owned(), blob);
-        put(&running, unreadable.into()).await;
-        running.settle().await;
-        let contents = Contents::read(&table).await;
-        assert_invariants_beside(&[&comment_id(2)], &contents, running.index()).await;
-
-        let item = stored(&running, 2).await;
-        let answer = running.http.get("/api/v1/comments/c2").await;
-        assert_eq!(answer.status, 404, "{answer:?}");
-        assert!(!answer.body.contains(SECRET), "{}", answer.body);
-        // All other comments are still on every page.
-        for (query, shown) in [("", &["c3", "c1", "c0"][..]), ("rating=3", &[]), ("rating=1&rating=4", &["c3", "c0"])] {
-            let listed = list(&running.http, query).await;
-            assert!(ids(&listed) == shown && !listed.to_string().contains(SECRET), "{query}: {listed}");
-            assert_eq!(listed["total"], shown.len(), "{query}");
-        }
-        let html = running.http.get("/product/a%2Fb/comments").await;
-        assert!(html.status == 200 && html.body.contains("comment-c3") && !html.body.contains(SECRET), "{html:?}");
-        // Changes and deletions are refused: a change would have to keep an unreadable text, and a deletion would lose
-        // it.
-        assert_eq!(running.http.patch("c2", &json!({ "rating": 1 })).await.status, 404);
-        assert_eq!(running.http.delete("c2").await.status, 404);
-        assert_eq!(stored(&running, 2).await, item);
-        let error = table.comment(&comment_id(2)).await.unwrap_err();
-        assert!(matches!(error, StoreError::Malformed(_)), "{error:?}");
-        let message = error.to_string();
-        assert!(message.contains("c2") && message.contains("comment_blob") && !message.contains(SECRET), "{message}");
-    }
-    put(&running, right).await;
-    running.assert_invariants().await;
-    assert_eq!(ids(&list(&running.http, "").await), ["c3", "c2", "c1", "c0"]);
-    let other = table.comment(&comment_id(1)).await.unwrap().unwrap();
-    let stale = table.delete_comment(&comment_id(2), Some(other.revision)).await;
-    assert!(matches!(stale, Err(WriteError::RevisionMismatch { .. })), "{stale:?}");
-    running.http.delete("c2").await.expect(204);
-    running.settle().await;
-    assert_eq!(table.items_of(&comment_id(2)).await.unwrap(), []);
-    running.finish().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

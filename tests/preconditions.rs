@@ -28,14 +28,12 @@ async fn post(http: &Http, key: Option<&str>, comment: &Value) -> Answer {
     http.write(Method::POST, &target, &headers, comment.to_string().as_bytes()).await
 }
 
-/// Posts a comment. Returns its id and its entity tag.
 async fn post_one(http: &Http) -> (String, String) {
     let created = post(http, None, &good_comment("en", 5, "Body")).await;
     let tag = created.header("etag").unwrap().to_owned();
     (created.expect(201)["id"].as_str().unwrap().to_owned(), tag)
 }
 
-/// Changes a comment, with one `If-Match` header for each condition.
 async fn change(http: &Http, id: &str, if_match: &[&str], change: &Value) -> Answer {
     let headers: Vec<(&str, &str)> = if_match.iter().map(|tag| ("if-match", *tag)).collect();
     http.write(Method::PATCH, &format!("/api/v1/comments/{id}"), &headers, change.to_string().as_bytes()).await
@@ -45,7 +43,6 @@ async fn delete(http: &Http, id: &str, if_match: &str) -> Answer {
     http.write(Method::DELETE, &format!("/api/v1/comments/{id}"), &[("if-match", if_match)], b"").await
 }
 
-/// Asserts a refusal that names the current entity tag.
 fn assert_changed(answer: &Answer, current: &str) {
     assert_eq!((answer.status, answer.header("etag")), (412, Some(current)), "{answer:?}");
     assert_eq!(answer.problem()["type"], "urn:pagemark:problem:revision-mismatch");

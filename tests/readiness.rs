@@ -121,7 +121,6 @@ async fn an_index_lost_during_a_rebuild_is_not_marked_ready() {
     assert_eq!(ask(&index, TABLE_ID, now()).await, Err(NotReady::NoMarker));
 }
 
-/// Edits that put some comments into the index.
 fn edits_of(comments: Range<u64>, product: impl Fn(u64) -> ProductId) -> Vec<IndexEdit> {
     let edits = comments.flat_map(|number| {
         let placement = data::placement(&product(number), "en", 1 + number % 5);

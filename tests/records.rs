@@ -21,7 +21,6 @@ use crate::fixture::{
     stores::Stores,
 };
 
-/// Everything that a record can say.
 fn whole() -> Value {
     json!({
         "name": "Espresso machine", "url": "https://shop.example/a?b=1", "image": "https://shop.example/a.jpg",

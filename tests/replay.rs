@@ -17,7 +17,6 @@ use crate::fixture::{
     stores::{INVOCATION, Stores},
 };
 
-/// Changes of comments. Each makes a record.
 const CHANGES: usize = 220;
 
 /// Few comments, so that each has a long history.
@@ -75,7 +74,6 @@ fn another_status(status: Status, random: &mut StdRng) -> Status {
     others.choose(random).unwrap()
 }
 
-/// Delivers records in batches of random sizes.
 pub(crate) async fn deliver(stores: &Stores, records: &[EventRecord], random: &mut StdRng) {
     let mut left = records;
     while !left.is_empty() {

@@ -20,10 +20,8 @@ use crate::fixture::{
     wait_for,
 };
 
-/// The snapshot in a data folder.
 const SNAPSHOT: &str = "page-index.snapshot";
 
-/// A comment that the table does not have.
 const NOBODY: &str = "nobody-wrote-this";
 
 /// A process with its page index inside, and a client of it.
@@ -33,7 +31,6 @@ async fn start(folder: &Path) -> (Up, Http) {
     (up, http)
 }
 
-/// Posts comments, and returns their ids.
 async fn post(http: &Http, count: u64) -> Vec<String> {
     let mut posted = Vec::new();
     for number in 0..count {
@@ -56,7 +53,6 @@ async fn add_nobody(stack: &Running) {
     stack.stack.index().apply(&edits).await.unwrap();
 }
 
-/// The ids in the page index.
 async fn members(stack: &Running) -> BTreeSet<String> {
     let (index, mut members) = (stack.stack.index(), BTreeSet::new());
     let mut position = index.begin_index_scan().await.unwrap();
@@ -68,14 +64,12 @@ async fn members(stack: &Running) -> BTreeSet<String> {
     members
 }
 
-/// Copies the files of a folder.
 fn copy(from: &Path, to: &Path) {
     for entry in fs::read_dir(from).unwrap().map(Result::unwrap) {
         fs::copy(entry.path(), to.join(entry.file_name())).unwrap();
     }
 }
 
-/// Asserts that numbered pages show exactly these comments, with the right total, as soon as they are shown.
 async fn assert_shown(http: &Http, expected: &BTreeSet<String>) {
     let pages = expected.len().div_ceil(20).max(1);
     let mut shown = BTreeSet::new();

@@ -45,7 +45,6 @@ fn created_at(number: u64) -> Timestamp {
     data::at_ms(data::CREATED_MS + i64::try_from(number * number).unwrap())
 }
 
-/// The calls of `page-indexer`.
 async fn index_comments(index: &PageIndex) -> Result<(), StoreError> {
     // The only comment of a product is created, gets a different rating, and is deleted.
     let of_other = |number| Placement { product: data::product("other"), ..placement(number) };
@@ -56,7 +55,6 @@ async fn index_comments(index: &PageIndex) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// The calls of the API.
 async fn read(index: &PageIndex) -> Result<(), StoreError> {
     index.ping().await?;
     index.readiness(TABLE_ID, now()).await?;
@@ -94,7 +92,6 @@ async fn compare(index: &PageIndex) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// The calls of the repair job in a rebuild, including those of `page-indexer`.
 async fn rebuild(index: &PageIndex) -> Result<(), StoreError> {
     let rebuild = index.begin_rebuild().await?;
     index_comments(index).await?;
@@ -112,7 +109,6 @@ fn refused(outcome: Result<(), StoreError>) -> String {
     }
 }
 
-/// A server that also speaks TLS, on the returned port.
 async fn start_with_tls(certificates: &Certificates) -> (OwnRedis, u16) {
     let tls_port = free_port(PORTS);
     let arguments = certificates.arguments(tls_port);
@@ -216,7 +212,6 @@ async fn each_connection_logs_in_with_a_token_of_its_own_that_aws_would_sign() {
     assert!(detail.contains("PAGEMARK_REDIS_IAM") && !detail.contains("X-Amz"), "{detail}");
 }
 
-/// The documented users: their names and their permissions.
 fn documented_users() -> Vec<(String, Vec<String>)> {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/redis.md");
     let text = std::fs::read_to_string(path).unwrap();

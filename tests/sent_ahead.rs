@@ -29,7 +29,6 @@ async fn answers(api: &Served, sent: &[u8]) -> String {
     String::from_utf8(answers).unwrap()
 }
 
-/// The statuses of the answers, in order.
 fn statuses(answers: &str) -> Vec<&str> {
     answers.split("HTTP/1.1 ").skip(1).map(|answer| &answer[..3]).collect()
 }

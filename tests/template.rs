@@ -228,8 +228,8 @@ async fn the_filter_passes_the_recorded_changes_of_primary_items_and_no_other() 
     let product = data::product(data::PRODUCT);
     let comments = stores.create_all(0..3, |_| product.clone()).await;
     let with_key = data::new_comment("with-key", &product, "en", 1);
-    let [client, former_client, key, body_hash] = ["client", "sha256:00", "key", "hash"].map(str::to_owned);
-    let idempotency = Idempotency { client, former_client, key, body_hash };
+    let [client, key, body_hash] = ["client", "key", "hash"].map(str::to_owned);
+    let idempotency = Idempotency { client, key, body_hash };
     stores.table.create_comment(with_key, Some(idempotency)).await.unwrap();
     stores.deliver_all().await;
     let change = CommentPatch { body: Some("Changed.".to_owned()), ..CommentPatch::default() };

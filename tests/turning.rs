@@ -123,7 +123,6 @@ async fn a_deletion_shifts_pages_as_of_an_instant_but_no_cursor() {
     api.finish_with(stores).await;
 }
 
-/// Deletes comments, and delivers the deletions to both handlers.
 async fn delete(stores: &Stores, comments: impl IntoIterator<Item = &Comment>) {
     for comment in comments {
         stores.table.delete_comment(&comment.id, None).await.unwrap();

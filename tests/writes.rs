@@ -1,6 +1,6 @@
 //! A change of a comment is one transaction with its journal entry, guarded by the revision.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::BTreeSet;
 
 use futures_util::future::join_all;
 use itertools::Itertools;
@@ -11,12 +11,11 @@ use model::{
     record::{CommentChange, decode_batch},
 };
 use process::now;
-use serde_dynamo::{AttributeValue, Item};
 use table::{CommentPatch, Created, Idempotency, NewComment, WriteError};
 
 use crate::fixture::{
     data::{self, PRODUCT, rate},
-    invariants::{Contents, all_items, collection, journal, text},
+    invariants::{Contents, collection, journal},
     stores::Stores,
 };
 
@@ -26,16 +25,8 @@ fn new_comment(id: &str, rating: u64) -> NewComment {
 }
 
 fn idempotency(key: &str, body_hash: &str) -> Idempotency {
-    let [client, former_client, key, body_hash] = ["ann", FORMER_CLIENT, key, body_hash].map(str::to_owned);
-    Idempotency { client, former_client, key, body_hash }
-}
-
-/// What earlier versions called the client of [`idempotency`]: the hash of its token.
-const FORMER_CLIENT: &str = "sha256:0a0b";
-
-/// The same key as earlier versions kept it.
-fn idempotency_of_an_earlier_version(key: &str, body_hash: &str) -> Idempotency {
-    Idempotency { client: FORMER_CLIENT.to_owned(), ..idempotency(key, body_hash) }
+    let [client, key, body_hash] = ["ann", key, body_hash].map(str::to_owned);
+    Idempotency { client, key, body_hash }
 }
 
 impl Stores {
@@ -44,15 +35,6 @@ impl Stores {
             Created::New(comment) => comment,
             Created::Before(comment) => panic!("{comment:?} already exists"),
         }
-    }
-
-    /// Changes the only record of a key.
-    async fn change_key_record<T>(&self, change: impl FnOnce(&mut HashMap<String, AttributeValue>) -> T) {
-        let of_key = |item: &Item| text(item, "sk") == "IDEMPOTENCY";
-        let record = all_items(&self.table).await.into_iter().filter(of_key).exactly_one();
-        let mut record = record.unwrap_or_else(|_| panic!("there is one record")).into_inner();
-        change(&mut record);
-        self.put_raw(record.into()).await;
     }
 
     /// The journal of a comment, in the order of its revisions.
@@ -247,53 +229,6 @@ async fn a_request_repeated_with_its_idempotency_key_creates_one_comment() {
     assert_eq!(stores.table.comment(&first.id).await.unwrap(), None);
     let contents = Contents::read(&stores.table).await;
     assert_eq!(contents.primary.len(), 2, "c5 and the winner of the race");
-    stores.finish().await;
-}
-
-#[tokio::test]
-async fn a_key_record_without_the_created_comment_answers_with_the_present_one() {
-    let stores = Stores::start().await;
-    let create = async |id: &str| stores.table.create_comment(new_comment(id, 4), Some(idempotency("k1", "h1"))).await;
-    let Created::New(created) = create("c1").await.unwrap() else { panic!("it is new") };
-    stores.change_key_record(|record| ["created_at", "revision"].map(|name| record.remove(name)).map(drop)).await;
-    let patched = stores.table.patch_comment(&created.id, None, &rate(1)).await.unwrap();
-    assert_eq!(create("c2").await.unwrap(), Created::Before(patched));
-    stores.table.delete_comment(&created.id, None).await.unwrap();
-    assert!(matches!(create("c2").await, Err(WriteError::DeletedSince)));
-    stores.finish().await;
-}
-
-#[tokio::test]
-async fn a_key_record_of_an_earlier_version_counts_until_it_expires() {
-    let stores = Stores::start().await;
-    let create = async |id: &str, product: &str, idempotency: Idempotency| {
-        let new = NewComment { product: data::product(product), ..new_comment(id, 4) };
-        stores.table.create_comment(new, Some(idempotency)).await
-    };
-    let before = idempotency_of_an_earlier_version("k1", "h1");
-    let Created::New(created) = create("c1", "p1", before).await.unwrap() else { panic!("it is new") };
-    stores.table.patch_comment(&created.id, None, &rate(1)).await.unwrap();
-    let again = create("c2", "p1", idempotency("k1", "h1")).await.unwrap();
-    assert_eq!(again, Created::Before(created), "as the first time");
-    let other_request = create("c3", "p1", idempotency("k1", "h2")).await;
-    assert!(matches!(other_request, Err(WriteError::IdempotencyMismatch)));
-    stores.change_key_record(|record| record.insert("expires_at".to_owned(), AttributeValue::N("1".to_owned()))).await;
-    assert!(matches!(create("c4", "p1", idempotency("k1", "h1")).await, Ok(Created::New(_))), "it has expired");
-    stores.finish().await;
-}
-
-#[tokio::test]
-async fn an_idempotency_key_belongs_to_its_client_and_product() {
-    let stores = Stores::start().await;
-    let create = async |id: &str, client: &str, product: &str| {
-        let idempotency = Idempotency { client: client.to_owned(), ..idempotency("k1", product) };
-        let new = NewComment { product: data::product(product), ..new_comment(id, 4) };
-        stores.table.create_comment(new, Some(idempotency)).await.unwrap()
-    };
-    for (id, client, product) in [("c1", "ann", "p1"), ("c2", "ann", "p2"), ("c3", "bob", "p1")] {
-        let Created::New(created) = create(id, client, product).await else { panic!("{id} is new") };
-        assert_eq!(create("again", client, product).await, Created::Before(created));
-    }
     stores.finish().await;
 }
 

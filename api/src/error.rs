@@ -77,8 +77,6 @@ pub(crate) enum ApiError {
     },
     #[error("A comment with this id exists.")]
     AlreadyExists,
-    #[error("The comment that this Idempotency-Key created has been deleted since.")]
-    DeletedSince,
     #[error("This Idempotency-Key was used for another request.")]
     IdempotencyMismatch,
     #[error("The comment has changed: its revision is {current}, not the one in If-Match.")]
@@ -141,7 +139,6 @@ impl ApiError {
             Self::FilterDoesNotMatch { .. } => (StatusCode::NOT_FOUND, "filter-does-not-match"),
             Self::PastTheEnd { .. } | Self::PastTheArchive { .. } => (StatusCode::NOT_FOUND, "past-the-end"),
             Self::AlreadyExists => (StatusCode::CONFLICT, "already-exists"),
-            Self::DeletedSince => (StatusCode::CONFLICT, "deleted-since"),
             Self::IdempotencyMismatch => (StatusCode::UNPROCESSABLE_ENTITY, "idempotency-mismatch"),
             Self::RevisionMismatch { .. } | Self::PreconditionFailed { .. } => {
                 (StatusCode::PRECONDITION_FAILED, "revision-mismatch")
@@ -186,7 +183,6 @@ impl ApiError {
             | Self::PastTheEnd { .. }
             | Self::PastTheArchive { .. }
             | Self::AlreadyExists
-            | Self::DeletedSince
             | Self::IdempotencyMismatch
             | Self::RevisionMismatch { .. }
             | Self::PreconditionFailed { .. }
@@ -334,7 +330,6 @@ impl From<WriteError> for ApiError {
             WriteError::RevisionMismatch { current } => Self::RevisionMismatch { current },
             WriteError::PreconditionFailed { current } => Self::PreconditionFailed { current },
             WriteError::IdempotencyMismatch => Self::IdempotencyMismatch,
-            WriteError::DeletedSince => Self::DeletedSince,
             WriteError::Contended => Self::Contended,
             WriteError::Invalid(error) => error.into(),
             WriteError::Store(error) => error.into(),

@@ -248,7 +248,6 @@ error-media-type = Der Inhalt muss als { $accepted } gesendet werden, ohne Conte
 error-unauthorized = Zum Schreiben gehört der Header Authorization: Bearer mit einem bekannten Token.
 error-writes-off = Schreiben ist ausgeschaltet: Dieser Server wurde ohne Schreibtoken gestartet.
 error-cross-site = Dies wurde von einer Seite einer anderen Website gesendet.
-error-deleted-since = Der Kommentar, den dieses Formular angelegt hat, wurde inzwischen gelöscht.
 verified = Verifiziert
 reply-of = Antwort:
 the-shop = der Shop

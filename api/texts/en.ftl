@@ -278,7 +278,6 @@ error-media-type = The body must be sent as { $accepted }, without Content-Encod
 error-unauthorized = Writing needs the header Authorization: Bearer with a known token.
 error-writes-off = Writes are off: this server was started without a write token.
 error-cross-site = This was sent from a page of another site.
-error-deleted-since = The comment that this form created has been deleted since.
 verified = Verified
 reply-of = Reply of
 the-shop = the shop

@@ -248,7 +248,6 @@ error-media-type = El contenido debe enviarse como { $accepted }, sin Content-En
 error-unauthorized = Para escribir hace falta la cabecera Authorization: Bearer con un token conocido.
 error-writes-off = La escritura está desactivada: este servidor se inició sin token de escritura.
 error-cross-site = Esto se envió desde una página de otro sitio.
-error-deleted-since = El comentario que creó este formulario se ha eliminado desde entonces.
 verified = Verificado
 reply-of = Respuesta:
 the-shop = la tienda

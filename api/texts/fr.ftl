@@ -248,7 +248,6 @@ error-media-type = Le contenu doit être envoyé en { $accepted }, sans Content-
 error-unauthorized = Pour écrire, il faut l’en-tête Authorization: Bearer avec un jeton connu.
 error-writes-off = L’écriture est désactivée : ce serveur a été démarré sans jeton d’écriture.
 error-cross-site = Ceci a été envoyé depuis une page d’un autre site.
-error-deleted-since = Le commentaire créé par ce formulaire a été supprimé depuis.
 verified = Vérifié
 reply-of = Réponse :
 the-shop = la boutique

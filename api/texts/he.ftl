@@ -256,7 +256,6 @@ error-media-type = את התוכן יש לשלוח בתור { $accepted }, בל�
 error-unauthorized = כדי לכתוב דרושה הכותרת Authorization: Bearer עם אסימון מוכר.
 error-writes-off = הכתיבה כבויה: השרת הזה הופעל בלי אסימון כתיבה.
 error-cross-site = זה נשלח מעמוד של אתר אחר.
-error-deleted-since = התגובה שהטופס הזה יצר נמחקה מאז.
 verified = מאומת
 reply-of = תגובה:
 the-shop = החנות

@@ -210,7 +210,6 @@ error-media-type = 内容は { $accepted } として、Content-Encoding なし�
 error-unauthorized = 書き込みには、有効なトークンを付けた Authorization: Bearer ヘッダーが必要です。
 error-writes-off = 書き込みは無効です。このサーバーは書き込みトークンなしで起動されています。
 error-cross-site = 他のサイトのページから送信されました。
-error-deleted-since = このフォームで作成されたコメントは、その後削除されました。
 verified = 確認済み
 reply-of = 返信：
 the-shop = ショップ

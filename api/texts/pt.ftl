@@ -248,7 +248,6 @@ error-media-type = O conteúdo deve ser enviado como { $accepted }, sem Content-
 error-unauthorized = Para escrever é preciso o cabeçalho Authorization: Bearer com um token conhecido.
 error-writes-off = A escrita está desativada: este servidor foi iniciado sem token de escrita.
 error-cross-site = Isto foi enviado de uma página de outro site.
-error-deleted-since = O comentário criado por este formulário foi excluído desde então.
 verified = Verificado
 reply-of = Resposta:
 the-shop = a loja

@@ -20,7 +20,6 @@ use tokio::time::Instant;
 
 pub use config::Config;
 
-/// The name under which the function's records go to quarantine.
 pub const FUNCTION: &str = "page-indexer";
 
 /// The handler and its connection. A process creates it once, and every invocation uses it.
@@ -37,7 +36,6 @@ struct FailedEdits {
 }
 
 impl PageIndexer {
-    /// A handler that writes to `index`.
     pub fn new(index: PageIndex, quarantine: Quarantine) -> Self {
         Self { index, quarantine }
     }

@@ -52,7 +52,6 @@ async fn serve() -> Result<(), lambda_runtime::Error> {
     lambda_runtime::run(handler).await
 }
 
-/// The command line.
 async fn run() -> anyhow::Result<ExitCode> {
     let config: Config = parse_settings();
     let ansi = std::io::stderr().is_terminal();

@@ -18,7 +18,6 @@ use tokio::time::Instant;
 pub use config::Config;
 pub use plan::plan_calls;
 
-/// The name under which the function's records go to quarantine.
 pub const FUNCTION: &str = "stream-writer";
 
 /// The handler and its connections. A process creates it once, and every invocation uses it.

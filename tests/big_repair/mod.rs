@@ -36,19 +36,16 @@ const AT_ONCE: usize = 2;
 const ATTEMPTS: usize = 5;
 const FAILURES: usize = ATTEMPTS + 2;
 
-/// No server listens there.
 const NOWHERE: &str = "http://127.0.0.1:1";
 
 fn comments() -> u64 {
     if size() == Size::Full { 100_000 } else { 400 }
 }
 
-/// The processes of the function, as Lambda has them.
 struct Functions {
     works: Vec<Mutex<Function>>,
     /// One that does not reach the table.
     fails: Mutex<Function>,
-    /// The part that fails at first, and how often it was invoked.
     failing: u64,
     invoked: AtomicUsize,
 }
@@ -94,7 +91,6 @@ async fn execute(functions: &Arc<Functions>, inputs: &[Value]) -> (Vec<Value>, V
     (done["executions"].as_array().unwrap().clone(), waits)
 }
 
-/// The first part of which duplicates are damaged.
 async fn damaged_part(stores: &Stores) -> u64 {
     for part in 0..PARTS {
         let (segments, which) = (u32::try_from(PARTS).unwrap(), Which::One(u32::try_from(part).unwrap()));
@@ -106,7 +102,6 @@ async fn damaged_part(stores: &Stores) -> u64 {
     panic!("no part is damaged");
 }
 
-/// The differences that a report counts.
 fn drifted(report: &Value) -> Vec<(String, u64)> {
     let counts = report["drifted"].as_object().unwrap_or_else(|| panic!("{report}"));
     counts.iter().map(|(kind, count)| (kind.clone(), count.as_u64().unwrap())).collect()
@@ -118,20 +113,17 @@ fn sum(of: &[Vec<(String, u64)>]) -> Vec<(String, u64)> {
     sum.into_iter().collect()
 }
 
-/// What the table stores about a part.
 #[derive(Debug, Deserialize)]
 struct Part {
     expires_at: i64,
     report: Value,
 }
 
-/// What an execution has stored about its parts.
 async fn parts_of(stores: &Stores, execution: &Value) -> Vec<(String, Part)> {
     let run = execution["report"]["of"]["run"].as_str().unwrap();
     stores.table.states(&format!("big_repair#{run}")).await.unwrap()
 }
 
-/// What an execution has stored about its parts is removed a month later.
 async fn assert_states_expire(stores: &Stores, execution: &Value) {
     let parts = parts_of(stores, execution).await;
     // The parts that were audited, and the scan of the page index.

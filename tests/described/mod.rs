@@ -13,12 +13,10 @@ use crate::fixture::{
 /// Number of requests of each kind per operation. More requests find more; these take some 20 s.
 const EXAMPLES: &str = "40";
 
-/// A file in this folder.
 fn described(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("described").join(name)
 }
 
-/// Runs a Python program with a text as its input, and returns its output. The program must succeed.
 async fn run(program: &str, arguments: &[&str], input: &str) -> String {
     let mut command = python::command(program);
     command.args(arguments).current_dir(env!("CARGO_TARGET_TMPDIR")).env("SCHEMATHESIS_HOOKS", described("hooks.py"));

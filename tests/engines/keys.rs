@@ -1,9 +1,9 @@
 //! Keys, values and limits.
 
-use aws_sdk_dynamodb::types::{AttributeValue, TimeToLiveSpecification};
+use aws_sdk_dynamodb::types::AttributeValue;
 use itertools::Itertools;
 
-use super::{Under, code, delete_request, indexed, invalid, key, put_request, s, with_text};
+use super::{Under, indexed, invalid, key, s, with_text};
 
 #[tokio::test]
 async fn keys_are_not_empty_and_have_limits() {
@@ -67,20 +67,6 @@ async fn sort_keys_are_ordered_by_bytes_and_numbers_are_normalised() {
 }
 
 #[tokio::test]
-async fn a_batch_names_no_key_twice_and_has_25_writes_at_most() {
-    let under = Under::start().await;
-    let put = |number: usize| put_request(key(&format!("a{number}"), "1"));
-    for (writes, expected) in [
-        ((0..25).map(put).collect_vec(), Ok(())),
-        ((0..26).map(put).collect_vec(), invalid()),
-        (vec![put(0), delete_request(key("a0", "1"))], invalid()),
-    ] {
-        assert_eq!(under.write_batch(writes).await, expected);
-    }
-    under.finish().await;
-}
-
-#[tokio::test]
 async fn a_table_has_an_id_that_no_other_of_its_name_has() {
     let under = Under::start().await;
     let describe = under.client().describe_table().table_name(under.name());
@@ -93,14 +79,5 @@ async fn a_table_has_an_id_that_no_other_of_its_name_has() {
     let after = under.table.create_if_missing().await.unwrap();
     assert_ne!(after.id, before.id);
     assert_ne!(after.stream_arn, before.stream_arn);
-    under.finish().await;
-}
-
-#[tokio::test]
-async fn time_to_live_is_not_changed_twice_within_an_hour() {
-    let under = Under::start().await;
-    let again = TimeToLiveSpecification::builder().enabled(true).attribute_name("expires_at").build().unwrap();
-    let call = under.client().update_time_to_live().table_name(under.name()).time_to_live_specification(again);
-    under.expect(code(call.send().await).map(drop), Ok(()), invalid());
     under.finish().await;
 }

@@ -4,7 +4,6 @@ use itertools::Itertools;
 
 use super::{Under, code, indexed, invalid, with_text};
 
-/// Ten items under one key of the index, in order.
 async fn start() -> Under {
     let under = Under::start().await;
     for number in 0..10 {
@@ -57,18 +56,6 @@ async fn a_query_that_stops_at_its_limit_names_its_last_item_even_at_the_end() {
 }
 
 #[tokio::test]
-async fn items_with_equal_keys_in_the_index_have_no_order_to_rely_on() {
-    let under = Under::start().await;
-    for id in ["a", "b"] {
-        under.put(indexed(id, "F", "same")).await.unwrap();
-    }
-    // Items after an absent item with this name and the same `cd`.
-    let (after, _) = query(&under, true, None, Some(("aa", "F", "same"))).await.unwrap();
-    under.expect(after, vec!["b".to_owned()], vec!["a".to_owned()]);
-    under.finish().await;
-}
-
-#[tokio::test]
 async fn an_answer_ends_at_a_megabyte() {
     let under = Under::start().await;
     for number in 0..6 {
@@ -79,12 +66,5 @@ async fn an_answer_ends_at_a_megabyte() {
     // Three items make 0.9 MB. One engine continues until it exceeds a megabyte.
     under.expect(first.len(), 3, 4);
     assert_eq!(last.as_ref(), first.last());
-    under.finish().await;
-}
-
-#[tokio::test]
-async fn the_index_is_never_read_strongly_consistent() {
-    let under = start().await;
-    assert_eq!(code(under.query_index("F").consistent_read(true).send().await).map(drop), invalid());
     under.finish().await;
 }

@@ -26,10 +26,8 @@ use crate::fixture::{
     unique_name,
 };
 
-/// An item, or a key.
 type Item = std::collections::HashMap<String, AttributeValue>;
 
-/// The engine under test, with a table that the product created.
 struct Under {
     engine: TestEngine,
     table: Table,
@@ -52,7 +50,6 @@ impl Under {
         self.table.name()
     }
 
-    /// Asserts a difference: the expected result for each engine.
     fn expect<T: PartialEq + Debug>(&self, found: T, embedded: T, dynamodb_local: T) {
         let kind = engine::kind();
         let expected = match kind {
@@ -62,7 +59,6 @@ impl Under {
         assert_eq!(found, expected, "{kind:?} has changed: correct docs/engines.md");
     }
 
-    /// Puts an item; returns the error code if it is refused.
     async fn put(&self, item: Item) -> Result<(), String> {
         code(self.client().put_item().table_name(self.name()).set_item(Some(item)).send().await).map(drop)
     }
@@ -73,18 +69,15 @@ impl Under {
         TransactWriteItem::builder().put(put).build()
     }
 
-    /// Deletes an item, which may be absent.
     async fn delete(&self, pk: &str) {
         let delete = self.client().delete_item().table_name(self.name());
         delete.set_key(Some(key(pk, "1"))).send().await.unwrap();
     }
 
-    /// Makes several writes in one call.
     async fn write_batch(&self, writes: Vec<WriteRequest>) -> Result<(), String> {
         code(self.client().batch_write_item().request_items(self.name(), writes).send().await).map(drop)
     }
 
-    /// A query of the items under one key of the index.
     fn query_index(&self, sk: &str) -> QueryFluentBuilder {
         let query = self.client().query().table_name(self.name()).index_name("gsi");
         query.key_condition_expression("sk = :sk").expression_attribute_values(":sk", s(sk))
@@ -107,40 +100,33 @@ fn s(text: &str) -> AttributeValue {
     AttributeValue::S(text.to_owned())
 }
 
-/// The key of an item.
 fn key(pk: &str, sk: &str) -> Item {
     [("pk".to_owned(), s(pk)), ("sk".to_owned(), s(sk))].into()
 }
 
-/// An item that the index contains.
 fn indexed(pk: &str, sk: &str, cd: &str) -> Item {
     let mut item = key(pk, sk);
     item.insert("cd".to_owned(), s(cd));
     item
 }
 
-/// An item with a text of `bytes` bytes.
 fn with_text(mut item: Item, bytes: usize) -> Item {
     item.insert("text".to_owned(), s(&"x".repeat(bytes)));
     item
 }
 
-/// The answer of an engine, or the code of its error.
 fn code<T, E: ProvideErrorMetadata + Debug>(answer: Result<T, SdkError<E>>) -> Result<T, String> {
     answer.map_err(|error| error.code().unwrap_or_else(|| panic!("{error:?}")).to_owned())
 }
 
-/// The error code of a malformed request.
 fn invalid<T>() -> Result<T, String> {
     Err("ValidationException".to_owned())
 }
 
-/// A file of the project.
 fn project_file(path: &str) -> String {
     std::fs::read_to_string(format!("{}/../{path}", env!("CARGO_MANIFEST_DIR"))).unwrap()
 }
 
-/// The words of one of the Makefile's lists.
 fn listed(list: &str) -> Vec<String> {
     let makefile = project_file("Makefile");
     let line = makefile.lines().find_map(|line| line.strip_prefix(list)?.strip_prefix(" := "));

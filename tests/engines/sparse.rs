@@ -1,16 +1,11 @@
 //! The sparse index `primaries`: it holds the items that have both of its keys, and costs nothing for others.
 
-use aws_sdk_dynamodb::types::{AttributeValue, BillingMode, ReturnConsumedCapacity};
+use aws_sdk_dynamodb::types::{AttributeValue, ReturnConsumedCapacity};
 use itertools::Itertools;
-use model::AuthorId;
-use table::{AUTHORS, PRIMARIES, Table, definition};
+use table::PRIMARIES;
 
 use super::{Item, Under, indexed, invalid, key, put_request, s, with_text};
-use crate::fixture::{
-    engine::delete_table,
-    invariants::{entries, text},
-    unique_name, wait_for,
-};
+use crate::fixture::invariants::{entries, text};
 
 fn listed(pk: &str, shard: Option<&str>, pcd: Option<&str>) -> Item {
     let mut item = with_text(indexed(pk, "1", "1"), 1_500);
@@ -19,7 +14,6 @@ fn listed(pk: &str, shard: Option<&str>, pcd: Option<&str>) -> Item {
     item
 }
 
-/// The partition keys of the items in the index.
 async fn held(under: &Under) -> Vec<String> {
     entries(&under.table, PRIMARIES).await.iter().map(|entry| text(entry, "pk")).sorted().collect()
 }
@@ -53,41 +47,6 @@ async fn a_sparse_index_holds_what_has_both_keys_after_any_kind_of_write() {
     number.insert("shard".to_owned(), AttributeValue::N("7".to_owned()));
     assert_eq!(under.put(number).await, invalid());
     assert_eq!(under.put(listed("empty", Some(""), Some("p#1"))).await, invalid());
-    under.finish().await;
-}
-
-#[tokio::test]
-async fn a_table_of_an_earlier_version_gets_the_index_of_authors_with_all_its_items() {
-    let under = Under::start().await;
-    let earlier = Table::connect(&under.engine.table_config(unique_name("earlier"))).await;
-    let attributes = definition::attribute_definitions().unwrap();
-    let is_later = |name: &str| ["author_id", "unpublished", "unpublished_cd"].contains(&name);
-    let attributes = attributes.into_iter().filter(|named| !is_later(named.attribute_name())).collect();
-    let create = earlier.client().create_table().table_name(earlier.name()).set_attribute_definitions(Some(attributes));
-    let create = create.set_key_schema(Some(definition::key_schema("pk", "sk").unwrap()));
-    let create = create.global_secondary_indexes(definition::gsi().unwrap());
-    let create = create.global_secondary_indexes(definition::primaries().unwrap());
-    create.billing_mode(BillingMode::PayPerRequest).send().await.unwrap();
-    let put = async |pk: &str, author: Option<&str>| {
-        let mut item = indexed(pk, "1", "1");
-        item.extend(author.map(|id| ("author_id".to_owned(), s(id))));
-        earlier.client().put_item().table_name(earlier.name()).set_item(Some(item)).send().await.unwrap();
-    };
-    put("before", Some("u")).await;
-    put("without", None).await;
-    let author = AuthorId::parse("u").unwrap();
-    let refused = earlier.comments_of_author(&author, None, 10).await.unwrap_err().to_string();
-    assert!(refused.contains("has no index `authors`"), "{refused}");
-    for _ in 0..2 {
-        earlier.create_if_missing().await.unwrap();
-    }
-    put("after", Some("u")).await;
-    let listed = wait_for("the index", async || {
-        let listed = entries(&earlier, AUTHORS).await.iter().map(|entry| text(entry, "pk")).sorted().collect_vec();
-        if listed.len() == 2 { Ok(listed) } else { Err(listed) }
-    });
-    assert_eq!(listed.await, ["after", "before"]);
-    delete_table(&earlier).await;
     under.finish().await;
 }
 

@@ -3,34 +3,21 @@
 use std::sync::{Arc, Mutex};
 
 use aws_sdk_dynamodb::types::StreamSpecification;
-use aws_sdk_dynamodbstreams::types::{Record, Shard, ShardIteratorType};
+use aws_sdk_dynamodbstreams::types::Record;
 use functions::{Quarantine, invocation::batch_response};
 use futures_util::FutureExt;
 use itertools::Itertools;
 use local_stack::event_source_mapping::{EventSourceMapping, Handler, MappingSettings};
-use process::now;
 use tokio::time::Instant;
 
-use super::{Under, code, delete_request, indexed, invalid, key, put_request, with_text};
+use super::{Under, delete_request, indexed, key, put_request, with_text};
 use crate::fixture::{
     WAIT_MAX,
     engine::{self, EngineKind},
     stores::Stream,
 };
 
-impl Under {
-    async fn shards(&self) -> Vec<Shard> {
-        let described = self.stream.client.describe_stream().stream_arn(&self.stream.stream_arn);
-        described.send().await.unwrap().stream_description.unwrap().shards.unwrap()
-    }
-
-    async fn first_iterator(&self) -> String {
-        let shards = self.shards().await;
-        let call = self.stream.client.get_shard_iterator().stream_arn(&self.stream.stream_arn);
-        let call = call.set_shard_id(shards[0].shard_id.clone()).shard_iterator_type(ShardIteratorType::TrimHorizon);
-        call.send().await.unwrap().shard_iterator.unwrap()
-    }
-}
+impl Under {}
 
 fn names(records: &[Record]) -> Vec<&str> {
     records.iter().map(|record| record.event_name.as_ref().unwrap().as_str()).collect()
@@ -76,53 +63,6 @@ async fn records_stand_in_the_order_of_the_changes_with_both_images() {
     let keys = "pka".len() + "sk1".len();
     let size = i64::try_from(2 * keys + "cdc".len() + "text".len() + 1_000).unwrap();
     under.expect(changes[0].size_bytes.unwrap(), size + 74, size);
-    under.finish().await;
-}
-
-#[tokio::test]
-async fn a_record_has_its_creation_time_to_the_second() {
-    let under = Under::start().await;
-    let before = now().epoch_seconds();
-    under.put(key("a", "1")).await.unwrap();
-    let after = now().epoch_seconds();
-    let record = under.stream.every_record().await.remove(0);
-    let created = record.dynamodb.unwrap().approximate_creation_date_time.unwrap().secs();
-    match engine::kind() {
-        EngineKind::Embedded => assert!((before..=after).contains(&created), "{created}"),
-        // DynamoDB Local is precise only to the minute.
-        EngineKind::DynamoDbLocal => {
-            assert!(created % 60 == 0 && (before - 60..=after).contains(&created), "{created}");
-        }
-    }
-    under.finish().await;
-}
-
-#[tokio::test]
-async fn an_open_shard_has_no_end() {
-    let under = Under::start().await;
-    under.put(key("a", "1")).await.unwrap();
-    let shards = under.shards().await;
-    let ends =
-        shards.iter().map(|shard| shard.sequence_number_range.as_ref().unwrap().ending_sequence_number.is_some());
-    under.expect(ends.collect_vec(), vec![true], vec![false]);
-    under.finish().await;
-}
-
-#[tokio::test]
-async fn an_answer_has_1_000_records_and_a_megabyte_at_most() {
-    let under = Under::start().await;
-    for number in 0..5 {
-        under.put(with_text(key(&format!("a{number}"), "1"), 300_000)).await.unwrap();
-    }
-    let get = async |limit| {
-        let iterator = under.first_iterator().await;
-        let answer = under.stream.client.get_records().shard_iterator(iterator).limit(limit).send().await;
-        code(answer).map(|answer| answer.records().len())
-    };
-    assert_eq!(get(3).await, Ok(3));
-    under.expect(get(1_001).await, Ok(5), invalid());
-    // Neither engine stops at a megabyte, which three of these records reach.
-    assert_eq!(get(1_000).await, Ok(5));
     under.finish().await;
 }
 

@@ -40,7 +40,6 @@ async fn start() -> Stores {
     start_with(0..COMMENTS, product).await.0
 }
 
-/// Like [`start`], with a separate Redis.
 async fn start_on_own_redis() -> (OwnRedis, Stores) {
     let (redis, stores) = Stores::start_ready_on_own_redis().await;
     stores.create_all(0..COMMENTS, product).await;
@@ -67,12 +66,10 @@ async fn set_marks_back(stores: &Stores) -> Timestamp {
     confirmed
 }
 
-/// Settings of a job that may sample all comments whose last change is older than this.
 fn samples(indexer_lag: Duration) -> JobSettings {
     JobSettings { indexer_lag, ..settings(true) }
 }
 
-/// Starts a run of `recent` and holds it in the middle of its backlog.
 async fn hold_in_backlog(stores: &Stores, settings: JobSettings, queries: usize) -> HeldRun<Report> {
     let run = HeldRun::start(stores, (gate::JOURNAL, queries), settings, recent).await;
     assert!(marks(stores).await.iter().all(|mark| mark.watermark < now().plus_ms(-11 * HOUR_MS)), "no backlog is left");
@@ -101,18 +98,15 @@ async fn start_with_replica() -> (OwnRedis, OwnRedis, Stores) {
     (redis, replica, stores)
 }
 
-/// Makes the replica independent of its master. It lacks all later writes.
 async fn cut_off(replica: &OwnRedis) {
     replica.ask::<()>("REPLICAOF NO ONE").await;
 }
 
-/// Ends the master, and directs the stores to the replica.
 async fn fail_over(redis: &OwnRedis, replica: &OwnRedis, stores: &mut Stores) {
     redis.kill().await;
     stores.move_to_redis(replica.server.url());
 }
 
-/// Starts a run of `recent` and holds it before it reads anything of the journal.
 async fn hold_at_journal(stores: &Stores) -> HeldRun<Report> {
     HeldRun::start(stores, (gate::JOURNAL, 0), settings(true), recent).await
 }

@@ -20,14 +20,12 @@ use crate::fixture::{
 
 const AUTHOR: &str = "user 7/é";
 
-/// Comments of the author, and as many of others, that are created before each run.
 const COMMENTS: u64 = 5;
 
 fn author(id: &str) -> AuthorId {
     AuthorId::parse(id).unwrap()
 }
 
-/// Creates comments in several products; every second one is the author's, the others have another author or none.
 async fn create(table: &Table, run: u64) {
     for number in run * 2 * COMMENTS..(run + 1) * 2 * COMMENTS {
         let mut comment = data::varied_comment(number);

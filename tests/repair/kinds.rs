@@ -12,13 +12,11 @@ use crate::fixture::{
     stores::Stores,
 };
 
-/// Creates three comments of one product, and a comment that is the only one of its product. Returns the last.
 async fn create(stores: &Stores, from: u64) -> Comment {
     stores.create_all(from..from + 3, |_| product(0)).await;
     stores.create_numbered(from + 3, data::product(&format!("lonely {from}"))).await
 }
 
-/// Calls [`create`] for each kind of damage, and delivers everything. Returns the comments to damage.
 async fn create_for(stores: &Stores, damages: &[Damage]) -> Vec<Comment> {
     let mut comments = Vec::new();
     for (number, _) in (0..).zip(damages) {

@@ -1,13 +1,14 @@
-//! The page index is lost, emptied or refused while a run reads it. The run concludes nothing from missing entries, and
-//! still checks duplicates.
+//! The page index is lost, emptied or refused while a run reads it. The run concludes nothing from missing entries,
+//! still checks duplicates, and remembers no repair that the page index has lost.
 
 use std::ops::Range;
 
 use model::{Comment, plan::reconcile::DriftKind};
 use rand::{SeedableRng, rngs::StdRng};
-use repair_job::{Report, exit};
+use repair_job::{Job, Report, exit};
+use serde_json::Value;
 
-use super::{HeldRun, assert_clean, job, job_of, product, settings, whole};
+use super::{HeldRun, assert_clean, expect, job, job_of, product, quarantine_batch, settings, whole};
 use crate::fixture::{
     damage::{Damage, inflict_all},
     gate,
@@ -18,20 +19,15 @@ use crate::fixture::{
 /// With this many comments, a scan of the table takes several answers, and of the page index several batches.
 const COMMENTS: u64 = 300;
 
-/// How the page index is lost.
 #[derive(Debug, Clone, Copy)]
 enum Loss<'redis> {
-    /// The index is emptied.
     Emptied,
-    /// A rebuild begins.
     Rebuilt,
-    /// The server loses everything.
     Flushed(&'redis OwnRedis),
     /// The server restarts from a snapshot that lacks half of the comments.
     Restored(&'redis OwnRedis),
 }
 
-/// Creates comments with all their derived data.
 async fn create(stores: &Stores, numbers: Range<u64>) -> Vec<Comment> {
     let comments = stores.create_all(numbers, product).await;
     job(stores, true).recent().await;
@@ -47,7 +43,6 @@ async fn start_with_snapshot() -> (OwnRedis, Stores, Vec<Comment>) {
     (redis, stores, comments)
 }
 
-/// Runs an audit, and loses the page index while the audit waits at a gate.
 async fn lose_during_audit(stores: &Stores, loss: Loss<'_>, is_index_scan: bool) -> Report {
     let kind = if is_index_scan { gate::INDEX_SCANS } else { gate::TABLE_SCANS };
     let run = HeldRun::start(stores, (kind, 1), settings(true), |job| async move { job.audit(whole()).await }).await;
@@ -130,4 +125,28 @@ async fn a_command_that_redis_refuses_does_not_prevent_the_repair_of_duplicates(
             stores.assert_invariants().await;
         }
     }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_batch_stays_in_quarantine_whose_repairs_redis_has_lost() {
+    let (redis, stores) = Stores::start_ready_on_own_redis().await;
+    let damaged = create(&stores, 0..8).await.remove(3);
+    inflict_all(&stores, &mut StdRng::seed_from_u64(183), [(&damaged, Damage::DropRanks)]).await;
+    redis.ask::<()>("SAVE").await;
+    let quarantine = stores.quarantine();
+    let pk = format!("COMMENT#{}", damaged.id);
+    let mut records: Vec<Value> = stores.lambda_records().await;
+    records.retain(|record| record["dynamodb"]["Keys"]["pk"]["S"] == pk.as_str());
+    quarantine_batch(&quarantine, &records).await;
+    // The run is held after its edit of the page index, when it reads the primary item once more.
+    let of_run = quarantine.clone();
+    let run = async move |job: Job| job.quarantine(&of_run).await;
+    let run = HeldRun::start(&stores, (gate::COMMENTS, 1), settings(true), run).await;
+    stores.assert_index().await;
+    redis.restore(&stores.index).await;
+    let report = expect(exit::DRIFT_FOUND | exit::SKIPPED, run.finish().await);
+    assert_eq!(quarantine.list(None, 10).await.unwrap().len(), 1, "{report}");
+    expect(exit::DRIFT_FOUND, job(&stores, true).quarantine(&quarantine).await);
+    assert_eq!(quarantine.list(None, 10).await.unwrap().len(), 0);
+    stores.assert_index().await;
 }

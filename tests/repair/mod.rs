@@ -4,21 +4,18 @@
 //! - `audit`: random damage to thousands of comments; counts, limits, checkpoints.
 //! - `cluster`: every kind of damage in a Redis Cluster.
 //! - `recent`: windows and watermarks.
-//! - `primaries`: the table's index of primary items, and rebuilds from it.
+//! - `primaries`: the table's index of primary items, and rebuilds from it, also under writes.
 //! - `foreign`: primary items that another tool wrote or broke.
 //! - `quarantine`: batches in quarantine are repaired and removed.
 //! - `concurrent`: damage while comments change and the handlers run, from many seeds.
 //! - `control`: commands through the control socket of a local stack.
 //! - `local`: the local stack's own runs.
-//! - `killed`: runs of `recent` and `quarantine` that are killed between any two of their writes.
 //! - `lost`: a page index that is lost, emptied or refused while a run reads it.
 //! - `missing`: a lost page index is rebuilt by scheduled runs.
 //! - `process`: the binary, killed at any point, run twice in parallel, and as a function.
 //! - `confirmed`: whether readers believe the page index while repair is behind, and after snapshots and fail-overs.
-//! - `remembered`: what a run may remember of its repairs when Redis loses them.
 //! - `resumed`: what resumes, and what starts anew.
 //! - `stopped`: runs that cannot complete: a store is down, time is up, a lease is lost.
-//! - `rebuild`: a rebuild during writes, and a Redis restored from a snapshot.
 //! - `write_timeouts`: no watermark passes an entry of the journal that arrives late.
 //!
 //! The page index is where `PAGEMARK_TEST_PAGE_INDEX` says. Some guarantees need a server. A module that has only such
@@ -31,7 +28,6 @@ mod confirmed;
 mod control;
 mod erased;
 mod foreign;
-mod killed;
 mod kinds;
 mod local;
 mod lost;
@@ -39,9 +35,7 @@ mod missing;
 mod primaries;
 mod process;
 mod quarantine;
-mod rebuild;
 mod recent;
-mod remembered;
 mod resumed;
 mod stopped;
 mod write_timeouts;
@@ -82,7 +76,6 @@ fn no_overlap() -> JobSettings {
     JobSettings { overlap: Duration::ZERO, ..settings(true) }
 }
 
-/// A job on these stores.
 pub(crate) fn job(stores: &Stores, apply: bool) -> Job {
     job_with(stores, settings(apply), Stop::default())
 }
@@ -91,12 +84,10 @@ fn job_with(stores: &Stores, settings: JobSettings, stop: Stop) -> Job {
     Job::new(stores.table.clone(), stores.index.clone(), settings, stop)
 }
 
-/// A job with these clients of the stores.
 fn job_of(table: Table, index: PageIndex, settings: JobSettings) -> Job {
     Job::new(table, index, settings, Stop::default())
 }
 
-/// The run of a job, for [`HeldRun::start`].
 async fn recent(job: Job) -> Report {
     job.recent().await
 }
@@ -124,20 +115,17 @@ impl<T: Send + 'static> HeldRun<T> {
         Self { gate, stop, run }
     }
 
-    /// Lets the run continue to its end.
     async fn finish(self) -> T {
         self.gate.open();
         self.run.await.unwrap()
     }
 
-    /// Asks the run to stop before it continues.
     async fn stop(self) -> T {
         self.stop.ask();
         self.finish().await
     }
 }
 
-/// Starts stores with comments that both functions have processed.
 async fn start_with(numbers: Range<u64>, product: impl Fn(u64) -> ProductId) -> (Stores, Vec<Comment>) {
     with_comments(Stores::start_ready().await, numbers, product).await
 }
@@ -185,14 +173,12 @@ async fn assert_writes_lost(stores: &Stores) {
     assert!(!differences.is_empty(), "nothing is lost, so this tests nothing");
 }
 
-/// Ends the stores' Redis. Their new client soon gives up a call.
 async fn end_redis(redis: &OwnRedis, stores: &mut Stores) {
     redis.kill().await;
     let impatient = RedisIndexConfig { timeout: Duration::from_millis(200), ..stores.redis().clone() };
     stores.index = redis_index::connect(&impatient).unwrap();
 }
 
-/// Starts a Redis that was ended by [`end_redis`].
 async fn restart_redis(redis: &OwnRedis, stores: &mut Stores) {
     redis.server.restart().await.unwrap();
     stores.index = redis_index::connect(stores.redis()).unwrap();
@@ -218,14 +204,12 @@ fn product(number: u64) -> ProductId {
     data::product(&format!("product/{}", number % 5))
 }
 
-/// Asserts how a run ended, by its exit code.
 #[track_caller]
 pub(crate) fn expect(code: u8, report: Report) -> Report {
     assert_eq!(report.exit_code(), code, "{report}");
     report
 }
 
-/// Asserts that a run was complete and found nothing.
 #[track_caller]
 fn assert_clean(report: &Report) {
     assert_eq!((report.exit_code(), report.left), (0, 0), "{report}");

@@ -1,4 +1,5 @@
-//! A rebuild reads the table's index `primaries` and nothing else of the comments, and still misses none.
+//! A rebuild reads the table's index `primaries` and nothing else of the comments, and still misses none, also of those
+//! that change meanwhile.
 //!
 //! A rebuild also reads the journal of the last minutes, which would hide comments that it otherwise missed. So most
 //! comments here are put directly into the table, without the writers.
@@ -17,23 +18,24 @@ use process::now;
 use rand::{SeedableRng, rngs::StdRng};
 use repair_job::{Job, Report, exit};
 use serde_dynamo::AttributeValue;
+use serde_json::Value;
 use table::{NewComment, PRIMARIES, Table, TableConfig, definition};
 
-use super::{
-    HeldRun, assert_clean, expect, is_ready, job, job_of, no_overlap, product, rebuild::comment, scanned, settings,
-    whole,
-};
+use super::{HeldRun, assert_clean, expect, is_ready, job, job_of, no_overlap, product, scanned, settings, whole};
 use crate::fixture::{
+    api::Served,
     damage::{Damage, inflict_all},
     data::{self, text_value, with_attribute},
     engine::delete_table,
     gate::{self, Gate},
+    http::product_path,
     invariants::{entries, text},
-    redis_server,
+    redis_server::{self},
     reviews::{reviews, sample_size},
     stores::Stores,
     unique_name,
 };
+use crate::replay::write_history;
 
 /// The page index without its markers: in Redis byte by byte, inside the process as its scan shows it.
 async fn dump(stores: &Stores) -> BTreeMap<String, Vec<u8>> {
@@ -55,7 +57,13 @@ async fn dump(stores: &Stores) -> BTreeMap<String, Vec<u8>> {
     values
 }
 
-/// Comments that only a read of the table finds.
+fn comment(number: u64) -> NewComment {
+    let tag = ["en", "ko", "fr"][usize::try_from(number % 3).unwrap()];
+    let created_at = data::at_ms(data::CREATED_MS + i64::try_from(number).unwrap());
+    let product = data::product(&format!("product {}", number % 40));
+    NewComment { created_at, ..data::new_comment(&format!("c{number:06}"), &product, tag, 1 + number % 5) }
+}
+
 fn comments(count: u64) -> Vec<NewComment> {
     (0..count).map(comment).collect()
 }
@@ -166,7 +174,7 @@ async fn a_rebuild_of_a_table_without_the_index_fails_and_leaves_the_page_index_
 }
 
 #[tokio::test]
-async fn comments_and_products_that_come_during_a_rebuild_are_indexed_as_they_are() {
+async fn a_rebuild_under_writes_ends_exact_and_readers_get_no_wrong_answer_meanwhile() {
     let stores = Stores::start_with_redis().await;
     stores.put_primary_items(comments(60)).await;
     assert_clean(&job(&stores, true).rebuild(1).await);
@@ -178,6 +186,14 @@ async fn comments_and_products_that_come_during_a_rebuild_are_indexed_as_they_ar
     let rebuild = job_of(table, index, settings(true));
     let run = tokio::spawn(async move { rebuild.rebuild(1).await });
     queries.wait_until_holding("a query").await;
+    let api = Served::of(&stores);
+    let page = async |number: u64| {
+        let listing = format!("{}/comments?page_size=1&page={number}", product_path("product 1"));
+        api.http.get(&listing).await
+    };
+    let first = page(1).await.expect(200);
+    assert_eq!((&first["total"], first["comments"].as_array().unwrap().len()), (&Value::Null, 1), "{first}");
+    page(2).await.expect(503);
     for number in 0..60 {
         let id = &comment(number).id;
         if number % 3 == 0 {
@@ -193,8 +209,11 @@ async fn comments_and_products_that_come_during_a_rebuild_are_indexed_as_they_ar
     edits.open();
     assert_clean(&run.await.unwrap());
     assert!(is_ready(&stores, now()).await);
+    for number in [1, 2] {
+        assert_eq!(page(number).await.expect(200)["total"], 2);
+    }
     stores.assert_invariants().await;
-    stores.finish().await;
+    api.finish_with(stores).await;
 }
 
 #[tokio::test]
@@ -215,16 +234,6 @@ async fn the_journal_names_a_comment_that_a_lagging_index_lacked() {
     stores.put_raw(serde_dynamo::to_item(entry.to_item()).unwrap()).await;
     stores.put_primary_items(vec![late]).await;
     let report = run.finish().await;
-    assert_eq!((report.exit_code(), report.checked), (0, 1), "{report}");
-    assert_eq!(stores.assert_index().await.primary.len(), 1);
-    stores.finish().await;
-}
-
-#[tokio::test]
-async fn a_product_written_behind_the_writers_backs_is_found_by_the_next_rebuild() {
-    let stores = Stores::start_ready().await;
-    stores.put_primary_items(vec![NewComment { product: product(9), ..comment(7_000) }]).await;
-    let report = job(&stores, true).rebuild(1).await;
     assert_eq!((report.exit_code(), report.checked), (0, 1), "{report}");
     assert_eq!(stores.assert_index().await.primary.len(), 1);
     stores.finish().await;
@@ -271,32 +280,6 @@ fn assert_names(report: &Report, id: &CommentId) {
 }
 
 #[tokio::test]
-async fn a_primary_item_that_cannot_be_read_is_reported_and_all_others_are_indexed() {
-    let stores = Stores::start().await;
-    stores.put_primary_items(comments(30)).await;
-    assert_clean(&job(&stores, true).rebuild(1).await);
-    let damaged = comment(7);
-    let right = stores.table.items_of(&damaged.id).await.unwrap().pop().unwrap();
-    for (name, value) in [
-        ("rating", None),
-        ("rating", text_value("4")),
-        ("revision", None),
-        ("cd", text_value("2001-01-01T00:00:00.000Z#another")),
-        ("auto", Some(AttributeValue::Bool(true))),
-    ] {
-        stores.break_primary_item(&damaged.id, name, value).await;
-        for apply in [false, true] {
-            let report = job(&stores, apply).rebuild(2).await;
-            assert_eq!(report.checked, 29, "{name}: {report}");
-            assert_names(&report, &damaged.id);
-        }
-        stores.put_raw(right.clone()).await;
-        assert_clean(&job(&stores, true).rebuild(2).await);
-    }
-    stores.index.clear().await.unwrap();
-}
-
-#[tokio::test]
 async fn an_unreadable_text_that_a_run_has_met_is_left_out_of_later_rebuilds() {
     let stores = Stores::start_ready().await;
     stores.put_primary_items(comments(3)).await;
@@ -309,4 +292,22 @@ async fn an_unreadable_text_that_a_run_has_met_is_left_out_of_later_rebuilds() {
     assert!(is_ready(&stores, now()).await);
     stores.assert_invariants_beside(&[&broken]).await;
     stores.index.clear().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_rebuild_marks_the_index_up_to_what_it_has_reconciled_however_long_it_took() {
+    let stores = Stores::start().await;
+    write_history(&stores, &mut StdRng::seed_from_u64(82), 60).await;
+    // The first query only checks that the table has the index. Then the page index is emptied.
+    let run =
+        HeldRun::start(&stores, (gate::PRIMARIES, 1), settings(true), async |job: Job| job.rebuild(1).await).await;
+    write_history(&stores, &mut StdRng::seed_from_u64(83), 60).await;
+    let meanwhile = now();
+    assert_clean(&run.finish().await);
+    let table_id = stores.table_id().await;
+    let marks = stores.index.marks(&table_id).await.unwrap();
+    assert_eq!(marks.len(), stores.index.partitions().count());
+    assert!(marks.iter().all(|(_, mark)| (meanwhile..=now()).contains(&mark.watermark)), "{meanwhile} {marks:?}");
+    stores.deliver_all().await;
+    stores.finish().await;
 }

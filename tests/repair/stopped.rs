@@ -8,13 +8,13 @@ use std::{
 use model::plan::reconcile::DriftKind;
 use process::now;
 use rand::{SeedableRng, rngs::StdRng};
-use repair_job::{Asked, Job, JobSettings, Stop, StopReason, exit};
+use repair_job::{Asked, Job, JobSettings, Stop, exit};
 use serde_json::{Value, json};
 use table::{Table, TableConfig};
 
 use super::{
-    HeldRun, assert_clean, end_redis, expect, job, job_of, job_with, no_overlap, product, quarantine_batch, recent,
-    restart_redis, settings, whole,
+    HeldRun, assert_clean, end_redis, expect, job, job_of, job_with, product, quarantine_batch, recent, restart_redis,
+    settings, whole,
 };
 use crate::fixture::{
     damage::{Damage, inflict_all},
@@ -23,7 +23,6 @@ use crate::fixture::{
     gate::{self, Gate},
     invariants::Contents,
     stores::Stores,
-    wait_for,
 };
 
 /// More comments than a run must check before it may advance its watermarks.
@@ -66,6 +65,7 @@ async fn a_run_stopped_in_a_busy_hour_ends_soon_with_an_advanced_watermark() {
     let report = expect(exit::DRIFT_FOUND | exit::SKIPPED, run.stop().await);
     let under_way = u64::try_from(BEFORE_THE_STOP + exact.concurrency).unwrap();
     assert!(report.checked <= under_way, "it goes on after it was stopped: {report}");
+    assert!(report.stopped.as_ref().is_some_and(|stopped| stopped.resumes.contains("resumes at")), "{report}");
     let watermark = stores.table.watermark().await.unwrap().unwrap();
     assert!(watermark > before, "it would begin anew every hour: {report}");
     let report = expect(exit::DRIFT_FOUND, job_with(&stores, exact, Stop::default()).recent().await);
@@ -73,33 +73,6 @@ async fn a_run_stopped_in_a_busy_hour_ends_soon_with_an_advanced_watermark() {
     stores.assert_invariants().await;
     assert_clean(&job(&stores, false).recent().await);
     stores.index.clear().await.unwrap();
-}
-
-#[tokio::test]
-async fn a_run_whose_lease_expires_ends_and_stores_no_record() {
-    let stores = Stores::start_ready().await;
-    stores.table.advance_watermark(now()).await.unwrap();
-    stores.create_all(0..40, product).await;
-    let updates = Gate::holding(&stores.engine_url(), gate::UPDATES, 0).await;
-    let writes = Gate::holding(&updates.url, gate::TRANSACTIONS, 2).await;
-    let short = JobSettings { lease: Duration::from_secs(5), concurrency: 1, ..no_overlap() };
-    let first = job_of(stores.table_at(&writes.url).await, stores.index.clone(), short.clone());
-    let first = tokio::spawn(recent(first));
-    writes.wait_until_holding("the first run's writes").await;
-    let second = wait_for("the end of the lease", async || {
-        let report = job_with(&stores, short.clone(), Stop::default()).recent().await;
-        if report.exit_code() & exit::HELD == 0 { Ok(report) } else { Err(()) }
-    });
-    expect(exit::DRIFT_FOUND, second.await);
-    updates.open();
-    writes.open();
-    let first = first.await.unwrap();
-    assert_eq!(first.stopped.as_ref().map(|stopped| stopped.reason), Some(StopReason::LeaseLost), "{first}");
-    let status = job(&stores, false).status(1, None).await.unwrap();
-    let recent = status.last_runs.iter().find(|run| run.command == "recent").unwrap();
-    assert_eq!(recent.exit_code, exit::DRIFT_FOUND, "the first run has written down how it ended");
-    stores.assert_invariants().await;
-    stores.finish().await;
 }
 
 #[tokio::test]
@@ -145,7 +118,6 @@ async fn a_run_stopped_at_its_last_comments_reports_it() {
     stores.finish().await;
 }
 
-/// A job whose calls to the table meet faults chosen by their content.
 async fn job_with_faults(
     stores: &Stores,
     stop: Stop,

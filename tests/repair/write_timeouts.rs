@@ -32,7 +32,6 @@ const LATE_MS_MAX: u64 = 400;
 /// Longer than both together, with a margin for a busy machine.
 const SETTLE: Duration = Duration::from_secs(3);
 
-/// A table whose transactions arrive late, each by a different time.
 async fn late_table(table: &Table, url: String) -> Table {
     let config = TableConfig { started_within: STARTED_WITHIN, ..TableConfig::new(table.name(), Some(url)) };
     let random = Mutex::new(StdRng::seed_from_u64(101));
@@ -43,7 +42,6 @@ async fn late_table(table: &Table, url: String) -> Table {
     .await
 }
 
-/// Creates, changes and deletes the comments of one writer.
 async fn write(table: &Table, writer: u64) {
     let mut random = StdRng::seed_from_u64(writer);
     let mut present: Vec<Comment> = Vec::new();

@@ -45,7 +45,6 @@ const COMMENTS: usize = 200_000;
 /// The value of `MERGE_MAX` in `select.lua`.
 const MERGE_MAX: u64 = 24;
 
-/// The creation time of the newest comment.
 const NEWEST_MS: i64 = 1_700_000_000_000;
 
 /// A separate server, and a monitor of its commands.
@@ -110,7 +109,6 @@ impl Scale {
 struct Cost {
     rank: usize,
     found: Option<CommentId>,
-    /// Commands inside the script.
     commands: u32,
     /// Largest number of elements that one command fetched.
     widest: u64,
@@ -152,7 +150,6 @@ enum Ties {
 }
 
 impl Ties {
-    /// The creation time of each comment, newest first.
     fn times(self) -> impl Iterator<Item = i64> {
         (0..).map(move |at| match self {
             Self::None => NEWEST_MS - at,
@@ -197,31 +194,6 @@ fn blocks_from_the_middle(factor: f64, ratings: u64) -> Vec<u64> {
     half(0).into_iter().rev().chain(half(1)).collect()
 }
 
-/// Ratings of comments, built by repeatedly placing a block of one rating at one end of the remaining range.
-fn nested_blocks(ratings: u64, random: &mut StdRng) -> Vec<u64> {
-    let (mut front, mut back, mut left, mut rating) = (Vec::new(), Vec::new(), COMMENTS, 0);
-    while left > 0 {
-        let block = random.random_range(1..=left);
-        let end = if random.random_range(0..2) == 0 { &mut front } else { &mut back };
-        end.extend(std::iter::repeat_n(1 + rating % ratings, block));
-        (left, rating) = (left - block, rating + 1);
-    }
-    front.into_iter().chain(back.into_iter().rev()).collect()
-}
-
-/// Ratings of comments in blocks of mixed ratings. A few blocks are as long as all others together.
-fn uneven_mixtures(ratings: u64, random: &mut StdRng) -> Vec<u64> {
-    let mut newest_first = Vec::new();
-    while newest_first.len() < COMMENTS {
-        // A Pareto distribution without a mean.
-        let length = 1.0 / f64::powi(1.0 - random.random::<f64>(), 2);
-        let weights: Vec<(u64, f64)> = (1..=ratings).map(|rating| (rating, random.random::<f64>().powi(8))).collect();
-        let block = (0..COMMENTS - newest_first.len()).zip(1..).take_while(|(_, number)| f64::from(*number) <= length);
-        newest_first.extend(block.map(|_| weights.choose_weighted(random, |(_, weight)| *weight).unwrap().0));
-    }
-    newest_first
-}
-
 /// Checks each spread three times: with a separate millisecond per comment, with thousands of comments per millisecond,
 /// and with one millisecond for all.
 async fn check_spreads(spreads: Vec<(String, Vec<u64>)>) {
@@ -263,17 +235,6 @@ async fn blocks_that_grow_from_the_middle_cost_no_more_than_the_bound() {
         (format!("{ratings} ratings in blocks that grow by {factor}"), blocks_from_the_middle(factor, ratings))
     });
     check_spreads(spreads.collect()).await;
-}
-
-#[tokio::test]
-async fn blocks_within_blocks_and_uneven_mixtures_cost_no_more_than_the_bound() {
-    let mut random = StdRng::seed_from_u64(10);
-    let spreads = [
-        ("blocks within blocks, 3 ratings".to_owned(), nested_blocks(3, &mut random)),
-        ("blocks within blocks, 4 ratings".to_owned(), nested_blocks(4, &mut random)),
-        ("uneven mixtures, 4 ratings".to_owned(), uneven_mixtures(4, &mut random)),
-    ];
-    check_spreads(spreads.into()).await;
 }
 
 #[tokio::test]

@@ -5,7 +5,6 @@ use rand::{RngExt, rngs::StdRng, seq::SliceRandom};
 
 use crate::{fixture::data, ordering::Listed};
 
-/// A product with its comments, unordered.
 #[derive(Debug, Clone)]
 pub(crate) struct Product {
     pub(super) shape: &'static str,
@@ -14,7 +13,6 @@ pub(crate) struct Product {
 }
 
 impl Product {
-    /// The comments of a filter in an order, by brute force.
     pub(super) fn listing(&self, filter: &Filter, order: Order) -> Vec<&Cd> {
         let mut cds: Vec<&Cd> =
             self.comments.iter().filter(|c| filter.matches(&c.placement)).map(|comment| &comment.cd).collect();
@@ -32,7 +30,6 @@ pub(super) type Shape = fn(n: i64, random: &mut StdRng) -> Vec<(u64, i64)>;
 /// 2024-03-01, close to real times.
 const BASE_MS: i64 = 1_709_250_000_000;
 
-/// Every shape with the reason why it is hard.
 pub(super) const SHAPES: [(&str, Shape); 14] = [
     ("all in one millisecond", |n, random| make(n, |_| (any_rating(random), BASE_MS))),
     ("three distinct times", |n, random| {

@@ -28,7 +28,6 @@ use crate::{
     repair::{expect, job, whole},
 };
 
-/// The fixtures of all versions.
 fn fixtures() -> Vec<PathBuf> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("upgrade");
     let entries = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
@@ -43,7 +42,6 @@ fn unpacked(path: &Path) -> Vec<u8> {
     content
 }
 
-/// The data folder of a fixture, as its version left it.
 fn data_folder(fixture: &Path) -> TempDir {
     let folder = folder_in_memory();
     for entry in fs::read_dir(fixture.join("data")).unwrap() {
@@ -54,7 +52,6 @@ fn data_folder(fixture: &Path) -> TempDir {
     folder
 }
 
-/// Asserts that this version exports the comments and records as the fixture's version did.
 async fn assert_exports_are_equal(fixture: &Path, table: &str, url: &str) {
     let folder = folder_in_memory();
     let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
@@ -75,7 +72,6 @@ async fn assert_exports_are_equal(fixture: &Path, table: &str, url: &str) {
     }
 }
 
-/// Changes and deletes comments that the earlier version wrote.
 async fn write_to(http: &Http) {
     for id in ["first", "compressed", "tools"] {
         assert_eq!(http.patch(id, &json!({ "rating": 1 })).await.expect(200)["rating"], 1, "{id}");

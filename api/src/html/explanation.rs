@@ -125,7 +125,6 @@ fn explain(t: &Interface, error: &ApiError) -> Option<String> {
         ApiError::Unauthorized => "error-unauthorized",
         ApiError::ScopeOff(_) => "error-writes-off",
         ApiError::CrossSite => "error-cross-site",
-        ApiError::DeletedSince => "error-deleted-since",
         ApiError::MethodNotAllowed { allow } => return Some(t.with("error-method", [("allow", (*allow).into())])),
         ApiError::UnsupportedMediaType { accepted } => {
             return Some(t.with("error-media-type", [("accepted", (*accepted).into())]));

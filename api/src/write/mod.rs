@@ -50,8 +50,7 @@ pub(crate) async fn create(
     let idempotency = match key {
         Some(IdempotencyKey(key)) => {
             let client = writer.name.as_str().to_owned();
-            let former_client = writer.hash.to_string();
-            Some(Idempotency { client, former_client, key, body_hash: body_hash(&product, &content)? })
+            Some(Idempotency { client, key, body_hash: body_hash(&product, &content)? })
         }
         None => None,
     };
@@ -102,6 +101,7 @@ mod tests {
         assert_ne!(one, hash(r#"{"body":"b","rating":4,"language":"pt-BR"}"#));
         assert_ne!(one, hash_for("q", r#"{"body":"b","rating":5,"language":"pt-BR"}"#));
         assert_ne!(one, hash(r#"{"body":"b","rating":5,"language":"pt-BR","author_id":"7"}"#));
+        assert_ne!(one, hash(r#"{"body":"b","rating":5,"language":"pt-BR","attributes":{"a":1}}"#));
         assert_eq!(one, "PIYn9cu0fb81Uz4NKJ-G5wXLBgmRrgUB3wrABZ6gkHE", "records of earlier versions count");
     }
 

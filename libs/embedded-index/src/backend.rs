@@ -23,7 +23,6 @@ use process::{Store, StoreError};
 
 use crate::{partition::Partition, product::Product};
 
-/// How many comments one step of an index scan returns.
 const SCAN_STEP: usize = 500;
 
 /// The page index inside this process. Clones are the same index.
@@ -35,7 +34,6 @@ struct Shared {
     /// New in every process: what was in the memory of the last one is gone.
     identity: ServerIdentity,
     partitions: Vec<RwLock<Partition>>,
-    /// Number of edits so far.
     edits: AtomicU64,
     max_age: Duration,
 }
@@ -46,7 +44,6 @@ impl EmbeddedIndex {
         Self::of(IndexPartition::all(partitions).map(|_| Partition::default()).collect(), max_age)
     }
 
-    /// An index of these partitions.
     pub(crate) fn of(partitions: Vec<Partition>, max_age: Duration) -> Self {
         let partitions = partitions.into_iter().map(RwLock::new).collect();
         Self(Arc::new(Shared {
@@ -468,7 +465,6 @@ impl Contents for EmbeddedIndex {
     }
 }
 
-/// The first product after this one, or the first of all.
 fn next_after<'products>(
     products: &'products BTreeMap<ProductId, Product>,
     after: Option<&ProductId>,

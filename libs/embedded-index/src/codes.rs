@@ -16,13 +16,11 @@ pub(crate) struct Languages {
 }
 
 impl Languages {
-    /// The code of comments with this language and rating.
     pub(crate) fn code(&mut self, language: &Language, rating: Rating) -> Code {
         let number = self.numbers.get(language).copied().unwrap_or_else(|| self.add(language));
         Code(number * CODES_OF_A_LANGUAGE + u32::from(rating.get()))
     }
 
-    /// Languages in the order of their numbers.
     pub(crate) fn of(tags: Vec<Language>) -> Self {
         let mut languages = Self::default();
         for language in &tags {
@@ -31,7 +29,6 @@ impl Languages {
         languages
     }
 
-    /// The languages in the order of their numbers.
     pub(crate) fn tags(&self) -> &[Language] {
         &self.tags
     }
@@ -43,23 +40,19 @@ impl Languages {
         number
     }
 
-    /// The language and the rating that a code stands for.
     pub(crate) fn meaning(&self, code: Code) -> Option<(&Language, Rating)> {
         let language = self.tags.get(usize::try_from(code.0 / CODES_OF_A_LANGUAGE).ok()?)?;
         Some((language, rating_of(code)?))
     }
 
-    /// The codes of the comments that a filter matches.
     pub(crate) fn codes_of(&self, filter: &Filter) -> Codes {
         self.codes(filter.language(), filter.ratings())
     }
 
-    /// The codes of the comments in a base set.
     pub(crate) fn codes_in(&self, set: &BaseSet) -> Codes {
         self.codes(set.language.as_ref(), set.rating.and_then(|rating| RatingSet::of([rating])))
     }
 
-    /// The codes of a language and of ratings; `None` means any.
     pub(crate) fn codes(&self, language: Option<&Language>, ratings: Option<RatingSet>) -> Codes {
         let (from, to) = match language.map(|language| self.numbers.get(language)) {
             None => (0, u32::MAX),
@@ -70,7 +63,6 @@ impl Languages {
     }
 }
 
-/// A set of codes: those of one language or of all, with some ratings.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Codes {
     from: u32,
@@ -89,7 +81,6 @@ fn bits_of(ratings: RatingSet) -> u32 {
     ratings.iter().fold(0, |bits, rating| bits | bit(rating.get().into()))
 }
 
-/// The bit of a code's rating.
 fn bit(code: u32) -> u32 {
     1 << (code % CODES_OF_A_LANGUAGE)
 }

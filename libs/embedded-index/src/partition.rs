@@ -10,13 +10,11 @@ use page_index::{ConfirmationTime, Marker};
 
 use crate::{codes::Languages, product::Product};
 
-/// One partition of the index.
 #[derive(Debug, Default)]
 pub(crate) struct Partition {
     pub(crate) marker: Marker,
     /// Left in the marker by the caller that prepares to advance the watermark.
     nonce: Option<String>,
-    /// The token of the rebuild that is filling the partition.
     rebuild: Option<String>,
     pub(crate) languages: Languages,
     pub(crate) products: BTreeMap<ProductId, Product>,
@@ -38,12 +36,10 @@ impl Partition {
         }
     }
 
-    /// Number of comments in a base set.
     pub(crate) fn size(&self, set: &BaseSet) -> u64 {
         self.products.get(&set.product).map_or(0, |product| product.count(self.languages.codes_in(set)))
     }
 
-    /// Empties the partition for a rebuild with this token.
     pub(crate) fn begin_rebuild(&mut self, token: &str) {
         *self = Self { rebuild: Some(token.to_owned()), ..Self::default() };
     }
@@ -69,7 +65,6 @@ impl Partition {
         self.marker == marked
     }
 
-    /// Removes everything but the token of a rebuild.
     pub(crate) fn clear(&mut self) {
         *self = Self { rebuild: self.rebuild.take(), ..Self::default() };
     }

@@ -31,41 +31,20 @@ const FORMAT: u32 = 1;
 /// The largest content of a frame that is read. A damaged length must not take all memory.
 const CONTENT_BYTES_MAX: u32 = 1 << 30;
 
-/// Why a snapshot cannot be read. The index must then be rebuilt.
 #[derive(Debug, thiserror::Error)]
 pub enum SnapshotError {
-    /// There is no snapshot.
     #[error("there is no snapshot {}", .0.display())]
     Absent(PathBuf),
-    /// The file cannot be read or written.
     #[error("the snapshot {} cannot be used: {source}", path.display())]
-    Io {
-        /// The snapshot.
-        path: PathBuf,
-        /// The problem.
-        source: io::Error,
-    },
+    Io { path: PathBuf, source: io::Error },
     /// The file is not a whole snapshot.
     #[error("the snapshot {} is damaged: {problem}", path.display())]
-    Damaged {
-        /// The snapshot.
-        path: PathBuf,
-        /// What does not fit.
-        problem: String,
-    },
+    Damaged { path: PathBuf, problem: String },
     /// The snapshot has another format, or belongs to another table or number of partitions.
     #[error("the snapshot {} is foreign: it is of {found}, not of {expected}", path.display())]
-    Foreign {
-        /// The snapshot.
-        path: PathBuf,
-        /// What the file says.
-        found: String,
-        /// What the caller wants.
-        expected: String,
-    },
+    Foreign { path: PathBuf, found: String, expected: String },
 }
 
-/// The first line of a snapshot.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 struct Header {
     format: u32,
@@ -85,7 +64,6 @@ impl std::fmt::Display for Header {
     }
 }
 
-/// The content of a partition.
 #[derive(Debug, Serialize, Deserialize)]
 struct Content {
     owner: Option<String>,
@@ -99,10 +77,8 @@ struct Content {
 #[derive(Debug, Serialize, Deserialize)]
 struct Entry(Key, u32);
 
-/// A place in time.
 #[derive(Debug, Serialize, Deserialize)]
 enum Key {
-    /// The id is this ULID, which holds the creation time.
     Ulid([u8; 16]),
     /// The creation time in milliseconds since 1970, and the id.
     Other(i64, CommentId),
@@ -146,7 +122,6 @@ impl Content {
         Self { owner, watermark, token, languages: partition.languages.tags().to_vec(), products: products.collect() }
     }
 
-    /// The partition, or what does not fit.
     fn restore(self) -> Result<Partition, String> {
         let marker = Marker { owner: self.owner, watermark: self.watermark, confirmed: None, token: self.token };
         let mut partition = Partition::default();
@@ -198,9 +173,6 @@ impl EmbeddedIndex {
     }
 
     /// The index that a snapshot holds, if it is of the table with this id. No partition of it is ready.
-    ///
-    /// # Errors
-    /// See [`SnapshotError`].
     pub fn open(path: &Path, table_id: &str, partitions: u16, max_age: Duration) -> Result<Self, SnapshotError> {
         let io_error = |source| SnapshotError::Io { path: path.to_owned(), source };
         let damaged = |problem| SnapshotError::Damaged { path: path.to_owned(), problem };
@@ -267,7 +239,6 @@ mod tests {
         Timestamp::from_epoch_ms(ms).unwrap()
     }
 
-    /// An index with comments of own and of other ids, ready as of an instant.
     async fn filled(watermark: Timestamp) -> EmbeddedIndex {
         let index = EmbeddedIndex::new(PARTITIONS, MAX_AGE);
         let rebuild = index.begin_rebuild_of(index.all().collect()).await.unwrap();
@@ -297,7 +268,6 @@ mod tests {
         index.all().map(|number| format!("{:?}", Content::of(&index.read(number).unwrap()))).collect()
     }
 
-    /// Everything that a scan returns.
     async fn contents(index: &EmbeddedIndex) -> Vec<String> {
         let mut position = index.begin_index_scan().await.unwrap();
         let mut parts = Vec::new();

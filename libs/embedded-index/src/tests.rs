@@ -13,7 +13,6 @@ use crate::{codes::Languages, product::Product};
 
 type Comment = (Timestamp, Language, Rating);
 
-/// A product, and the same comments in a map.
 struct Compared {
     id: ProductId,
     product: Product,
@@ -55,7 +54,6 @@ impl Compared {
         Placement { product: self.id.clone(), language: language.clone(), rating: *rating }
     }
 
-    /// Changes one comment, or removes it.
     fn change(&mut self, id: &CommentId, last: Option<Comment>) {
         let seen: Vec<Placement> = self.comments.get(id).map(|comment| self.placement(comment)).into_iter().collect();
         let placement = last.as_ref().map(|comment| (self.placement(comment), comment.0));
@@ -70,7 +68,6 @@ impl Compared {
         }
     }
 
-    /// The comments of a filter, in ascending order.
     fn matching(&self, filter: &Filter) -> Vec<Cd> {
         let comments = self.comments.iter().filter(|(_, comment)| filter.matches(&self.placement(comment)));
         let cds: BTreeSet<Cd> =

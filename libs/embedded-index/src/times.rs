@@ -18,7 +18,6 @@ pub(crate) struct Times {
 }
 
 impl Times {
-    /// The creation time of the comment with this id. `is_entry` says whether there is a comment at that place.
     pub(crate) fn of(&self, id: &CommentId, is_entry: impl Fn(&Cd) -> bool) -> Option<Cd> {
         let at = |created_at| Cd { created_at, id: id.clone() };
         let hash = self.hasher.hash_one(id);
@@ -34,7 +33,6 @@ impl Times {
         }
     }
 
-    /// Forgets a comment's time.
     pub(crate) fn remove(&mut self, cd: &Cd) {
         let hash = self.hasher.hash_one(&cd.id);
         if let Ok(entry) = self.times.find_entry(hash, |stored| *stored == (hash, cd.created_at)) {
@@ -51,7 +49,6 @@ impl Times {
     }
 }
 
-/// The creation time that an id holds, if it is a ULID.
 fn time_in(id: &CommentId) -> Option<Timestamp> {
     let ulid = Ulid::from_string(id.as_str()).ok()?;
     Timestamp::from_epoch_ms(i64::try_from(ulid.timestamp_ms()).ok()?).ok()

@@ -22,7 +22,6 @@ pub struct QuarantineArgs {
 }
 
 impl QuarantineArgs {
-    /// The quarantine; nothing is sent yet.
     pub async fn connect(&self) -> Quarantine {
         Quarantine::connect(&self.quarantine, self.s3_url.as_deref()).await
     }

@@ -50,18 +50,13 @@ pub fn deadline_at(deadline_epoch_ms: u64) -> Instant {
 /// The outcome of a batch in a stream handler.
 #[derive(Debug, Clone, Default)]
 pub struct Handled {
-    /// The answer to the service.
     pub response: DynamoDbEventResponse,
-    /// The metrics of the invocation.
     pub metrics: Metrics,
 }
 
-/// An invocation of a stream handler, from its event to its answer.
 #[derive(Debug)]
 pub struct Invocation<'event> {
-    /// The changes that the event's records make.
     pub batch: DecodedBatch<'event>,
-    /// The metrics so far.
     pub metrics: Metrics,
     function: &'static str,
     event: &'event Event,
@@ -70,7 +65,6 @@ pub struct Invocation<'event> {
 }
 
 impl<'event> Invocation<'event> {
-    /// Reads the records of an event. `function` is the name under which they go to quarantine.
     pub fn begin(function: &'static str, event: &'event Event, deadline: Instant) -> Self {
         let began = Instant::now();
         let mut metrics = Metrics::default();
@@ -149,12 +143,9 @@ impl<'event> Invocation<'event> {
     }
 }
 
-/// A record that can never be processed.
 #[derive(Debug)]
 struct PoisonRecord {
-    /// Its index in the batch.
     place: usize,
-    /// Whether it is malformed, or a store rejects its data.
     condition: &'static str,
     /// The problem, without any comment text.
     detail: String,
@@ -166,7 +157,6 @@ struct Failures {
     /// The sequence numbers to report: the first record of each comment whose writes are not all known to be done. The
     /// service retries everything from the lowest number on.
     retry: Vec<String>,
-    /// The poison records: those of comments that a store rejects permanently.
     poison: Vec<PoisonRecord>,
 }
 

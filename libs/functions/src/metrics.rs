@@ -13,30 +13,23 @@ use strum::{IntoStaticStr, VariantArray};
 pub enum Metric {
     /// Records in the batch, including records that are not about a comment.
     Records,
-    /// Comments that the batch changed.
     CommentsChanged,
     /// Writes that are known to have happened: duplicates put or deleted, or edits of the page index. When a part of a
     /// pipeline fails, none of its edits counts.
     Writes,
-    /// Calls that the handler repeated. The SDK's own attempts are not counted.
     Retries,
     /// Writes that DynamoDB returned as unprocessed, counted each time.
     Unprocessed,
-    /// Records reported for retry.
     ReportedForRetry,
-    /// Records that the handler put into quarantine.
     Quarantined,
     /// Age of the batch's last record when the invocation began.
     IteratorAge,
-    /// Duration of the invocation.
     Duration,
 }
 
 impl Metric {
-    /// Every metric.
     pub const ALL: &[Self] = Self::VARIANTS;
 
-    /// Its name in CloudWatch.
     pub fn name(self) -> &'static str {
         self.into()
     }
@@ -47,20 +40,17 @@ impl Metric {
     }
 }
 
-/// The metrics of one invocation.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Metrics {
     values: BTreeMap<Metric, u64>,
 }
 
 impl Metrics {
-    /// Adds to a metric.
     pub fn add(&mut self, metric: Metric, count: impl TryInto<u64>) {
         let value = self.values.entry(metric).or_default();
         *value = value.saturating_add(count.try_into().unwrap_or(u64::MAX));
     }
 
-    /// The value of a metric.
     pub fn get(&self, metric: Metric) -> u64 {
         self.values.get(&metric).copied().unwrap_or(0)
     }

@@ -30,14 +30,12 @@ const TEXT_BYTES_MAX: usize = 64 * 1024;
 /// the cost of each.
 const ZSTD_LEVEL: i32 = 3;
 
-/// The format byte of a zstd frame.
 const ZSTD: u8 = 1;
 
 /// The format in which `comment_blob` is written. This setting does not affect reading: every format is read.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Display, EnumString)]
 #[strum(serialize_all = "lowercase", parse_err_ty = UnknownFormat, parse_err_fn = unknown_format)]
 pub enum BlobFormat {
-    /// A map of named fields.
     #[default]
     Map,
     /// Compressed where that makes the attribute smaller, else a map: texts below some 100 bytes hardly shrink.
@@ -50,12 +48,9 @@ fn unknown_format(_: &str) -> UnknownFormat {
     "the format of comment_blob is map or zstd"
 }
 
-/// The value of `comment_blob`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum CommentBlob {
-    /// A map.
     Map(CommentText),
-    /// A binary value, not yet parsed.
     Binary(Vec<u8>),
 }
 
@@ -77,10 +72,7 @@ impl CommentBlob {
         }
     }
 
-    /// The text.
-    ///
-    /// # Errors
-    /// The format byte is unknown, or the rest does not fit it. The error never repeats the value.
+    /// The error never repeats the value.
     pub fn into_text(self) -> Result<CommentText, Malformed> {
         match self {
             Self::Map(text) => Ok(text),
@@ -115,7 +107,6 @@ fn compress(text: &CommentText) -> Option<Vec<u8>> {
     Some([&[ZSTD], frame.as_slice()].concat())
 }
 
-/// Title, body and author in a map.
 fn read_map(fields: &HashMap<String, AttributeValue>) -> Result<(Option<&str>, &str, Option<&str>), String> {
     let optional = |name: &str| match fields.get(name) {
         None | Some(AttributeValue::Null(_)) => Ok(None),
@@ -290,7 +281,6 @@ mod tests {
         assert!(matches!(CommentBlob::new(&text(None, "Fine.", None), BlobFormat::Zstd), CommentBlob::Map(_)));
     }
 
-    /// Written once by this code: later versions must continue to read it.
     #[test]
     fn what_the_first_version_wrote_is_read_for_ever() {
         const WRITTEN: &str = "0128b52ffd2043bd0000880600546974c3a9040041792e79657321200100475496";

@@ -17,42 +17,32 @@ use crate::{
     visible::has_visible_char,
 };
 
-/// A comment as in its primary item.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Comment {
-    /// Its id.
     pub id: CommentId,
     /// The product it is about; it never changes.
     pub product: ProductId,
-    /// The language it is written in.
     pub language: Language,
-    /// Its rating.
     pub rating: Rating,
     /// When it was made. This never changes, and determines the comment's place in every order.
     pub created_at: Timestamp,
-    /// The version of this state.
     pub revision: Revision,
-    /// Whether readers see it.
     pub status: Status,
-    /// The text that its author wrote.
     pub text: CommentText,
     /// What the site stores with it. Duplicates lack the author's id.
     pub site: SiteData,
 }
 
 impl Comment {
-    /// The placement: it decides which keys the comment has.
     pub fn placement(&self) -> Placement {
         Placement { product: self.product.clone(), language: self.language.clone(), rating: self.rating }
     }
 
-    /// The attribute `cd` of the comment's items.
     pub fn cd(&self) -> Cd {
         Cd { created_at: self.created_at, id: self.id.clone() }
     }
 }
 
-/// The texts of a comment: the content of `comment_blob`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CommentText {
     /// A title, at most [`CommentText::TITLE_MAX_CHARS`] characters of one line.
@@ -67,36 +57,20 @@ pub struct CommentText {
 }
 
 impl CommentText {
-    /// The longest title, in characters.
     pub const TITLE_MAX_CHARS: usize = 200;
-    /// The longest body, in characters.
     pub const BODY_MAX_CHARS: usize = 10_000;
-    /// The longest author's name, in characters.
     pub const AUTHOR_MAX_CHARS: usize = 100;
-    /// The most characters of all its texts together.
     pub const MAX_CHARS: usize = Self::TITLE_MAX_CHARS + Self::BODY_MAX_CHARS + Self::AUTHOR_MAX_CHARS;
 
-    /// The text, when it keeps the limits.
-    ///
-    /// # Errors
-    /// Names the field that breaks a rule: see the functions below.
     pub fn new(title: Option<String>, body: String, author: Option<String>) -> Result<Self, InvalidInput> {
         Ok(Self { title: Self::new_title(title)?, body: Self::new_body(body)?, author: Self::new_author(author)? })
     }
 
-    /// A title; `None` without a visible character.
-    ///
-    /// # Errors
-    /// The title is too long, or has a control character.
+    /// `None` without a visible character.
     pub fn new_title(title: Option<String>) -> Result<Option<String>, InvalidInput> {
         new_line("title", title, Self::TITLE_MAX_CHARS)
     }
 
-    /// A body.
-    ///
-    /// # Errors
-    /// Too long, without a visible character, or with a control character other than line feeds, carriage returns and
-    /// tabs.
     pub fn new_body(body: String) -> Result<String, InvalidInput> {
         check_text("body", &body, Self::BODY_MAX_CHARS, |c| c.is_control() && !matches!(c, '\n' | '\r' | '\t'))?;
         if !has_visible_char(&body) {
@@ -105,10 +79,7 @@ impl CommentText {
         Ok(body)
     }
 
-    /// An author's name; `None` without a visible character.
-    ///
-    /// # Errors
-    /// The name is too long, or has a control character.
+    /// `None` without a visible character.
     pub fn new_author(author: Option<String>) -> Result<Option<String>, InvalidInput> {
         new_line("author", author, Self::AUTHOR_MAX_CHARS)
     }
@@ -152,14 +123,10 @@ fn check_text(
     Ok(())
 }
 
-/// Product, language and rating of a comment: they decide its filter keys and base sets.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Placement {
-    /// The product.
     pub product: ProductId,
-    /// The language.
     pub language: Language,
-    /// The rating.
     pub rating: Rating,
 }
 
@@ -169,17 +136,12 @@ pub struct Placement {
 /// as this type, is (creation time, id by bytes), which is the order of (score, member) in Redis.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Cd {
-    /// When the comment was made.
     pub created_at: Timestamp,
-    /// The comment's id.
     pub id: CommentId,
 }
 
 impl Cd {
-    /// Parses the attribute.
-    ///
-    /// # Errors
-    /// Any text that [`Cd`]'s own `Display` does not produce.
+    /// Refuses any text that `Display` does not produce.
     pub fn parse(text: &str) -> Result<Self, Malformed> {
         let malformed = || Malformed::new("cd", format!("{} is not <instant>#<comment id>", quoted(text)));
         let (instant, id) = text.split_once('#').ok_or_else(malformed)?;
@@ -258,7 +220,6 @@ mod tests {
         Cd { created_at: Timestamp::from_epoch_ms(ms).unwrap(), id: CommentId::parse(id).unwrap() }
     }
 
-    /// Ids, many of them close to impossible ones.
     fn ids() -> impl Strategy<Value = String> {
         let text = r"[A-Za-z0-9._-]{1,64}|-|z{64}|[az-]{64}|a-?|az{63}|\.[-.]?-{0,2}|\.-z{62}|\.?-z{63}|\.\.[-z]{1,62}";
         text.prop_filter("an id", |text| CommentId::parse(text).is_ok())

@@ -10,23 +10,18 @@ use crate::{comment::CommentText, site_data::CommentAttributes, timestamp::Times
 pub struct Documented {
     /// Whether the site has verified the comment: `verified` is `true`.
     pub is_verified: bool,
-    /// The shop's reply.
     pub reply: Option<Reply>,
 }
 
-/// The value of `reply`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Reply {
-    /// `text`, by the rules for a comment's body.
     pub text: String,
-    /// `author`, by the rules for a comment's author.
     pub author: Option<String>,
     /// `at`, as in RFC 3339.
     pub at: Option<Timestamp>,
 }
 
 impl Documented {
-    /// What pages show of these attributes.
     pub fn of(attributes: &CommentAttributes) -> Self {
         let value: Value = serde_json::from_str(attributes.as_json()).unwrap_or_default();
         Self {

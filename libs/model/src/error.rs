@@ -10,14 +10,11 @@ use thiserror::Error;
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error("{field}: {problem}")]
 pub struct InvalidInput {
-    /// The field, as the API and the import file name it.
     pub field: &'static str,
-    /// The problem, and what would be right.
     pub problem: String,
 }
 
 impl InvalidInput {
-    /// An error about `field`.
     pub fn new(field: &'static str, problem: impl Into<String>) -> Self {
         Self { field, problem: problem.into() }
     }
@@ -28,14 +25,11 @@ impl InvalidInput {
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error("malformed {what}: {problem}")]
 pub struct Malformed {
-    /// The kind of thing that was read: an item, a record, a key.
     pub what: &'static str,
-    /// The problem.
     pub problem: String,
 }
 
 impl Malformed {
-    /// An error about this kind of thing.
     pub fn new(what: &'static str, problem: impl Into<String>) -> Self {
         Self { what, problem: problem.into() }
     }

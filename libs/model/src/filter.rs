@@ -19,7 +19,6 @@ use crate::{
 /// primary item is the last one of its item collection.
 pub const ANY: &str = "~";
 
-/// Selects comments of a product.
 #[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Filter {
     language: Option<Language>,
@@ -27,7 +26,6 @@ pub struct Filter {
 }
 
 impl Filter {
-    /// Every comment.
     pub const ANY: Self = Self { language: None, ratings: None };
 
     /// The filter for a language and a set of ratings; `None` means any.
@@ -35,7 +33,6 @@ impl Filter {
         Self { language, ratings: ratings.filter(|set| *set != RatingSet::ALL) }
     }
 
-    /// The language; `None` means any.
     pub fn language(&self) -> Option<&Language> {
         self.language.as_ref()
     }
@@ -45,7 +42,6 @@ impl Filter {
         self.ratings
     }
 
-    /// Whether the filter matches a comment with this placement.
     pub fn matches(&self, placement: &Placement) -> bool {
         self.language.as_ref().is_none_or(|language| *language == placement.language)
             && self.ratings.is_none_or(|ratings| ratings.contains(placement.rating))
@@ -74,9 +70,7 @@ impl fmt::Display for Filter {
 /// The sort key of an item: `PRODUCT#<product>/<language or ~>/<ratings or ~>`.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct FilterKey {
-    /// The product.
     pub product: ProductId,
-    /// The filter.
     pub filter: Filter,
 }
 
@@ -84,15 +78,11 @@ impl FilterKey {
     /// The end of every primary item's sort key and of no other sort key. The event source mappings filter by it.
     pub const PRIMARY_SUFFIX: &str = "/~/~";
 
-    /// The sort key of the primary items of a product.
     pub fn primary(product: ProductId) -> Self {
         Self { product, filter: Filter::ANY }
     }
 
-    /// Parses a sort key.
-    ///
-    /// # Errors
-    /// Any text that `Display` of [`FilterKey`] does not produce.
+    /// Refuses any text that `Display` does not produce.
     pub fn parse(text: &str) -> Result<Self, Malformed> {
         let malformed =
             || Malformed::new("filter key", format!("{text:?} is not PRODUCT#<product>/<language>/<ratings>"));
@@ -111,7 +101,6 @@ impl FilterKey {
         Ok(Self { product, filter: Filter::new(language, ratings) })
     }
 
-    /// Whether this is the key of a primary item.
     pub fn is_primary(&self) -> bool {
         self.filter == Filter::ANY
     }
@@ -126,11 +115,9 @@ impl fmt::Display for FilterKey {
 /// A set in the page index: a product's comments of one language or any, with one rating or any.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct BaseSet {
-    /// The product.
     pub product: ProductId,
     /// The language; `None` means any.
     pub language: Option<Language>,
-    /// The rating; `None` means any.
     pub rating: Option<Rating>,
 }
 
@@ -156,12 +143,10 @@ impl Placement {
             .filter(|filter| *filter != Filter::ANY)
     }
 
-    /// The sort keys of the 31 duplicate items.
     pub fn duplicate_keys(&self) -> impl Iterator<Item = FilterKey> {
         self.duplicate_filters().map(|filter| FilterKey { product: self.product.clone(), filter })
     }
 
-    /// The four base sets that contain a comment with this placement.
     pub fn base_sets(&self) -> [BaseSet; 4] {
         let set = |language: Option<&Language>, rating| BaseSet {
             product: self.product.clone(),

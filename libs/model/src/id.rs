@@ -25,13 +25,8 @@ pub(crate) fn is_dot_segment(text: &str) -> bool {
 pub struct CommentId(String);
 
 impl CommentId {
-    /// The longest id, in characters and bytes.
     pub const MAX_LEN: usize = 64;
 
-    /// Parses an id.
-    ///
-    /// # Errors
-    /// Empty, longer than [`CommentId::MAX_LEN`], `.` or `..`, or with another character.
     pub fn parse(text: &str) -> Result<Self, InvalidInput> {
         let allowed = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_' | b'-');
         if text.is_empty() || text.len() > Self::MAX_LEN || !text.bytes().all(allowed) {
@@ -45,22 +40,18 @@ impl CommentId {
         Ok(Self(text.to_owned()))
     }
 
-    /// The id as text.
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// The least of all ids.
     pub fn least() -> Self {
         Self(LEAST.to_string())
     }
 
-    /// The greatest of all ids.
     pub fn greatest() -> Self {
         Self(GREATEST.to_string().repeat(Self::MAX_LEN))
     }
 
-    /// The least id that is greater; `None` for the greatest.
     pub(crate) fn next(&self) -> Option<Self> {
         let next = self.next_text()?;
         if is_dot_segment(&next.0) { next.next() } else { Some(next) }
@@ -76,7 +67,6 @@ impl CommentId {
         Some(Self(id))
     }
 
-    /// The greatest id that is less; `None` for the least.
     pub(crate) fn previous(&self) -> Option<Self> {
         let previous = self.previous_text()?;
         if is_dot_segment(&previous.0) { previous.previous() } else { Some(previous) }
@@ -111,10 +101,7 @@ impl ProductId {
     /// The longest id, in characters. 200 characters of 4 bytes keep every key below DynamoDB's 1,024 bytes.
     pub const MAX_CHARS: usize = 200;
 
-    /// Parses an id; it is kept as given, without Unicode normalisation.
-    ///
-    /// # Errors
-    /// Empty, too long, `.` or `..`, or with a control character (Unicode category Cc).
+    /// The id is kept as given, without Unicode normalisation.
     pub fn parse(text: &str) -> Result<Self, InvalidInput> {
         let problem = if text.is_empty() {
             "is empty".to_owned()
@@ -130,7 +117,6 @@ impl ProductId {
         Err(InvalidInput::new("product", problem))
     }
 
-    /// The id as its owner wrote it.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -153,10 +139,7 @@ impl ProductId {
         escaped
     }
 
-    /// The inverse of [`ProductId::escaped`].
-    ///
-    /// # Errors
-    /// Text that [`ProductId::escaped`] does not produce. So each product has exactly one spelling in keys.
+    /// Refuses text that [`ProductId::escaped`] does not produce, so each product has exactly one spelling in keys.
     pub fn from_escaped(escaped: &str) -> Result<Self, InvalidInput> {
         let not_ours = || InvalidInput::new("product", format!("{} is not an escaped product id", quoted(escaped)));
         let decoded = percent_decode_str(escaped).decode_utf8().map_err(|_| not_ours())?;

@@ -33,21 +33,14 @@ pub use image::{Image, PrimaryItem};
 use primaries::PrimariesKey;
 use unpublished::{PUBLISHED_KEYS, UNPUBLISHED_KEYS};
 
-/// The names of the attributes that code outside of serde needs.
 pub mod attribute {
-    /// The table's partition key.
     pub const PK: &str = "pk";
-    /// The table's sort key, and the index's partition key.
     pub const SK: &str = "sk";
     /// The index's sort key. An unpublished primary item has none.
     pub const CD: &str = "cd";
-    /// The comment's language.
     pub const LANGUAGE: &str = "language";
-    /// The comment's rating.
     pub const RATING: &str = "rating";
-    /// The comment's revision.
     pub const REVISION: &str = "revision";
-    /// The comment's text.
     pub const COMMENT_BLOB: &str = "comment_blob";
     /// True on duplicate items, absent on others.
     pub const AUTO: &str = "auto";
@@ -55,7 +48,6 @@ pub mod attribute {
     pub const SHARD: &str = "shard";
     /// The sort key of the index `primaries`, `<escaped product>#<cd>`; on primary items only.
     pub const PCD: &str = "pcd";
-    /// The site's own attributes, as JSON text.
     pub const ATTRIBUTES: &str = "attributes";
     /// The author's id, and the partition key of the index `authors`; on primary items only.
     pub const AUTHOR_ID: &str = "author_id";
@@ -71,10 +63,8 @@ pub mod attribute {
 pub const PRIMARY_ONLY: [&str; 5] =
     [attribute::SHARD, attribute::PCD, attribute::AUTHOR_ID, attribute::UNPUBLISHED, attribute::UNPUBLISHED_CD];
 
-/// The prefix of a comment's partition key.
 pub const COMMENT_PREFIX: &str = "COMMENT#";
 
-/// The partition key of a comment's items.
 pub fn comment_pk(id: &CommentId) -> String {
     format!("{COMMENT_PREFIX}{id}")
 }
@@ -84,45 +74,32 @@ pub fn comment_id_of_pk(pk: &str) -> Option<CommentId> {
     CommentId::parse(pk.strip_prefix(COMMENT_PREFIX)?).ok()
 }
 
-/// A primary or duplicate item.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CommentItem<Blob = CommentBlob> {
     /// `COMMENT#<id>`.
     pub pk: String,
-    /// The filter key.
     pub sk: String,
-    /// See [`Cd`]; absent on an unpublished primary item.
     #[serde(default, deserialize_with = "strict_optional_text", skip_serializing_if = "Option::is_none")]
     pub cd: Option<String>,
-    /// The comment's language.
     #[serde(deserialize_with = "strict_text")]
     pub language: String,
-    /// The comment's rating.
     pub rating: u64,
-    /// The comment's revision.
     #[serde(deserialize_with = "strict_text")]
     pub revision: String,
-    /// The comment's text, in any format.
     pub comment_blob: Blob,
     /// True on duplicates, absent on the primary item. Read as true with any value: only its presence counts.
     #[serde(default, deserialize_with = "is_there", skip_serializing_if = "Option::is_none")]
     pub auto: Option<bool>,
-    /// See [`PrimariesKey::shard`]; only on a primary item.
     #[serde(default, deserialize_with = "strict_optional_text", skip_serializing_if = "Option::is_none")]
     pub shard: Option<String>,
-    /// See [`PrimariesKey::pcd`]; only on a primary item.
     #[serde(default, deserialize_with = "strict_optional_text", skip_serializing_if = "Option::is_none")]
     pub pcd: Option<String>,
-    /// See [`CommentAttributes`].
     #[serde(default, deserialize_with = "strict_optional_text", skip_serializing_if = "Option::is_none")]
     pub attributes: Option<String>,
-    /// See [`AuthorId`]; only on a primary item.
     #[serde(default, deserialize_with = "strict_optional_text", skip_serializing_if = "Option::is_none")]
     pub author_id: Option<String>,
-    /// See [`attribute::UNPUBLISHED`].
     #[serde(default, deserialize_with = "strict_optional_text", skip_serializing_if = "Option::is_none")]
     pub unpublished: Option<String>,
-    /// See [`attribute::UNPUBLISHED_CD`].
     #[serde(default, deserialize_with = "strict_optional_text", skip_serializing_if = "Option::is_none")]
     pub unpublished_cd: Option<String>,
 }
@@ -135,7 +112,6 @@ fn is_there<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<bool>, 
 }
 
 impl CommentItem {
-    /// The primary item of a comment, its text in this format.
     pub fn primary(comment: &Comment, format: BlobFormat) -> Self {
         let cd = comment.cd();
         let (unpublished, unpublished_cd) = unpublished::key_of(comment.status, &cd).unzip();
@@ -173,10 +149,6 @@ impl CommentItem {
 }
 
 impl CommentItem<NoBlob> {
-    /// The comment of this entry of the index `primaries`.
-    ///
-    /// # Errors
-    /// Names the attribute that is wrong.
     pub fn placed(&self) -> Result<PlacedComment, Malformed> {
         self.attributes().placed().map_err(|fault| fault.of(&self.pk, &self.sk))
     }
@@ -202,20 +174,13 @@ impl<Blob> CommentItem<Blob> {
     }
 }
 
-/// The comment that an item, primary or duplicate, holds. Like [`CommentItem::into_comment`], but every error names the
-/// attribute.
-///
-/// # Errors
-/// Names the attribute that is missing or wrong.
+/// Like [`CommentItem::into_comment`], but every error names the attribute.
 pub fn comment_of(item: &Item) -> Result<Comment, Malformed> {
     let text = || blob::read(item.get(attribute::COMMENT_BLOB));
     Attributes::of(item).and_then(|attributes| attributes.comment(text)).map_err(|fault| fault.of_item(item))
 }
 
 /// The comment of a valid primary item, published or not.
-///
-/// # Errors
-/// Names the item and the attribute, when it is not a valid primary item.
 pub fn comment_of_primary(item: &Item) -> Result<Comment, Malformed> {
     match PrimaryItem::read(item) {
         PrimaryItem::Valid(_) | PrimaryItem::Unpublished(_) => comment_of(item),
@@ -223,19 +188,12 @@ pub fn comment_of_primary(item: &Item) -> Result<Comment, Malformed> {
     }
 }
 
-/// The comment of an entry of the index `primaries`, given as an item.
-///
-/// # Errors
-/// Names the attribute that is missing or wrong.
 pub fn placed_of_entry(entry: &Item) -> Result<PlacedComment, Malformed> {
     Attributes::of(entry).and_then(|attributes| attributes.placed()).map_err(|fault| fault.of_item(entry))
 }
 
 /// The primary item of a comment after an edit. Unknown attributes stay, and so do unknown keys inside the map
 /// `comment_blob`: another version or tool wrote them. A map with such keys stays a map in every format.
-///
-/// # Errors
-/// The item cannot be written, which is a bug.
 pub fn edited(item: Item, comment: &Comment, format: BlobFormat) -> Result<Item, Malformed> {
     let written: Item = serde_dynamo::to_item(CommentItem::primary(comment, format))
         .map_err(|error| Malformed::new("item", error.to_string()))?;
@@ -250,7 +208,6 @@ pub fn edited(item: Item, comment: &Comment, format: BlobFormat) -> Result<Item,
     Ok(Item::from(attributes))
 }
 
-/// A wrong attribute of an item, and the problem.
 struct Fault {
     attribute: &'static str,
     problem: String,
@@ -381,7 +338,6 @@ impl<'item> Attributes<'item> {
         Ok(revision)
     }
 
-    /// The comment with its text.
     fn comment(&self, text: impl FnOnce() -> Result<CommentText, String>) -> Result<Comment, Fault> {
         let placed = self.read()?;
         let text = text().map_err(|problem| Fault::new(attribute::COMMENT_BLOB, problem))?.shown();
@@ -394,7 +350,6 @@ impl<'item> Attributes<'item> {
         Ok(Comment { id, product, language, rating, created_at, revision, status, text, site })
     }
 
-    /// The comment of an entry of the index `primaries`.
     fn placed(&self) -> Result<PlacedComment, Fault> {
         let placed = self.read()?;
         self.revision_of(&placed)?;
@@ -405,18 +360,14 @@ impl<'item> Attributes<'item> {
 /// A primary item's comment, and where it belongs: the data for its entries in the page index.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PlacedComment {
-    /// The comment's id.
     pub id: CommentId,
-    /// The placement: it decides the comment's keys.
     pub placement: Placement,
-    /// When the comment was made.
     pub created_at: Timestamp,
     /// Whether readers see it. Only a published comment has entries in the page index.
     pub status: Status,
 }
 
 impl PlacedComment {
-    /// The key of the comment's primary item in the index `primaries`.
     pub fn primaries_key(&self) -> PrimariesKey {
         PrimariesKey::of(&self.placement.product, &Cd { created_at: self.created_at, id: self.id.clone() })
     }

@@ -15,10 +15,8 @@ pub const JOURNAL_SHARDS: u32 = 8;
 /// How long entries are kept before DynamoDB's TTL removes them: longer than a round of the weekly audit.
 pub const JOURNAL_RETENTION_DAYS: i64 = 14;
 
-/// One change of one comment.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct JournalEntry {
-    /// The comment.
     pub id: CommentId,
     /// The revision that the change made; its instant is the entry's. A deletion has one too.
     pub revision: Revision,
@@ -28,32 +26,26 @@ pub struct JournalEntry {
     pub after: Option<Placement>,
 }
 
-/// A journal entry as the table holds it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct JournalItem {
     /// `CHANGE#<hour>#<shard>`.
     pub pk: String,
     /// `<instant>#<id>`.
     pub sk: String,
-    /// See [`JournalEntry::revision`].
     pub revision: Revision,
-    /// See [`JournalEntry::before`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub before: Option<Placement>,
-    /// See [`JournalEntry::after`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub after: Option<Placement>,
     /// When DynamoDB may remove the entry, in seconds since 1970.
     pub expires_at: i64,
 }
 
-/// The partition key of an hour's shard.
 pub fn journal_pk(hour_of: Timestamp, shard: u32) -> String {
     format!("CHANGE#{}#{shard}", hour_of.hour())
 }
 
 impl JournalEntry {
-    /// The entry's item.
     pub fn to_item(&self) -> JournalItem {
         let instant = self.revision.instant();
         let shard = crc32fast::hash(self.id.as_str().as_bytes()) % JOURNAL_SHARDS;
@@ -67,7 +59,6 @@ impl JournalEntry {
         }
     }
 
-    /// The placements that the entry names.
     pub fn placements(&self) -> impl Iterator<Item = &Placement> {
         self.before.iter().chain(&self.after)
     }

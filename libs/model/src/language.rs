@@ -16,9 +16,6 @@ impl Language {
     pub const MAX_LEN: usize = 35;
 
     /// Parses a tag and normalises its case (RFC 5646 section 2.1.1).
-    ///
-    /// # Errors
-    /// A tag that is longer than [`Language::MAX_LEN`] or not well-formed.
     pub fn parse(text: &str) -> Result<Self, InvalidInput> {
         let refuse = || {
             let problem = format!(
@@ -35,7 +32,6 @@ impl Language {
         Ok(Self(tag.into_inner()))
     }
 
-    /// The normalised tag.
     pub fn as_str(&self) -> &str {
         &self.0
     }

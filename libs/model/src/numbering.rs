@@ -17,39 +17,32 @@
 
 use crate::page::{PageNumber, PageSize};
 
-/// The pages of a listing in stable numbering.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StablePages {
     total: u64,
     size: PageSize,
 }
 
-/// A page in stable numbering.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StablePage {
-    /// The page with the newest comments.
     Front,
     /// A full page. Later comments do not change it.
     Archive(PageNumber),
 }
 
 impl StablePages {
-    /// The pages of this many comments.
     pub fn new(total: u64, size: PageSize) -> Self {
         Self { total, size }
     }
 
-    /// Number of archive pages, which have the numbers from 1 on.
     pub fn archived(self) -> u64 {
         self.full().saturating_sub(1)
     }
 
-    /// Number of pages: the archive pages and the front page.
     pub fn count(self) -> u64 {
         self.full().max(1)
     }
 
-    /// Number of comments on the front page.
     pub fn on_front(self) -> u64 {
         self.total - self.archived() * u64::from(self.size.get())
     }

@@ -15,7 +15,6 @@ use crate::{
     journal::{JournalEntry, JournalItem},
 };
 
-/// Half of them at the edges of time.
 const INSTANT: &str = r"(0000-01-01|0000-12-31|0001-01-01|9999-12-31)[Tt ](00:00:00|23:59:(59|60))(\.9{1,10})?([Zz]|[+-](00:00|00:01|23:59))|[0-9]{4}-[01][0-9]-[0-3][0-9]T[0-2][0-9]:[0-6][0-9]:[0-6][0-9](\.[0-9]{1,12})?(Z|[+-][0-2][0-9]:[0-6][0-9])?";
 const OWN_INSTANT: &str = r"(0000|0001|9999|[0-9]{4})-(01|02|12|[0-9]{2})-(01|29|31|[0-9]{2})T(00|23|[0-9]{2}):(00|59|[0-9]{2}):(59|60|[0-9]{2})\.[0-9]{3}Z";
 const ID: &str = r"[A-Za-z0-9._-]{0,65}|\.{0,3}|[a-z]{1,3}[é/ #]";
@@ -29,13 +28,11 @@ const RATINGS: &str = r"[0-6]?(\.[0-6]){0,5}|~";
 const NUMBER: &str = r"[+-]?[0-9]{0,21}|0{1,3}[1-9]|1[0-9]{12}";
 const ULID: &str = r"[0-9A-HJKMNP-TV-Z]{25,27}|[0-7][0-9a-zA-Z]{25}|7Z{25}|8[0Z]{25}";
 
-/// Arbitrary texts, and those of a pattern.
 fn text(pattern: &'static str) -> impl Strategy<Value = String> {
     let any = prop::collection::vec(any::<char>(), 0..40).prop_map(String::from_iter);
     prop_oneof![1 => any, 3 => pattern]
 }
 
-/// Asserts that a parsed value reads back from its own spelling.
 fn check<T: Debug + PartialEq + Display, E: Debug>(text: &str, parse: impl Fn(&str) -> Result<T, E>) -> TestCaseResult {
     if let Ok(parsed) = parse(text) {
         let own = parsed.to_string();

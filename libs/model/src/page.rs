@@ -6,28 +6,20 @@ use strum::EnumString;
 
 use crate::error::{InvalidInput, quoted};
 
-/// The order of a listing.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, strum::Display, EnumString)]
 #[serde(rename_all = "lowercase")]
 #[strum(serialize_all = "lowercase")]
 pub enum Order {
-    /// Newest first.
     #[default]
     Newest,
-    /// Oldest first.
     Oldest,
 }
 
 impl Order {
-    /// Parses `newest` or `oldest`.
-    ///
-    /// # Errors
-    /// Any other text.
     pub fn parse(text: &str) -> Result<Self, InvalidInput> {
         text.parse().map_err(|_| InvalidInput::new("order", format!("{} is not newest or oldest", quoted(text))))
     }
 
-    /// The other order.
     pub fn reversed(self) -> Self {
         match self {
             Self::Newest => Self::Oldest,
@@ -41,15 +33,10 @@ impl Order {
 pub struct PageNumber(u64);
 
 impl PageNumber {
-    /// Page 1.
     pub const FIRST: Self = Self(1);
     /// The greatest page number. Multiplied by the greatest page size, it is still exact in Redis's doubles.
     pub const MAX: Self = Self(1_000_000_000_000);
 
-    /// A page number.
-    ///
-    /// # Errors
-    /// Zero, or above [`PageNumber::MAX`].
     pub fn new(number: u64) -> Result<Self, InvalidInput> {
         if (1..=Self::MAX.0).contains(&number) {
             Ok(Self(number))
@@ -58,20 +45,14 @@ impl PageNumber {
         }
     }
 
-    /// Parses a page number.
-    ///
-    /// # Errors
-    /// Anything but digits, or out of range.
     pub fn parse(text: &str) -> Result<Self, InvalidInput> {
         Self::new(parse_digits("page", text)?)
     }
 
-    /// The number.
     pub fn get(self) -> u64 {
         self.0
     }
 
-    /// How many comments precede the page.
     pub fn skip(self, size: PageSize) -> u64 {
         (self.0 - 1) * u64::from(size.0)
     }
@@ -87,13 +68,8 @@ impl PageNumber {
 pub struct PageSize(u8);
 
 impl PageSize {
-    /// The largest page.
     pub const MAX: Self = Self(100);
 
-    /// A page size.
-    ///
-    /// # Errors
-    /// Anything but 1 to 100.
     pub fn new(number: u64) -> Result<Self, InvalidInput> {
         match u8::try_from(number) {
             Ok(small) if (1..=Self::MAX.0).contains(&small) => Ok(Self(small)),
@@ -101,15 +77,10 @@ impl PageSize {
         }
     }
 
-    /// Parses a page size.
-    ///
-    /// # Errors
-    /// Anything but digits, or out of range.
     pub fn parse(text: &str) -> Result<Self, InvalidInput> {
         Self::new(parse_digits("page_size", text)?)
     }
 
-    /// The number.
     pub fn get(self) -> u8 {
         self.0
     }

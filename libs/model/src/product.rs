@@ -16,18 +16,15 @@ use crate::{
     revision::Revision,
 };
 
-/// The prefix of the partition keys of records.
 const RECORD_PREFIX: &str = "PRODUCTS#";
 
 /// Number of partition keys over which records are spread. An export reads one after the other.
 pub const RECORD_SHARDS: u32 = PRIMARIES_SHARDS;
 
-/// The partition key of the records of a shard.
 pub fn record_pk(shard: u32) -> String {
     format!("{RECORD_PREFIX}{}", primaries_shard(shard))
 }
 
-/// The key of a product's record: partition key and sort key.
 pub fn record_key(product: &ProductId) -> (String, String) {
     (record_pk(PrimariesKey::shard_of(product)), product.escaped())
 }
@@ -42,10 +39,6 @@ impl WebUrl {
     /// Maximum length, in bytes.
     pub const MAX_LEN: usize = 2_000;
 
-    /// Parses a URL of a field.
-    ///
-    /// # Errors
-    /// Another scheme, a host or a port that cannot be, a character that must be percent-encoded, or too long.
     pub fn parse(field: &'static str, text: &str) -> Result<Self, InvalidInput> {
         let refuse = || {
             let problem = format!(
@@ -66,13 +59,11 @@ impl WebUrl {
         if is_right { Ok(Self(text.to_owned())) } else { Err(refuse()) }
     }
 
-    /// The URL as it was written.
     pub fn as_str(&self) -> &str {
         &self.0
     }
 }
 
-/// Whether this is a part of a host's name between dots.
 fn is_label(label: &str) -> bool {
     let allowed = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-';
     !label.is_empty() && label.bytes().all(allowed) && !label.starts_with('-') && !label.ends_with('-')
@@ -122,10 +113,6 @@ impl fmt::Display for WebUrl {
 pub struct Gtin(String);
 
 impl Gtin {
-    /// Parses a number.
-    ///
-    /// # Errors
-    /// Other characters than digits, another length, or a wrong check digit.
     pub fn parse(text: &str) -> Result<Self, InvalidInput> {
         let refuse = |problem: &str| InvalidInput::new("gtin", format!("{} {problem}", quoted(text)));
         if !matches!(text.len(), 8 | 12 | 13 | 14) || !text.bytes().all(|byte| byte.is_ascii_digit()) {
@@ -137,7 +124,6 @@ impl Gtin {
         if sum.is_multiple_of(10) { Ok(Self(text.to_owned())) } else { Err(refuse("has a wrong check digit")) }
     }
 
-    /// The digits.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -163,86 +149,56 @@ impl fmt::Display for Gtin {
     }
 }
 
-/// What a site says about a product.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProductDetails {
-    /// The name for people.
     pub name: String,
-    /// The product's page in the shop.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub url: Option<WebUrl>,
-    /// A picture of the product.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub image: Option<WebUrl>,
-    /// The brand.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub brand: Option<String>,
-    /// The number by which trade knows the product.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gtin: Option<Gtin>,
-    /// The number by which the shop knows the product.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sku: Option<String>,
-    /// The language of the name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub language: Option<Language>,
 }
 
 impl ProductDetails {
-    /// The longest name, in characters.
     pub const NAME_MAX_CHARS: usize = 200;
-    /// The longest brand, in characters.
     pub const BRAND_MAX_CHARS: usize = 100;
-    /// The longest SKU, in characters.
     pub const SKU_MAX_CHARS: usize = 100;
 
-    /// A name.
-    ///
-    /// # Errors
-    /// Too long, with a control character, or without a visible character.
     pub fn new_name(name: String) -> Result<String, InvalidInput> {
         let name = new_line("name", Some(name), Self::NAME_MAX_CHARS)?;
         name.ok_or_else(|| InvalidInput::new("name", "is empty: it has no visible character"))
     }
 
-    /// A brand; `None` without a visible character.
-    ///
-    /// # Errors
-    /// Too long, or with a control character.
+    /// `None` without a visible character.
     pub fn new_brand(brand: Option<String>) -> Result<Option<String>, InvalidInput> {
         new_line("brand", brand, Self::BRAND_MAX_CHARS)
     }
 
-    /// An SKU; `None` without a visible character.
-    ///
-    /// # Errors
-    /// Too long, or with a control character.
+    /// `None` without a visible character.
     pub fn new_sku(sku: Option<String>) -> Result<Option<String>, InvalidInput> {
         new_line("sku", sku, Self::SKU_MAX_CHARS)
     }
 }
 
-/// The record of a product.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ProductRecord {
-    /// The product.
     pub product: ProductId,
-    /// The version of the record. Each write gets a new one.
     pub revision: Revision,
-    /// What the record says.
     pub details: ProductDetails,
 }
 
-/// A record as the table holds it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProductItem {
-    /// See [`record_key`].
     pub pk: String,
-    /// The escaped product.
     pub sk: String,
-    /// See [`ProductRecord::revision`].
     pub revision: Revision,
-    /// See [`ProductRecord::details`].
     #[serde(flatten)]
     pub details: ProductDetails,
 }

@@ -16,13 +16,8 @@ use crate::error::{InvalidInput, quoted};
 pub struct Rating(u8);
 
 impl Rating {
-    /// All ratings, ascending.
     pub const ALL: [Self; 5] = [Self(1), Self(2), Self(3), Self(4), Self(5)];
 
-    /// A rating from a number.
-    ///
-    /// # Errors
-    /// Anything but 1 to 5.
     pub fn new(number: u64) -> Result<Self, InvalidInput> {
         match u8::try_from(number) {
             Ok(small @ 1..=5) => Ok(Self(small)),
@@ -31,9 +26,6 @@ impl Rating {
     }
 
     /// A rating from a number as JSON has it: 4 and 4.0 are the same number.
-    ///
-    /// # Errors
-    /// Anything but 1 to 5.
     pub fn of_number(number: f64) -> Result<Self, InvalidInput> {
         Self::ALL
             .into_iter()
@@ -41,10 +33,6 @@ impl Rating {
             .ok_or_else(|| InvalidInput::new("rating", format!("{number} is not a rating: 1, 2, 3, 4 or 5")))
     }
 
-    /// Parses one digit, `1` to `5`.
-    ///
-    /// # Errors
-    /// Any other text.
     pub fn parse(text: &str) -> Result<Self, InvalidInput> {
         match text.as_bytes() {
             [digit @ b'1'..=b'5'] => Ok(Self(digit - b'0')),
@@ -52,12 +40,10 @@ impl Rating {
         }
     }
 
-    /// The number, 1 to 5.
     pub fn get(self) -> u8 {
         self.0
     }
 
-    /// The digit.
     pub fn as_str(self) -> &'static str {
         match self.0 {
             1 => "1",
@@ -130,10 +116,6 @@ impl RatingSet {
         (1..=Self::ALL.0).map(Self)
     }
 
-    /// Parses the text of a set.
-    ///
-    /// # Errors
-    /// Not ascending, repeated, empty, or not ratings.
     pub fn parse(text: &str) -> Result<Self, InvalidInput> {
         let ratings: Vec<Rating> = text.split('.').map(Rating::parse).try_collect()?;
         if !ratings.iter().tuple_windows().all(|(a, b)| a < b) {
@@ -143,12 +125,10 @@ impl RatingSet {
         Self::of(ratings).ok_or_else(|| InvalidInput::new("rating", "is empty"))
     }
 
-    /// Whether the set holds `rating`.
     pub fn contains(self, rating: Rating) -> bool {
         self.0 & rating.bit() != 0
     }
 
-    /// The ratings of the set, ascending.
     pub fn iter(self) -> impl Iterator<Item = Rating> {
         Rating::ALL.into_iter().filter(move |rating| self.contains(*rating))
     }

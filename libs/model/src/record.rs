@@ -13,16 +13,11 @@ use crate::{
     item::{Image, PrimaryItem, attribute, comment_id_of_pk, text},
 };
 
-/// One record: a comment's primary item before and after.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RecordChange<'record> {
-    /// The record's place in the batch.
     pub place: usize,
-    /// The record's sequence number, for reporting a failure.
     pub sequence_number: String,
-    /// The comment.
     pub id: CommentId,
-    /// The product of the primary item.
     pub product: ProductId,
     /// The primary item before; `None` when it was absent, unpublished or invalid.
     pub old: Option<Image<'record>>,
@@ -104,9 +99,7 @@ fn image(item: &Item) -> Result<Option<Image<'_>>, Malformed> {
 /// only the records of each item, so the two are handled separately; they have no key in common.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CommentChange<'record> {
-    /// The comment.
     pub id: CommentId,
-    /// The product of the primary item.
     pub product: ProductId,
     /// The sequence number of its first record in the batch: what to report when applying the change fails.
     pub first_sequence_number: String,
@@ -146,10 +139,8 @@ pub fn group_by_primary_item(changes: Vec<RecordChange<'_>>) -> Vec<CommentChang
     changes
 }
 
-/// A batch after decoding.
 #[derive(Debug, Default)]
 pub struct DecodedBatch<'records> {
-    /// The primary items that changed.
     pub changes: Vec<CommentChange<'records>>,
     /// The records for quarantine: their places in the batch, and the reasons. They cannot be read, or they made an
     /// item invalid. The keys that such an item implied before are among the changes.

@@ -29,17 +29,13 @@ impl Revision {
         Self(Ulid::from_parts(now_ms.max(earliest_ms), random))
     }
 
-    /// Parses the text of a ULID.
-    ///
-    /// # Errors
-    /// Any other text, including lower case: a revision has exactly one spelling.
+    /// Refuses lower case: a revision has exactly one spelling.
     pub fn parse(text: &str) -> Result<Self, InvalidInput> {
         let refuse = || InvalidInput::new("revision", format!("{} is not a revision (a ULID)", quoted(text)));
         let ulid = Ulid::from_string(text).map_err(|_| refuse())?;
         if ulid.to_string() == text { Ok(Self(ulid)) } else { Err(refuse()) }
     }
 
-    /// The instant of the write.
     pub fn instant(self) -> Timestamp {
         let epoch_ms = i64::try_from(self.0.timestamp_ms()).unwrap_or(i64::MAX);
         Timestamp::from_epoch_ms(epoch_ms).unwrap_or(Timestamp::MAX)

@@ -10,7 +10,6 @@ use crate::{
     visible::has_visible_char,
 };
 
-/// What a site stores with a comment beside its text.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct SiteData {
     /// The site's attributes; everybody may read them.
@@ -20,10 +19,7 @@ pub struct SiteData {
 }
 
 impl SiteData {
-    /// Whether it may be written today.
-    ///
-    /// # Errors
-    /// Names the field that breaks a rule. Stored fields may follow earlier rules, or come from another tool.
+    /// Whether it may be written today. Stored fields may follow earlier rules, or come from another tool.
     pub fn check(&self) -> Result<(), InvalidInput> {
         self.attributes.as_ref().map(|attributes| CommentAttributes::parse(attributes.as_json())).transpose()?;
         self.author_id.as_ref().map(|id| AuthorId::parse(id.as_str())).transpose()?;
@@ -37,7 +33,6 @@ impl SiteData {
 pub struct CommentAttributes(String);
 
 impl CommentAttributes {
-    /// The name of the field.
     pub const FIELD: &'static str = "attributes";
     /// The most bytes of the object as JSON without white space.
     pub const MAX_BYTES: usize = 4096;
@@ -45,10 +40,6 @@ impl CommentAttributes {
     /// its own maps and lists (AWS: "Quotas in Amazon DynamoDB").
     pub const MAX_DEPTH: usize = 32;
 
-    /// Reads an object from its JSON.
-    ///
-    /// # Errors
-    /// The text is no JSON object, or the object is too large or too deep.
     pub fn parse(json: &str) -> Result<Self, InvalidInput> {
         let invalid = |problem| InvalidInput::new(Self::FIELD, problem);
         check_object(json).map_err(invalid)?;
@@ -72,7 +63,6 @@ impl CommentAttributes {
         Self(json.to_owned())
     }
 
-    /// The object as JSON.
     pub fn as_json(&self) -> &str {
         &self.0
     }
@@ -124,15 +114,10 @@ fn compact(json: &str) -> (String, usize) {
 pub struct AuthorId(String);
 
 impl AuthorId {
-    /// The name of the field.
     pub const FIELD: &'static str = "author_id";
     /// The longest id, in bytes of UTF-8.
     pub const MAX_BYTES: usize = 128;
 
-    /// Reads an id; it is kept as given.
-    ///
-    /// # Errors
-    /// The id is too long, has no visible character, has a control character (Unicode category Cc), or is `.` or `..`.
     pub fn parse(text: &str) -> Result<Self, InvalidInput> {
         let problem = if text.len() > Self::MAX_BYTES {
             format!("has {} bytes, at most {} are allowed", text.len(), Self::MAX_BYTES)
@@ -153,7 +138,6 @@ impl AuthorId {
         Self(text.to_owned())
     }
 
-    /// The id as the site wrote it.
     pub fn as_str(&self) -> &str {
         &self.0
     }

@@ -11,7 +11,6 @@ pub fn item_bytes(item: &Item) -> usize {
     item.iter().map(|(name, value)| name.len() + value_bytes(value)).sum()
 }
 
-/// The size of a value in bytes.
 pub fn value_bytes(value: &AttributeValue) -> usize {
     match value {
         AttributeValue::S(text) => text.len(),

@@ -12,37 +12,28 @@ use crate::error::{InvalidInput, quoted};
 #[serde(rename_all = "lowercase")]
 #[strum(serialize_all = "lowercase")]
 pub enum Status {
-    /// Readers see it.
     #[default]
     Published,
     /// Nobody has decided about it yet. Only moderators see it.
     Pending,
-    /// A moderator has taken it away from readers.
     Hidden,
 }
 
 impl Status {
-    /// Every status.
     pub const ALL: [Self; 3] = [Self::Published, Self::Pending, Self::Hidden];
 
     /// The statuses of comments that readers do not see.
     pub const UNPUBLISHED: [Self; 2] = [Self::Pending, Self::Hidden];
 
-    /// Parses the name of a status.
-    ///
-    /// # Errors
-    /// Any other text.
     pub fn parse(text: &str) -> Result<Self, InvalidInput> {
         let refuse = |_| InvalidInput::new("status", format!("{} is not published, pending or hidden", quoted(text)));
         text.parse().map_err(refuse)
     }
 
-    /// Whether readers see such a comment.
     pub fn is_published(&self) -> bool {
         *self == Self::Published
     }
 
-    /// The name.
     pub fn as_str(self) -> &'static str {
         self.into()
     }

@@ -7,12 +7,10 @@ use serde::{
     de::{self, Visitor},
 };
 
-/// Reads a text.
 pub(crate) fn strict_text<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
     deserializer.deserialize_string(TextVisitor)
 }
 
-/// Like [`strict_text`], for a text that may be absent.
 pub(crate) fn strict_optional_text<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
     #[derive(Deserialize)]
     struct Text(#[serde(deserialize_with = "strict_text")] String);

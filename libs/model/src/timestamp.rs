@@ -21,9 +21,6 @@ impl Timestamp {
     pub const MAX: Self = Self(253_402_300_799_999);
 
     /// The instant this many milliseconds after 1970 (before, when negative).
-    ///
-    /// # Errors
-    /// Outside the years 1 to 9999.
     pub fn from_epoch_ms(epoch_ms: i64) -> Result<Self, InvalidInput> {
         if (Self::MIN.0..=Self::MAX.0).contains(&epoch_ms) {
             Ok(Self(epoch_ms))
@@ -42,9 +39,6 @@ impl Timestamp {
     }
 
     /// Parses a date and time with offset (RFC 3339), and drops any part below a millisecond.
-    ///
-    /// # Errors
-    /// Any other text, or outside the years 1 to 9999.
     pub fn parse(text: &str) -> Result<Self, InvalidInput> {
         let refuse = || {
             let problem =
@@ -79,7 +73,6 @@ impl Timestamp {
         Self::from_epoch_ms(i64::try_from(nanoseconds.div_euclid(1_000_000)).ok()?).ok()
     }
 
-    /// Milliseconds since 1970.
     pub fn epoch_ms(self) -> i64 {
         self.0
     }

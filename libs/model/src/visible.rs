@@ -16,7 +16,6 @@ use icu_properties::props::{
 /// BRAILLE PATTERN BLANK, EGYPTIAN HIEROGLYPH FULL BLANK and HALF BLANK, MUSICAL SYMBOL NULL NOTEHEAD.
 const BLANK: [char; 4] = ['\u{2800}', '\u{13441}', '\u{13442}', '\u{1d159}'];
 
-/// Whether a character has a visible shape.
 pub fn is_visible(c: char) -> bool {
     let category = GeneralCategory::for_char(c);
     let is_invisible = category == GeneralCategory::Control
@@ -27,7 +26,6 @@ pub fn is_visible(c: char) -> bool {
     !is_invisible
 }
 
-/// Whether any character of a text is visible.
 pub fn has_visible_char(text: &str) -> bool {
     text.chars().any(is_visible)
 }

@@ -21,19 +21,15 @@ use crate::{
     PageStart, PageStartQuery, Position, ProductLanguages, ProductRank, Rebuild, ServerIdentity, Stats, Summary,
 };
 
-/// A page index.
 #[async_trait]
 pub trait Backend: Reads + Edits + Rebuilds + Markers + Contents + Debug + Send + Sync {
     /// Number of partitions. It never changes during the life of an index.
     fn partition_count(&self) -> u16;
 
-    /// How long a confirmation makes a partition believable.
     fn max_age(&self) -> Duration;
 
-    /// Maximum time of one answer.
     fn timeout(&self) -> Duration;
 
-    /// The same index through separate connections, where there are any.
     fn with_own_connections(&self) -> PageIndex;
 
     /// The same index through separate connections, for callers that must not wait. A server that does not answer in
@@ -42,7 +38,6 @@ pub trait Backend: Reads + Edits + Rebuilds + Markers + Contents + Debug + Send 
     /// connections](Self::with_own_connections).
     fn with_circuit_breakers(&self) -> PageIndex;
 
-    /// Whether the servers answer.
     async fn ping(&self) -> Result<(), StoreError>;
 }
 
@@ -50,7 +45,6 @@ pub trait Backend: Reads + Edits + Rebuilds + Markers + Contents + Debug + Send 
 /// from a partition that is not ready.
 #[async_trait]
 pub trait Reads {
-    /// Where a page starts, and the total.
     async fn page_start(
         &self,
         query: &PageStartQuery<'_>,
@@ -154,7 +148,6 @@ pub trait Reads {
     ) -> Result<IndexAnswer<Vec<Option<Timestamp>>>, StoreError>;
 }
 
-/// The writes of `page-indexer` and the repair job.
 #[async_trait]
 pub trait Edits {
     /// Applies edits, each atomically, in any order. All changes of one comment must be in one edit. Applying edits
@@ -168,7 +161,6 @@ pub trait Edits {
     async fn forget_if_empty(&self, product: &ProductId, language: Option<&Language>) -> Result<(), StoreError>;
 }
 
-/// The frame of a rebuild.
 #[async_trait]
 pub trait Rebuilds {
     /// Removes everything, including the markers. Only the tokens of rebuilds stay.
@@ -197,7 +189,6 @@ pub trait Rebuilds {
     async fn finish_rebuild(&self, rebuild: &Rebuild, table_id: &str, watermark: Timestamp) -> Result<(), StoreError>;
 }
 
-/// The markers of partitions.
 #[async_trait]
 pub trait Markers {
     /// The markers of partitions, in the order of the partitions.
@@ -237,7 +228,6 @@ pub trait Markers {
     ) -> Result<Vec<(IndexPartition, String)>, StoreError>;
 }
 
-/// What the index holds, for callers that compare it with the table.
 #[async_trait]
 pub trait Contents {
     /// The names that the index holds for each product, without checking whether they have members. Omits names that
@@ -247,13 +237,10 @@ pub trait Contents {
     /// The scores of members in base sets; `None` for a member that a set does not have.
     async fn scores(&self, asked: &[(&BaseSet, Vec<&str>)]) -> Result<Vec<Vec<Option<f64>>>, StoreError>;
 
-    /// The sizes of base sets.
     async fn sizes(&self, sets: &[BaseSet]) -> Result<Vec<u64>, StoreError>;
 
-    /// The position at the start of an index scan.
     async fn begin_index_scan(&self) -> Result<IndexScanPosition, StoreError>;
 
-    /// Whether an index scan can resume from a position.
     async fn is_index_scan_valid(&self, position: &IndexScanPosition) -> Result<bool, StoreError>;
 
     /// The next step. `None` when the scan has returned everything that existed during the whole scan, unless the

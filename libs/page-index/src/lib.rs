@@ -46,17 +46,14 @@ impl Deref for PageIndex {
 }
 
 impl PageIndex {
-    /// The page index of this backend.
     pub fn new(backend: impl Backend + 'static) -> Self {
         Self(Arc::new(backend))
     }
 
-    /// All partitions.
     pub fn partitions(&self) -> impl Iterator<Item = IndexPartition> + use<> {
         IndexPartition::all(self.partition_count())
     }
 
-    /// The partition of a product.
     pub fn partition_of(&self, product: &ProductId) -> IndexPartition {
         IndexPartition::of(product, self.partition_count())
     }
@@ -76,7 +73,6 @@ impl PageIndex {
         Ok(unmarked.map(|(partition, _)| partition).collect())
     }
 
-    /// Whether each partition is ready, with its watermark.
     pub async fn readiness(
         &self,
         table_id: &str,

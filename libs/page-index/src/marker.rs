@@ -15,13 +15,9 @@ use crate::{IndexPartition, NotReady};
 /// The content of a partition's marker. A partition without one has the default.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Marker {
-    /// See [`owner`](crate::owner).
     pub owner: Option<String>,
-    /// See [`Mark::watermark`].
     pub watermark: Option<Timestamp>,
-    /// See [`Mark::confirmed`].
     pub confirmed: Option<Timestamp>,
-    /// See [`Mark::token`].
     pub token: Option<String>,
 }
 
@@ -42,14 +38,12 @@ impl Marker {
         }
     }
 
-    /// What the marker says, if it belongs to this owner.
     pub(crate) fn of_owner(self, owner: &str) -> Option<Mark> {
         let watermark = self.watermark.filter(|_| self.owner.as_deref() == Some(owner))?;
         Some(Mark { watermark, confirmed: self.confirmed, token: self.token.unwrap_or_default() })
     }
 }
 
-/// The content of the marker of a partition of this table.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Mark {
     /// The journal has been reconciled into the partition up to this instant. Whether the partition is ready depends on
@@ -61,14 +55,12 @@ pub struct Mark {
     pub token: String,
 }
 
-/// What happens to the time of the last confirmation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ConfirmationTime {
     /// The time stays.
     Unchanged,
     /// The time is taken away, and readers do not believe the partition.
     TakenAway,
-    /// Readers believe the partition for a time from this instant on.
     At(Timestamp),
 }
 
@@ -80,25 +72,18 @@ pub enum ConfirmationTime {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ServerIdentity(pub String);
 
-/// Partitions whose watermarks may advance.
 #[derive(Debug)]
 pub struct Advance {
-    /// The owner of the partitions.
     pub owner: String,
-    /// What the preparation left in the markers.
     pub nonce: String,
     /// The partitions, and their watermarks until then.
     pub from: Vec<(IndexPartition, Timestamp)>,
 }
 
-/// Identifies one rebuild.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Rebuild {
-    /// The rebuild's token, which its confirmation also uses.
     pub token: String,
-    /// The servers that answered when it began, and that it fills.
     pub servers: ServerIdentity,
-    /// The partitions that it fills.
     pub partitions: BTreeSet<IndexPartition>,
 }
 

@@ -8,23 +8,19 @@ use serde::{Deserialize, Serialize};
 pub struct IndexPartition(u16);
 
 impl IndexPartition {
-    /// The partition of a product, of `count`.
     pub fn of(product: &ProductId, count: u16) -> Self {
         let hash = crc32fast::hash(product.as_str().as_bytes());
         Self(u16::try_from(hash % u32::from(count.max(1))).unwrap_or(0))
     }
 
-    /// The partition's number, from 0.
     pub fn number(self) -> u16 {
         self.0
     }
 
-    /// All partitions of `count`.
     pub fn all(count: u16) -> impl Iterator<Item = Self> {
         (0..count.max(1)).map(Self)
     }
 
-    /// The partition with this number, if there are more than that.
     pub fn numbered(number: u16, count: u16) -> Option<Self> {
         (number < count.max(1)).then_some(Self(number))
     }

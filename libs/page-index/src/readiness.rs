@@ -6,7 +6,6 @@ use std::fmt;
 
 use model::Timestamp;
 
-/// Why an index partition must not be believed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum NotReady {
     /// The partition has no marker: it is new, flushed, lost, or being rebuilt.

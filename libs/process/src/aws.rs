@@ -9,7 +9,6 @@ use aws_smithy_http_client::{Builder, tls};
 use aws_smithy_runtime_api::client::{http::SharedHttpClient, orchestrator::HttpResponse, result::SdkError};
 use aws_smithy_types::error::metadata::ProvideErrorMetadata;
 
-/// Time and attempt limits of calls.
 #[derive(Debug, Clone, Copy)]
 pub struct Calls {
     /// The longest that one attempt of one call may take.
@@ -64,7 +63,6 @@ fn split_access_key(endpoint_url: &str) -> (String, &str) {
     }
 }
 
-/// Creates HTTP clients, each with separate connections.
 pub type NewHttpClient = fn() -> SharedHttpClient;
 
 /// Selects the HTTP client for an endpoint. AWS's own endpoints use TLS.

@@ -15,7 +15,6 @@ impl Backoff {
     const FIRST: Duration = Duration::from_millis(25);
     const LONGEST: Duration = Duration::from_secs(2);
 
-    /// A back-off that gives up at `deadline`.
     pub fn until(deadline: Instant) -> Self {
         Self { deadline, ceiling: Self::FIRST }
     }

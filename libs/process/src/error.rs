@@ -5,24 +5,18 @@ use std::error::Error;
 use model::Malformed;
 use thiserror::Error;
 
-/// Which store an error comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, strum::Display)]
 pub enum Store {
-    /// DynamoDB.
     #[strum(to_string = "the table (DynamoDB)")]
     Table,
-    /// Redis.
     #[strum(to_string = "the page index (Redis)")]
     PageIndex,
-    /// The place for records that can never be processed.
     #[strum(to_string = "the quarantine")]
     Quarantine,
 }
 
-/// The client's error behind a store error.
 pub type Source = Box<dyn Error + Send + Sync>;
 
-/// What the caller of a store does about an error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Remedy {
     /// Repeat the same call: now, while time is left, or with the next delivery.
@@ -42,11 +36,8 @@ pub enum StoreError {
     /// write may or may not have happened.
     #[error("{store} is unavailable: {detail}")]
     Unavailable {
-        /// The store.
         store: Store,
-        /// The store's answer, or that none came.
         detail: String,
-        /// The client's error.
         #[source]
         source: Option<Source>,
     },
@@ -54,11 +45,8 @@ pub enum StoreError {
     /// table, an unsuitable server, or a bug in Pagemark.
     #[error("{store} refuses: {detail}")]
     Refused {
-        /// The store.
         store: Store,
-        /// The store's answer.
         detail: String,
-        /// The client's error.
         #[source]
         source: Option<Source>,
     },
@@ -66,11 +54,8 @@ pub enum StoreError {
     /// the wrong type. Other calls are not affected.
     #[error("{store} rejects the data: {detail}")]
     Rejected {
-        /// The store.
         store: Store,
-        /// The store's answer.
         detail: String,
-        /// The client's error.
         #[source]
         source: Option<Source>,
     },
@@ -80,7 +65,6 @@ pub enum StoreError {
 }
 
 impl StoreError {
-    /// What the caller does about this error.
     pub fn remedy(&self) -> Remedy {
         match self {
             Self::Unavailable { .. } => Remedy::TryAgain,
@@ -89,7 +73,6 @@ impl StoreError {
         }
     }
 
-    /// Whether the same call may succeed later.
     pub fn is_unavailable(&self) -> bool {
         self.remedy() == Remedy::TryAgain
     }
@@ -99,17 +82,14 @@ impl StoreError {
         Self::unavailable(store, "no answer before the deadline")
     }
 
-    /// An [`StoreError::Unavailable`] without a client error behind it.
     pub fn unavailable(store: Store, detail: impl Into<String>) -> Self {
         Self::Unavailable { store, detail: detail.into(), source: None }
     }
 
-    /// A [`StoreError::Refused`] without a client error behind it.
     pub fn refused(store: Store, detail: impl Into<String>) -> Self {
         Self::Refused { store, detail: detail.into(), source: None }
     }
 
-    /// An error with a remedy. `source` is the client's error.
     pub fn of(remedy: Remedy, store: Store, detail: String, source: Option<Source>) -> Self {
         match remedy {
             Remedy::TryAgain => Self::Unavailable { store, detail, source },

@@ -17,12 +17,10 @@ pub use backoff::Backoff;
 pub use error::{Remedy, Source, Store, StoreError};
 pub use settings::{parse_settings, with_variables};
 
-/// The current time by this machine's clock.
 pub fn now() -> model::Timestamp {
     model::Timestamp::from_system_time(SystemTime::now())
 }
 
-/// A new ULID of the current instant.
 pub fn new_ulid() -> String {
     new_ulid_at(now())
 }

@@ -21,9 +21,6 @@ use tracing_subscriber::{
 ///   requests, and a log must never hold a comment's text.
 /// - Their warnings and errors about a client's mistake, or about a failure that is expected (`is_client_mistake`), unless
 ///   some target is logged at `debug`: then a person is looking for them.
-///
-/// # Errors
-/// The problem with the variable.
 pub fn log_layer<S, N, F, W>(default: &str, lines: fmt::Layer<S, N, F, W>) -> Result<impl Layer<S>, String>
 where
     S: Subscriber + for<'span> LookupSpan<'span>,
@@ -70,7 +67,6 @@ where
     }
 }
 
-/// Whether a crate of this project makes an event or a span.
 pub(crate) fn is_ours(metadata: &Metadata<'_>) -> bool {
     const OURS: [&str; 13] = [
         "api",
@@ -118,7 +114,6 @@ fn is_client_mistake(event: &Event<'_>) -> bool {
     }
 }
 
-/// A field of an event as text; empty without the field.
 fn text_of(event: &Event<'_>, name: &'static str) -> String {
     struct Text {
         name: &'static str,
@@ -145,7 +140,6 @@ mod tests {
 
     use super::*;
 
-    /// The lines that events leave in a log which accepts everything from a level on.
     fn logged(level: LevelFilter, events: impl FnOnce()) -> Vec<String> {
         let (log, writer) = io::pipe().unwrap();
         // A pipe holds little. Writing blocks while nobody reads.

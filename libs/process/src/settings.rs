@@ -13,7 +13,6 @@ pub fn parse_settings<S: Parser>() -> S {
     parsed.unwrap_or_else(|error| with_variables(error, S::command()).exit())
 }
 
-/// Adds the settings' variables to the error, after their flags.
 pub fn with_variables(mut error: clap::Error, mut command: Command) -> clap::Error {
     // Only a built command knows how an error names its arguments.
     command.build();
@@ -38,7 +37,6 @@ pub fn with_variables(mut error: clap::Error, mut command: Command) -> clap::Err
     error
 }
 
-/// Whether the values of a flag must stay hidden, for a command or its subcommands.
 fn is_secret(flag: &str, command: &Command) -> bool {
     command.get_arguments().any(|argument| argument.to_string() == flag && argument.is_hide_env_values_set())
         || command.get_subcommands().any(|below| is_secret(flag, below))

@@ -24,7 +24,6 @@ use tracing_subscriber::{Layer, Registry, filter::filter_fn, layer::SubscriberEx
 
 use crate::log;
 
-/// Maximum duration of a request to the collector.
 const EXPORT_WITHIN: Duration = Duration::from_secs(1);
 
 /// The longest that an invocation waits until its spans are sent. A collector beside the function takes milliseconds.
@@ -41,7 +40,6 @@ pub struct TracesArgs {
     pub otlp_endpoint: Option<OtlpEndpoint>,
 }
 
-/// The URL of a collector.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OtlpEndpoint(String);
 
@@ -57,7 +55,6 @@ impl FromStr for OtlpEndpoint {
     }
 }
 
-/// The log, and the traces if there are any.
 #[derive(Debug, Clone)]
 pub struct Telemetry(Option<SdkTracerProvider>);
 
@@ -89,7 +86,6 @@ impl Telemetry {
         self.run(FLUSH_WITHIN, |provider| drop(provider.force_flush())).await;
     }
 
-    /// Sends the last spans.
     pub async fn end(&self) {
         self.run(END_WITHIN, |provider| drop(provider.shutdown())).await;
     }
@@ -116,7 +112,6 @@ fn is_traced(metadata: &Metadata<'_>) -> bool {
     metadata.is_span() && (log::is_ours(metadata) || metadata.target().starts_with("aws_sdk_"))
 }
 
-/// The caller's span, from the header `traceparent`.
 #[derive(Debug, Clone, Copy)]
 pub struct RemoteSpan<'header> {
     /// 32 hex digits.

@@ -23,10 +23,8 @@ const KEYS_COUNT: u32 = 100;
 /// How many members one step reads. Redis returns small sets whole, by default up to 128 members.
 const MEMBERS_COUNT: u32 = 500;
 
-/// The cursor with which Redis begins, and ends.
 const START: &str = "0";
 
-/// The kind of a key.
 enum KeyKind {
     Base(BaseSet),
     Products(IndexPartition),
@@ -142,7 +140,6 @@ impl RedisIndex {
         })
     }
 
-    /// Some members of a set, read by `command`, and the cursor that follows.
     async fn members_from<T: FromRedisValue>(
         &self,
         command: &str,

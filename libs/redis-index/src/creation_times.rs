@@ -10,7 +10,6 @@ use crate::{RedisIndex, connection::Routed, markers::marker_of_fields, reads::ti
 const STEP: usize = 1_000;
 
 impl RedisIndex {
-    /// See [`page_index::Reads::creation_times`].
     pub(crate) async fn times_at(
         &self,
         partition: IndexPartition,

@@ -20,7 +20,6 @@ const TOGETHER_MAX: usize = 256;
 /// How many edits one transaction joins. It blocks the server for about 0.3 ms.
 const TRANSACTION_EDITS_MAX: usize = 64;
 
-/// An edit adds the comment to four sets, and adds the name of its language.
 const COMMANDS_OF_AN_EDIT: usize = 5;
 
 /// Capacity for a score and a member, so that a command need not grow. Usually they have 13 digits and 26 characters.

@@ -4,7 +4,6 @@ use std::{error::Error, sync::Arc};
 
 use process::{Remedy, Store, StoreError};
 
-/// Classifies an error of the client.
 pub(crate) fn store_error(error: redis::RedisError) -> StoreError {
     use redis::ErrorKind;
     // A failed pipeline reports one error for each failed command.
@@ -43,7 +42,6 @@ pub(super) fn urgency(remedy: Remedy) -> u8 {
     }
 }
 
-/// The remedy for one command's error answer from Redis.
 fn remedy_of_answer(error: &redis::ServerError) -> Remedy {
     if error.code() == "WRONGTYPE" {
         // A key holds a value of the wrong type. The repair job finds it.
@@ -87,7 +85,6 @@ fn passes(error: &redis::ServerError) -> bool {
 mod tests {
     use super::*;
 
-    /// A server's error answer as a page index error.
     fn answered(text: &str) -> StoreError {
         let answer = redis::parse_redis_value(format!("-{text}\r\n").as_bytes()).unwrap();
         store_error(answer.extract_error().unwrap_err())

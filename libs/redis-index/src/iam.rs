@@ -24,16 +24,13 @@ use process::aws;
 use redis::{ErrorKind, RedisResult};
 use tokio::sync::OnceCell;
 
-/// How long a token is accepted: the maximum.
 const EXPIRES_IN: Duration = Duration::from_secs(900);
 
-/// The service's name in signatures.
 const SERVICE: &str = "elasticache";
 
 /// Everything in a query but the unreserved characters (RFC 3986, 2.3), as signatures require.
 const ENCODED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 
-/// Time and attempt limits of a call for credentials.
 const CALLS: aws::Calls =
     aws::Calls { attempt_timeout: Duration::from_secs(1), call_timeout: Duration::from_secs(1), max_attempts: 1 };
 
@@ -45,7 +42,6 @@ pub struct IamLogin {
     signer: Arc<OnceCell<Signer>>,
 }
 
-/// Who signs.
 #[derive(Debug, Clone)]
 struct Signer {
     region: String,
@@ -58,7 +54,6 @@ impl IamLogin {
         Self { cluster: cluster.into(), signer: Arc::default() }
     }
 
-    /// Logs in to this replication group with these credentials.
     pub fn with_credentials(
         cluster: impl Into<String>,
         region: impl Into<String>,
@@ -68,10 +63,6 @@ impl IamLogin {
         Self { cluster: cluster.into(), signer: Arc::new(OnceCell::new_with(Some(signer))) }
     }
 
-    /// A new token for a user.
-    ///
-    /// # Errors
-    /// When there are no credentials or no region.
     pub(crate) async fn token(&self, user: &str) -> RedisResult<String> {
         let signer = self.signer.get_or_try_init(Signer::of_process).await?;
         let credentials = signer.credentials.provide_credentials().await;
@@ -102,7 +93,6 @@ fn cause(error: &(dyn Error + 'static)) -> String {
     innermost.to_string()
 }
 
-/// The token of a user at an instant.
 fn presign(
     cluster: &str,
     user: &str,

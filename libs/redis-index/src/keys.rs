@@ -31,7 +31,6 @@ impl Keys {
         self.key(partition, "marker")
     }
 
-    /// A string: the token of the rebuild that is filling the partition.
     pub(super) fn rebuild_token(&self, partition: IndexPartition) -> String {
         self.key(partition, "rebuild")
     }
@@ -41,27 +40,22 @@ impl Keys {
         self.key(partition, "products")
     }
 
-    /// The common prefix of a product's keys, for callers that need several of them.
     pub(super) fn stem(&self, partition: IndexPartition, escaped_product: &str) -> String {
         self.key(partition, format_args!("PRODUCT#{escaped_product}:"))
     }
 
-    /// A set: the product's languages.
     pub(super) fn languages(&self, product: &ProductId) -> String {
         Self::languages_at(&self.stem(self.partition_of(product), &product.escaped()))
     }
 
-    /// Like [`Self::languages`], under the product's stem.
     pub(super) fn languages_at(stem: &str) -> String {
         [stem, "languages"].concat()
     }
 
-    /// A sorted set.
     pub(super) fn base_set(&self, set: &BaseSet) -> String {
         Self::base_set_at(&self.stem(self.partition_of(&set.product), &set.product.escaped()), set)
     }
 
-    /// Like [`Self::base_set`], under the product's stem.
     pub(super) fn base_set_at(stem: &str, set: &BaseSet) -> String {
         let language = set.language.as_ref().map_or(model::ANY, |language| language.as_str());
         match set.rating {
@@ -70,7 +64,6 @@ impl Keys {
         }
     }
 
-    /// The owner that the markers of this table's index name.
     pub(super) fn owner(&self, table_id: &str) -> String {
         owner(table_id, self.partitions)
     }
@@ -79,7 +72,6 @@ impl Keys {
         self.partitions
     }
 
-    /// A pattern that matches every key of the index, and no other.
     pub(super) fn pattern(&self) -> String {
         let mut pattern = String::new();
         for character in self.prefix.chars() {
@@ -92,14 +84,12 @@ impl Keys {
         pattern
     }
 
-    /// The partition that a key of the index is in, and its name there.
     pub(super) fn split<'key>(&self, key: &'key str) -> Option<(IndexPartition, &'key str)> {
         let (partition, name) = key.strip_prefix(&self.prefix)?.strip_prefix(":{")?.split_once("}:")?;
         let number: u16 = partition.parse().ok().filter(|number: &u16| number.to_string() == partition)?;
         Some((IndexPartition::numbered(number, self.partitions)?, name))
     }
 
-    /// Whether a key is a partition's rebuild token.
     pub(super) fn is_rebuild_token(key: &str) -> bool {
         // No other key ends like this: a product's keys hold the language after their last colon.
         key.ends_with("}:rebuild")

@@ -25,7 +25,6 @@ impl KnownLanguages {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).get(product).cloned().unwrap_or_default()
     }
 
-    /// Stores the languages of a product.
     pub(super) fn keep(&self, product: &ProductId, languages: &[Language]) {
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if languages.is_empty() || languages.len() > LANGUAGES_MAX {

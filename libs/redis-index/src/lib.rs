@@ -70,9 +70,6 @@ impl std::fmt::Debug for RedisIndex {
 
 /// A client of the page index in Redis. Connections open on first use, stay open between calls, and open again when
 /// they are lost.
-///
-/// # Errors
-/// [`StoreError::Refused`] when a URL is invalid, or the certificates cannot be read.
 pub fn connect(config: &RedisIndexConfig) -> Result<PageIndex, StoreError> {
     Ok(PageIndex::new(RedisIndex {
         connection: Connection::open(config)?,
@@ -85,13 +82,11 @@ pub fn connect(config: &RedisIndexConfig) -> Result<PageIndex, StoreError> {
 }
 
 impl RedisIndex {
-    /// Sends one command.
     async fn ask<T: FromRedisValue>(&self, command: Routed<'_>) -> Result<T, StoreError> {
         let answers = self.ask_all([command]).await?;
         answers.into_iter().next().ok_or_else(|| StoreError::unavailable(Store::PageIndex, "no answer"))
     }
 
-    /// Sends commands in one pipeline per server. They run in any order.
     async fn ask_all<'scripts, T: FromRedisValue>(
         &self,
         commands: impl IntoIterator<Item = Routed<'scripts>>,

@@ -1,4 +1,4 @@
-//! The markers of partitions: advances watermarks, and leaves confirmations. `repair-job/src/confirm.rs` decides about
+//! The markers of partitions: advances watermarks, and leaves confirmations. `repair-job/src/state/confirm.rs` decides about
 //! confirmations.
 //!
 //! **Invariant:** a token replaces only the token that was read, so two runs never overwrite each other.

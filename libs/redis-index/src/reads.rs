@@ -149,13 +149,11 @@ impl Reads for RedisIndex {
 }
 
 impl RedisIndex {
-    /// The marker of a product's partition, and the base sets of a filter.
     fn keys_of(&self, product: &ProductId, filter: &Filter) -> Vec<String> {
         let sets = filter.base_sets(product);
         [self.marker_of(product)].into_iter().chain(sets.iter().map(|set| self.keys.base_set(set))).collect()
     }
 
-    /// Sends calls about one filter.
     async fn starts<'scripts>(
         &self,
         calls: impl IntoIterator<Item = Routed<'scripts>>,

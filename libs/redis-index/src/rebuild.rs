@@ -4,7 +4,7 @@
 //! the token away. Without the token, a rebuild neither marks a partition nor removes anything from it.
 //!
 //! **Invariant:** a partition is marked ready only if it has everything that the rebuild put there
-//! (`tests/readiness.rs`, `tests/repair/rebuild.rs`). A server restored from a snapshot of that time, or a replica that
+//! (`tests/readiness.rs`, `tests/repair/primaries.rs`). A server restored from a snapshot of that time, or a replica that
 //! took over, may have the token but lack the last edits. So a rebuild uses the same steps as watermarks:
 //!
 //! 1. It remembers the servers with which it began.
@@ -143,7 +143,6 @@ impl RedisIndex {
     }
 }
 
-/// Refuses a server by its `INFO`.
 fn check_server(info: &str) -> Result<(), StoreError> {
     let field = |name: &str| info.lines().find_map(|line| line.trim().strip_prefix(name));
     let whose = field("tcp_port:").map_or(String::new(), |port| format!(" (of the server at port {port})"));

@@ -5,7 +5,6 @@
 
 use redis::Script;
 
-/// The scripts, compiled into the binary.
 #[derive(Debug)]
 pub(super) struct Scripts {
     pub(super) page_start: Script,

@@ -17,25 +17,20 @@ pub enum RedisMode {
     Cluster,
 }
 
-/// How to reach the page index.
 #[derive(Clone)]
 pub struct RedisIndexConfig {
     /// `redis://` or `rediss://`, with user and password where needed; or `unix://`. For a cluster: one or several of
     /// its nodes, separated by commas.
     pub url: String,
-    /// The topology of the servers at the URL.
     pub mode: RedisMode,
     /// A file with the certificates (PEM) of the authorities that `rediss://` trusts, instead of the system's.
     pub ca: Option<PathBuf>,
     /// How the user in the URL logs in by IAM; `None` when the URL has its password, if it needs one.
     pub iam: Option<IamLogin>,
-    /// The prefix of every key.
     pub prefix: String,
     /// Number of partitions of the index. It never changes during the life of an index.
     pub partitions: u16,
-    /// Maximum time of one call.
     pub timeout: Duration,
-    /// How long a confirmation makes a partition believable.
     pub max_age: Duration,
 }
 
@@ -62,7 +57,6 @@ impl RedisIndexConfig {
         }
     }
 
-    /// The name of a base set's key.
     pub fn key_name(&self, set: &BaseSet) -> String {
         Keys::new(&self.prefix, self.partitions).base_set(set)
     }
@@ -110,7 +104,6 @@ impl std::fmt::Debug for RedisIndexArgs {
 }
 
 impl RedisIndexArgs {
-    /// The page index's configuration.
     pub fn config(&self) -> RedisIndexConfig {
         RedisIndexConfig {
             mode: self.redis_mode,

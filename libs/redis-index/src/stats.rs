@@ -13,7 +13,6 @@ const STATS_TRIES_MAX: usize = 4;
 type Answer = (Option<String>, Option<i64>, Option<i64>, Vec<String>, Vec<u64>, Vec<u64>, Option<f64>, Vec<u64>);
 
 impl RedisIndex {
-    /// How many comments a product has: by rating in the filter's language, and by language with the filter's ratings.
     pub(crate) async fn count(
         &self,
         product: &ProductId,
@@ -56,7 +55,6 @@ impl RedisIndex {
         Err(StoreError::unavailable(Store::PageIndex, "the product's languages change faster than they can be read"))
     }
 
-    /// How many comments each of some products has, in one pipeline per server.
     pub(crate) async fn summarise(
         &self,
         products: &[ProductId],
@@ -76,7 +74,6 @@ impl RedisIndex {
         summaries.collect()
     }
 
-    /// A call of the script about a product that is believed to have these languages.
     fn stats_call(&self, product: &ProductId, filter: &Filter, languages: &[Language]) -> Routed<'_> {
         let set = |language: Option<&Language>, rating| {
             self.keys.base_set(&BaseSet { product: product.clone(), language: language.cloned(), rating })

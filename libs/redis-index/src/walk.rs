@@ -7,7 +7,6 @@ use crate::{
     connection::{Layout, Node},
 };
 
-/// How many keys one step reads.
 const SCAN_COUNT: u32 = 1_000;
 
 /// How often a walk restarts because slots moved meanwhile.
@@ -16,14 +15,12 @@ const WALKS_MAX: u32 = 3;
 /// A walk over all keys on every master. A key may come more than once.
 pub(super) struct Walk {
     layout: Layout,
-    /// The index of the current master, and its cursor.
     master: usize,
     cursor: u64,
     begun: u32,
 }
 
 impl RedisIndex {
-    /// Begins a walk over all keys.
     pub(super) async fn walk(&self) -> Result<Walk, StoreError> {
         Ok(Walk { layout: self.layout().await?, master: 0, cursor: 0, begun: 1 })
     }

@@ -17,7 +17,6 @@ pub struct TableArgs {
 }
 
 impl TableArgs {
-    /// The table's configuration.
     pub fn config(&self) -> TableConfig {
         TableConfig::new(&self.table, self.dynamodb_url.clone())
     }

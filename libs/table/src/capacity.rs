@@ -9,20 +9,15 @@ use std::{
     time::Duration,
 };
 
-use aws_sdk_dynamodb::types::{ConsumedCapacity, ReturnConsumedCapacity};
+use aws_sdk_dynamodb::types::ConsumedCapacity;
 use tokio::{sync::watch, time::Instant};
-
-use crate::Table;
 
 /// Unused capacity that may accumulate while no call is made.
 const BURST: Duration = Duration::from_secs(1);
 
-/// Read and write units of the table and its indexes together.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Units {
-    /// Read units.
     pub read: f64,
-    /// Write units.
     pub write: f64,
 }
 
@@ -44,7 +39,6 @@ impl Interrupt {
         self.deadline
     }
 
-    /// Ends waiting now.
     pub fn interrupt(&self) {
         self.said.send_replace(true);
     }
@@ -96,9 +90,26 @@ impl Meter {
         Self { interrupt, ..self }
     }
 
-    /// Units consumed so far.
     pub fn consumed(&self) -> Units {
         Units { read: self.read.locked().consumed, write: self.write.locked().consumed }
+    }
+
+    /// Waits until a read call may start.
+    pub(crate) async fn admit_read(&self) {
+        self.read.admit(&self.interrupt).await;
+    }
+
+    /// Waits until a write call may start.
+    pub(crate) async fn admit_write(&self) {
+        self.write.admit(&self.interrupt).await;
+    }
+
+    pub(crate) fn charge_read<'answer>(&self, consumed: impl IntoIterator<Item = &'answer ConsumedCapacity>) {
+        self.read.charge(sum(consumed));
+    }
+
+    pub(crate) fn charge_write<'answer>(&self, consumed: impl IntoIterator<Item = &'answer ConsumedCapacity>) {
+        self.write.charge(sum(consumed));
     }
 }
 
@@ -132,44 +143,9 @@ impl Bucket {
     }
 }
 
-/// The sum of the units that answers report.
+/// The units that answers report.
 fn sum<'answer>(answers: impl IntoIterator<Item = &'answer ConsumedCapacity>) -> f64 {
     answers.into_iter().filter_map(|consumed| consumed.capacity_units).sum()
-}
-
-impl Table {
-    /// The report to request from DynamoDB; `None` without a meter.
-    pub(crate) fn wants_capacity(&self) -> Option<ReturnConsumedCapacity> {
-        self.meter.as_ref().map(|_| ReturnConsumedCapacity::Total)
-    }
-
-    /// Waits until a read call may start.
-    pub(crate) async fn admit_read(&self) {
-        if let Some(meter) = &self.meter {
-            meter.read.admit(&meter.interrupt).await;
-        }
-    }
-
-    /// Waits until a write call may start.
-    pub(crate) async fn admit_write(&self) {
-        if let Some(meter) = &self.meter {
-            meter.write.admit(&meter.interrupt).await;
-        }
-    }
-
-    /// Counts the units that a read call consumed.
-    pub(crate) fn charge_read<'answer>(&self, consumed: impl IntoIterator<Item = &'answer ConsumedCapacity>) {
-        if let Some(meter) = &self.meter {
-            meter.read.charge(sum(consumed));
-        }
-    }
-
-    /// Counts the units that a write call consumed.
-    pub(crate) fn charge_write<'answer>(&self, consumed: impl IntoIterator<Item = &'answer ConsumedCapacity>) {
-        if let Some(meter) = &self.meter {
-            meter.write.charge(sum(consumed));
-        }
-    }
 }
 
 #[cfg(test)]

@@ -5,7 +5,6 @@ use std::error::Error;
 use aws_sdk_dynamodb::error::{BuildError, ProvideErrorMetadata, SdkError};
 use process::{Remedy, Source, Store, StoreError, aws::describe};
 
-/// Classifies an error of the SDK.
 pub fn store_error<E>(error: SdkError<E>) -> StoreError
 where
     E: ProvideErrorMetadata + Error + Send + Sync + 'static,
@@ -26,7 +25,6 @@ where
     StoreError::of(remedy, Store::Table, detail, Some(Box::new(error)))
 }
 
-/// The error for a request that cannot be built.
 pub(crate) fn refused(error: BuildError) -> StoreError {
     StoreError::refused(Store::Table, error.to_string())
 }
@@ -62,5 +60,17 @@ pub(crate) fn remedy_of_code(code: &str) -> Remedy {
         | "TransactionConflictException"
         | "TransactionInProgressException" => Remedy::TryAgain,
         _ => Remedy::CallOperator,
+    }
+}
+
+/// The error of a query of a sparse index. Such a query has no data that could be at fault: only its index can be
+/// missing.
+pub(crate) fn without_index(index: &str, error: StoreError) -> StoreError {
+    match error {
+        StoreError::Rejected { detail, .. } => StoreError::refused(
+            Store::Table,
+            format!("the table has no index `{index}`, or DynamoDB is still filling it ({detail})"),
+        ),
+        error @ (StoreError::Unavailable { .. } | StoreError::Refused { .. } | StoreError::Malformed(_)) => error,
     }
 }

@@ -23,7 +23,6 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for ItemJson<T> {
     }
 }
 
-/// Reads attributes by name.
 struct Attributes<S>(S);
 
 impl<'de, S: DeserializeSeed<'de>> DeserializeSeed<'de> for Attributes<S> {
@@ -61,7 +60,6 @@ impl<'de, A: MapAccess<'de>> MapAccess<'de> for Values<A> {
     }
 }
 
-/// The types whose JSON value differs from the attribute's value.
 #[derive(Deserialize)]
 #[serde(field_identifier)]
 enum Type {
@@ -74,7 +72,6 @@ enum Type {
     Other,
 }
 
-/// Reads the value behind an attribute's type.
 struct Value<S>(S);
 
 impl<'de, S: DeserializeSeed<'de>> DeserializeSeed<'de> for Value<S> {
@@ -122,7 +119,6 @@ impl<'de, S: DeserializeSeed<'de>> Visitor<'de> for Value<S> {
     }
 }
 
-/// Text, borrowed where possible.
 #[derive(Deserialize)]
 struct Text<'text>(#[serde(borrow)] Cow<'text, str>);
 
@@ -205,7 +201,6 @@ mod tests {
         assert_eq!(read(&json).unwrap(), expected);
     }
 
-    /// Values of every type, right and wrong ones for each attribute.
     fn any_values() -> Vec<Option<AttributeValue>> {
         let text = |text: &str| AttributeValue::S(text.to_owned());
         let number = |number: &str| AttributeValue::N(number.to_owned());

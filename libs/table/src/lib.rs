@@ -1,87 +1,64 @@
 //! The table in DynamoDB: comments with their journal, duplicates, and pages.
 //!
-//! - `definition`: the definition of the table; creating it and finding its id.
-//! - `change`: the changes that a caller asks for.
-//! - `writer`: creating, patching and deleting comments, each by one transaction with its journal entry.
-//! - `authors`: the comments of an author, and their erasure.
-//! - `idempotency`: the keys that identify a repeated creation.
-//! - `reader`: comments by id, and pages.
+//! - `reader`, `writer`, `admin`: the calls. Readers of comments and products; changes of them and the fan-out's writes;
+//!   the table itself and the repair job.
+//! - `change`, `parts`: what callers ask for, and the answers.
+//! - `idempotency`, `duplicates`, `transaction`, `definition`, `item`: the calls' content, as pure functions.
 //! - `page_answer`, `item_json`: read a query's answer directly from its JSON.
-//! - `item_key`: the key of an item.
-//! - `duplicates`: the writes of the fan-out, by batches or by transactions.
-//! - `guarded`: the repair job's writes, on condition that the primary item is as it was read.
-//! - `products`: the records of products.
-//! - `inspection`: reads for the repair job only.
-//! - `whole`: reads every published comment, for an export.
-//! - `moderation`: reads the comments that readers do not see.
-//! - `state`: the stored state of the repair job.
 //! - `error`: the meaning of the SDK's errors.
 //! - `capacity`: counts and limits the units that calls consume.
 //! - `args`: the settings.
-//! - `transaction`: sends transactions; the meaning of the answers to them.
 
+mod admin;
 mod args;
-mod authors;
 pub mod capacity;
 mod change;
 pub mod definition;
 mod duplicates;
 mod error;
-mod guarded;
 mod idempotency;
-mod inspection;
+mod item;
 mod item_json;
-mod item_key;
-mod moderation;
 mod page_answer;
-mod products;
+mod parts;
 mod reader;
-mod state;
 pub mod transaction;
-mod whole;
 mod writer;
 
-use std::{collections::HashMap, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
-use aws_sdk_dynamodb::{Client, types::AttributeValue};
+use aws_sdk_dynamodb::{
+    Client,
+    types::{ConsumedCapacity, ReturnConsumedCapacity},
+};
 use aws_smithy_runtime_api::client::http::SharedHttpClient;
-use model::{BlobFormat, Malformed};
-use serde::{Serialize, de::DeserializeOwned};
+use model::BlobFormat;
+use process::aws::{Calls, NewHttpClient, new_http_client, sdk_config};
 use tokio::time::Instant;
 
 use crate::capacity::Meter;
+pub use admin::Lease;
 pub use args::{CommentBlobArgs, TableArgs};
-pub use authors::AuthorPart;
-pub use change::{CommentPatch, Created, NewComment, WriteError};
+pub use change::{CommentPatch, Created, NewComment, ProductChange, ProductPut, WriteError};
 pub use definition::{AUTHORS, GSI, MODERATION, PRIMARIES, TableDescription};
 pub use duplicates::{DuplicatesWritten, FailedWrites};
 pub use error::store_error;
 pub use idempotency::Idempotency;
-pub use inspection::{JournalPart, JournalPosition, JournalRow, PrimariesPart, PrimariesPosition, Scanned};
+pub use item::{InvalidEntry, ItemKey};
 pub use item_json::ItemJson;
-pub use item_key::{InvalidEntry, ItemKey};
-pub use moderation::{ModerationPart, ModerationPosition};
 pub use page_answer::{Consumed, MalformedItem, QueryAnswer, QueryReader};
-use process::{
-    StoreError,
-    aws::{Calls, NewHttpClient, new_http_client, sdk_config},
+pub use parts::{
+    AuthorPart, CommentsPart, CommentsPosition, JournalPart, JournalPosition, JournalRow, ModerationPart,
+    ModerationPosition, Page, PageQuery, PrimariesPart, PrimariesPosition, ProductsPart, RecordsPart, RecordsPosition,
+    Scanned,
 };
-pub use products::{ProductChange, ProductPut, RecordsPart, RecordsPosition};
-pub use reader::{Page, PageQuery};
-pub use state::Lease;
 pub use transaction::Guarded;
-pub use whole::{CommentsPart, CommentsPosition, ProductsPart};
 
 /// The longest that one attempt of one call may take, unless a configuration says otherwise.
 const ATTEMPT_TIMEOUT: Duration = Duration::from_secs(3);
 
-/// An item in the SDK's types.
-pub(crate) type SdkItem = HashMap<String, AttributeValue>;
-
-/// How to reach the table.
 #[derive(Debug, Clone)]
 pub struct TableConfig {
-    /// The table's name.
     pub name: String,
     /// An endpoint other than AWS's, such as `http://127.0.0.1:8000`. With it, the credentials are constants that local
     /// engines accept. It may name another access key: `http://KEY@127.0.0.1:8000`.
@@ -95,7 +72,6 @@ pub struct TableConfig {
     /// How long a change is repeated while other writers of its comment are faster. Also how long after its instant its
     /// transaction may still be started: with `call_timeout`, clearly less than the repair job's settle delay.
     pub started_within: Duration,
-    /// The format in which comments' texts are written.
     pub comment_blob: BlobFormat,
 }
 
@@ -128,7 +104,7 @@ pub struct Table {
     attempt_time: Duration,
     /// `None` when the caller made the HTTP client.
     new_http_client: Option<NewHttpClient>,
-    pub(crate) meter: Option<Arc<Meter>>,
+    meter: Option<Arc<Meter>>,
 }
 
 impl Table {
@@ -164,6 +140,35 @@ impl Table {
         Self { meter: Some(meter), ..self }
     }
 
+    /// The report to request from DynamoDB; `None` without a meter.
+    fn wants_capacity(&self) -> Option<ReturnConsumedCapacity> {
+        self.meter.as_ref().map(|_| ReturnConsumedCapacity::Total)
+    }
+
+    async fn admit_read(&self) {
+        if let Some(meter) = &self.meter {
+            meter.admit_read().await;
+        }
+    }
+
+    async fn admit_write(&self) {
+        if let Some(meter) = &self.meter {
+            meter.admit_write().await;
+        }
+    }
+
+    fn charge_read<'answer>(&self, consumed: impl IntoIterator<Item = &'answer ConsumedCapacity>) {
+        if let Some(meter) = &self.meter {
+            meter.charge_read(consumed);
+        }
+    }
+
+    fn charge_write<'answer>(&self, consumed: impl IntoIterator<Item = &'answer ConsumedCapacity>) {
+        if let Some(meter) = &self.meter {
+            meter.charge_write(consumed);
+        }
+    }
+
     /// The last instant at which a call may start whose first attempt has to end before `deadline`.
     fn last_start(&self, deadline: Instant) -> Instant {
         deadline.checked_sub(self.attempt_time).unwrap_or(deadline)
@@ -177,7 +182,6 @@ impl Table {
         Self { client: Client::from_conf(config), ..self.clone() }
     }
 
-    /// The table's name.
     pub fn name(&self) -> &str {
         &self.name
     }
@@ -188,7 +192,6 @@ impl Table {
     }
 }
 
-/// A DynamoDB client.
 async fn client(config: &TableConfig, http_client: SharedHttpClient) -> Client {
     let calls = Calls {
         attempt_timeout: config.attempt_timeout,
@@ -196,70 +199,4 @@ async fn client(config: &TableConfig, http_client: SharedHttpClient) -> Client {
         max_attempts: config.max_attempts,
     };
     Client::new(&sdk_config(config.endpoint_url.as_deref(), http_client, calls).await)
-}
-
-/// An item from one of `model`'s types.
-pub(crate) fn to_sdk_item<T: Serialize>(value: &T) -> Result<SdkItem, StoreError> {
-    let item: serde_dynamo::Item =
-        serde_dynamo::to_item(value).map_err(|error| Malformed::new("item", error.to_string()))?;
-    Ok(item.into())
-}
-
-/// One of `model`'s types, or of the job's states, from an item. An error names the item and the attribute, but never a
-/// value.
-pub(crate) fn from_sdk_item<T: DeserializeOwned>(item: SdkItem) -> Result<T, StoreError> {
-    let ItemKey { pk, sk } = ItemKey::of(&item);
-    let attributes = serde_dynamo::AttributeValue::M(serde_dynamo::Item::from(item).into_inner());
-    let item = serde_dynamo::Deserializer::from_attribute_value(attributes);
-    Ok(serde_path_to_error::deserialize(item).map_err(|error| {
-        let message = error.inner().to_string();
-        let missing = message.strip_prefix("missing field `").and_then(|name| name.strip_suffix('`'));
-        match missing {
-            Some(name) => Malformed::of_item(&pk, &sk, name, "is missing"),
-            None => Malformed::of_item(&pk, &sk, &error.path().to_string(), "is of another type or form"),
-        }
-    })?)
-}
-
-#[cfg(test)]
-mod tests {
-    use model::journal::JournalItem;
-
-    use super::*;
-
-    /// The error for a journal entry with an attribute replaced or removed.
-    fn said(name: &str, value: Option<AttributeValue>) -> String {
-        let text = |text: &str| AttributeValue::S(text.to_owned());
-        let rating = AttributeValue::N("4".to_owned());
-        let placement = [("product", text("p")), ("language", text("en")), ("rating", rating)];
-        let placement = placement.map(|(name, value)| (name.to_owned(), value)).into();
-        let mut item: SdkItem = [
-            ("pk", text("CHANGE#1")),
-            ("sk", text("2024-02-29T12:00:00.123Z#c1")),
-            ("revision", text("01HQTBRNKV0000000000000007")),
-            ("after", AttributeValue::M(placement)),
-            ("expires_at", AttributeValue::N("1".to_owned())),
-        ]
-        .map(|(name, value)| (name.to_owned(), value))
-        .into();
-        assert!(from_sdk_item::<JournalItem>(item.clone()).is_ok());
-        item.remove(name);
-        item.extend(value.map(|value| (name.to_owned(), value)));
-        from_sdk_item::<JournalItem>(item).unwrap_err().to_string()
-    }
-
-    #[test]
-    fn an_item_that_cannot_be_read_is_named_with_its_attribute_and_no_value() {
-        let secret = || Some(AttributeValue::S("said in confidence".to_owned()));
-        let rating = ("rating".to_owned(), AttributeValue::N("6".to_owned()));
-        for (name, value, says) in [
-            ("expires_at", None, "expires_at: is missing"),
-            ("expires_at", secret(), "expires_at: is of another type or form"),
-            ("revision", secret(), "revision: is of another type or form"),
-            ("after", Some(AttributeValue::M([rating].into())), "after.rating: is of another type or form"),
-        ] {
-            let key = "malformed item: pk \"CHANGE#1\", sk \"2024-02-29T12:00:00.123Z#c1\", attribute ";
-            assert_eq!(said(name, value), format!("{key}{says}"));
-        }
-    }
 }

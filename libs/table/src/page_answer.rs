@@ -35,43 +35,33 @@ use serde_dynamo::{AttributeValue, Item};
 use serde_json::Value;
 
 use super::{
+    item::{InvalidEntry, ItemKey},
     item_json::ItemJson,
-    item_key::{InvalidEntry, ItemKey},
 };
 
-/// The parts of an answer that are read.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "PascalCase", bound = "I: DeserializeOwned")]
 pub struct QueryAnswer<I> {
-    /// The items, in the requested order.
     #[serde(default = "Vec::new")]
     pub items: Vec<I>,
-    /// The number of items read for them.
     #[serde(default)]
     pub scanned_count: u64,
-    /// The position from which a further query continues.
     pub last_evaluated_key: Option<Item>,
-    /// The consumed units, if the query asked for them.
     pub consumed_capacity: Option<Consumed>,
 }
 
-/// A malformed item; a person has to look.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MalformedItem {
     /// Its place among all items read, from 0.
     pub place: usize,
-    /// Its table key `pk`, as far as it is readable.
     pub pk: String,
     /// Its place in the order, as far as it is readable.
     pub cd: Option<Cd>,
-    /// The problem.
     pub problem: Malformed,
 }
 
-/// An answer, as far as it could be read.
 #[derive(Debug)]
 pub(super) enum Answer<T> {
-    /// Every attribute of every item has its type.
     Read(QueryAnswer<ItemJson<T>>),
     /// Some item has an attribute of a wrong type, so that each item must be read separately.
     Unread(QueryAnswer<Value>),
@@ -81,9 +71,7 @@ pub(super) enum Answer<T> {
 #[derive(Debug)]
 #[allow(clippy::large_enum_variant, reason = "nearly all items are read, and a box would cost each an allocation")]
 pub(super) enum StoredItem<Blob = CommentBlob> {
-    /// Every attribute has its type.
     Read(CommentItem<Blob>),
-    /// Some attribute may have a wrong type.
     Unread(Item),
 }
 
@@ -98,7 +86,6 @@ impl<Blob> StoredItem<Blob> {
         }
     }
 
-    /// Whether it has the key of a primary item.
     pub(super) fn is_primary(&self) -> bool {
         let [pk, sk, _] = self.keys();
         pk.starts_with(COMMENT_PREFIX) && sk.ends_with(FilterKey::PRIMARY_SUFFIX)
@@ -106,7 +93,6 @@ impl<Blob> StoredItem<Blob> {
 }
 
 impl StoredItem {
-    /// The comment, or the problem of the item at this place.
     pub(super) fn into_comment(self, place: usize) -> Result<Comment, MalformedItem> {
         let [pk, _, cd] = self.keys();
         let (pk, cd) = (pk.to_owned(), Cd::parse(cd).ok());
@@ -117,7 +103,6 @@ impl StoredItem {
         comment.map_err(|problem| MalformedItem { place, pk, cd, problem })
     }
 
-    /// The comment of an entry of the index `moderation`, or the invalid entry.
     pub(super) fn unpublished(self) -> Result<Comment, InvalidEntry> {
         let [pk, sk, _] = self.keys().map(str::to_owned);
         self.into_comment(0).map_err(|item| InvalidEntry { key: ItemKey { pk, sk }, problem: item.problem })
@@ -125,7 +110,6 @@ impl StoredItem {
 }
 
 impl StoredItem<NoBlob> {
-    /// The placement of an entry of the index `primaries`, or the invalid entry.
     pub(super) fn placed(self) -> Result<PlacedComment, InvalidEntry> {
         let placed = match &self {
             Self::Read(item) => item.placed(),
@@ -137,7 +121,6 @@ impl StoredItem<NoBlob> {
 }
 
 impl<Blob> Answer<CommentItem<Blob>> {
-    /// The answer, with each item as it was read.
     pub(super) fn into_items(self) -> QueryAnswer<StoredItem<Blob>> {
         match self {
             Self::Read(answer) => answer.map(|ItemJson(item)| StoredItem::Read(item)),
@@ -161,15 +144,12 @@ fn item_of(value: Value) -> Item {
     Item::from(known.collect::<HashMap<String, AttributeValue>>())
 }
 
-/// The capacity that a query consumed.
 #[derive(Debug, Clone, Copy, Deserialize)]
 #[serde(rename_all = "PascalCase")]
 pub struct Consumed {
-    /// The read units.
     pub capacity_units: f64,
 }
 
-/// Reads the answer to one query in place of the SDK, and keeps it.
 #[derive(Debug)]
 pub struct QueryReader<T>(Arc<Mutex<Option<Read<T>>>>);
 
@@ -188,10 +168,6 @@ impl<T> Clone for QueryReader<T> {
 }
 
 impl<T: DeserializeOwned> QueryReader<T> {
-    /// The answer.
-    ///
-    /// # Errors
-    /// An item is malformed, or there was no answer.
     pub fn take(&self) -> Result<QueryAnswer<ItemJson<T>>, StoreError> {
         let answer = match self.take_readable()? {
             Answer::Read(answer) => return Ok(answer),
@@ -205,9 +181,6 @@ impl<T: DeserializeOwned> QueryReader<T> {
 
 impl<T> QueryReader<T> {
     /// The answer, also when some of its items are malformed.
-    ///
-    /// # Errors
-    /// The answer as a whole cannot be read, or there was none.
     pub(super) fn take_readable(&self) -> Result<Answer<T>, StoreError> {
         let answer = self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
         let answer = answer.ok_or_else(|| StoreError::unavailable(Store::Table, "it gave no answer"))?;

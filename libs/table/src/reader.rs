@@ -1,23 +1,32 @@
-//! Reading: comments by id, and pages.
+//! Reading: comments by id, pages, the sparse indexes, and the records of products.
 
 use aws_sdk_dynamodb::{
     operation::query::builders::QueryFluentBuilder,
-    types::{AttributeValue, ReturnConsumedCapacity},
+    types::{AttributeValue, ConsumedCapacity, KeysAndAttributes, ReturnConsumedCapacity},
 };
+use futures_util::{StreamExt, TryStreamExt, stream};
 use model::{
-    Cd, Comment, CommentId, FilterKey, Order,
-    item::{CommentItem, attribute, comment_of_primary, comment_pk},
+    AuthorId, Comment, CommentId, FilterKey, Malformed, Order, ProductId, ProductRecord, Status,
+    item::{COMMENT_PREFIX, CommentItem, Image, NoBlob, attribute, comment_id_of_pk, comment_of_primary, comment_pk},
+    primaries::primaries_shard,
+    product::record_pk,
 };
-use process::StoreError;
+use process::{Backoff, Store, StoreError};
 use serde_dynamo::Item;
 use tokio::time::Instant;
 
-use super::{
-    GSI, SdkItem, Table,
-    item_key::item_key,
-    page_answer::{MalformedItem, QueryAnswer, QueryReader, StoredItem},
+use crate::{
+    Table,
+    definition::{AUTHORS, GSI, MODERATION, PRIMARIES},
+    error::{refused, store_error, without_index},
+    item::{InvalidEntry, ItemKey, SdkItem, primary_key, primary_of, record_key_of, record_of, start_key},
+    page_answer::{QueryAnswer, QueryReader, StoredItem},
+    parts::{
+        AuthorPart, CommentsPart, CommentsPosition, ModerationPart, ModerationPosition, Page, PageQuery, PrimariesPart,
+        PrimariesPosition, ProductsPart, RecordsPart, RecordsPosition, SdkKey,
+    },
+    transaction::deciding_names,
 };
-use crate::error::store_error;
 
 /// How often a page's query continues after DynamoDB's 1 MB answer limit.
 const PAGE_CALLS_MAX: usize = 9;
@@ -25,40 +34,24 @@ const PAGE_CALLS_MAX: usize = 9;
 /// How many additional items are read after invalid primary items, so that a run of them is passed quickly.
 const BEYOND_INVALID: usize = 100;
 
-/// A page to read.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct PageQuery {
-    /// The filter and product of the comments.
-    pub key: FilterKey,
-    /// The order of the comments.
-    pub order: Order,
-    /// Maximum number of comments.
-    pub limit: u16,
-    /// Just before the first comment; `None` starts at the beginning.
-    pub start: Option<Cd>,
-}
+/// Maximum number of calls to read a comment's items: 32 items of at most 400 KB in answers of 1 MB, and as many
+/// items that should not exist.
+const COLLECTION_CALLS_MAX: usize = 40;
 
-/// A page as read.
-#[derive(Debug, Clone, Default, PartialEq)]
-pub struct Page {
-    /// The comments, in the requested order.
-    pub comments: Vec<Comment>,
-    /// The malformed duplicates among them, in the same order; a page is shown without them. In a page that is cut
-    /// short, the last may be an invalid primary item: the place where the page was cut.
-    pub malformed: Vec<MalformedItem>,
-    /// The invalid primary items that were passed. They have no rank, so they take no place in a page.
-    pub left_out: Vec<MalformedItem>,
-    /// Whether the page is not full although more comments follow: its comments are too large to be read at once.
-    pub cut_short: bool,
-    /// The read units that the queries consumed, as the table reports them.
-    pub read_units: f64,
-}
+/// Maximum number of keys in one call (AWS: `BatchGetItem`).
+const BATCH_GET_MAX: usize = 100;
+
+/// Maximum number of entries of `primaries` in one answer. An answer also ends after a megabyte.
+const ENTRIES_MAX: u32 = 4_000;
+
+/// Number of primary items that are read at the same time.
+const READS_AT_ONCE: usize = 10;
+
+/// The text that follows every key that begins with [`COMMENT_PREFIX`].
+const AFTER_COMMENTS: &str = "COMMENT$";
 
 impl Table {
     /// The comment of this id, published or not, strongly consistent.
-    ///
-    /// # Errors
-    /// The store's, or that the primary item is invalid.
     pub async fn comment(&self, id: &CommentId) -> Result<Option<Comment>, StoreError> {
         match self.primary_item(id).await? {
             Some(item) => Ok(Some(comment_of_primary(&item)?)),
@@ -76,7 +69,7 @@ impl Table {
     }
 
     /// The item with this key, strongly consistent.
-    pub(super) async fn item(&self, key: SdkItem) -> Result<Option<SdkItem>, StoreError> {
+    pub(crate) async fn item(&self, key: SdkItem) -> Result<Option<SdkItem>, StoreError> {
         self.admit_read().await;
         let get = self.client.get_item().table_name(&self.name).set_key(Some(key)).consistent_read(true);
         let answer = get.set_return_consumed_capacity(self.wants_capacity()).send().await.map_err(store_error)?;
@@ -87,7 +80,7 @@ impl Table {
     /// All items with this partition key in the order of their sort keys, strongly consistent. With them, an instant
     /// before the first was read, but after the wait for a limit of units. `None` when `calls_max` calls do not read
     /// all.
-    pub(super) async fn items(
+    pub(crate) async fn items(
         &self,
         pk: String,
         calls_max: usize,
@@ -159,8 +152,7 @@ impl Table {
         Ok(page)
     }
 
-    /// One answer about a page, from a start key.
-    pub(super) async fn page_part(
+    async fn page_part(
         &self,
         query: &PageQuery,
         limit: usize,
@@ -185,11 +177,276 @@ impl Table {
             .map_err(store_error)?;
         Ok(reader.take_readable()?.into_items())
     }
-}
 
-/// The `ExclusiveStartKey` at a comment: the keys of the index and of the table.
-pub(super) fn start_key(key: &FilterKey, cd: &Cd) -> SdkItem {
-    let mut start = item_key(comment_pk(&cd.id), key.to_string());
-    start.insert(attribute::CD.to_owned(), AttributeValue::S(cd.to_string()));
-    start
+    /// All items of a comment id, unchanged, in the order of their keys, strongly consistent.
+    ///
+    /// # Errors
+    /// The store's; [`StoreError::Malformed`] when there are more than a comment can have.
+    pub async fn items_of(&self, id: &CommentId) -> Result<Vec<Item>, StoreError> {
+        Ok(self.items_and_instant_of(id).await?.0)
+    }
+
+    /// Like [`Table::items_of`], with an instant before the first item was read, but after the wait for a limit of
+    /// units.
+    pub async fn items_and_instant_of(&self, id: &CommentId) -> Result<(Vec<Item>, Instant), StoreError> {
+        let too_many = || format!("comment {id} has more items than a comment can have");
+        let read = self.items(comment_pk(id), COLLECTION_CALLS_MAX).await?;
+        let (items, read_at) = read.ok_or_else(|| Malformed::new("item collection", too_many()))?;
+        Ok((items.into_iter().map(Item::from).collect(), read_at))
+    }
+
+    /// The primary item of this id and product, strongly consistent.
+    pub async fn primary_item_in(&self, id: &CommentId, product: &ProductId) -> Result<Option<Item>, StoreError> {
+        Ok(self.item(primary_key(id, product)).await?.map(Item::from))
+    }
+
+    /// The keys of primary items, and the attributes that decide their validity, eventually consistent, in no order.
+    /// Absent items are left out. No key may occur twice. No wait lasts beyond `deadline`.
+    pub async fn primary_items_of(
+        &self,
+        comments: &[(CommentId, ProductId)],
+        deadline: Instant,
+    ) -> Result<Vec<Item>, StoreError> {
+        let names = deciding_names();
+        let projection =
+            ["pk", "sk"].into_iter().chain(names.keys().map(String::as_str)).collect::<Vec<_>>().join(", ");
+        let mut items = Vec::with_capacity(comments.len());
+        for part in comments.chunks(BATCH_GET_MAX) {
+            let mut keys: Vec<SdkItem> = part.iter().map(|(id, product)| primary_key(id, product)).collect();
+            let mut backoff = Backoff::until(deadline);
+            while !keys.is_empty() {
+                self.admit_read().await;
+                let wanted = KeysAndAttributes::builder()
+                    .set_keys(Some(std::mem::take(&mut keys)))
+                    .projection_expression(&projection)
+                    .set_expression_attribute_names(Some(names.clone()));
+                let wanted = wanted.build().map_err(refused)?;
+                let get = self.client.batch_get_item().request_items(&self.name, wanted);
+                let answer = get.set_return_consumed_capacity(self.wants_capacity()).send();
+                let answer = answer.await.map_err(store_error)?;
+                self.charge_read(answer.consumed_capacity());
+                let found = answer.responses.unwrap_or_default().remove(&self.name).unwrap_or_default();
+                items.extend(found.into_iter().map(Item::from));
+                let left = answer.unprocessed_keys.unwrap_or_default().remove(&self.name);
+                keys = left.map(|left| left.keys).unwrap_or_default();
+                if !keys.is_empty() && !backoff.wait().await {
+                    return Err(StoreError::unavailable(Store::Table, "it left keys of a batch unprocessed"));
+                }
+            }
+        }
+        Ok(items)
+    }
+
+    /// One answer about a shard of the index `primaries`, in the order of products and, within a product, oldest first.
+    /// Eventually consistent. It reads at most `limit` entries, and at most a megabyte.
+    ///
+    /// # Errors
+    /// [`StoreError::Refused`] when the table does not have the index yet. Also the store's.
+    pub async fn primaries_part(
+        &self,
+        shard: u32,
+        from: Option<PrimariesPosition>,
+        limit: u32,
+    ) -> Result<PrimariesPart, StoreError> {
+        self.admit_read().await;
+        let reader = QueryReader::<CommentItem<NoBlob>>::default();
+        self.client
+            .query()
+            .table_name(&self.name)
+            .index_name(PRIMARIES)
+            .key_condition_expression("#shard = :shard")
+            .expression_attribute_names("#shard", attribute::SHARD)
+            .expression_attribute_values(":shard", AttributeValue::S(primaries_shard(shard)))
+            .limit(i32::try_from(limit).unwrap_or(i32::MAX))
+            .set_exclusive_start_key(from.map(|position| position.0))
+            .set_return_consumed_capacity(self.wants_capacity())
+            .customize()
+            .interceptor(reader.clone())
+            .send()
+            .await
+            .map_err(|error| without_index(PRIMARIES, store_error(error)))?;
+        let answer = reader.take_readable()?.into_items();
+        let units = answer.consumed_capacity.map(|consumed| consumed.capacity_units);
+        self.charge_read([&ConsumedCapacity::builder().set_capacity_units(units).build()]);
+        // A foreign tool may have put other items into the index.
+        let entries = answer.items.into_iter().filter(StoredItem::is_primary);
+        Ok(PrimariesPart {
+            comments: entries.map(StoredItem::placed).collect(),
+            read: answer.scanned_count,
+            next: answer.last_evaluated_key.map(|key| PrimariesPosition(key.into())),
+        })
+    }
+
+    /// Some products of a shard of `primaries`. A product with many comments costs one answer: the rest of its entries is
+    /// passed over.
+    ///
+    /// # Errors
+    /// [`StoreError::Refused`] when the table does not have the index yet. Also the store's.
+    pub async fn products_part(&self, shard: u32, from: Option<PrimariesPosition>) -> Result<ProductsPart, StoreError> {
+        let part = self.primaries_part(shard, from, ENTRIES_MAX).await?;
+        let ends_with_valid = part.comments.last().is_some_and(Result::is_ok);
+        let (mut products, mut invalid) = (Vec::new(), Vec::new());
+        for comment in part.comments {
+            match comment {
+                Ok(comment) => products.push(comment.placement.product),
+                Err(entry) => invalid.push(entry),
+            }
+        }
+        products.dedup();
+        // The place of an invalid entry says nothing about other entries, so nothing after it is passed over.
+        let next = part.next.map(|next| match products.last() {
+            Some(product) if ends_with_valid => PrimariesPosition::after(product),
+            _ => next,
+        });
+        Ok(ProductsPart { products, invalid, next })
+    }
+
+    /// At most `limit` comments of a product, and at most a megabyte.
+    pub async fn comments_part(
+        &self,
+        product: &ProductId,
+        from: Option<CommentsPosition>,
+        limit: u16,
+    ) -> Result<CommentsPart, StoreError> {
+        let key = FilterKey::primary(product.clone());
+        let query = PageQuery { key, order: Order::Oldest, limit, start: None };
+        let answer = self.page_part(&query, limit.into(), from.map(|position| position.0)).await?;
+        Ok(CommentsPart {
+            comments: (0..).zip(answer.items).map(|(place, item)| item.into_comment(place)).collect(),
+            next: answer.last_evaluated_key.map(|key| CommentsPosition(key.into())),
+        })
+    }
+
+    /// At most `limit` comments of an unpublished status, oldest first, and at most a megabyte. Eventually consistent.
+    ///
+    /// # Errors
+    /// [`StoreError::Refused`] when the table does not have the index yet. Also the store's.
+    pub async fn moderation_part(
+        &self,
+        status: Status,
+        from: Option<ModerationPosition>,
+        limit: u16,
+    ) -> Result<ModerationPart, StoreError> {
+        self.admit_read().await;
+        let reader = QueryReader::<CommentItem>::default();
+        let query = self
+            .client
+            .query()
+            .table_name(&self.name)
+            .index_name(MODERATION)
+            .expression_attribute_names("#status", attribute::UNPUBLISHED)
+            .expression_attribute_values(":status", AttributeValue::S(status.to_string()))
+            .limit(limit.into())
+            .set_return_consumed_capacity(self.wants_capacity());
+        let query = match from {
+            None => query.key_condition_expression("#status = :status"),
+            Some(ModerationPosition::Answer(SdkKey(key))) => {
+                query.key_condition_expression("#status = :status").set_exclusive_start_key(Some(key))
+            }
+            Some(ModerationPosition::After(cd)) => query
+                .key_condition_expression("#status = :status AND #cd > :cd")
+                .expression_attribute_names("#cd", attribute::UNPUBLISHED_CD)
+                .expression_attribute_values(":cd", AttributeValue::S(cd.to_string())),
+        };
+        let sent = query.customize().interceptor(reader.clone()).send().await;
+        sent.map_err(|error| without_index(MODERATION, store_error(error)))?;
+        let answer = reader.take_readable()?.into_items();
+        let units = answer.consumed_capacity.map(|consumed| consumed.capacity_units);
+        self.charge_read([&ConsumedCapacity::builder().set_capacity_units(units).build()]);
+        Ok(ModerationPart {
+            comments: answer.items.into_iter().map(StoredItem::unpublished).collect(),
+            next: answer.last_evaluated_key.map(|key| ModerationPosition::Answer(SdkKey(key.into()))),
+        })
+    }
+
+    /// Comments of an author, after the one of this id. At most `limit`, and fewer where the index is behind: it is
+    /// eventually consistent, but each comment is read from its primary item, strongly consistent.
+    ///
+    /// # Errors
+    /// [`StoreError::Refused`] when the table does not have the index. Also the store's.
+    pub async fn comments_of_author(
+        &self,
+        author: &AuthorId,
+        after: Option<&CommentId>,
+        limit: u16,
+    ) -> Result<AuthorPart, StoreError> {
+        self.admit_read().await;
+        // No id has a character below `-`, so this is less than every longer id.
+        let from = after.map_or_else(|| COMMENT_PREFIX.to_owned(), |id| comment_pk(id) + "!");
+        let answer = self
+            .client
+            .query()
+            .table_name(&self.name)
+            .index_name(AUTHORS)
+            .key_condition_expression("author_id = :author AND pk BETWEEN :from AND :to")
+            .expression_attribute_values(":author", AttributeValue::S(author.to_string()))
+            .expression_attribute_values(":from", AttributeValue::S(from))
+            .expression_attribute_values(":to", AttributeValue::S(AFTER_COMMENTS.to_owned()))
+            .limit(limit.into())
+            .set_return_consumed_capacity(self.wants_capacity())
+            .send()
+            .await
+            .map_err(|error| without_index(AUTHORS, store_error(error)))?;
+        self.charge_read(&answer.consumed_capacity);
+        let keys = answer.items.unwrap_or_default().into_iter().map(|item| ItemKey::of(&item));
+        let entries: Vec<_> = keys.filter_map(|key| primary_of(&key)).collect();
+        let next = match answer.last_evaluated_key.map(|key| ItemKey::of(&key)) {
+            None => None,
+            Some(ItemKey { pk, sk }) => Some(comment_id_of_pk(&pk).ok_or_else(|| {
+                Malformed::of_item(&pk, &sk, attribute::PK, "is not a comment's, but the item has an author_id")
+            })?),
+        };
+        let read = stream::iter(entries).map(|(id, product)| self.comment_of_author(author, id, product));
+        let comments: Vec<_> = read.buffered(READS_AT_ONCE).try_collect().await?;
+        Ok(AuthorPart { comments: comments.into_iter().flatten().collect(), next })
+    }
+
+    /// The comment of an entry; `None` when it was deleted, or is no longer this author's.
+    async fn comment_of_author(
+        &self,
+        author: &AuthorId,
+        id: CommentId,
+        product: ProductId,
+    ) -> Result<Option<Result<Comment, Malformed>>, StoreError> {
+        let item = self.primary_item_in(&id, &product).await?;
+        let comment = item.map(|item| Image::of_primary(&item).and_then(|image| image.comment()));
+        let is_of_another = |comment: &Comment| comment.site.author_id.as_ref() != Some(author);
+        Ok(comment.filter(|comment| !comment.as_ref().is_ok_and(is_of_another)))
+    }
+
+    /// Strongly consistent.
+    pub async fn product(&self, product: &ProductId) -> Result<Option<ProductRecord>, StoreError> {
+        self.item(record_key_of(product)).await?.map(record_of).transpose()
+    }
+
+    /// Eventually consistent: at half the price.
+    pub async fn product_to_show(&self, product: &ProductId) -> Result<Option<ProductRecord>, StoreError> {
+        let get = self.client.get_item().table_name(&self.name).set_key(Some(record_key_of(product)));
+        get.send().await.map_err(store_error)?.item.map(record_of).transpose()
+    }
+
+    /// Some records of a shard, strongly consistent: at most a megabyte.
+    pub async fn records_part(&self, shard: u32, from: Option<RecordsPosition>) -> Result<RecordsPart, StoreError> {
+        let query = self
+            .client
+            .query()
+            .table_name(&self.name)
+            .key_condition_expression("#pk = :pk")
+            .expression_attribute_names("#pk", attribute::PK)
+            .expression_attribute_values(":pk", AttributeValue::S(record_pk(shard)))
+            .consistent_read(true)
+            .set_exclusive_start_key(from.map(|position| position.0));
+        let answer = query.send().await.map_err(store_error)?;
+        let records = answer.items.unwrap_or_default().into_iter().map(|item| {
+            let key = ItemKey::of(&item);
+            match record_of(item) {
+                Err(StoreError::Malformed(problem)) => Ok(Err(InvalidEntry { key, problem })),
+                read => read.map(Ok),
+            }
+        });
+        Ok(RecordsPart {
+            records: records.collect::<Result<_, _>>()?,
+            next: answer.last_evaluated_key.map(RecordsPosition),
+        })
+    }
 }

@@ -1,14 +1,15 @@
-//! Sends transactions, and interprets the answers to them.
+//! Transactions: the meaning of the answers to them, and the condition that an item is as it was read.
 
-use aws_sdk_dynamodb::{
-    error::SdkError, operation::transact_write_items::TransactWriteItemsError, types::TransactWriteItem,
-};
-use process::{Backoff, Store, StoreError};
-use tokio::time::Instant;
+use std::collections::HashMap;
+
+use aws_sdk_dynamodb::{error::SdkError, operation::transact_write_items::TransactWriteItemsError};
+use model::item::attribute;
+use process::StoreError;
+use serde_dynamo::Item;
 
 use crate::{
-    Table,
     error::{cancelled_transaction, store_error},
+    item::SdkItem,
 };
 
 /// The SDK's error for a transaction that did not happen, or whose answer did not arrive.
@@ -31,7 +32,6 @@ pub(crate) fn is_conflict(reasons: &[String]) -> bool {
     at_fault.peek().is_some() && at_fault.all(|code| code == "TransactionConflict")
 }
 
-/// The error of a transaction.
 pub fn sort(error: TransactionError) -> StoreError {
     match reasons(&error) {
         reasons if reasons.is_empty() => store_error(error),
@@ -39,52 +39,55 @@ pub fn sort(error: TransactionError) -> StoreError {
     }
 }
 
-/// The outcome of guarded writes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Guarded {
-    /// All of them have happened.
     Done,
     /// The primary item has changed since. The writes that had already happened are right for its earlier state.
     Changed,
 }
 
-impl Table {
-    /// Maximum number of actions in one transaction (AWS: `TransactWriteItems`).
-    pub const TRANSACTION_MAX: usize = 100;
+/// The attributes that decide whether a primary item is valid, besides its keys. They are also those that a change
+/// replaces.
+const DECIDING: [&str; 12] = [
+    attribute::CD,
+    attribute::LANGUAGE,
+    attribute::RATING,
+    attribute::REVISION,
+    attribute::COMMENT_BLOB,
+    attribute::AUTO,
+    attribute::SHARD,
+    attribute::PCD,
+    attribute::ATTRIBUTES,
+    attribute::AUTHOR_ID,
+    attribute::UNPUBLISHED,
+    attribute::UNPUBLISHED_CD,
+];
 
-    /// Sends a transaction until it happens or one of its conditions fails. Counts the repeated calls in `retries`. No
-    /// call starts after `last_start`, and none outlasts `deadline`.
-    ///
-    /// No client request token: sending the writes of the callers twice is harmless.
-    pub(crate) async fn transact_until(
-        &self,
-        (last_start, deadline): (Instant, Instant),
-        actions: Vec<TransactWriteItem>,
-        retries: &mut u64,
-    ) -> Result<Guarded, StoreError> {
-        let mut backoff = Backoff::until(last_start);
-        loop {
-            self.admit_write().await;
-            if Instant::now() >= last_start {
-                return Err(StoreError::past_deadline(Store::Table));
-            }
-            let call = self.client.transact_write_items().set_transact_items(Some(actions.clone()));
-            let sent = call.set_return_consumed_capacity(self.wants_capacity()).send();
-            let error = match tokio::time::timeout_at(deadline, sent).await {
-                Ok(Ok(answer)) => {
-                    self.charge_write(answer.consumed_capacity());
-                    return Ok(Guarded::Done);
+/// The placeholders for the attributes that decide whether a primary item is valid. Some of the names are reserved
+/// words.
+pub(crate) fn deciding_names() -> HashMap<String, String> {
+    DECIDING.map(|name| (format!("#{name}"), name.to_owned())).into()
+}
+
+pub(crate) struct Condition {
+    pub(crate) expression: String,
+    pub(crate) names: HashMap<String, String>,
+    pub(crate) values: SdkItem,
+}
+
+impl Condition {
+    pub(crate) fn as_read(item: &Item) -> Self {
+        let mut expression = "attribute_exists(pk)".to_owned();
+        let mut values = SdkItem::new();
+        for name in DECIDING {
+            match item.get(name) {
+                None => expression.push_str(&format!(" AND attribute_not_exists(#{name})")),
+                Some(value) => {
+                    expression.push_str(&format!(" AND #{name} = :{name}"));
+                    values.insert(format!(":{name}"), value.clone().into());
                 }
-                Ok(Err(error)) if reasons(&error).iter().any(|code| code == "ConditionalCheckFailed") => {
-                    return Ok(Guarded::Changed);
-                }
-                Ok(Err(error)) => sort(error),
-                Err(_) => StoreError::past_deadline(Store::Table),
-            };
-            if !error.is_unavailable() || !backoff.wait().await {
-                return Err(error);
             }
-            *retries += 1;
         }
+        Self { expression, names: deciding_names(), values }
     }
 }

@@ -3,28 +3,36 @@
 //! **Invariant:** no primary item changes without a journal entry in its transaction, so `recent` finds every change.
 //! An attempt is not sent later than 30 s after its entry's instant. So a window of the journal that is older than the
 //! repair job's settle delay is complete.
+//!
+//! A product's record has no journal entry, because nothing is derived from it. Its writes use the transactions of
+//! comments: a repeated attempt finds out that an earlier one has happened.
+//!
+//! Duplicates are written in one of two ways: by `BatchWriteItem`, up to 25 writes of any comments one by one, or by
+//! `TransactWriteItems`, the writes of one comment, all or none.
 
-use std::time::Duration;
+use std::{collections::HashMap, time::Duration};
 
-use aws_sdk_dynamodb::types::{AttributeValue, Delete, Put, TransactWriteItem, Update};
+use aws_sdk_dynamodb::types::{AttributeValue, Delete, Put, TransactWriteItem, Update, WriteRequest};
 use model::{
-    Comment, CommentId, Placement, Revision,
-    item::{CommentItem, attribute, comment_of_primary, edited},
+    AuthorId, Comment, CommentId, Placement, ProductDetails, ProductId, ProductRecord, Revision,
+    item::{CommentItem, attribute, comment_of_primary, comment_pk, edited},
     journal::JournalEntry,
+    plan::{DuplicateKey, DuplicateWrite},
+    product::ProductItem,
 };
-use process::{Backoff, StoreError, now};
+use process::{Backoff, Remedy, Store, StoreError, now};
 use serde::Serialize;
 use serde_dynamo::Item;
+use tokio::time::Instant;
 
-use super::{
+use crate::{
     Table,
-    change::{CommentPatch, Created, NewComment, WriteError},
-    error::refused,
-    guarded::Condition,
-    idempotency::Idempotency,
-    item_key::primary_key,
-    to_sdk_item,
-    transaction::{is_conflict, reasons, sort},
+    change::{CommentPatch, Created, NewComment, ProductChange, ProductPut, WriteError},
+    duplicates::{DuplicatesWritten, FailedWrites, key_of_request, to_request},
+    error::{refused, store_error},
+    idempotency::{self, Idempotency, Record},
+    item::{from_sdk_item, item_key, primary_key, record_key_of, to_sdk_item},
+    transaction::{Condition, Guarded, is_conflict, reasons, sort},
 };
 
 /// Default time for which a change is repeated: planned anew after other writers were faster, and sent again after
@@ -47,8 +55,7 @@ const EDITED: [&str; 11] = [
     attribute::UNPUBLISHED_CD,
 ];
 
-/// The outcome of a transaction.
-pub(super) enum Outcome {
+enum Outcome {
     Done,
     /// The indexes of the actions whose conditions did not hold.
     ConditionsFailed(Vec<usize>),
@@ -57,22 +64,18 @@ pub(super) enum Outcome {
 const PRIMARY: usize = 0;
 const IDEMPOTENCY: usize = 2;
 
+type Pending = HashMap<(String, String), (DuplicateKey, WriteRequest)>;
+
 impl Table {
     /// Creates a comment.
     ///
     /// # Errors
-    /// [`WriteError::AlreadyExists`], [`WriteError::IdempotencyMismatch`], [`WriteError::DeletedSince`],
-    /// [`WriteError::Contended`], the store's.
+    /// [`WriteError::AlreadyExists`], [`WriteError::IdempotencyMismatch`], [`WriteError::Contended`], the store's.
     pub async fn create_comment(
         &self,
         new: NewComment,
         idempotency: Option<Idempotency>,
     ) -> Result<Created, WriteError> {
-        if let Some(idempotency) = &idempotency
-            && let Some(before) = self.created_by_earlier_version(idempotency, &new).await?
-        {
-            return Ok(Created::Before(before));
-        }
         let mut backoff = self.change_backoff();
         loop {
             let revision = Revision::after(None, now(), rand::random());
@@ -172,7 +175,7 @@ impl Table {
     }
 
     /// Like [`Table::delete_comment`], if the comment is one of the `wanted`; otherwise it counts as absent.
-    pub(super) async fn delete_if(
+    async fn delete_if(
         &self,
         id: &CommentId,
         expected: Option<Revision>,
@@ -213,8 +216,7 @@ impl Table {
         Ok((comment, item))
     }
 
-    /// The entry of a change.
-    pub(super) fn put_journal(
+    pub(crate) fn put_journal(
         &self,
         id: &CommentId,
         revision: Revision,
@@ -225,8 +227,7 @@ impl Table {
         self.put_new(&JournalEntry { id: id.clone(), revision, before, after }.to_item())
     }
 
-    /// The action that puts an item, on condition that no item has its key.
-    pub(super) fn put_new<T: Serialize>(&self, item: &T) -> Result<TransactWriteItem, StoreError> {
+    fn put_new<T: Serialize>(&self, item: &T) -> Result<TransactWriteItem, StoreError> {
         let put = Put::builder()
             .table_name(&self.name)
             .set_item(Some(to_sdk_item(item)?))
@@ -237,12 +238,12 @@ impl Table {
     }
 
     /// The back-off for a change, from now on.
-    pub(super) fn change_backoff(&self) -> Backoff {
+    fn change_backoff(&self) -> Backoff {
         Backoff::until(tokio::time::Instant::now() + self.started_within)
     }
 
     /// Sends a transaction, and repeats it while others conflict with it.
-    pub(super) async fn transact(
+    async fn transact(
         &self,
         actions: Vec<TransactWriteItem>,
         revision: Revision,
@@ -282,9 +283,259 @@ impl Table {
             }
         }
     }
+
+    /// Deletes a comment if it is of this author, with its journal entry, like any other deletion.
+    ///
+    /// # Errors
+    /// [`WriteError::NotFound`] also when it is of another author. Those of [`Table::delete_comment`].
+    pub async fn delete_comment_of(&self, id: &CommentId, author: &AuthorId) -> Result<(), WriteError> {
+        self.delete_if(id, None, |comment| comment.site.author_id.as_ref() == Some(author)).await
+    }
+
+    /// The action that writes the record, on condition that it does not exist.
+    fn put_idempotency(&self, idempotency: &Idempotency, made: &Comment) -> Result<TransactWriteItem, StoreError> {
+        let now_seconds = now().epoch_seconds();
+        let record = Record {
+            pk: idempotency.pk(&made.product),
+            sk: idempotency::SK.to_owned(),
+            body_hash: idempotency.body_hash.clone(),
+            comment_id: made.id.clone(),
+            created_at: made.created_at,
+            revision: made.revision,
+            status: made.status,
+            expires_at: now_seconds + idempotency::HOURS * 3600,
+        };
+        let put = Put::builder()
+            .table_name(&self.name)
+            .set_item(Some(to_sdk_item(&record)?))
+            // DynamoDB removes expired items late.
+            .condition_expression("attribute_not_exists(pk) OR expires_at < :now")
+            .expression_attribute_values(":now", AttributeValue::N(now_seconds.to_string()))
+            .build()
+            .map_err(refused)?;
+        Ok(TransactWriteItem::builder().put(put).build())
+    }
+
+    /// The comment that an earlier request with this key created, in its original state: `again` with the values from
+    /// the record. `None` when the record has just expired.
+    ///
+    /// # Errors
+    /// [`WriteError::IdempotencyMismatch`], the store's.
+    async fn created_before(
+        &self,
+        idempotency: &Idempotency,
+        again: &NewComment,
+    ) -> Result<Option<Comment>, WriteError> {
+        let key = item_key(idempotency.pk(&again.product), idempotency::SK.to_owned());
+        let record: Option<Record> = self.item(key).await?.map(from_sdk_item).transpose()?;
+        let Some(record) = record else { return Ok(None) };
+        if record.body_hash != idempotency.body_hash {
+            return Err(WriteError::IdempotencyMismatch);
+        }
+        let Record { comment_id: id, created_at, revision, status, .. } = record;
+        Ok(Some(NewComment { id, created_at, status: Some(status), ..again.clone() }.at(revision)))
+    }
+
+    /// Puts a record, if `allows` accepts the revision of the record that is there (`None`: there is none). A record that
+    /// says the same already stays.
+    ///
+    /// # Errors
+    /// [`WriteError::PreconditionFailed`], [`WriteError::Contended`], the store's. Also that the stored item is no record.
+    pub async fn put_product(
+        &self,
+        product: &ProductId,
+        details: &ProductDetails,
+        allows: impl Fn(Option<Revision>) -> bool,
+    ) -> Result<ProductPut, WriteError> {
+        let mut backoff = self.change_backoff();
+        loop {
+            let old = self.product(product).await?;
+            let current = old.as_ref().map(|old| old.revision);
+            if !allows(current) {
+                return Err(WriteError::PreconditionFailed { current });
+            }
+            let change = match old {
+                Some(record) if record.details == *details => {
+                    return Ok(ProductPut { record, change: ProductChange::Nothing });
+                }
+                Some(_) => ProductChange::Replaced,
+                None => ProductChange::Created,
+            };
+            let revision = Revision::after(current, now(), rand::random());
+            let record = ProductRecord { product: product.clone(), revision, details: details.clone() };
+            let action = match current {
+                None => self.put_new(&ProductItem::from(record.clone()))?,
+                Some(current) => self.replace(&record, current)?,
+            };
+            match self.transact(vec![action], revision, &mut backoff).await? {
+                Outcome::Done => return Ok(ProductPut { record, change }),
+                // Another writer was faster; the next round decides by what it wrote.
+                Outcome::ConditionsFailed(_) => wait_for_others(&mut backoff).await?,
+            }
+        }
+    }
+
+    fn replace(&self, record: &ProductRecord, replaced: Revision) -> Result<TransactWriteItem, StoreError> {
+        let put = Put::builder()
+            .table_name(&self.name)
+            .set_item(Some(to_sdk_item(&ProductItem::from(record.clone()))?))
+            .condition_expression("revision = :replaced")
+            .expression_attribute_values(":replaced", AttributeValue::S(replaced.to_string()))
+            .build()
+            .map_err(refused)?;
+        Ok(TransactWriteItem::builder().put(put).build())
+    }
+
+    /// Deletes a record, if `allows` accepts its revision.
+    ///
+    /// # Errors
+    /// [`WriteError::NotFound`], [`WriteError::PreconditionFailed`], [`WriteError::Contended`], the store's. Also that the
+    /// stored item is no record.
+    pub async fn delete_product(
+        &self,
+        product: &ProductId,
+        allows: impl Fn(Option<Revision>) -> bool,
+    ) -> Result<(), WriteError> {
+        let mut backoff = self.change_backoff();
+        loop {
+            let current = self.product(product).await?.ok_or(WriteError::NotFound)?.revision;
+            if !allows(Some(current)) {
+                return Err(WriteError::PreconditionFailed { current: Some(current) });
+            }
+            let delete = Delete::builder()
+                .table_name(&self.name)
+                .set_key(Some(record_key_of(product)))
+                .condition_expression("revision = :replaced")
+                .expression_attribute_values(":replaced", AttributeValue::S(current.to_string()))
+                .build()
+                .map_err(refused)?;
+            let actions = vec![TransactWriteItem::builder().delete(delete).build()];
+            let token = Revision::after(Some(current), now(), rand::random());
+            match self.transact(actions, token, &mut backoff).await? {
+                Outcome::Done => return Ok(()),
+                Outcome::ConditionsFailed(_) => wait_for_others(&mut backoff).await?,
+            }
+        }
+    }
+
+    /// Maximum number of writes in one batch (AWS: `BatchWriteItem`).
+    pub const BATCH_MAX: usize = 25;
+
+    /// Writes a batch of at most [`Table::BATCH_MAX`] duplicates with different keys. No call outlasts `deadline`, and
+    /// none starts when less than the time of one attempt is left.
+    ///
+    /// Unprocessed writes are sent again with jittered back-off. DynamoDB rejects a whole batch when it rejects one
+    /// write. Such a batch is halved until the rejected write is alone, which takes at most twice as many calls as
+    /// there are writes.
+    pub async fn write_duplicates(&self, batch: Vec<DuplicateWrite>, deadline: Instant) -> DuplicatesWritten {
+        let mut written = DuplicatesWritten::default();
+        let mut pending = Pending::new();
+        for write in batch {
+            let key = write.key().clone();
+            match to_request(write) {
+                Ok(request) => {
+                    pending.insert((comment_pk(&key.id), key.filter_key.to_string()), (key, request));
+                }
+                Err(error) => written.failed.push(FailedWrites { keys: vec![key], error }),
+            }
+        }
+        let mut parts = vec![pending];
+        while let Some(mut part) = parts.pop() {
+            let Err(error) = self.write_part(&mut part, deadline, &mut written).await else { continue };
+            if error.remedy() == Remedy::Quarantine && part.len() > 1 {
+                let half = part.len() / 2;
+                let mut writes = part.into_iter();
+                parts.push(writes.by_ref().take(half).collect());
+                parts.push(writes.collect());
+                continue;
+            }
+            written.failed.push(FailedWrites { keys: part.into_values().map(|(key, _)| key).collect(), error });
+        }
+        written
+    }
+
+    async fn write_part(
+        &self,
+        pending: &mut Pending,
+        deadline: Instant,
+        written: &mut DuplicatesWritten,
+    ) -> Result<(), StoreError> {
+        let last_start = self.last_start(deadline);
+        let mut backoff = Backoff::until(last_start);
+        while !pending.is_empty() {
+            if Instant::now() >= last_start {
+                return Err(StoreError::past_deadline(Store::Table));
+            }
+            let requests = pending.values().map(|(_, request)| request.clone()).collect();
+            let call = self.client.batch_write_item().request_items(&self.name, requests);
+            let sent = call.set_return_consumed_capacity(self.wants_capacity()).send();
+            let answer = match tokio::time::timeout_at(deadline, sent).await {
+                Ok(answer) => answer.map_err(store_error),
+                Err(_) => Err(StoreError::past_deadline(Store::Table)),
+            };
+            let error = match answer {
+                Ok(answer) => {
+                    self.charge_write(answer.consumed_capacity());
+                    let left = answer.unprocessed_items.unwrap_or_default().remove(&self.name).unwrap_or_default();
+                    let left: Vec<_> = left.iter().filter_map(key_of_request).collect();
+                    pending.retain(|key, _| left.contains(key));
+                    if pending.is_empty() {
+                        return Ok(());
+                    }
+                    written.unprocessed += u64::try_from(pending.len()).unwrap_or(u64::MAX);
+                    StoreError::unavailable(Store::Table, "it left writes of a batch unprocessed")
+                }
+                Err(error) => error,
+            };
+            if !error.is_unavailable() || !backoff.wait().await {
+                return Err(error);
+            }
+            written.retries += 1;
+        }
+        Ok(())
+    }
+
+    /// Maximum number of actions in one transaction (AWS: `TransactWriteItems`).
+    pub const TRANSACTION_MAX: usize = 100;
+
+    /// Sends a transaction until it happens or one of its conditions fails. Counts the repeated calls in `retries`. No
+    /// call starts after `last_start`, and none outlasts `deadline`.
+    ///
+    /// No client request token: sending the writes of the callers twice is harmless.
+    pub(crate) async fn transact_until(
+        &self,
+        (last_start, deadline): (Instant, Instant),
+        actions: Vec<TransactWriteItem>,
+        retries: &mut u64,
+    ) -> Result<Guarded, StoreError> {
+        let mut backoff = Backoff::until(last_start);
+        loop {
+            self.admit_write().await;
+            if Instant::now() >= last_start {
+                return Err(StoreError::past_deadline(Store::Table));
+            }
+            let call = self.client.transact_write_items().set_transact_items(Some(actions.clone()));
+            let sent = call.set_return_consumed_capacity(self.wants_capacity()).send();
+            let error = match tokio::time::timeout_at(deadline, sent).await {
+                Ok(Ok(answer)) => {
+                    self.charge_write(answer.consumed_capacity());
+                    return Ok(Guarded::Done);
+                }
+                Ok(Err(error)) if reasons(&error).iter().any(|code| code == "ConditionalCheckFailed") => {
+                    return Ok(Guarded::Changed);
+                }
+                Ok(Err(error)) => sort(error),
+                Err(_) => StoreError::past_deadline(Store::Table),
+            };
+            if !error.is_unavailable() || !backoff.wait().await {
+                return Err(error);
+            }
+            *retries += 1;
+        }
+    }
 }
 
 /// Gives other writers of the comment time before the change is planned anew.
-pub(super) async fn wait_for_others(backoff: &mut Backoff) -> Result<(), WriteError> {
+async fn wait_for_others(backoff: &mut Backoff) -> Result<(), WriteError> {
     if backoff.wait().await { Ok(()) } else { Err(WriteError::Contended) }
 }

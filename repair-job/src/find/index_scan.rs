@@ -23,27 +23,24 @@ use tokio::time::{Duration, Instant};
 
 use super::scores_of;
 use crate::{
-    index_snapshot::IndexSnapshot,
-    pipeline::{Finder, Found},
-    runner::Run,
-    suspect::{Name, Suspects},
+    repair::{
+        pipeline::{Finder, Found},
+        suspect::{Name, Suspects},
+    },
+    run::Run,
+    state::index_snapshot::IndexSnapshot,
 };
 
-/// How many members, or names, are compared together.
 const TOGETHER: usize = 500;
 
 /// After this many steps without anything to compare, the position may be stored.
 const STEPS_TOGETHER: usize = 200;
 
-/// How long to wait for a throttled table.
 const TIME_MAX: Duration = Duration::from_secs(60);
 
-/// A batch: what is compared together.
 #[derive(Default)]
 struct Batch {
-    /// Members of whole sets, by product.
     whole: BTreeMap<ProductId, BTreeSet<CommentId>>,
-    /// Members of the other sets.
     others: BTreeMap<BaseSet, BTreeSet<CommentId>>,
     member_count: usize,
     names: BTreeSet<Name>,
@@ -55,7 +52,6 @@ impl Batch {
         self.member_count >= TOGETHER || self.names.len() >= TOGETHER || self.steps >= STEPS_TOGETHER
     }
 
-    /// The batch of each product.
     fn by_product(&self) -> BTreeMap<ProductId, Self> {
         let mut parts: BTreeMap<ProductId, Self> = BTreeMap::new();
         for (product, ids) in &self.whole {
@@ -70,13 +66,11 @@ impl Batch {
         parts
     }
 
-    /// The members of whole sets. Each of them is looked up in the table.
     fn comments(&self) -> impl Iterator<Item = (CommentId, ProductId)> {
         self.whole.iter().flat_map(|(product, ids)| ids.iter().map(|id| (id.clone(), product.clone())))
     }
 }
 
-/// The whole set of a product: any language, any rating.
 fn whole(product: &ProductId) -> BaseSet {
     BaseSet { product: product.clone(), language: None, rating: None }
 }
@@ -88,29 +82,22 @@ fn in_other_languages(set: &BaseSet, names: &BTreeMap<ProductId, Names>) -> Vec<
     others.map(|other| BaseSet { language: Some(other.clone()), ..whole(&set.product) }).collect()
 }
 
-/// Batches that were read, and the position after them.
 struct BatchesRead {
     batches: Vec<Batch>,
     position: IndexScanPosition,
     is_last: bool,
 }
 
-/// How far the page index was scanned.
 pub(crate) struct IndexPosition {
     pub(crate) next: IndexScanPosition,
-    /// Number of comments since the position before.
     pub(crate) comments: u64,
 }
 
-/// Scans the page index.
 pub(crate) struct IndexScan<'run> {
     run: &'run Run<'run>,
     snapshot: &'run IndexSnapshot,
-    /// Where to read on; `None` at the end.
     next: Option<IndexScanPosition>,
-    /// Batches that were read ahead.
     ahead: Option<Result<BatchesRead, StoreError>>,
-    /// How many batches are compared in parallel.
     at_once: usize,
 }
 
@@ -144,7 +131,6 @@ impl Finder for IndexScan<'_> {
 }
 
 impl<'run> IndexScan<'run> {
-    /// A scan that begins at a position.
     pub(crate) fn new(
         run: &'run Run<'run>,
         snapshot: &'run IndexSnapshot,
@@ -172,7 +158,6 @@ impl<'run> IndexScan<'run> {
         Ok(BatchesRead { batches, position, is_last: false })
     }
 
-    /// Adds the result of a step to the batch.
     fn add(&self, batch: &mut Batch, part: IndexPart) {
         batch.steps += 1;
         let index = &self.run.job.index;
@@ -218,7 +203,6 @@ impl<'run> IndexScan<'run> {
         }
     }
 
-    /// Compares a batch.
     async fn compare(&self, batch: &Batch) -> Result<Suspects, StoreError> {
         match self.compare_together(batch).await {
             Err(error) if error.remedy() == Remedy::Quarantine => {}
@@ -248,7 +232,6 @@ impl<'run> IndexScan<'run> {
         Ok(Suspects { names: empty, ..suspects })
     }
 
-    /// Compares the members of whole sets with the table, and with all sets of their products.
     async fn suspects_of_whole(
         &self,
         batch: &Batch,
@@ -315,7 +298,6 @@ impl<'run> IndexScan<'run> {
         Ok(suspects)
     }
 
-    /// The names of products and languages without comments.
     async fn empty_names(&self, batch: &Batch) -> Result<BTreeSet<Name>, StoreError> {
         let index = &self.run.job.index;
         let whole = |(product, language): &Name| BaseSet { language: language.clone(), ..whole(product) };

@@ -21,7 +21,7 @@ use model::{
 use process::StoreError;
 use table::{JournalPart, JournalPosition, JournalRow, Table};
 
-use crate::pipeline::{Finder, Found};
+use crate::repair::pipeline::{Finder, Found};
 
 /// How many comments a part names. This much work is lost when a run must stop.
 const PART_COMMENTS: usize = 500;
@@ -32,7 +32,6 @@ const DAY_MS: i64 = 24 * HOUR_MS;
 /// The part of the journal's retention that is not relied on, because clocks differ.
 const RETENTION_MARGIN_MS: i64 = HOUR_MS;
 
-/// The instant since which the journal holds every entry.
 pub(crate) fn oldest_entry(present: Timestamp) -> Timestamp {
     present.plus_ms(RETENTION_MARGIN_MS - JOURNAL_RETENTION_DAYS * DAY_MS)
 }
@@ -40,13 +39,10 @@ pub(crate) fn oldest_entry(present: Timestamp) -> Timestamp {
 /// A range of time within one hour of the journal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Window {
-    /// Its beginning.
     pub(crate) from: Timestamp,
-    /// Its end, exclusive.
     pub(crate) to: Timestamp,
 }
 
-/// The windows between two instants.
 pub(crate) fn windows(from: Timestamp, to: Timestamp) -> impl Iterator<Item = Window> {
     let mut next = from;
     std::iter::from_fn(move || {
@@ -64,12 +60,10 @@ impl Window {
     }
 }
 
-/// Finds the comments that the journal names between two instants.
 pub(crate) struct JournalFinder<'run> {
     table: &'run Table,
     left: Window,
     reader: Option<Reader>,
-    /// For a person: what the next run does, before an instant.
     resumes: &'static str,
 }
 
@@ -80,7 +74,6 @@ impl<'run> JournalFinder<'run> {
 }
 
 impl Finder for JournalFinder<'_> {
-    /// A part whose comments are the suspects. The position is its end.
     type Position = Part;
 
     async fn find(&mut self) -> Result<Option<Found<Part>>, StoreError> {
@@ -102,48 +95,35 @@ impl Finder for JournalFinder<'_> {
     }
 }
 
-/// A part of a window, and the journal's content for it.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Part {
-    /// Its time.
     pub(crate) window: Window,
-    /// The changed comments, and the places of each.
     pub(crate) named: BTreeMap<CommentId, Places>,
-    /// Unreadable entries. A person must look.
     pub(crate) unreadable: Vec<String>,
 }
 
-/// Reads one window of the journal.
 #[derive(Debug)]
 pub(crate) struct Reader {
-    /// The time that no part covers yet.
     left: Window,
     is_over: bool,
     shards: Vec<Shard>,
 }
 
-/// How far a shard of the journal has been read.
 #[derive(Debug)]
 struct Shard {
     number: u32,
-    /// Rows that were read but are in no part yet.
     rows: VecDeque<JournalRow>,
-    /// Where to read on; `None` at the beginning and at the end.
     next: Option<JournalPosition>,
     is_over: bool,
 }
 
 impl Reader {
-    /// A reader for a window, which must lie within one hour.
     pub(crate) fn new(window: Window) -> Self {
         let shard = |number| Shard { number, rows: VecDeque::new(), next: None, is_over: false };
         Self { left: window, is_over: false, shards: (0..JOURNAL_SHARDS).map(shard).collect() }
     }
 
     /// The next part. A window has at least one.
-    ///
-    /// # Errors
-    /// The table's.
     pub(crate) async fn next(&mut self, table: &Table) -> Result<Part, StoreError> {
         let (mut part, mut latest) = (Part::empty(self.left), self.left.from);
         self.read(table).await?;
@@ -153,7 +133,6 @@ impl Reader {
         Ok(part)
     }
 
-    /// Reads the next rows of every shard that has none left.
     async fn read(&mut self, table: &Table) -> Result<(), StoreError> {
         let Window { from, to } = self.left;
         let shards = self.shards.iter_mut().filter(|shard| shard.is_wanted());
@@ -200,7 +179,6 @@ impl Shard {
         self.rows.extend(part.rows);
     }
 
-    /// Whether all rows are used up and the shard has more.
     fn is_wanted(&self) -> bool {
         self.rows.is_empty() && !self.is_over
     }
@@ -244,7 +222,6 @@ mod tests {
         assert_eq!(windows(at("2024-01-01T10:00:01Z"), at("2024-01-01T10:00:00Z")).count(), 0);
     }
 
-    /// A journal row; every seventh is unreadable.
     fn row(window: Window, number: u64, ms: i64) -> JournalRow {
         let entry = match number % 7 {
             0 => Err(Malformed::new("journal entry", format!("entry {number}"))),

@@ -7,6 +7,7 @@
 //! | `index_scan` | every member and name of the page index | a cursor |
 //! | `quarantine` | the comments that batches in quarantine name | a batch |
 
+pub(crate) mod changes;
 pub(crate) mod index_scan;
 pub(crate) mod journal;
 pub(crate) mod quarantine;
@@ -18,7 +19,6 @@ use model::{BaseSet, CommentId};
 use page_index::PageIndex;
 use process::StoreError;
 
-/// The scores that comments have in base sets.
 async fn scores_of<'wanted>(
     index: &PageIndex,
     wanted: &'wanted BTreeMap<BaseSet, BTreeSet<&'wanted CommentId>>,

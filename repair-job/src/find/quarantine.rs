@@ -8,27 +8,22 @@ use model::{CommentId, plan::reconcile::Places};
 use process::StoreError;
 
 use crate::{
-    pipeline::{Finder, Found},
-    runner::Run,
+    repair::pipeline::{Finder, Found},
+    run::Run,
 };
 
-/// How many batch names are listed at a time.
 const LIST_LIMIT: usize = 200;
 
-/// Finds the comments of each batch.
 pub(crate) struct QuarantineFinder<'run> {
     run: &'run Run<'run>,
     quarantine: &'run Quarantine,
-    /// Names that were listed but not read.
     names: VecDeque<String>,
     /// The last name listed; `None` when all are listed.
     listed: Option<Option<String>>,
 }
 
-/// A batch that was read.
 pub(crate) struct BatchRead {
     pub(crate) name: String,
-    /// Whether all its records are readable.
     pub(crate) is_readable: bool,
 }
 

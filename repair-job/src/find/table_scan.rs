@@ -21,10 +21,9 @@ use table::ItemKey;
 
 use super::scores_of;
 use crate::{
-    error::index_is_away,
-    index_snapshot::{IndexScope, IndexSnapshot},
-    pipeline::{Finder, Found},
-    runner::Run,
+    repair::pipeline::{Finder, Found},
+    run::{Run, error::index_is_away},
+    state::index_snapshot::{IndexScope, IndexSnapshot},
 };
 
 /// Maximum number of items read in one call. An answer also ends after a megabyte.
@@ -34,20 +33,16 @@ const SCAN_LIMIT: u32 = 2_000;
 /// kept.
 const COLLECTION_MAX: usize = 500;
 
-/// Scans one segment of the table.
 pub(crate) struct TableScan<'run> {
     run: &'run Run<'run>,
     snapshot: &'run IndexSnapshot,
     segment: u32,
     segments: u32,
-    /// The end of the last comment that was read completely.
     position: TablePosition,
     /// The last item that was read; `None` at the beginning.
     last: Option<ItemKey>,
-    /// Number of items up to it.
     read: u64,
     is_over: bool,
-    /// The items of the last comment, of which more may follow.
     open: Vec<Item>,
 }
 
@@ -56,12 +51,10 @@ pub(crate) struct TableScan<'run> {
 pub(crate) struct TablePosition {
     /// The last item; `None` before the first comment.
     pub(crate) key: Option<ItemKey>,
-    /// Number of items up to it.
     pub(crate) items: u64,
 }
 
 impl<'run> TableScan<'run> {
-    /// A scan that begins after a position.
     pub(crate) fn new(
         run: &'run Run<'run>,
         snapshot: &'run IndexSnapshot,
@@ -91,7 +84,6 @@ impl<'run> TableScan<'run> {
         whole
     }
 
-    /// Compares comments. Returns the suspects, and the number of comments.
     async fn compare(&self, collections: &[Vec<Item>]) -> Result<(BTreeMap<CommentId, Places>, usize), StoreError> {
         let mut suspects: BTreeMap<CommentId, Places> = BTreeMap::new();
         let mut right: Vec<Image<'_>> = Vec::new();

@@ -12,7 +12,6 @@ use std::ops::{AddAssign, SubAssign};
 
 use super::{Code, leaf::Leaf};
 
-/// The numbers of one inner node.
 #[derive(Debug, Clone)]
 pub(crate) enum Counts<const CHILDREN: usize> {
     OfLeaves(Rows<u8, CHILDREN>),
@@ -29,7 +28,6 @@ impl<const CHILDREN: usize> Counts<CHILDREN> {
         Self::OfInner(Rows::new())
     }
 
-    /// How many entries under each child have a code that the filter selects.
     pub(crate) fn sums(&self, filter: impl Fn(Code) -> bool) -> [u32; CHILDREN] {
         match self {
             Self::OfLeaves(rows) => rows.sums(filter).map(u32::from),
@@ -37,7 +35,6 @@ impl<const CHILDREN: usize> Counts<CHILDREN> {
         }
     }
 
-    /// How many entries of each code lie under the node.
     pub(crate) fn totals(&self) -> Vec<(Code, u32)> {
         match self {
             Self::OfLeaves(rows) => rows.totals().collect(),
@@ -67,7 +64,6 @@ impl<const CHILDREN: usize> Counts<CHILDREN> {
         }
     }
 
-    /// Removes a child.
     pub(crate) fn remove_child(&mut self, child: usize) {
         match self {
             Self::OfLeaves(rows) => rows.remove_child(child),
@@ -75,7 +71,6 @@ impl<const CHILDREN: usize> Counts<CHILDREN> {
         }
     }
 
-    /// Counts a child anew.
     pub(crate) fn set_child(&mut self, child: usize, totals: &[(Code, u32)]) {
         match self {
             Self::OfLeaves(rows) => {
@@ -101,9 +96,7 @@ impl<const CHILDREN: usize> Counts<CHILDREN> {
 #[derive(Debug, Clone)]
 pub(crate) struct Rows<N, const CHILDREN: usize> {
     codes: Vec<Code>,
-    /// The row of each code, in the same order.
     rows: Vec<Row<N, CHILDREN>>,
-    /// The sum of all rows.
     all: Row<N, CHILDREN>,
 }
 

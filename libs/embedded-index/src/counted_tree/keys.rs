@@ -17,11 +17,9 @@ const TIME_BYTES: usize = 8;
 /// slots keep the order of ids.
 const PADDING: u8 = 0;
 
-/// A key in the form that is compared with slots.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Probe<'cd> {
     cd: &'cd Cd,
-    /// The key as a ULID, if it carries its time.
     ulid: Option<[u8; ULID_BYTES]>,
 }
 
@@ -35,24 +33,22 @@ impl<'cd> Probe<'cd> {
     }
 }
 
-/// How slots hold keys.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Layout {
-    /// ULIDs that carry their time.
     Ulid,
     /// The time in milliseconds and the text of the id, padded to this many bytes.
-    Text { id_bytes: u8 },
+    Text {
+        id_bytes: u8,
+    },
 }
 
 impl Layout {
-    /// The layout with the narrowest slot that holds a key.
     pub(crate) fn of(probe: &Probe<'_>) -> Self {
         // Ids are shorter than 255 bytes.
         let id_bytes = || u8::try_from(probe.cd.id.as_str().len()).unwrap_or(u8::MAX);
         probe.ulid.map_or_else(|| Self::Text { id_bytes: id_bytes() }, |_| Self::Ulid)
     }
 
-    /// The layout that holds the keys of both.
     pub(crate) fn or(self, other: Self) -> Self {
         match (self, other) {
             (Self::Ulid, Self::Ulid) => Self::Ulid,
@@ -60,7 +56,6 @@ impl Layout {
         }
     }
 
-    /// The width of a slot in bytes.
     pub(crate) fn width(self) -> usize {
         match self {
             Self::Ulid => ULID_BYTES,
@@ -84,7 +79,6 @@ impl Layout {
         Err(low)
     }
 
-    /// The key in a slot.
     pub(crate) fn read(self, slot: &[u8]) -> Option<Cd> {
         let (ms, id) = match self {
             Self::Ulid => {
@@ -100,7 +94,6 @@ impl Layout {
         Some(Cd { created_at: Timestamp::from_epoch_ms(ms).ok()?, id: id.ok()? })
     }
 
-    /// Writes a key that the layout holds into a slot.
     pub(crate) fn write(self, slot: &mut [u8], probe: &Probe<'_>) {
         match (self, probe.ulid) {
             (Self::Ulid, Some(ulid)) => slot.copy_from_slice(&ulid),
@@ -112,7 +105,6 @@ impl Layout {
         }
     }
 
-    /// The order of the key in a slot and another key.
     fn compare(self, slot: &[u8], probe: &Probe<'_>) -> Ordering {
         let probe_time = probe.cd.created_at.epoch_ms();
         match (self, &probe.ulid) {
@@ -136,7 +128,6 @@ impl Layout {
     }
 }
 
-/// The time and the id of a text slot.
 fn split_text(slot: &[u8]) -> Option<(i64, &[u8])> {
     let (time, id) = slot.split_first_chunk()?;
     let id_bytes = id.iter().position(|byte| *byte == PADDING).unwrap_or(id.len());

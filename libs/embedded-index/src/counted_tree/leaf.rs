@@ -22,7 +22,6 @@ pub(crate) struct Leaf {
     bytes: Vec<u8>,
 }
 
-/// The bytes of a code in the dictionary.
 type CodeBytes = [u8; size_of::<Code>()];
 
 /// For each place that a dictionary can have, whether a filter selects the code there.
@@ -47,7 +46,6 @@ impl Leaf {
         self.layout.search(self.slots(), probe)
     }
 
-    /// The key and the code of an entry.
     pub(crate) fn get(&self, index: usize) -> Option<(Cd, Code)> {
         let width = self.layout.width();
         let slot = self.slots().get(index * width..(index + 1) * width)?;
@@ -85,7 +83,6 @@ impl Leaf {
         }
     }
 
-    /// Moves the entries from an index on into a new leaf.
     pub(crate) fn split_off(&mut self, index: usize) -> Self {
         let codes = self.codes();
         let (left_codes, right_codes) = codes.split_at(index);
@@ -104,7 +101,6 @@ impl Leaf {
         *self = Self::of(layout, &slots, &[self.codes(), other.codes()].concat());
     }
 
-    /// How many entries have each code that occurs.
     pub(crate) fn counts(&self) -> Vec<(Code, u32)> {
         let mut counts: Vec<(Code, u32)> = self.dictionary().iter().map(|bytes| (code_of(bytes), 0)).collect();
         for place in self.places() {
@@ -116,7 +112,6 @@ impl Leaf {
         counts
     }
 
-    /// How many of the first `end` entries have a code that the filter selects.
     pub(crate) fn count_before(&self, end: usize, filter: impl Fn(Code) -> bool) -> u64 {
         let places = self.places();
         count(places.get(..end).unwrap_or(places), &self.selected(filter))
@@ -138,7 +133,6 @@ impl Leaf {
         None
     }
 
-    /// The index of the last entry whose code the filter selects.
     pub(crate) fn last(&self, filter: impl Fn(Code) -> bool) -> Option<usize> {
         let selected = self.selected(filter);
         self.places().iter().rposition(|place| is_selected(&selected, *place))
@@ -149,7 +143,6 @@ impl Leaf {
         self.bytes.capacity()
     }
 
-    /// A leaf with these keys and the codes of the same entries.
     fn of(layout: Layout, slots: &[u8], codes: &[Code]) -> Self {
         let mut dictionary: Vec<Code> = Vec::new();
         let mut place_of = |code: &Code| {
@@ -177,7 +170,6 @@ impl Leaf {
         }
     }
 
-    /// Inserts an entry whose key fits into the layout.
     fn insert_fitting(&mut self, index: usize, probe: &Probe<'_>, code: Code) {
         let place = self.place_for(code, None);
         let (width, slots_end) = (self.layout.width(), self.slots().len());
@@ -256,7 +248,6 @@ fn to_u8(number: usize) -> u8 {
     u8::try_from(number).unwrap_or(u8::MAX)
 }
 
-/// How many of these entries are selected.
 fn count(places: &[u8], selected: &Selected) -> u64 {
     places.iter().map(|place| u64::from(is_selected(selected, *place))).sum()
 }
@@ -265,7 +256,6 @@ fn is_selected(selected: &Selected, place: u8) -> bool {
     selected.get(usize::from(place)).copied().unwrap_or(false)
 }
 
-/// Makes room for more bytes.
 fn make_room(bytes: &mut Vec<u8>, more: usize) {
     let needed = bytes.len() + more;
     if bytes.capacity() < needed {

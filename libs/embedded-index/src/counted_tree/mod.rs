@@ -61,7 +61,6 @@ pub(crate) struct CountedTree<const ENTRIES: usize = 255, const CHILDREN: usize 
 }
 
 impl<const ENTRIES: usize, const CHILDREN: usize> CountedTree<ENTRIES, CHILDREN> {
-    /// The code of the entry with this key.
     pub(crate) fn get(&self, cd: &Cd) -> Option<Code> {
         self.root.get(&Probe::new(cd))
     }
@@ -75,19 +74,16 @@ impl<const ENTRIES: usize, const CHILDREN: usize> CountedTree<ENTRIES, CHILDREN>
         old
     }
 
-    /// Removes the entry with this key, and returns its code.
     pub(crate) fn remove(&mut self, cd: &Cd) -> Option<Code> {
         let old = self.root.remove(&Probe::new(cd));
         self.root.collapse();
         old
     }
 
-    /// Whether the tree has no entries.
     pub(crate) fn is_empty(&self) -> bool {
         self.root.len() == 0
     }
 
-    /// The number of entries whose code the filter selects.
     pub(crate) fn count(&self, filter: impl Fn(Code) -> bool) -> u64 {
         self.root.count(filter)
     }

@@ -23,16 +23,12 @@ pub(crate) struct Inner<const ENTRIES: usize, const CHILDREN: usize> {
     counts: Counts<CHILDREN>,
 }
 
-/// What an insertion changed.
 pub(crate) struct Inserted<const ENTRIES: usize, const CHILDREN: usize> {
-    /// The code that the entry had before, if it was there.
     pub(crate) old: Option<Code>,
-    /// When the node was full, its greater half, and the separator of both halves.
     pub(crate) split: Option<(Cd, Node<ENTRIES, CHILDREN>)>,
 }
 
 impl<const ENTRIES: usize, const CHILDREN: usize> Node<ENTRIES, CHILDREN> {
-    /// The number of entries of a leaf, or of children of an inner node.
     pub(crate) fn len(&self) -> usize {
         match self {
             Self::Leaf(leaf) => leaf.len(),
@@ -40,7 +36,6 @@ impl<const ENTRIES: usize, const CHILDREN: usize> Node<ENTRIES, CHILDREN> {
         }
     }
 
-    /// The code of the entry with this key.
     pub(crate) fn get(&self, probe: &Probe<'_>) -> Option<Code> {
         match self {
             Self::Leaf(leaf) => leaf.code(leaf.search(probe).ok()?),
@@ -57,7 +52,6 @@ impl<const ENTRIES: usize, const CHILDREN: usize> Node<ENTRIES, CHILDREN> {
         }
     }
 
-    /// Removes the entry with this key, and returns its code.
     pub(crate) fn remove(&mut self, probe: &Probe<'_>) -> Option<Code> {
         match self {
             Self::Leaf(leaf) => {
@@ -70,7 +64,6 @@ impl<const ENTRIES: usize, const CHILDREN: usize> Node<ENTRIES, CHILDREN> {
         }
     }
 
-    /// How many entries have each code.
     pub(crate) fn totals(&self) -> Vec<(Code, u32)> {
         match self {
             Self::Leaf(leaf) => leaf.counts(),
@@ -78,7 +71,6 @@ impl<const ENTRIES: usize, const CHILDREN: usize> Node<ENTRIES, CHILDREN> {
         }
     }
 
-    /// The number of selected entries.
     pub(crate) fn count(&self, filter: impl Fn(Code) -> bool) -> u64 {
         match self {
             Self::Leaf(leaf) => leaf.count_before(leaf.len(), filter),
@@ -86,7 +78,6 @@ impl<const ENTRIES: usize, const CHILDREN: usize> Node<ENTRIES, CHILDREN> {
         }
     }
 
-    /// The number of selected entries whose key is less.
     pub(crate) fn count_before(&self, probe: &Probe<'_>, filter: impl Fn(Code) -> bool + Copy) -> u64 {
         match self {
             Self::Leaf(leaf) => leaf.count_before(leaf.search(probe).unwrap_or_else(|index| index), filter),
@@ -114,7 +105,6 @@ impl<const ENTRIES: usize, const CHILDREN: usize> Node<ENTRIES, CHILDREN> {
         }
     }
 
-    /// The key of the last selected entry.
     pub(crate) fn last(&self, filter: impl Fn(Code) -> bool + Copy) -> Option<Cd> {
         match self {
             Self::Leaf(leaf) => leaf.get(leaf.last(filter)?).map(|(cd, _)| cd),
@@ -156,7 +146,6 @@ impl<const ENTRIES: usize, const CHILDREN: usize> Node<ENTRIES, CHILDREN> {
         }
     }
 
-    /// Puts both halves of a split node under a new one.
     pub(crate) fn grow(&mut self, separator: Cd, right: Self) {
         let left = std::mem::replace(self, Self::Leaf(Leaf::new()));
         *self = Self::Inner(Box::new(Inner::of(vec![left, right], vec![separator])));
@@ -200,7 +189,6 @@ impl<const ENTRIES: usize, const CHILDREN: usize> Node<ENTRIES, CHILDREN> {
     }
 }
 
-/// Inserts an entry into a leaf, which splits if it is full.
 fn insert_into_leaf<const ENTRIES: usize, const CHILDREN: usize>(
     leaf: &mut Leaf,
     probe: &Probe<'_>,

@@ -14,7 +14,6 @@ use process::{
 
 use super::{Document, document::BATCHES};
 
-/// A key prefix in a bucket.
 #[derive(Debug, Clone)]
 pub struct Bucket {
     client: Client,
@@ -66,7 +65,6 @@ impl Bucket {
         Ok(names)
     }
 
-    /// An object's content; `None` when it is gone.
     pub(super) async fn get(&self, name: &str) -> Result<Option<Vec<u8>>, StoreError> {
         let key = format!("{}{name}", self.prefix);
         let got = match self.client.get_object().bucket(&self.bucket).key(key).send().await {
@@ -78,7 +76,6 @@ impl Bucket {
         Ok(Some(body.to_vec()))
     }
 
-    /// Removes an object, if it is there.
     pub(super) async fn remove(&self, name: &str) -> Result<(), StoreError> {
         let key = format!("{}{name}", self.prefix);
         let removed = self.client.delete_object().bucket(&self.bucket).key(key).send().await;

@@ -7,12 +7,9 @@ use model::{
 };
 use serde_json::Value;
 
-/// A batch in quarantine.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct QuarantinedBatch {
-    /// The comments that its records name, and where to look for each.
     pub comments: Vec<(CommentId, Places)>,
-    /// The unreadable parts; a person has to look.
     pub unreadable: Vec<String>,
 }
 

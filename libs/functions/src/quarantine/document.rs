@@ -11,14 +11,12 @@ pub(super) const BATCHES: &str = "aws/lambda/";
 /// Maximum length of an event id in a name. The service's ids have 32 characters.
 const EVENT_ID_MAX: usize = 64;
 
-/// A batch as it is stored.
 #[derive(Debug)]
 pub(super) struct Document {
     /// The document's name inside the quarantine. It depends on the batch's content, so a batch that is delivered and
     /// stored again on the same day replaces itself. The id of the first event distinguishes batches of different
     /// shards, and records without a sequence number.
     pub(super) name: String,
-    /// JSON.
     pub(super) body: String,
 }
 

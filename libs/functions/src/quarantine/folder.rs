@@ -52,13 +52,11 @@ pub(super) fn list(folder: &Path, after: Option<&str>, limit: usize) -> Result<V
     Ok(names)
 }
 
-/// A file's content; `None` when it is gone.
 pub(super) fn get(folder: &Path, name: &str) -> Result<Option<Vec<u8>>, StoreError> {
     let path = folder.join(name);
     if_there(&path, std::fs::read(&path))
 }
 
-/// Removes a file, if it is there.
 pub(super) fn remove(folder: &Path, name: &str) -> Result<(), StoreError> {
     let path = folder.join(name);
     if_there(&path, std::fs::remove_file(&path)).map(drop)

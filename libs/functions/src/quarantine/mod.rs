@@ -31,17 +31,12 @@ use process::{Store, StoreError};
 /// ever. Alarms call a person long before. In S3 the bucket's lifecycle rule removes the batch (`infra/template.yaml`).
 pub const RETENTION: Duration = Duration::from_secs(30 * 24 * 3600);
 
-/// The location of the quarantine.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum QuarantinePlace {
-    /// Files below a folder.
     Folder(PathBuf),
-    /// Objects in a bucket.
     Bucket {
-        /// Its name.
         bucket: String,
-        /// The prefix of their keys: empty, or a text that ends with a slash.
         prefix: String,
     },
     /// No separate place.
@@ -72,28 +67,21 @@ impl FromStr for QuarantinePlace {
     }
 }
 
-/// The quarantine.
 #[derive(Debug, Clone)]
 pub enum Quarantine {
-    /// Files below a folder.
     Folder(PathBuf),
-    /// Objects in a bucket of S3.
     Bucket(Bucket),
     /// No separate place. The handler reports the record as failed. After the last try, the event source mapping puts
     /// it into its on-failure destination.
     Mapping,
 }
 
-/// The reason why a batch is in quarantine.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Reason {
-    /// The function that did not process it.
     pub function: String,
     /// The condition, such as the service's `RetryAttemptsExhausted`, or `MalformedRecord` of a handler.
     pub condition: String,
-    /// The answer to the last try.
     pub detail: String,
-    /// Number of tries.
     pub invoke_count: u32,
 }
 
@@ -122,9 +110,6 @@ impl Quarantine {
     }
 
     /// At most `limit` batch names after `after`, in ascending order. A quarantine without a separate place has none.
-    ///
-    /// # Errors
-    /// [`StoreError::Unavailable`].
     pub async fn list(&self, after: Option<&str>, limit: usize) -> Result<Vec<String>, StoreError> {
         match self {
             Self::Folder(folder) => folder::list(folder, after, limit),
@@ -133,10 +118,6 @@ impl Quarantine {
         }
     }
 
-    /// A batch by its name; `None` when it is gone.
-    ///
-    /// # Errors
-    /// [`StoreError::Unavailable`].
     pub async fn get(&self, name: &str) -> Result<Option<Vec<u8>>, StoreError> {
         match self {
             Self::Folder(folder) => folder::get(folder, name),
@@ -145,10 +126,6 @@ impl Quarantine {
         }
     }
 
-    /// Removes a batch whose work is done.
-    ///
-    /// # Errors
-    /// [`StoreError::Unavailable`].
     pub async fn remove(&self, name: &str) -> Result<(), StoreError> {
         match self {
             Self::Folder(folder) => folder::remove(folder, name),

@@ -16,7 +16,6 @@ use crate::{
 /// The reading of an item under the key of a primary item.
 #[derive(Debug, Clone, PartialEq)]
 pub enum PrimaryItem<'item> {
-    /// A valid primary item of a published comment.
     Valid(Image<'item>),
     /// A valid primary item of a comment that readers do not see.
     Unpublished(Unpublished<'item>),
@@ -28,7 +27,6 @@ pub enum PrimaryItem<'item> {
 }
 
 impl<'item> PrimaryItem<'item> {
-    /// Reads an item by the one definition of a valid primary item.
     pub fn read(item: &'item Item) -> Self {
         let read = || {
             let attributes = Attributes::of(item)?;
@@ -60,23 +58,14 @@ impl<'item> PrimaryItem<'item> {
 /// copied. A handler looks at two images a record, and copies of their texts would cost it more than all its other work.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Image<'item> {
-    /// The comment's id.
     pub id: CommentId,
-    /// The placement: it decides the comment's keys.
     pub placement: Placement,
-    /// When the comment was made.
     pub created_at: Timestamp,
-    /// The version of the item.
     pub revision: Revision,
-    /// The primary item, every attribute of it.
     pub item: &'item Item,
 }
 
 impl<'item> Image<'item> {
-    /// Reads the primary item of a published comment.
-    ///
-    /// # Errors
-    /// Names the item and the attribute, when it is not a valid primary item, or its comment is not published.
     pub fn of_primary(item: &'item Item) -> Result<Self, Malformed> {
         match PrimaryItem::read(item) {
             PrimaryItem::Valid(image) => Ok(image),
@@ -88,9 +77,6 @@ impl<'item> Image<'item> {
         }
     }
 
-    /// The comment, its text included.
-    ///
-    /// # Errors
     /// Never fails in practice: everything was checked when the image was read.
     pub fn comment(&self) -> Result<Comment, Malformed> {
         comment_of(self.item)

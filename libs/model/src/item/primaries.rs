@@ -21,28 +21,22 @@ pub const PRIMARIES_KEYS: [&str; 2] = [attribute::SHARD, attribute::PCD];
 pub const PRIMARIES_PROJECTED: [&str; 5] =
     [attribute::CD, attribute::LANGUAGE, attribute::RATING, attribute::REVISION, attribute::AUTO];
 
-/// The key of a primary item in the index.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PrimariesKey {
-    /// The attribute `shard`: a hash of the product.
     pub shard: String,
-    /// The attribute `pcd`: `<escaped product>#<cd>`.
     pub pcd: String,
 }
 
 impl PrimariesKey {
-    /// The key of a comment of this product.
     pub fn of(product: &ProductId, cd: &Cd) -> Self {
         Self { shard: primaries_shard(Self::shard_of(product)), pcd: format!("{}#{cd}", product.escaped()) }
     }
 
-    /// The number of the shard that holds the comments of a product.
     pub fn shard_of(product: &ProductId) -> u32 {
         crc32fast::hash(product.as_str().as_bytes()) % PRIMARIES_SHARDS
     }
 }
 
-/// The attribute `shard` of a shard by its number.
 pub fn primaries_shard(number: u32) -> String {
     format!("{number:02}")
 }

@@ -134,7 +134,6 @@ fn text_value(text: &str) -> AttributeValue {
     AttributeValue::S(text.to_owned())
 }
 
-/// A primary item with an attribute replaced or removed.
 fn with(name: &str, value: Option<AttributeValue>) -> Item {
     let mut item = primary_item(&comment("c1", "p", "en", 4)).into_inner();
     match value {

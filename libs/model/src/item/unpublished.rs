@@ -22,11 +22,8 @@ pub(super) const PUBLISHED_KEYS: [&str; 3] = [attribute::CD, attribute::SHARD, a
 /// The comment of a valid primary item that readers do not see. It implies no duplicates and no ranks.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Unpublished<'item> {
-    /// The comment.
     pub comment: PlacedComment,
-    /// The version of the item.
     pub revision: Revision,
-    /// The primary item, every attribute of it.
     pub item: &'item Item,
 }
 

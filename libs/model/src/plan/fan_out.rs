@@ -6,34 +6,19 @@ use serde_dynamo::Item;
 
 use crate::{filter::FilterKey, id::CommentId, record::CommentChange};
 
-/// The key of a duplicate item.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct DuplicateKey {
-    /// The comment.
     pub id: CommentId,
-    /// Its sort key.
     pub filter_key: FilterKey,
 }
 
-/// One write of one duplicate item.
 #[derive(Debug, Clone, PartialEq)]
 pub enum DuplicateWrite {
-    /// Put the item, and replace any existing one.
-    Put {
-        /// Its key.
-        key: DuplicateKey,
-        /// The item.
-        item: Item,
-    },
-    /// Delete the item, if it is there.
-    Delete {
-        /// Its key.
-        key: DuplicateKey,
-    },
+    Put { key: DuplicateKey, item: Item },
+    Delete { key: DuplicateKey },
 }
 
 impl DuplicateWrite {
-    /// The key that is written.
     pub fn key(&self) -> &DuplicateKey {
         match self {
             Self::Put { key, .. } | Self::Delete { key } => key,

@@ -13,19 +13,14 @@ use crate::{
 /// One edit: the base sets of its product that must contain a comment, and those that must not.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct IndexEdit {
-    /// The product of all sets in this edit.
     pub product: ProductId,
-    /// The comment: the member of the sets.
     pub id: CommentId,
     /// Its creation time, which is the score; `None` when no set must contain it.
     pub created_at: Option<Timestamp>,
-    /// The sets it must be in.
     pub add: Vec<BaseSet>,
-    /// The sets it must not be in.
     pub remove: Vec<BaseSet>,
 }
 
-/// The edits that make the base sets match the batch's last image of a comment.
 pub fn plan_index_edits(change: &CommentChange<'_>) -> Vec<IndexEdit> {
     let last = change.last.as_ref().map(|image| (&image.placement, image.created_at));
     index_edits(&change.id, last, &change.seen)

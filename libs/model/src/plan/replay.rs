@@ -25,7 +25,6 @@ use crate::{
 /// The body of a comment whose item lacks a revision.
 const INVALID: &str = "Invalid.";
 
-/// A comment's primary item.
 fn stored(comment: &Comment) -> Item {
     let mut item = primary_item(comment).into_inner();
     if comment.text.body == INVALID {
@@ -34,7 +33,6 @@ fn stored(comment: &Comment) -> Item {
     item.into()
 }
 
-/// A stream record as the service sends it.
 fn record(sequence_number: usize, old: Option<&Comment>, new: Option<&Comment>) -> EventRecord {
     let either = old.or(new).expect("a record has an image");
     let keys = |item: Item| {
@@ -254,7 +252,6 @@ fn visible(history: &[EventRecord]) -> usize {
     last.values().filter(|image| image.contains_key("cd") && image.contains_key("revision")).count()
 }
 
-/// The key of a record's item.
 fn item_of(record: &EventRecord) -> [&AttributeValue; 2] {
     ["pk", "sk"].map(|name| &record.change.keys[name])
 }

@@ -32,9 +32,7 @@ pub(super) struct CircuitBreakers {
 /// State of a breaker for a server that did not answer.
 #[derive(Debug, Clone, Copy)]
 struct OpenBreaker {
-    /// When the last time-out was found.
     found: Instant,
-    /// When the next probe may run.
     until: Instant,
 }
 
@@ -47,7 +45,6 @@ pub(super) struct Permit<'server> {
 }
 
 impl Permit<'_> {
-    /// Records the server's answer.
     pub(super) fn record<T>(mut self, answer: &RedisResult<T>) {
         self.is_probe = false;
         self.breakers.record(self.server, answer);
@@ -100,7 +97,6 @@ impl CircuitBreakers {
         }
     }
 
-    /// Records a server's answer.
     fn record<T>(&self, server: &str, answer: &RedisResult<T>) {
         match answer {
             Err(error) if error.is_timeout() => {

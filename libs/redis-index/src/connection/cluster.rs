@@ -59,8 +59,6 @@ impl fmt::Debug for Cluster {
 }
 
 impl Cluster {
-    /// # Errors
-    /// When the settings are invalid.
     pub(super) fn new(clients: Vec<Client>, iam: Option<IamLogin>, timeout: Duration) -> RedisResult<Self> {
         let infos: Vec<ConnectionInfo> = clients.iter().map(|client| client.get_connection_info().clone()).collect();
         let seeds = infos.iter().map(|info| Ok(Arc::new(Node::new(info.clone(), iam.clone(), timeout)?)));
@@ -74,7 +72,6 @@ impl Cluster {
         Ok(Self { seeds, template, iam, timeout, breakers: None, known, refreshing })
     }
 
-    /// This cluster with separate connections.
     pub(super) fn another(&self) -> Self {
         self.another_with_breakers(self.breakers.clone())
     }
@@ -93,7 +90,6 @@ impl Cluster {
         }
     }
 
-    /// The known topology. Requests it when it is unknown.
     pub(super) async fn topology(&self) -> RedisResult<Arc<Topology>> {
         let (topology, generation) = {
             let known = self.known();
@@ -105,7 +101,6 @@ impl Cluster {
         }
     }
 
-    /// Requests the current topology, and whether slots are moving.
     pub(super) async fn layout(&self) -> RedisResult<(Arc<Topology>, bool)> {
         let generation = self.known().generation;
         let topology = self.refresh(generation).await?;
@@ -154,7 +149,6 @@ impl Cluster {
         self.install(ranges?)
     }
 
-    /// A node by its address.
     pub(super) fn node(&self, address: &Address) -> RedisResult<Arc<Node>> {
         let mut known = self.known();
         if let Some(node) = known.nodes.get(address) {

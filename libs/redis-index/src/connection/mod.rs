@@ -34,16 +34,13 @@ const TRIES_MAX: u32 = 6;
 /// Pause before the third try; each further pause is twice as long. The pause gives the keys of a slot time to move.
 const TRY_PAUSE: Duration = Duration::from_millis(20);
 
-/// The connection to Redis.
 #[derive(Debug, Clone)]
 pub(super) enum Connection {
     /// One server, or one address with one active server behind it.
     Single(Arc<Node>),
-    /// A cluster.
     Cluster(Arc<Cluster>),
 }
 
-/// Which server holds which keys.
 pub(super) struct Layout {
     pub(super) masters: Vec<Arc<Node>>,
     slots: Vec<SlotRange>,
@@ -69,7 +66,6 @@ struct Open<'scripts> {
     redirect: Option<Redirect>,
 }
 
-/// The target of a redirection.
 struct Redirect {
     node: Arc<Node>,
     /// The slot is moving to this server. Until then it accepts only commands after an `ASKING`.
@@ -82,20 +78,15 @@ struct Group<'scripts> {
     sent: Vec<Open<'scripts>>,
 }
 
-/// What remains after one try, besides the answers for the caller.
 #[derive(Default)]
 struct Outcome<'scripts> {
     open: Vec<Open<'scripts>>,
-    /// The error to return when no try is left.
     passing: Option<RedisError>,
-    /// Errors of commands that are not sent again.
     failed: Vec<RedisError>,
     is_stale: bool,
 }
 
 impl Connection {
-    /// # Errors
-    /// [`StoreError::Refused`] when the settings are invalid.
     pub(super) fn open(config: &RedisIndexConfig) -> Result<Self, StoreError> {
         let certificates = config.ca.as_deref().map(read_ca).transpose()?;
         let urls: Vec<&str> = config.url.split(',').map(str::trim).filter(|url| !url.is_empty()).collect();
@@ -119,7 +110,6 @@ impl Connection {
         }
     }
 
-    /// This target with separate connections.
     pub(super) fn another(&self) -> Self {
         match self {
             Self::Single(node) => Self::Single(Arc::new(node.another())),
@@ -145,7 +135,6 @@ impl Connection {
         }
     }
 
-    /// The servers that hold keys.
     pub(super) async fn masters(&self) -> RedisResult<Vec<Arc<Node>>> {
         match self {
             Self::Single(node) => Ok(vec![Arc::clone(node)]),
@@ -153,7 +142,6 @@ impl Connection {
         }
     }
 
-    /// The servers that hold keys, and the slots of each.
     pub(super) async fn layout(&self) -> RedisResult<Layout> {
         match self {
             Self::Single(node) => Ok(Layout { masters: vec![Arc::clone(node)], slots: Vec::new(), is_at_rest: true }),
@@ -214,7 +202,6 @@ impl Connection {
         Err(no_answer())
     }
 
-    /// Groups commands by their server.
     fn group<'scripts>(
         &self,
         open: Vec<Open<'scripts>>,
@@ -252,7 +239,6 @@ impl Connection {
         Ok(groups)
     }
 
-    /// Processes the answers of one server.
     async fn judge<'scripts>(
         &self,
         group: Group<'scripts>,
@@ -358,7 +344,6 @@ impl Connection {
     }
 }
 
-/// A server that failed during a call, and its error.
 struct Failure {
     node: Arc<Node>,
     /// Whether this call does not ask the server again.

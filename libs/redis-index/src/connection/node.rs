@@ -14,7 +14,6 @@ use redis::{
 
 use super::{IamLogin, circuit_breaker::CircuitBreakers};
 
-/// Host and port.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) struct Address {
     pub(super) host: String,
@@ -42,7 +41,6 @@ pub(crate) struct Node {
     iam: Option<IamLogin>,
     config: AsyncConnectionConfig,
     connection: Mutex<Option<Arc<MultiplexedConnection>>>,
-    /// Held while a connection opens.
     opening: tokio::sync::Mutex<()>,
     /// The server's name among the circuit breakers, and the breakers. `None` for callers that may wait.
     breakers: Option<(String, Arc<CircuitBreakers>)>,
@@ -56,8 +54,6 @@ impl fmt::Debug for Node {
 }
 
 impl Node {
-    /// # Errors
-    /// When the settings are invalid.
     pub(super) fn new(info: ConnectionInfo, iam: Option<IamLogin>, timeout: Duration) -> RedisResult<Self> {
         // Sending the library's name needs permission for one more command, and Redis before 7.2 does not know that
         // command.
@@ -76,7 +72,6 @@ impl Node {
         })
     }
 
-    /// This server with a separate connection.
     pub(super) fn another(&self) -> Self {
         Self {
             client: self.client.clone(),
@@ -173,7 +168,6 @@ impl Node {
         Ok(made)
     }
 
-    /// The client of a new connection, with the user's password or a new token.
     async fn logged_in(&self) -> RedisResult<Client> {
         let Some(iam) = &self.iam else { return Ok(self.client.clone()) };
         let info = self.client.get_connection_info();

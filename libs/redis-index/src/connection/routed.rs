@@ -13,7 +13,6 @@ pub(crate) struct Routed<'scripts> {
 }
 
 impl<'scripts> Routed<'scripts> {
-    /// A command with one key.
     pub(crate) fn new(name: &str, key: &str) -> Self {
         let mut command = redis::cmd(name);
         command.arg(key);
@@ -39,7 +38,6 @@ impl<'scripts> Routed<'scripts> {
         Self { commands: vec![command], slot, script: Some(script) }
     }
 
-    /// Adds an argument to a single command.
     pub(crate) fn arg(mut self, argument: impl ToRedisArgs) -> Self {
         if let [command] = self.commands.as_mut_slice() {
             command.arg(argument);
@@ -47,7 +45,6 @@ impl<'scripts> Routed<'scripts> {
         self
     }
 
-    /// The name of the command, or of the first one.
     pub(super) fn name(&self) -> &str {
         let name = self.commands.first().and_then(|command| command.args_iter().next());
         match name {

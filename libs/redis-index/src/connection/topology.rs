@@ -23,7 +23,6 @@ fn crc16(bytes: &[u8]) -> u16 {
     })
 }
 
-/// A range of slots and the servers that serve it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct SlotRange {
     pub(super) first: u16,
@@ -73,13 +72,9 @@ pub(super) fn parse_redirect(address: &str, asked: &Address) -> Option<Address> 
 /// The masters of a cluster, as one of its nodes reports them.
 #[derive(Debug)]
 pub(super) struct Topology {
-    /// Increases with each topology that is read.
     pub(super) generation: u64,
-    /// In ascending order.
     pub(super) ranges: Vec<SlotRange>,
-    /// All masters that serve slots, each once.
     pub(super) masters: Vec<Arc<Node>>,
-    /// For each range, its master.
     pub(super) serving: Vec<Arc<Node>>,
 }
 
@@ -91,7 +86,6 @@ impl Topology {
         self.serving.get(at)
     }
 
-    /// Every address in the topology.
     pub(super) fn addresses(&self) -> impl Iterator<Item = &Address> {
         self.ranges.iter().flat_map(|range| range.replicas.iter().chain([&range.master]))
     }

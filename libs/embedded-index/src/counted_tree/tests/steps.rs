@@ -6,13 +6,11 @@ use crate::counted_tree::{Code, CountedTree};
 use model::{Cd, CommentId, Timestamp};
 use ulid::Ulid;
 
-/// A tree with the limits of callers.
 pub(crate) type Large = Compared<255, 64>;
 
 /// A tree whose nodes are so small that random steps split and merge inner nodes of every height.
 pub(crate) type Small = Compared<4, 4>;
 
-/// A tree, and the same entries in a sorted map.
 #[derive(Debug, Default)]
 pub(crate) struct Compared<const ENTRIES: usize, const CHILDREN: usize> {
     pub(crate) tree: CountedTree<ENTRIES, CHILDREN>,
@@ -20,7 +18,6 @@ pub(crate) struct Compared<const ENTRIES: usize, const CHILDREN: usize> {
 }
 
 impl<const ENTRIES: usize, const CHILDREN: usize> Compared<ENTRIES, CHILDREN> {
-    /// Runs one step for every four bytes.
     pub(crate) fn run(&mut self, bytes: &[u8]) {
         let mut last_ms = 400;
         for step in bytes.as_chunks::<4>().0 {

@@ -21,7 +21,6 @@ pub enum Unresolved {
     /// The rule that an id is used once was broken.
     #[error("it has several primary items: {}", .0.join(", "))]
     SeveralPrimaryItems(Vec<String>),
-    /// An item that is neither a primary item nor a duplicate.
     #[error(transparent)]
     UnknownItem(Malformed),
 }
@@ -29,37 +28,27 @@ pub enum Unresolved {
 /// An invalid item under the key of a primary item. It implies nothing: no duplicates, no entries in the page index.
 #[derive(Debug, Clone, PartialEq)]
 pub struct InvalidPrimary<'items> {
-    /// The item as it was read.
     pub item: &'items Item,
-    /// The product in its key.
     pub product: ProductId,
-    /// The problem.
     pub malformed: Malformed,
     /// The comment's placement, when the item lacks only what the repair job can supply.
     pub incomplete: Option<PlacedComment>,
 }
 
-/// The items of a comment id.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Collection<'items> {
-    /// The comment.
     pub id: CommentId,
     /// The primary item; `None` when the comment does not exist (any more), is not published, or its item is invalid.
     pub primary: Option<Image<'items>>,
     /// The primary item of a comment that is not published. It implies nothing: no duplicates, no entries in the page
     /// index.
     pub unpublished: Option<Unpublished<'items>>,
-    /// The invalid item, if the primary item is invalid.
     pub invalid: Option<InvalidPrimary<'items>>,
     /// The duplicates, by their keys. The key makes an item a duplicate: a duplicate that has lost its `auto` is stale.
     pub(super) duplicates: BTreeMap<FilterKey, &'items Item>,
 }
 
 impl<'items> Collection<'items> {
-    /// Reads all items of an id.
-    ///
-    /// # Errors
-    /// The items that a person has to look at.
     pub fn read(id: &CommentId, items: &'items [Item]) -> Result<Self, Unresolved> {
         let mut primary: Vec<(FilterKey, &Item)> = Vec::new();
         let mut duplicates = BTreeMap::new();
@@ -102,7 +91,6 @@ impl<'items> Collection<'items> {
         self.primary.as_ref().map(|image| (&image.placement, image.created_at))
     }
 
-    /// The primary item of a product as it was read, valid or not.
     pub fn primary_item_in(&self, product: &ProductId) -> Option<&'items Item> {
         let valid = self.primary.as_ref().map(|image| (&image.placement.product, image.item));
         let unpublished = self.unpublished.as_ref();
@@ -111,7 +99,6 @@ impl<'items> Collection<'items> {
         found.filter(|(of, _)| *of == product).map(|(_, item)| item)
     }
 
-    /// All places where this comment may have left something: those given, and those of its items.
     pub fn places(&self, given: &Places) -> Places {
         let mut places = given.clone();
         if let Some(image) = &self.primary {
@@ -129,7 +116,6 @@ impl<'items> Collection<'items> {
         places
     }
 
-    /// Whether `items` are the primary item of an unpublished comment, and nothing else.
     pub fn is_unpublished(items: &'items [Item]) -> bool {
         matches!(items, [item] if matches!(PrimaryItem::read(item), PrimaryItem::Unpublished(_)))
     }

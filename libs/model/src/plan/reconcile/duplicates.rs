@@ -15,37 +15,27 @@ use crate::{
 /// A condition of writes: the primary item of a comment in one product must still be as it was read.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Guard {
-    /// The product.
     pub product: ProductId,
-    /// The item.
     pub expected: Expected,
 }
 
-/// A primary item as it was read.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Expected {
-    /// The item did not exist.
     Absent,
-    /// The item had this revision.
     Revision(Revision),
     /// The item was invalid. The whole item is compared: a revision, if it has one, does not show changes by a foreign
     /// tool.
     Invalid(Item),
 }
 
-/// The differences in a comment's duplicates, and the writes that repair them.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct DuplicatePlan {
-    /// Each difference.
     pub drift: Vec<Drift>,
-    /// The writes, one per difference.
     pub writes: Vec<DuplicateWrite>,
-    /// The conditions of the writes, one per affected product.
     pub guards: Vec<Guard>,
 }
 
 impl Collection<'_> {
-    /// Compares every duplicate, attribute by attribute, with the primary item.
     pub fn plan_duplicates(&self) -> DuplicatePlan {
         let mut plan = DuplicatePlan::default();
         let key = |filter_key: &FilterKey| DuplicateKey { id: self.id.clone(), filter_key: filter_key.clone() };

@@ -41,7 +41,6 @@ pub use ranks::{Names, RankPlan, Ranks, plan_ranks};
 pub struct Places(BTreeMap<ProductId, BTreeSet<Language>>);
 
 impl Places {
-    /// The places of these placements.
     pub fn of<'placement>(placements: impl IntoIterator<Item = &'placement Placement>) -> Self {
         let mut places = Self::default();
         for placement in placements {
@@ -50,30 +49,25 @@ impl Places {
         places
     }
 
-    /// Adds a product, and a language of it.
     pub fn add(&mut self, product: &ProductId, language: Option<&Language>) {
         self.0.entry(product.clone()).or_default().extend(language.cloned());
     }
 
-    /// Adds all places of `other`.
     pub fn join(&mut self, other: &Self) {
         for (product, languages) in &other.0 {
             self.0.entry(product.clone()).or_default().extend(languages.iter().cloned());
         }
     }
 
-    /// The products, and the languages of each.
     pub fn iter(&self) -> impl Iterator<Item = (&ProductId, &BTreeSet<Language>)> {
         self.0.iter()
     }
 
-    /// The products.
     pub fn products(&self) -> impl Iterator<Item = &ProductId> {
         self.0.keys()
     }
 }
 
-/// All base sets of a product, for these languages and for any language.
 pub fn base_sets_in<'language>(
     product: &ProductId,
     languages: impl IntoIterator<Item = &'language Language>,
@@ -94,39 +88,31 @@ pub fn base_sets_in<'language>(
 #[strum_discriminants(derive(PartialOrd, Ord, Hash, Serialize, Deserialize, Display, IntoStaticStr))]
 #[strum_discriminants(serde(rename_all = "snake_case"), strum(serialize_all = "snake_case"))]
 pub enum Drift {
-    /// The comment has no duplicate under a key that it implies.
     MissingDuplicate(FilterKey),
-    /// The comment has a duplicate under a key that it does not imply.
     ExtraDuplicate(FilterKey),
-    /// A duplicate differs from the primary item in these attributes.
     StaleDuplicate(FilterKey, Vec<String>),
     /// A duplicate of a comment that does not exist, or is not published.
     OrphanDuplicate(FilterKey),
-    /// The comment is not in a base set that it implies.
     MissingRank(BaseSet),
     /// The comment is in a base set that it does not imply: for a different language, rating or product.
     ExtraRank(BaseSet),
-    /// The comment is in its base set, but this score is not its time.
     WrongScore(BaseSet, f64),
     /// A base set names a comment that does not exist, or is not published.
     OrphanRank(BaseSet),
     /// The page index does not name the product (`None`), or a language of it, although it has comments.
     MissingName(ProductId, Option<Language>),
-    /// The page index names a product, or a language of it, that has no comments.
     ExtraName(ProductId, Option<Language>),
     /// The primary item under this key lacks its revision or a key of the index `primaries`, and nothing else.
     IncompleteItem(FilterKey),
 }
 
 impl DriftKind {
-    /// The name in reports.
     pub fn name(self) -> &'static str {
         self.into()
     }
 }
 
 impl Drift {
-    /// The kind of this difference.
     pub fn kind(&self) -> DriftKind {
         self.into()
     }

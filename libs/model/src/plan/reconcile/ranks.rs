@@ -12,32 +12,23 @@ use crate::{
     timestamp::Timestamp,
 };
 
-/// The names that the page index holds for a product, besides its base sets.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Names {
-    /// Whether the product is named in its partition.
     pub is_named: bool,
-    /// The languages that are named.
     pub languages: BTreeSet<Language>,
     /// The names without members: of a language, or of the product (`None`).
     pub without_members: BTreeSet<Option<Language>>,
 }
 
-/// Where a comment was looked for and where it was found.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Ranks {
-    /// The products that were checked.
     pub names: BTreeMap<ProductId, Names>,
-    /// The base sets that contain the comment, and its scores there.
     pub scores: BTreeMap<BaseSet, f64>,
 }
 
-/// The differences in a comment's entries, and the edits that repair them.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct RankPlan {
-    /// Each difference.
     pub drift: Vec<Drift>,
-    /// The edits, one per affected product.
     pub edits: Vec<IndexEdit>,
 }
 
@@ -107,7 +98,6 @@ impl Placement {
 }
 
 impl Ranks {
-    /// The base sets to search for a comment: those of every place, in its languages and the languages that are named.
     pub fn base_sets(places: &Places, names: &BTreeMap<ProductId, Names>) -> Vec<BaseSet> {
         let sets = places.iter().flat_map(|(product, expected)| {
             let named = names.get(product).into_iter().flat_map(|names| &names.languages);

@@ -20,7 +20,6 @@ use crate::{
     status::Status,
 };
 
-/// All that is derived from comments with one id, and their primary items.
 #[derive(Debug, Clone, Default, PartialEq)]
 struct State {
     items: BTreeMap<String, Item>,
@@ -311,6 +310,98 @@ fn an_unpublished_comment_implies_nothing_and_guards_what_it_left() {
         hidden.apply(duplicates.writes, &ranks.edits);
         check(&hidden, expect![[""]]);
     }
+}
+
+fn places(text: &str) -> Places {
+    let mut places = Places::default();
+    for part in text.split_whitespace() {
+        let (product, language) = part.split_once(':').unwrap();
+        let language = (!language.is_empty()).then(|| Language::parse(language).unwrap());
+        places.add(&ProductId::parse(product).unwrap(), language.as_ref());
+    }
+    places
+}
+
+fn places_text(places: &Places) -> String {
+    let languages = |languages: &BTreeSet<Language>| languages.iter().map(Language::as_str).join(",");
+    places.iter().map(|(product, of)| format!("{}:{}", product.as_str(), languages(of))).join(" ")
+}
+
+#[test]
+fn places_of_a_comment_add_up() {
+    let with = |given: &str, more: &str| {
+        let mut all = places(given);
+        all.join(&places(more));
+        places_text(&all)
+    };
+    assert_eq!(with("", "p:en p:ko q:"), "p:en,ko q:");
+    assert_eq!(with("p:en", "p:ko q:en"), "p:en,ko q:en");
+    assert_eq!(with("p:en q:", ""), "p:en q:");
+}
+
+/// A comment whose primary item is valid, unpublished, invalid, and absent.
+fn every_primary() -> [State; 4] {
+    let whole = State::of(&comment("c1", "p", "en", 4));
+    let [mut unpublished, mut invalid, mut absent] = [whole.clone(), whole.clone(), whole.clone()];
+    inflict(&mut unpublished, &Damage::Unpublish(Status::Hidden));
+    set_attribute(invalid.items.get_mut("PRODUCT#p/~/~").unwrap(), "rating", None);
+    inflict(&mut absent, &Damage::DropPrimary);
+    [whole, unpublished, invalid, absent]
+}
+
+#[test]
+fn a_comment_is_looked_for_where_its_items_are_and_where_it_was_seen() {
+    let elsewhere = items_of(&comment("c1", "q", "ko", 4))["PRODUCT#q/ko/4"].clone();
+    let expected = ["p:en q:ko seen:", "p:en q:ko seen:", "p: q:ko seen:", "q:ko seen:"];
+    for (state, expected) in every_primary().iter().zip(expected) {
+        // Without its duplicates, so that only the primary item leads to its product.
+        let primary = state.items.get("PRODUCT#p/~/~").cloned();
+        let items: Vec<Item> = primary.into_iter().chain([elsewhere.clone()]).collect();
+        let collection = Collection::read(&CommentId::parse("c1").unwrap(), &items).unwrap();
+        assert_eq!(places_text(&collection.places(&places("seen:"))), expected);
+    }
+}
+
+#[test]
+fn a_second_reading_finds_the_primary_item_valid_or_not_in_its_product_alone() {
+    for state in every_primary() {
+        let items: Vec<Item> = state.items.values().cloned().collect();
+        let collection = Collection::read(&CommentId::parse("c1").unwrap(), &items).unwrap();
+        let [here, elsewhere] = ["p", "q"].map(|product| ProductId::parse(product).unwrap());
+        assert_eq!(collection.primary_item_in(&here), state.items.get("PRODUCT#p/~/~"));
+        assert_eq!(collection.primary_item_in(&elsewhere), None);
+    }
+}
+
+#[test]
+fn scores_are_right_only_if_all_four_are_there_and_are_the_creation_time() {
+    let comment = comment("c1", "p", "en", 4);
+    let right = State::of(&comment).ranks.scores.into_values().next();
+    let later = right.map(|score| score + 1.0);
+    for (scores, expected) in [
+        ([right; 4].to_vec(), true),
+        (vec![right, right, None, right], false),
+        (vec![right, right, right, later], false),
+        ([right; 3].to_vec(), false),
+        ([right; 5].to_vec(), false),
+        (vec![], false),
+    ] {
+        assert_eq!(comment.placement().has_scores(&scores, comment.created_at), expected, "{scores:?}");
+    }
+}
+
+#[test]
+fn entries_are_looked_for_in_the_languages_given_and_in_those_that_are_named() {
+    let named = |languages: &[&str]| Names {
+        languages: languages.iter().map(|tag| Language::parse(tag).unwrap()).collect(),
+        ..Names::default()
+    };
+    let names = [("p", named(&["ko", "en"])), ("not_asked", named(&["en"]))];
+    let names = names.map(|(product, names)| (ProductId::parse(product).unwrap(), names)).into();
+    let sets = Ranks::base_sets(&places("p:en q:de"), &names);
+    let whole = sets.iter().filter(|set| set.rating.is_none()).map(BaseSet::to_string).join(" ");
+    expect!["PRODUCT#p:~/~ PRODUCT#p:en/~ PRODUCT#p:ko/~ PRODUCT#q:~/~ PRODUCT#q:de/~"].assert_eq(&whole);
+    assert_eq!(sets.len(), 5 * 6, "each without a rating, and with each of five");
 }
 
 #[derive(Debug, Clone)]

@@ -1,0 +1,169 @@
+//! `audit`: scans the table, segment by segment, and the page index, and repairs what is wrong there.
+//!
+//! A run over everything scans the table first and then the page index. A rolling run does both in parallel, so that
+//! neither waits until the other is done.
+
+use std::collections::BTreeMap;
+
+use futures_util::{FutureExt, StreamExt, future::join, stream};
+use model::Timestamp;
+use process::StoreError;
+
+use crate::{
+    commands::audit_plan::{AuditOptions, AuditPlan, SegmentState, Which, pass_name, plan_audit, state_name},
+    find::{index_scan::IndexScan, table_scan::TableScan},
+    repair::pipeline::find_and_repair,
+    run::{Run, error::answer_of_index, settings::ms},
+    state::{
+        checkpoint::{AUDIT, ITEMS_PER_COMMENT, IndexCheckpoint, SegmentCheckpoint, index_steps, segment_states},
+        index_snapshot::IndexSnapshot,
+    },
+};
+
+struct Audit<'run> {
+    run: &'run Run<'run>,
+    options: AuditOptions,
+    table_id: String,
+    snapshot: IndexSnapshot,
+    segments: u32,
+    items: u64,
+    began: Timestamp,
+}
+
+/// Compares the table with itself and with the page index, and repairs the differences.
+pub(crate) async fn audit(run: &Run<'_>, options: AuditOptions) -> Result<(), StoreError> {
+    let job = run.job;
+    let described = job.table.describe().await?;
+    let snapshot = IndexSnapshot::read(run, &described.id).await?;
+    // A dry run stores no state and does not resume.
+    let states: BTreeMap<String, SegmentState> =
+        if job.settings.apply { segment_states(&job.table, &described.id).await? } else { BTreeMap::new() };
+    let plan = plan_audit(&states, options, run.began);
+    plan.notes.iter().for_each(|note| run.ledger.add_note(note.clone()));
+    let segments = options.segments.max(1);
+    let audit = Audit {
+        run,
+        options,
+        table_id: described.id,
+        snapshot,
+        segments,
+        items: described.items / u64::from(segments),
+        began: plan.began,
+    };
+    audit.expect(&plan, described.items);
+    if options.which != Which::Due {
+        return audit.one_after_the_other(plan).await;
+    }
+    let (of_table, of_index) = join(audit.scan_table(plan).boxed(), audit.scan_index(None).boxed()).await;
+    of_table.and(of_index)
+}
+
+impl Audit<'_> {
+    /// Scans the table, then the page index, unless the run must stop in between.
+    async fn one_after_the_other(&self, plan: AuditPlan) -> Result<(), StoreError> {
+        let is_all = self.options.which == Which::All;
+        if is_all {
+            let (table, began) = (Some(self.table_id.clone()), Some(self.began));
+            self.store_pass(&SegmentState { table, began, ..SegmentState::default() }).await?;
+        }
+        // Boxed, here and above, so that the future types do not nest too deeply for the compiler.
+        let is_whole = self.scan_table(plan).boxed().await?;
+        if self.options.index_scan && self.run.must_stop("the next run resumes with the scan of the page index") {
+            return Ok(());
+        }
+        // An index scan that began before a pass over everything is not part of that pass.
+        self.scan_index(self.options.since.or(is_all.then_some(self.began))).boxed().await?;
+        if is_whole && is_all && self.run.ledger.report().stopped.is_none() {
+            self.store_pass(&SegmentState::default()).await?;
+        }
+        Ok(())
+    }
+
+    /// Sets the expected amount of work for the progress display, and the part that earlier runs did.
+    fn expect(&self, plan: &AuditPlan, items: u64) {
+        let left = u64::try_from(plan.segments.len()).unwrap_or(u64::MAX);
+        let done: u64 =
+            plan.segments.iter().filter_map(|(_, state)| state.items).map(|read| read.min(self.items)).sum();
+        let whole = (left + u64::from(plan.done)).saturating_mul(self.items);
+        let of_index = if self.options.index_scan { index_steps(items / ITEMS_PER_COMMENT) } else { 0 };
+        let progress = &self.run.job.progress;
+        progress.expect(whole + of_index);
+        progress.advance(u64::from(plan.done).saturating_mul(self.items) + done);
+    }
+
+    async fn store_pass(&self, state: &SegmentState) -> Result<(), StoreError> {
+        if self.run.may_remember() {
+            self.run.job.table.put_state(AUDIT, &pass_name(self.segments), state).await?;
+        }
+        Ok(())
+    }
+
+    /// Scans the segments of a plan. Returns `false` when some did not finish, or do not count as checked.
+    async fn scan_table(&self, plan: AuditPlan) -> Result<bool, StoreError> {
+        let scans = stream::iter(plan.segments).map(|(segment, state)| self.scan_segment(segment, state).boxed());
+        // After an error, the other segments finish what they have begun.
+        let scanned: Vec<Result<bool, StoreError>> =
+            scans.buffer_unordered(self.options.at_once.max(1)).collect().await;
+        let are_whole = scanned.into_iter().collect::<Result<Vec<bool>, StoreError>>()?;
+        if self.run.may_remember() && self.run.job.stop.reason().is_none() {
+            self.advance_watermark().await?;
+        }
+        Ok(are_whole.into_iter().all(|is_whole| is_whole))
+    }
+
+    async fn scan_segment(&self, segment: u32, mut state: SegmentState) -> Result<bool, StoreError> {
+        state.table = Some(self.table_id.clone());
+        let pass = state.began.unwrap_or(self.began);
+        let place = (segment, self.segments, self.items);
+        let mut checkpoint = SegmentCheckpoint::new(self.run, &self.snapshot, place, state, pass);
+        let mut finder = TableScan::new(self.run, &self.snapshot, (segment, self.segments), checkpoint.start());
+        let ended = find_and_repair(self.run, &mut finder, &mut checkpoint).await;
+        let closed = checkpoint.close(matches!(ended, Ok(true))).await;
+        if closed.is_err() {
+            self.run.fail();
+        }
+        ended?;
+        closed
+    }
+
+    /// Scans the page index. Resumes an interrupted scan, unless that scan began before `since`.
+    async fn scan_index(&self, since: Option<Timestamp>) -> Result<(), StoreError> {
+        // An index without partitions was already reported when the markers were read.
+        if !self.options.index_scan || self.snapshot.is_empty() {
+            return Ok(());
+        }
+        let scan = async {
+            let read = IndexCheckpoint::read(self.run, &self.snapshot, self.options, since).await?;
+            let Some(mut checkpoint) = read else { return Ok(()) };
+            let mut finder = IndexScan::new(self.run, &self.snapshot, checkpoint.start(), self.options.at_once);
+            let ended = find_and_repair(self.run, &mut finder, &mut checkpoint).await;
+            let closed = checkpoint.close(matches!(ended, Ok(true))).await;
+            ended?;
+            closed
+        };
+        let scanned = answer_of_index(scan.await);
+        match &scanned {
+            Ok(Err(error)) => {
+                self.run.ledger.add_skipped(format!("the rest of the scan of the page index, because {error}"));
+            }
+            Ok(Ok(())) => {}
+            Err(_) => self.run.fail(),
+        }
+        scanned.map(drop)
+    }
+
+    /// Advances the duplicates' watermark when every segment is checked. Changes since the first of these passes began
+    /// are in the journal; everything older was checked. A margin covers the writers' clock differences and late
+    /// writes.
+    async fn advance_watermark(&self) -> Result<(), StoreError> {
+        let job = self.run.job;
+        let states = segment_states(&job.table, &self.table_id).await?;
+        let of_segment = |segment| states.get(&state_name(segment, self.segments));
+        let done = (0..self.segments)
+            .map(|segment| of_segment(segment).and_then(|state| state.last_began))
+            .collect::<Option<Vec<Timestamp>>>();
+        let Some(first) = done.into_iter().flatten().min() else { return Ok(()) };
+        let first = first.plus_ms(-ms(job.settings.settle) - ms(job.settings.overlap));
+        job.table.advance_watermark(first).await
+    }
+}

@@ -1,0 +1,267 @@
+//! `check`: compares what is there for one comment with what should be there.
+
+use std::{
+    collections::BTreeMap,
+    hash::{BuildHasher, BuildHasherDefault, DefaultHasher},
+};
+
+use model::{
+    BaseSet, CommentId, Placement, ProductId, Revision, Status, Timestamp,
+    item::{Image, PRIMARY_ONLY, PlacedComment, attribute, text, unpublished::Unpublished},
+    plan::reconcile::{Collection, Drift, InvalidPrimary, Places, Ranks, plan_ranks},
+};
+use process::StoreError;
+use serde::Serialize;
+use serde_dynamo::{AttributeValue, Item};
+
+use crate::{
+    repair::repair_all,
+    run::{Job, Run, report::Report},
+    state::index_snapshot::{IndexScope, IndexSnapshot, Scope},
+};
+
+/// Shown for something that is absent, or that should be absent.
+const NOTHING: &str = "-";
+/// Shown for a duplicate that is right, or that should exist.
+const COPY: &str = "like the primary item";
+
+#[derive(Debug, Clone, PartialEq)]
+pub struct Checked {
+    pub table: String,
+    pub rows: Vec<CheckedRow>,
+    pub report: Report,
+}
+
+/// One item or entry that is derived from a comment. A row never holds text that a commenter wrote.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct CheckedRow {
+    pub what: &'static str,
+    pub state: String,
+    /// The actual state. For a stale duplicate: the attributes that differ. For a rank entry: its score.
+    pub is: String,
+    pub should_be: String,
+    pub key: String,
+}
+
+impl Checked {
+    pub fn json(&self) -> serde_json::Value {
+        let mut json = self.report.json();
+        if let (Some(fields), Ok(rows)) = (json.as_object_mut(), serde_json::to_value(&self.rows)) {
+            fields.insert("rows".to_owned(), rows);
+        }
+        json
+    }
+}
+
+pub(crate) async fn check(job: &Job, id: &CommentId, product: Option<&ProductId>) -> Checked {
+    let (mut lines, mut rows) = (Vec::new(), Vec::new());
+    let mut places = Places::default();
+    product.into_iter().for_each(|product| places.add(product, None));
+    let work = async |run: &Run<'_>| {
+        let table_id = job.table.describe().await?.id;
+        let snapshot = IndexSnapshot::read(run, &table_id).await?;
+        let scope = Scope { duplicates: true, index: snapshot.scope() };
+        rows = describe(job, id, &places, &scope, &mut lines).await?;
+        let suspects = BTreeMap::from([(id.clone(), places.clone())]);
+        run.add_checked(repair_all(run, suspects.into(), &scope).await?.checked());
+        Ok(())
+    };
+    let report = job.run("check", None, work).await;
+    let lines: String = lines.iter().map(|line| format!("  {line}\n")).collect();
+    let below = if rows.is_empty() { String::new() } else { table(&rows) };
+    Checked { table: format!("comment {id}\n{lines}{below}"), rows, report }
+}
+
+async fn describe(
+    job: &Job,
+    id: &CommentId,
+    places: &Places,
+    scope: &Scope<'_>,
+    lines: &mut Vec<String>,
+) -> Result<Vec<CheckedRow>, StoreError> {
+    let items = job.table.items_of(id).await?;
+    let collection = match Collection::read(id, &items) {
+        Ok(collection) => collection,
+        Err(unresolved) => {
+            lines.push(format!("a person has to look: {unresolved}"));
+            let keys = items.iter().map(|item| text(item, attribute::SK).unwrap_or("?"));
+            lines.extend(keys.map(|key| format!("item {key}")));
+            return Ok(Vec::new());
+        }
+    };
+    if let Some(InvalidPrimary { malformed, incomplete: Some(_), .. }) = &collection.invalid {
+        lines.push(format!("primary item: to be taken over, {malformed}"));
+        return Ok(Vec::new());
+    }
+    lines.push(primary_line(&collection));
+    let ranks = match &scope.index {
+        IndexScope::Nothing => Err("page index: not checked".to_owned()),
+        IndexScope::Partitions(_) | IndexScope::Snapshot(_) => {
+            match job.index.ranks(id, &collection.places(places)).await {
+                Ok(ranks) => Ok(ranks),
+                Err(error @ (StoreError::Unavailable { .. } | StoreError::Refused { .. })) => {
+                    Err(format!("page index: not checked, {error}"))
+                }
+                Err(error) => Err(format!("page index: a person has to look, {error}")),
+            }
+        }
+    };
+    lines.push(match &ranks {
+        Ok(_) => "page index: as below".to_owned(),
+        Err(why) => why.clone(),
+    });
+    Ok(rows(&collection, &items, ranks.as_ref().ok()))
+}
+
+fn primary_line(collection: &Collection<'_>) -> String {
+    let is = |status: Status, placement: &Placement, created_at: Timestamp, revision: Revision| {
+        let Placement { product, language, rating } = placement;
+        let status = if status.is_published() { String::new() } else { format!("{status}, ") };
+        format!("primary item: {status}{product}, {language}, rating {rating}, made {created_at}, revision {revision}")
+    };
+    if let Some(Image { placement, created_at, revision, .. }) = &collection.primary {
+        return is(Status::Published, placement, *created_at, *revision);
+    }
+    if let Some(Unpublished { comment: PlacedComment { placement, created_at, status, .. }, revision, .. }) =
+        &collection.unpublished
+    {
+        return is(*status, placement, *created_at, *revision);
+    }
+    match &collection.invalid {
+        Some(invalid) => format!("primary item: a person has to look, {}", invalid.malformed),
+        None => "primary item: none".to_owned(),
+    }
+}
+
+fn rows(collection: &Collection<'_>, items: &[Item], ranks: Option<&Ranks>) -> Vec<CheckedRow> {
+    let last = collection.last();
+    let mut rows: BTreeMap<String, CheckedRow> = BTreeMap::new();
+    let mut add = |what: &'static str, state: &str, key: String, is: &str, should_be: &str| {
+        let (is, should_be) = (is.to_owned(), should_be.to_owned());
+        rows.insert(key.clone(), CheckedRow { what, state: state.to_owned(), is, should_be, key });
+    };
+    for key in last.iter().flat_map(|(placement, _)| placement.duplicate_keys()) {
+        add("duplicate", "right", key.to_string(), COPY, COPY);
+    }
+    let mut drift = collection.plan_duplicates().drift;
+    let score = last.map_or_else(|| NOTHING.to_owned(), |(_, created_at)| created_at.epoch_ms().to_string());
+    if let Some(ranks) = ranks {
+        for set in last.iter().flat_map(|(placement, _)| placement.base_sets()) {
+            add("rank entry", "right", set.to_string(), &score, &score);
+        }
+        drift.extend(plan_ranks(&collection.id, last, ranks).drift);
+    }
+    let found_score =
+        |set: &BaseSet| ranks.and_then(|ranks| ranks.scores.get(set)).map_or(NOTHING.to_owned(), f64::to_string);
+    for drift in drift {
+        let state = drift.kind().name().replace('_', " ");
+        match &drift {
+            Drift::MissingDuplicate(key) => add("duplicate", &state, key.to_string(), NOTHING, COPY),
+            Drift::ExtraDuplicate(key) | Drift::OrphanDuplicate(key) => {
+                add("duplicate", &state, key.to_string(), "there", NOTHING);
+            }
+            Drift::StaleDuplicate(key, attributes) => {
+                let (is, should_be) = stale_attributes(&key.to_string(), attributes, collection, items);
+                add("duplicate", &state, key.to_string(), &is, &should_be);
+            }
+            Drift::MissingRank(set) | Drift::WrongScore(set, _) => {
+                add("rank entry", &state, set.to_string(), &found_score(set), &score);
+            }
+            Drift::ExtraRank(set) | Drift::OrphanRank(set) => {
+                add("rank entry", &state, set.to_string(), &found_score(set), NOTHING);
+            }
+            Drift::MissingName(product, language) => {
+                add("name", &state, name(product, language.as_ref()), NOTHING, "named");
+            }
+            Drift::ExtraName(product, language) => {
+                add("name", &state, name(product, language.as_ref()), "named", NOTHING);
+            }
+            // It has no row: what the item implies is unknown until it is complete.
+            Drift::IncompleteItem(_) => {}
+        }
+    }
+    rows.into_values().collect()
+}
+
+fn stale_attributes(key: &str, attributes: &[String], collection: &Collection<'_>, items: &[Item]) -> (String, String) {
+    let primary = collection.primary.as_ref().map(|image| image.item);
+    let found = items.iter().find(|item| text(item, attribute::SK) == Some(key));
+    let right = AttributeValue::Bool(true);
+    let should_be = |name: &str| match name {
+        attribute::AUTO => Some(&right),
+        name if PRIMARY_ONLY.contains(&name) => None,
+        name => primary.and_then(|item| item.get(name)),
+    };
+    let shown_as = |value: &dyn Fn(&str) -> String| {
+        attributes.iter().map(|name| format!("{name} {}", value(name))).collect::<Vec<_>>().join(", ")
+    };
+    let is = shown_as(&|name| shown(name, found.and_then(|item| item.get(name))));
+    (is, shown_as(&|name| shown(name, should_be(name))))
+}
+
+fn name(product: &ProductId, language: Option<&model::Language>) -> String {
+    language.map_or_else(|| product.to_string(), |language| format!("{product} {language}"))
+}
+
+/// Formats an attribute. Attributes that Pagemark itself puts there are shown as they are. All others are shown by
+/// length and hash, because a commenter may have written them.
+fn shown(name: &str, value: Option<&AttributeValue>) -> String {
+    let is_own = [attribute::CD, attribute::LANGUAGE, attribute::RATING, attribute::REVISION].contains(&name);
+    match value {
+        None => "none".to_owned(),
+        Some(AttributeValue::S(text)) if is_own => text.clone(),
+        Some(AttributeValue::N(number)) if is_own => number.clone(),
+        Some(AttributeValue::Bool(is)) => is.to_string(),
+        Some(value) => {
+            let text = canonical(value);
+            let hash = BuildHasherDefault::<DefaultHasher>::default().hash_one(&text);
+            format!("of {} bytes, hash {hash:016x}", text.len())
+        }
+    }
+}
+
+/// A value as text. Equal values give equal texts.
+fn canonical(value: &AttributeValue) -> String {
+    if let AttributeValue::M(map) = value {
+        let fields: BTreeMap<&String, String> = map.iter().map(|(name, value)| (name, canonical(value))).collect();
+        format!("{fields:?}")
+    } else {
+        format!("{value:?}")
+    }
+}
+
+fn table(rows: &[CheckedRow]) -> String {
+    let titles = ["", "state", "is", "should be", "key"];
+    let cells = rows.iter().map(|row| [row.what, &row.state, &row.is, &row.should_be, &row.key]);
+    let lines: Vec<[&str; 5]> = std::iter::once(titles).chain(cells).collect();
+    let mut widths = ["rank entry".len(), 0, 0, 0, 0];
+    for line in &lines {
+        widths.iter_mut().zip(line).for_each(|(width, cell)| *width = cell.len().max(*width));
+    }
+    let line = |line: &[&str; 5]| {
+        let cells: Vec<String> = line.iter().zip(widths).map(|(cell, width)| format!("{cell:<width$}")).collect();
+        format!("  {}\n", cells.join("  ").trim_end())
+    };
+    lines.iter().map(line).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_commenter_wrote_is_shown_by_its_length_and_hash() {
+        let text = |text: &str| AttributeValue::S(text.to_owned());
+        assert_eq!(shown("rating", Some(&AttributeValue::N("4".to_owned()))), "4");
+        assert_eq!(shown("language", Some(&text("en"))), "en");
+        assert_eq!(shown("cd", None), "none");
+        let blob =
+            |body: &str| AttributeValue::M([("body".to_owned(), text(body)), ("a".to_owned(), text("b"))].into());
+        let (one, same, other) = (blob("secret"), blob("secret"), blob("others"));
+        let said = shown("comment_blob", Some(&one));
+        assert!(said.starts_with("of ") && !said.contains("secret"), "{said}");
+        assert_eq!(said, shown("comment_blob", Some(&same)));
+        assert_ne!(said, shown("comment_blob", Some(&other)));
+        assert!(!shown("unknown", Some(&text("secret"))).contains("secret"));
+    }
+}

@@ -1,0 +1,211 @@
+//! `erase`: deletes all comments of an author, each like any other deletion, and says what else may hold them.
+//!
+//! The index `authors` is all that it remembers: a run that ended early left it as it was, so the same command resumes.
+
+use std::fmt;
+
+use futures_util::{StreamExt, stream};
+use model::{AuthorId, Comment, CommentId, Malformed};
+use process::StoreError;
+use serde::Serialize;
+use table::WriteError;
+
+use crate::run::{Job, report::exit, stop::StopReason};
+
+const PART: u16 = 100;
+
+const AT_ONCE: usize = 8;
+
+/// How often the index is read again until nothing is left in it. It lags behind by well under a second (AWS: "Using
+/// Global Secondary Indexes"), and a pass takes longer than that or finds little.
+const PASSES_MAX: u32 = 3;
+
+/// How many comments that could not be deleted are named.
+const NAMED_MAX: usize = 100;
+
+/// Places that an erasure does not reach. Each has its name, what it holds of a comment, and until when
+/// (docs/operations.md).
+const BEYOND: [(&str, &str, &str); 8] = [
+    (
+        "duplicates and the page index",
+        "the whole comment",
+        "the functions have read the stream: seconds; `check ID` shows it",
+    ),
+    ("answers in caches", "the whole comment", "PAGEMARK_CACHE_MAX_AGE, and what browsers and proxies add"),
+    ("the table's stream", "the whole comment", "24 hours"),
+    ("records of idempotency keys", "the comment's id, a hash of what was posted", "24 hours, removed within days"),
+    ("the change journal", "the comment's id, product, language, rating", "14 days, removed within days"),
+    ("point-in-time recovery", "the whole comment", "35 days, unless it is set shorter"),
+    ("batches in quarantine", "the whole comment", "30 days, and 30 more as former versions in the bucket"),
+    ("backups, exports, files that were imported, logs", "the whole comment; logs, its id", "somebody deletes them"),
+];
+
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Erasure {
+    pub apply: bool,
+    pub found: u64,
+    pub deleted: u64,
+    pub left: u64,
+    /// The first hundred of those that remain although they were to be deleted, with the reason.
+    pub problems: Vec<String>,
+    pub stopped: Option<StopReason>,
+    pub failure: Option<String>,
+    pub beyond: Vec<Beyond>,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Beyond {
+    pub place: &'static str,
+    pub holds: &'static str,
+    pub until: &'static str,
+}
+
+impl Job {
+    /// Deletes all comments of an author; without `apply`, only counts them. It needs no lease: each deletion is
+    /// conditional.
+    pub async fn erase(&self, author: &AuthorId) -> Erasure {
+        let mut erasure = Erasure::new(self.settings.apply);
+        for _ in 0..PASSES_MAX {
+            let before = erasure.deleted;
+            match erase_pass(self, author, &mut erasure).await {
+                Err(error) => erasure.failure = Some(error.to_string()),
+                Ok(()) if erasure.deleted > before && erasure.stopped.is_none() => continue,
+                Ok(()) => {}
+            }
+            break;
+        }
+        self.progress.finish();
+        erasure
+    }
+}
+
+async fn erase_pass(job: &Job, author: &AuthorId, erasure: &mut Erasure) -> Result<(), StoreError> {
+    erasure.begin_pass();
+    let mut after = None;
+    loop {
+        if let Some(reason) = job.stop.reason() {
+            erasure.stopped = Some(reason);
+            return Ok(());
+        }
+        let part = job.table.comments_of_author(author, after.as_ref(), PART).await?;
+        let results = stream::iter(part.comments).map(|comment| erase_one(job, author, comment));
+        let results: Vec<Erased> = results.buffer_unordered(AT_ONCE).collect().await;
+        job.progress.add(u64::try_from(results.len()).unwrap_or(u64::MAX));
+        for erased in results {
+            erasure.add(erased)?;
+        }
+        after = part.next;
+        if after.is_none() {
+            return Ok(());
+        }
+    }
+}
+
+enum Erased {
+    Found,
+    Deleted,
+    /// Somebody else deleted it, or gave it to another author.
+    Gone,
+    Problem(String),
+    Failed(StoreError),
+}
+
+async fn erase_one(job: &Job, author: &AuthorId, comment: Result<Comment, Malformed>) -> Erased {
+    let id = match comment {
+        Ok(Comment { id, .. }) => id,
+        Err(malformed) => return Erased::Problem(malformed.to_string()),
+    };
+    if !job.settings.apply {
+        return Erased::Found;
+    }
+    let problem = |id: &CommentId, error: &dyn fmt::Display| Erased::Problem(format!("comment {id}: {error}"));
+    match job.table.delete_comment_of(&id, author).await {
+        Ok(()) => Erased::Deleted,
+        Err(WriteError::NotFound) => Erased::Gone,
+        Err(WriteError::Store(StoreError::Malformed(malformed))) => Erased::Problem(malformed.to_string()),
+        Err(WriteError::Store(error)) => Erased::Failed(error),
+        Err(other) => problem(&id, &other),
+    }
+}
+
+impl Erasure {
+    fn new(apply: bool) -> Self {
+        let beyond = BEYOND.map(|(place, holds, until)| Beyond { place, holds, until }).into();
+        Self { apply, found: 0, deleted: 0, left: 0, problems: Vec::new(), stopped: None, failure: None, beyond }
+    }
+
+    fn begin_pass(&mut self) {
+        self.found -= self.left;
+        self.left = 0;
+        self.problems.clear();
+    }
+
+    fn add(&mut self, erased: Erased) -> Result<(), StoreError> {
+        match erased {
+            Erased::Gone => return Ok(()),
+            Erased::Failed(error) => return Err(error),
+            Erased::Deleted => self.deleted += 1,
+            Erased::Found => self.left += 1,
+            Erased::Problem(problem) => {
+                self.left += 1;
+                if self.problems.len() < NAMED_MAX {
+                    self.problems.push(problem);
+                }
+            }
+        }
+        self.found += 1;
+        Ok(())
+    }
+
+    pub fn exit_code(&self) -> u8 {
+        let bits = [
+            (self.failure.is_some(), exit::FAILURE),
+            (self.found > 0, exit::DRIFT_FOUND),
+            (self.left > 0, exit::DRIFT_LEFT),
+            (!self.problems.is_empty(), exit::UNRESOLVED),
+            (self.stopped.is_some(), exit::SKIPPED),
+        ];
+        bits.into_iter().filter(|(is_set, _)| *is_set).map(|(_, bit)| bit).sum()
+    }
+}
+
+impl fmt::Display for Erasure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let dry = if self.apply { "" } else { "; without --apply nothing is deleted" };
+        writeln!(f, "comments of the author: {} found, {} deleted, {} left{dry}", self.found, self.deleted, self.left)?;
+        for problem in &self.problems {
+            writeln!(f, "a person has to look: {problem}")?;
+        }
+        if let Some(reason) = self.stopped {
+            writeln!(f, "it ended early, because {reason}; the same command resumes")?;
+        }
+        if let Some(failure) = &self.failure {
+            writeln!(f, "it failed: {failure}; the same command resumes")?;
+        }
+        write!(f, "not reached, with what it may hold, and until when:")?;
+        for Beyond { place, holds, until } in &self.beyond {
+            write!(f, "\n  {place}: {holds}; until: {until}")?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_report_counts_each_comment_once_over_its_passes() {
+        let mut erasure = Erasure::new(true);
+        for pass in [vec![Erased::Deleted, Erased::Problem("broken".to_owned())], vec![Erased::Gone]] {
+            erasure.begin_pass();
+            pass.into_iter().for_each(|erased| erasure.add(erased).unwrap());
+        }
+        assert_eq!((erasure.found, erasure.deleted, erasure.left, erasure.exit_code()), (1, 1, 0, exit::DRIFT_FOUND));
+        erasure.begin_pass();
+        erasure.add(Erased::Problem("broken".to_owned())).unwrap();
+        assert_eq!(erasure.exit_code(), exit::DRIFT_FOUND | exit::DRIFT_LEFT | exit::UNRESOLVED);
+        let text = erasure.to_string();
+        assert!(text.contains("2 found, 1 deleted, 1 left\n") && text.contains("broken"), "{text}");
+    }
+}

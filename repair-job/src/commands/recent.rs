@@ -1,0 +1,104 @@
+//! `recent`: repairs every comment that the journal names since the watermarks, and advances the watermarks.
+//!
+//! It confirms the page index at its beginning, at its end and every minute in between (`confirm`).
+
+use model::Timestamp;
+use process::{StoreError, now};
+use tokio::time::Instant;
+
+use crate::{
+    find::journal::{JournalFinder, Window, oldest_entry},
+    repair::{pipeline::find_and_repair, repair_all, suspect::State},
+    run::{Run, settings::ms},
+    state::{
+        confirm::Confirmer,
+        index_snapshot::{IndexSnapshot, Scope},
+        unresolved,
+        watermarks::Watermarks,
+    },
+};
+
+/// Repairs what changed recently. Begins at `since` if that is earlier than the watermarks.
+pub(crate) async fn recent(run: &Run<'_>, since: Option<Timestamp>) -> Result<(), StoreError> {
+    let (job, present) = (run.job, now());
+    let (to, oldest) = (present.plus_ms(-ms(job.settings.settle)), oldest_entry(present));
+    let table_id = job.table.describe().await?.id;
+    let of_duplicates = duplicates_watermark(run, present, oldest).await?;
+    let mut snapshot = IndexSnapshot::read(run, &table_id).await?;
+    snapshot.judge_watermarks(oldest, present, &run.ledger);
+    let mut confirmer = Confirmer::new(run, &table_id);
+    let may_continue = confirmer.confirm(&snapshot).await?;
+    check_unresolved(run, &snapshot).await?;
+    if let Some(since) = since.filter(|since| *since < oldest) {
+        run.ledger.add_unresolved(format!("the journal does not reach back to {since}: it begins at {oldest}"));
+    }
+    let begins = snapshot.begins(oldest).chain(of_duplicates).min();
+    let begins = begins.map(|begins| begins.plus_ms(-ms(job.settings.overlap)));
+    let begins = begins.into_iter().chain(since).min();
+    let moves_duplicates = of_duplicates.is_some();
+    let mut watermarks = Watermarks { run, snapshot, confirmer, to, moves_duplicates, advanced_at: Instant::now() };
+    if let (true, Some(begins)) = (may_continue, begins) {
+        let window = Window { from: begins.max(oldest), to };
+        job.progress.expect(window.span_ms());
+        let mut finder = JournalFinder::new(&job.table, window, "the next run resumes at");
+        if Box::pin(find_and_repair(run, &mut finder, &mut watermarks)).await? {
+            watermarks.confirmer.confirm(&watermarks.snapshot).await?;
+        }
+    }
+    watermarks.confirmer.report();
+    Ok(())
+}
+
+/// The duplicates' watermark; without one, the journal's beginning. `None` when the journal does not reach back to it.
+///
+/// A fast clock may have set it later than the present, at an unknown time. The run then sets it back and reconciles
+/// everything in the journal again.
+async fn duplicates_watermark(
+    run: &Run<'_>,
+    present: Timestamp,
+    oldest: Timestamp,
+) -> Result<Option<Timestamp>, StoreError> {
+    let Some(watermark) = run.job.table.watermark().await? else {
+        run.ledger.add_note(format!("no watermark yet: it begins with the journal's oldest entries, {oldest}"));
+        return Ok(Some(oldest));
+    };
+    if watermark < oldest {
+        run.ledger.add_unresolved(format!(
+            "the journal does not reach back to the duplicates' watermark, {watermark}: repair-job audit --apply"
+        ));
+        return Ok(None);
+    }
+    if watermark <= present {
+        return Ok(Some(watermark));
+    }
+    run.ledger.add_unresolved(format!(
+        "the duplicates' watermark, {watermark}, is later than the present: a clock is wrong, or was; the journal is \
+         read from its beginning"
+    ));
+    if run.may_remember() {
+        run.job.table.set_watermark_back(watermark, oldest).await?;
+    }
+    Ok(Some(oldest))
+}
+
+async fn check_unresolved(run: &Run<'_>, snapshot: &IndexSnapshot) -> Result<(), StoreError> {
+    let table = &run.job.table;
+    let comments = unresolved::remembered(table).await?;
+    let scope = Scope { duplicates: true, index: snapshot.scope() };
+    for (id, state) in repair_all(run, comments.into(), &scope).await?.states {
+        match state {
+            // If the page index was not checked, its part may still be wrong.
+            State::Settled if snapshot.answers() => {
+                if run.may_remember() {
+                    unresolved::forget(table, &id).await?;
+                }
+            }
+            // Already counted.
+            State::Unresolved(_) => {}
+            State::Settled | State::KeepsChanging | State::IndexAway(_) | State::LeftOut(_) => {
+                run.ledger.add_unresolved(format!("comment {id} needed a person, and could not be checked again"));
+            }
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,118 @@
+//! Runs one command of the command line and prints its result.
+
+use std::{fmt::Display, process::ExitCode};
+
+use anyhow::Context;
+use functions::Quarantine;
+use futures_util::{FutureExt, future::BoxFuture};
+use page_index::PageIndex;
+use serde::{Deserialize, Serialize};
+use table::Table;
+use tokio::signal::unix::{Signal, SignalKind, signal};
+
+use crate::{
+    entry::{
+        config::{Command, RunArgs},
+        explain::explain,
+    },
+    run::{
+        Job,
+        report::{Report, exit},
+        stop::Stop,
+    },
+};
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Outcome {
+    pub output: String,
+    pub exit_code: u8,
+}
+
+/// Runs a command until it is done, its time is up, or a signal ends it. Returns an exit code of [`exit`].
+///
+/// # Errors
+/// Something could not be found out or printed. The errors of the run itself are in its report.
+pub async fn run_command(args: &RunArgs, table: Table, index: PageIndex) -> anyhow::Result<ExitCode> {
+    if let Err(problem) = args.validate() {
+        eprintln!("error: {problem}");
+        return Ok(ExitCode::from(exit::USAGE));
+    }
+    let stop = Stop::after(args.max_run_time);
+    let job = Job::new(table, index, args.settings.clone(), stop.clone());
+    if !args.explain {
+        tokio::spawn(stop_on_signals(move || stop.ask())?);
+    }
+    let display = args.has_progress().then(|| job.progress().show((&args.command).into()));
+    let outcome = run_on(&job, args).await;
+    drop(display);
+    let Outcome { output, exit_code } = outcome?;
+    print!("{output}");
+    Ok(ExitCode::from(exit_code))
+}
+
+/// Runs a command on a job until it is done or the job's stop ends it. Prints nothing and handles no signal. The job's
+/// settings count, not those of `args`.
+///
+/// # Errors
+/// Something could not be found out, or the command does not [validate](RunArgs::validate). The errors of the run
+/// itself are in its report.
+pub async fn run_on(job: &Job, args: &RunArgs) -> anyhow::Result<Outcome> {
+    args.validate().map_err(anyhow::Error::msg)?;
+    if args.explain {
+        let output = explain(job, &args.command).await.context("nothing can be explained")?;
+        return Ok(Outcome { output, exit_code: 0 });
+    }
+    let run: BoxFuture<'_, Report> = match &args.command {
+        Command::Status { segments, quarantine, s3_url } => {
+            let quarantine = match quarantine {
+                Some(place) => Some(Quarantine::connect(place, s3_url.as_deref()).await),
+                None => None,
+            };
+            let status = job.status(*segments, quarantine.as_ref()).await.context("the status is not known")?;
+            return outcome(args, &status, &status, 0);
+        }
+        Command::Check { id, product } => {
+            let checked = Box::pin(job.check(id, product.as_ref())).await;
+            let text = format!("{}{}", checked.table, checked.report);
+            return outcome(args, &checked.json(), &text, checked.report.exit_code());
+        }
+        Command::Erase { author } => {
+            let erasure = Box::pin(job.erase(author)).await;
+            return outcome(args, &erasure, &erasure, erasure.exit_code());
+        }
+        Command::Recent { since } => job.recent_since(*since).boxed(),
+        Command::Audit(args) => job.audit(args.options().map_err(anyhow::Error::msg)?).boxed(),
+        Command::Quarantine(place) => async { job.quarantine(&place.connect().await).await }.boxed(),
+        Command::Rebuild { segments } => job.rebuild(*segments).boxed(),
+    };
+    let report = run.await;
+    outcome(args, &report.json(), &report, report.exit_code())
+}
+
+fn outcome(args: &RunArgs, json: &impl Serialize, text: &impl Display, exit_code: u8) -> anyhow::Result<Outcome> {
+    let output = match args.json {
+        true => format!("{}\n", serde_json::to_string_pretty(json)?),
+        false => format!("{text}\n"),
+    };
+    Ok(Outcome { output, exit_code })
+}
+
+/// Listens for Ctrl-C and SIGTERM until the returned future is dropped. The first signal calls `ask`, which asks the run
+/// to stop. The second signal ends the process.
+pub fn stop_on_signals(ask: impl FnOnce() + Send) -> anyhow::Result<impl Future<Output = ()> + Send> {
+    let (mut interrupt, mut terminate) = (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?);
+    Ok(async move {
+        next(&mut interrupt, &mut terminate).await;
+        eprintln!("stopping; once more ends it at once");
+        ask();
+        next(&mut interrupt, &mut terminate).await;
+        std::process::exit(exit::FAILURE.into());
+    })
+}
+
+async fn next(interrupt: &mut Signal, terminate: &mut Signal) {
+    tokio::select! {
+        _ = interrupt.recv() => {}
+        _ = terminate.recv() => {}
+    }
+}

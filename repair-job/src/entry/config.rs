@@ -1,0 +1,284 @@
+//! The settings and commands of the repair job.
+
+use std::time::Duration;
+
+use clap::{Args, Parser, Subcommand};
+use functions::{MetricsArgs, QuarantineArgs, quarantine::QuarantinePlace};
+use model::{AuthorId, CommentId, ProductId, Timestamp};
+use process::telemetry::TracesArgs;
+use redis_index::RedisIndexArgs;
+use serde::{Deserialize, Serialize};
+use strum::IntoStaticStr;
+use table::TableArgs;
+
+use crate::{
+    commands::audit_plan::{AT_ONCE, AuditOptions, SEGMENTS, Which},
+    run::settings::{JobSettings, TIME_MAX, parse_duration},
+};
+
+pub const EXIT_CODES: &str = "\
+Exit code, a sum of bits:
+   0  in order, and everything was done
+   1  failed; what was done by then is reported
+   2  the command line is wrong
+   4  differences were found
+   8  differences are left (in a dry run, all of them)
+  16  unresolved: a person has to look
+  32  some work was not done: the time was up, or the page index could not be checked
+  64  another run is in progress; nothing was done";
+
+/// Finds and repairs differences between comments and the data derived from them.
+#[derive(Debug, Clone, Parser)]
+#[command(name = "repair-job", version, after_help = EXIT_CODES)]
+pub struct Config {
+    #[command(flatten)]
+    pub table: TableArgs,
+    #[command(flatten)]
+    pub page_index: RedisIndexArgs,
+    #[command(flatten)]
+    pub traces: TracesArgs,
+    #[command(flatten)]
+    pub run: RunArgs,
+}
+
+/// What a run does, whichever stores it works on. As JSON, it can be sent to the process that has the stores.
+#[derive(Debug, Clone, Args, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RunArgs {
+    #[command(flatten)]
+    pub settings: JobSettings,
+    /// Describe what would be read and written, and do nothing.
+    #[arg(long, global = true)]
+    pub explain: bool,
+    /// Print the report as JSON.
+    #[arg(long, global = true)]
+    pub json: bool,
+    /// Stop cleanly after this time, such as 90s, 15m or 2h, and say where the next run resumes.
+    #[arg(long, global = true, value_name = "TIME", value_parser = parse_duration)]
+    pub max_run_time: Option<Duration>,
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+impl RunArgs {
+    pub fn validate(&self) -> Result<(), String> {
+        let JobSettings { lease, settle, overlap, indexer_lag, confirm_every, .. } = self.settings;
+        let times = [lease, settle, overlap, indexer_lag, confirm_every].into_iter().chain(self.max_run_time);
+        if let Some(time) = times.max().filter(|time| *time > TIME_MAX) {
+            return Err(format!("a time of {} s is too long", time.as_secs()));
+        }
+        match &self.command {
+            Command::Audit(audit) => audit.options().map(|_| ()),
+            Command::Recent { .. }
+            | Command::Quarantine(_)
+            | Command::Rebuild { .. }
+            | Command::Check { .. }
+            | Command::Erase { .. }
+            | Command::Status { .. } => Ok(()),
+        }
+    }
+
+    pub fn has_progress(&self) -> bool {
+        !self.explain && !matches!(self.command, Command::Check { .. } | Command::Status { .. })
+    }
+
+    pub fn set_quarantine(&mut self, place: QuarantinePlace) {
+        match &mut self.command {
+            Command::Quarantine(args) => args.quarantine = place,
+            Command::Status { quarantine, .. } => *quarantine = Some(place),
+            Command::Recent { .. }
+            | Command::Audit(_)
+            | Command::Rebuild { .. }
+            | Command::Check { .. }
+            | Command::Erase { .. } => {}
+        }
+    }
+}
+
+/// What the repair job can do.
+#[derive(Debug, Clone, Subcommand, IntoStaticStr, Serialize, Deserialize)]
+#[strum(serialize_all = "snake_case")]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub enum Command {
+    /// Repair every comment that has changed since the last run: what the hourly run does first.
+    Recent {
+        /// Check again what has changed since this time, such as 2024-01-31T06:00:00Z.
+        #[arg(long, value_name = "TIME", value_parser = Timestamp::parse)]
+        since: Option<Timestamp>,
+    },
+    /// Compare the whole table with itself and with the page index, segment by segment, then scan the page index.
+    ///
+    /// It resumes where a run with --apply was interrupted in the last six hours.
+    Audit(AuditArgs),
+    /// Repair every comment that batches in quarantine name, and remove the batches that are done.
+    Quarantine(QuarantineArgs),
+    /// Empty the page index, fill it from the table, and mark it ready.
+    ///
+    /// Writes may continue meanwhile. Until the rebuild ends, page 1 and cursors answer without totals, and numbered
+    /// pages answer 503.
+    Rebuild {
+        /// Number of shards of the index `primaries` read in parallel.
+        #[arg(long, value_name = "N", default_value_t = 4)]
+        segments: u32,
+    },
+    /// Check one comment: what is there, and what should be.
+    Check {
+        /// The comment.
+        #[arg(value_parser = CommentId::parse)]
+        id: CommentId,
+        /// Where to look when the table has no items of it any more.
+        #[arg(long, value_parser = ProductId::parse)]
+        product: Option<ProductId>,
+    },
+    /// Delete all comments of an author, and say what else may hold them. Without --apply, only count them.
+    Erase {
+        /// The author's id, as in the field `author_id` of comments.
+        #[arg(long, value_parser = AuthorId::parse)]
+        author: AuthorId,
+    },
+    /// Readiness, watermarks, last runs, coverage of the audit, open quarantine.
+    Status {
+        /// Number of segments into which the audit divides the table.
+        #[arg(long, value_name = "N", default_value_t = SEGMENTS)]
+        segments: u32,
+        /// Where the quarantine is. Without it, its batches are not counted.
+        #[arg(long, env = "PAGEMARK_QUARANTINE", value_name = "PLACE")]
+        quarantine: Option<QuarantinePlace>,
+        /// Endpoint of a local S3.
+        #[arg(long, env = "PAGEMARK_S3_URL", value_name = "URL")]
+        s3_url: Option<String>,
+    },
+}
+
+/// Options of an audit.
+#[derive(Debug, Clone, Args, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct AuditArgs {
+    /// Number of segments into which the audit divides the table. With another number, it starts anew.
+    #[arg(long, value_name = "N", default_value_t = SEGMENTS)]
+    pub segments: u32,
+    /// Number of segments, and of batches of the page index, checked in parallel.
+    #[arg(long, value_name = "N", default_value_t = AT_ONCE)]
+    pub at_once: usize,
+    /// Check only this segment, and not the page index. Segments are numbered from 0.
+    #[arg(long, value_name = "K", conflicts_with = "rolling")]
+    pub segment: Option<u32>,
+    /// Check only what was not checked in the last six days, as the hourly run does.
+    #[arg(long)]
+    pub rolling: bool,
+    /// Do not scan the page index.
+    #[arg(long)]
+    pub no_index_scan: bool,
+    /// Start anew instead of resuming an interrupted run.
+    #[arg(long)]
+    pub restart: bool,
+    /// Resume an interrupted run of any age. The part that it had checked is not checked again, even if it has changed.
+    #[arg(long, conflicts_with = "restart")]
+    pub resume: bool,
+}
+
+impl AuditArgs {
+    pub fn options(&self) -> Result<AuditOptions, String> {
+        let Self { segments, at_once, .. } = *self;
+        let which = match (self.segment, self.rolling) {
+            (Some(segment), _) if segment >= segments => {
+                return Err(format!("--segment {segment}: there are the segments 0 to {}", segments.max(1) - 1));
+            }
+            (Some(segment), _) => Which::One(segment),
+            (None, true) => Which::Due,
+            (None, false) => Which::All,
+        };
+        let index_scan = !self.no_index_scan && self.segment.is_none();
+        let Self { restart, resume, .. } = *self;
+        Ok(AuditOptions { segments, which, at_once, index_scan, restart, resume, since: None })
+    }
+}
+
+/// The settings of the Lambda function, from variables. It repairs, within its time limit.
+#[derive(Debug, Clone, Parser)]
+#[command(name = "repair-job", version)]
+pub struct FunctionConfig {
+    #[command(flatten)]
+    pub table: TableArgs,
+    #[command(flatten)]
+    pub page_index: RedisIndexArgs,
+    #[command(flatten)]
+    pub quarantine: QuarantineArgs,
+    #[command(flatten)]
+    pub metrics: MetricsArgs,
+    #[command(flatten)]
+    pub traces: TracesArgs,
+    #[command(flatten)]
+    pub settings: JobSettings,
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    fn parse(line: &[&str]) -> Config {
+        let stores = ["repair-job", "--table=t", "--redis-url=redis://h"];
+        Config::try_parse_from(stores.iter().chain(line)).unwrap()
+    }
+
+    #[test]
+    fn the_command_lines_are_consistent() {
+        Config::command().debug_assert();
+        FunctionConfig::command().debug_assert();
+        let settings = parse(&["recent"]).run.settings;
+        assert_eq!(settings, JobSettings::default(), "the defaults of the command line are those of the job");
+    }
+
+    #[test]
+    fn the_status_needs_no_quarantine() {
+        for (line, is_counted) in [(&["status"][..], false), (&["status", "--quarantine=folder:q"], true)] {
+            let config = parse(line);
+            let Command::Status { quarantine, .. } = &config.run.command else { panic!("{config:?}") };
+            assert_eq!(quarantine.is_some(), is_counted, "{line:?}");
+        }
+    }
+
+    #[test]
+    fn a_command_survives_as_json_with_what_has_no_flag() {
+        for line in [
+            &["status", "--quarantine=s3://b/p", "--s3-url=http://h"][..],
+            &["audit", "--apply", "--rolling", "--max-run-time=15m", "--lease=5s"],
+            &["recent", "--since=2024-01-31T06:00:00Z", "--explain", "--max-read-units=7"],
+            &["check", "c1", "--product=p", "--json"],
+            &["quarantine", "--quarantine=folder:/q"],
+            &["erase", "--author=u 7/é", "--apply"],
+            &["rebuild", "--segments=2"],
+        ] {
+            let mut run = parse(line).run;
+            run.settings.overlap = Duration::from_millis(1_500);
+            let json = serde_json::to_string(&run).unwrap();
+            let back: RunArgs = serde_json::from_str(&json).unwrap();
+            assert_eq!(format!("{back:?}"), format!("{run:?}"), "{json}");
+            let unknown = json.replacen('{', r#"{"unknown":1,"#, 1);
+            assert!(serde_json::from_str::<RunArgs>(&unknown).is_err(), "{unknown}");
+        }
+    }
+
+    #[test]
+    fn a_time_that_cannot_be_added_to_an_instant_is_refused() {
+        let mut run = parse(&["recent", "--max-run-time=8784h"]).run;
+        assert_eq!(run.validate(), Ok(()));
+        run.settings.confirm_every = Duration::MAX;
+        assert!(run.validate().is_err());
+    }
+
+    #[test]
+    fn a_segment_outside_the_table_is_refused() {
+        let options = |segment: &str| {
+            let config = parse(&["audit", "--segments=4", "--segment", segment]);
+            let Command::Audit(args) = &config.run.command else { panic!("{config:?}") };
+            assert_eq!(config.run.validate().is_ok(), args.options().is_ok());
+            args.options()
+        };
+        assert_eq!(options("3").map(|options| (options.which, options.index_scan)), Ok((Which::One(3), false)));
+        assert!(options("4").is_err());
+    }
+}

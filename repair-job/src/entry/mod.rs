@@ -1,0 +1,6 @@
+//! How a command begins: the command line, which `pagemark repair` shares, and the Lambda function.
+
+pub(crate) mod command_line;
+pub(crate) mod config;
+pub(crate) mod explain;
+pub(crate) mod function;

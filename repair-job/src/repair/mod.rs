@@ -1,0 +1,308 @@
+//! `repair`: the only code that repairs comments, however a difference was found.
+//!
+//! Finders say where to look, never what is wrong. The repair reads the comment's items strongly consistent, and the
+//! comment's entries in the page index. `model` plans the writes.
+//!
+//! **Invariant:** it never undoes or overwrites a concurrent change of the comment, and never brings back what is being
+//! deleted (`tests/repair/concurrent.rs`).
+//!
+//! - Duplicates are written on condition that the primary item is as it was read.
+//! - Redis has no such condition. So the primary item is read again after an edit of the page index. If it has changed,
+//!   everything starts over, because the page indexer may have applied the change before this edit.
+//! - An edit is sent at most [`EDIT_WITHIN`] after the read. If the process dies before it reads again, `recent` has
+//!   yet to reach the change's journal entry (see `JobSettings::settle`).
+//!
+//! **Invariant:** nothing is repaired in, or reported about, a page index that was lost or is being rebuilt. When a
+//! difference is found there, the markers and the servers are checked once more (`tests/repair/lost.rs`).
+//!
+//! **Invariant:** an invalid primary item implies nothing. If it lacks only what the job can supply, the job takes it over.
+//! Otherwise the derived data is removed, and a person has to look (`tests/repair/foreign.rs`).
+//!
+//! **Invariant:** a second run finds nothing. When the tests' fixture ends, it has an audit check everything.
+
+pub(crate) mod pipeline;
+pub(crate) mod suspect;
+
+use std::{collections::BTreeSet, time::Duration};
+
+use futures_util::{FutureExt, StreamExt, stream};
+use model::{
+    CommentId, FilterKey,
+    item::PlacedComment,
+    plan::reconcile::{Collection, Drift, InvalidPrimary, Places, plan_ranks},
+};
+use process::{Backoff, Remedy, StoreError};
+use table::Guarded;
+use tokio::time::Instant;
+
+use crate::{
+    repair::suspect::{Differences, Name, Outcome, State, Suspects},
+    run::{Job, Run, error::index_is_away},
+    state::index_snapshot::{IndexScope, Scope},
+};
+
+/// Maximum number of attempts for a comment that keeps changing.
+const ATTEMPTS_MAX: usize = 20;
+
+/// Maximum time for a comment, including waits for a throttled table.
+const TIME_MAX: Duration = Duration::from_secs(60);
+
+/// How long a comment under way may still take after the run must stop.
+const AFTER_STOP: Duration = Duration::from_secs(5);
+
+/// How long after the read of a comment an edit of the page index may be sent.
+const EDIT_WITHIN: Duration = Duration::from_secs(10);
+
+/// Maximum number of tries for one comment while the page index does not answer.
+const INDEX_TRIES: usize = 3;
+
+/// Repairs suspects in parallel. When the run must stop, the rest is skipped.
+///
+/// # Errors
+/// A store's. Work that was under way has then completed and is reported. The rest is skipped.
+pub(crate) async fn repair_all(run: &Run<'_>, suspects: Suspects, scope: &Scope<'_>) -> Result<Outcome, StoreError> {
+    // Before the comments: a comment's repair may use an empty name again.
+    repair_names(run, suspects.names, scope).await?;
+    // Boxed, so that the future types of all callers do not nest too deeply for the compiler.
+    let repairing = suspects.comments.into_iter().map(|(id, places)| repair(run, id, places, scope).boxed());
+    let concurrency = run.job.settings.concurrency.max(1);
+    let repaired: Vec<_> = stream::iter(repairing).buffer_unordered(concurrency).collect().await;
+    Ok(Outcome { states: repaired.into_iter().collect::<Result<_, _>>()? })
+}
+
+async fn repair(
+    run: &Run<'_>,
+    id: CommentId,
+    places: Places,
+    scope: &Scope<'_>,
+) -> Result<(CommentId, State), StoreError> {
+    let _alone = run.lock_stripe(&id).await;
+    if run.has_failed() {
+        return Ok((id, State::LeftOut("the run has failed".to_owned())));
+    }
+    let stop = &run.job.stop;
+    let most = Instant::now() + TIME_MAX;
+    let deadline = stop.deadline().map_or(most, |stop| most.min(stop + AFTER_STOP));
+    let found = Differences::default();
+    let mut repair = Repair { job: run.job, id: &id, scope, deadline, places: places.clone(), found };
+    let mut state = repair.settle().await;
+    match &state {
+        // The stop cut the comment's time short.
+        Err(error) if error.is_unavailable() && stop.reason().is_some() => {
+            state = Ok(State::LeftOut(error.to_string()));
+        }
+        Err(_) => run.fail(),
+        Ok(_) => {}
+    }
+    run.ledger.add_repaired(&id, &places, &repair.found, state.as_ref().ok(), stop.reason().is_some());
+    state.map(|state| (id, state))
+}
+
+async fn repair_names(run: &Run<'_>, names: BTreeSet<Name>, scope: &Scope<'_>) -> Result<(), StoreError> {
+    let index = &run.job.index;
+    let IndexScope::Snapshot(snapshot) = scope.index else {
+        debug_assert!(names.is_empty(), "only a scan of the page index finds names");
+        return Ok(());
+    };
+    if names.is_empty() {
+        return Ok(());
+    }
+    snapshot.assert_current(index, names.iter().map(|(product, _)| product)).await?;
+    for (product, language) in names {
+        if run.job.settings.apply {
+            match index.forget_if_empty(&product, language.as_ref()).await {
+                Err(error) if error.remedy() == Remedy::Quarantine => {
+                    run.ledger.add_unreadable_product(&product, &error);
+                    continue;
+                }
+                forgotten => forgotten?,
+            }
+        }
+        run.ledger.add_drift(&Drift::ExtraName(product, language));
+    }
+    Ok(())
+}
+
+struct Repair<'run> {
+    job: &'run Job,
+    id: &'run CommentId,
+    scope: &'run Scope<'run>,
+    deadline: Instant,
+    places: Places,
+    found: Differences,
+}
+
+enum Unsettled {
+    Changed,
+    /// The edits of the page index would come too late after the read.
+    TooLate,
+    Unresolved(String),
+    IndexAway(StoreError),
+    Failed(StoreError),
+}
+
+impl From<StoreError> for Unsettled {
+    fn from(error: StoreError) -> Self {
+        if index_is_away(&error) { Self::IndexAway(error) } else { Self::Failed(error) }
+    }
+}
+
+impl Repair<'_> {
+    /// Attempts the repair until it succeeds, or the comment's time is up.
+    async fn settle(&mut self) -> Result<State, StoreError> {
+        let mut backoff = Backoff::until(self.deadline);
+        let mut index_tries = 0;
+        let mut last = Ok(State::KeepsChanging);
+        for _ in 0..ATTEMPTS_MAX {
+            if let Some(reason) = self.job.stop.reason() {
+                return Ok(State::LeftOut(reason.to_string()));
+            }
+            self.found.left.clear();
+            last = match self.attempt().await {
+                Ok(()) => return Ok(State::Settled),
+                Err(Unsettled::Changed) => Ok(State::KeepsChanging),
+                Err(Unsettled::TooLate) => Ok(State::LeftOut("its edits came too late after it was read".to_owned())),
+                Err(Unsettled::Unresolved(what)) => {
+                    return Ok(State::Unresolved(format!("comment {}: {what}", self.id)));
+                }
+                Err(Unsettled::IndexAway(error)) => {
+                    let away = Ok(State::IndexAway(error.to_string()));
+                    index_tries += 1;
+                    // A refused call would be refused again.
+                    if !error.is_unavailable() || index_tries == INDEX_TRIES || !backoff.wait().await {
+                        return away;
+                    }
+                    away
+                }
+                Err(Unsettled::Failed(error)) => match error.remedy() {
+                    Remedy::Quarantine => return Ok(State::Unresolved(format!("comment {}: {error}", self.id))),
+                    Remedy::TryAgain if backoff.wait().await => Err(error),
+                    Remedy::TryAgain | Remedy::CallOperator => return Err(error),
+                },
+            };
+        }
+        last
+    }
+
+    async fn attempt(&mut self) -> Result<(), Unsettled> {
+        let (items, read_at) = self.job.table.items_and_instant_of(self.id).await?;
+        let collection = Collection::read(self.id, &items);
+        let collection = collection.map_err(|unresolved| Unsettled::Unresolved(unresolved.to_string()))?;
+        // Include what an earlier attempt wrote, because it may be wrong by now.
+        self.places = collection.places(&self.places);
+        // A part that needs a person does not prevent the repair of the rest.
+        let mut unresolved = collection.invalid.as_ref().map(|invalid| invalid.malformed.to_string());
+        if self.scope.duplicates {
+            if let Some(invalid @ InvalidPrimary { incomplete: Some(comment), .. }) = &collection.invalid {
+                return self.take_over(invalid, comment).await;
+            }
+            let rejected = self.repair_duplicates(&collection).await?;
+            unresolved = unresolved.or(rejected);
+        }
+        self.repair_ranks(&collection, read_at).await?;
+        unresolved.map_or(Ok(()), |what| Err(Unsettled::Unresolved(what)))
+    }
+
+    async fn take_over(&mut self, invalid: &InvalidPrimary<'_>, comment: &PlacedComment) -> Result<(), Unsettled> {
+        let drift = Drift::IncompleteItem(FilterKey::primary(invalid.product.clone()));
+        if !self.job.settings.apply {
+            // What the item implies is reported once it is complete.
+            self.found.left.push(drift);
+            return Ok(());
+        }
+        if self.job.table.take_over(comment, invalid.item, self.deadline).await? == Guarded::Done {
+            tracing::info!(comment = %self.id, problem = %invalid.malformed, "taken over: the item is complete now");
+            self.found.repaired.push(drift);
+        }
+        // The item has changed, by this call or by another writer.
+        Err(Unsettled::Changed)
+    }
+
+    /// Repairs the duplicates. When the table rejects some of them, the others are repaired, and the answer says why.
+    async fn repair_duplicates(&mut self, collection: &Collection<'_>) -> Result<Option<String>, Unsettled> {
+        let (table, plan) = (&self.job.table, collection.plan_duplicates());
+        if !self.job.settings.apply {
+            self.found.left.extend(plan.drift);
+            return Ok(None);
+        }
+        if plan.writes.is_empty() {
+            return Ok(None);
+        }
+        match table.write_guarded(self.id, &plan.guards, plan.writes, self.deadline).await {
+            Ok(Guarded::Done) => {
+                self.found.repaired.extend(plan.drift);
+                Ok(None)
+            }
+            Ok(Guarded::Changed) => Err(Unsettled::Changed),
+            Err(error) if error.remedy() == Remedy::Quarantine => {
+                let items = table.items_of(self.id).await?;
+                // An unreadable collection has just changed. The next check finds what is wrong with it.
+                let left = Collection::read(self.id, &items).map_or(Vec::new(), |read| read.plan_duplicates().drift);
+                self.found.repaired.extend(plan.drift.into_iter().filter(|drift| !left.contains(drift)));
+                self.found.left.extend(left);
+                Ok(Some(error.to_string()))
+            }
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    fn places_in_scope(&self) -> Places {
+        let is_within = |product| {
+            let partition = self.job.index.partition_of(product);
+            match self.scope.index {
+                IndexScope::Nothing => false,
+                IndexScope::Partitions(partitions) => partitions.contains(&partition),
+                IndexScope::Snapshot(snapshot) => snapshot.has(partition),
+            }
+        };
+        let mut within = Places::default();
+        for (product, languages) in self.places.iter().filter(|(product, _)| is_within(product)) {
+            within.add(product, None);
+            languages.iter().for_each(|language| within.add(product, Some(language)));
+        }
+        within
+    }
+
+    /// Repairs the entries in the page index that are in the scope, then reads the primary item once more.
+    async fn repair_ranks(&mut self, collection: &Collection<'_>, read_at: Instant) -> Result<(), Unsettled> {
+        let (index, places) = (&self.job.index, self.places_in_scope());
+        if places.products().next().is_none() {
+            return Ok(());
+        }
+        let ranks = index.ranks(self.id, &places).await?;
+        let plan = plan_ranks(self.id, collection.last(), &ranks);
+        if plan.edits.is_empty() {
+            return Ok(());
+        }
+        if let IndexScope::Snapshot(snapshot) = self.scope.index {
+            snapshot.assert_current(index, plan.edits.iter().map(|edit| &edit.product)).await?;
+        }
+        if !self.job.settings.apply {
+            self.found.left.extend(plan.drift);
+            return if self.has_changed(collection).await? { Err(Unsettled::Changed) } else { Ok(()) };
+        }
+        if read_at.elapsed() > EDIT_WITHIN {
+            return Err(Unsettled::TooLate);
+        }
+        let edited = index.apply(&plan.edits).await;
+        match &edited {
+            Ok(()) => self.found.repaired.extend(plan.drift),
+            Err(error) if error.remedy() == Remedy::Quarantine => self.found.left.extend(plan.drift),
+            Err(_) => {}
+        }
+        // A failed edit may have been applied as well.
+        let has_changed = self.has_changed(collection).await?;
+        edited?;
+        if has_changed { Err(Unsettled::Changed) } else { Ok(()) }
+    }
+
+    async fn has_changed(&self, collection: &Collection<'_>) -> Result<bool, StoreError> {
+        for product in self.places.products() {
+            let present = self.job.table.primary_item_in(self.id, product).await?;
+            if present.as_ref() != collection.primary_item_in(product) {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+}

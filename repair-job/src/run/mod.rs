@@ -1,0 +1,186 @@
+//! The runner: a job over its stores, and one run of it with its lease, its budget, its report and its progress.
+//!
+//! **Invariant:** a dry run (without `--apply`) takes no lease and writes nothing at all.
+
+pub(crate) mod error;
+pub(crate) mod lease;
+pub(crate) mod ledger;
+pub(crate) mod progress;
+pub(crate) mod report;
+pub(crate) mod settings;
+pub(crate) mod stop;
+
+use std::{
+    hash::{BuildHasher, BuildHasherDefault, DefaultHasher},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+};
+
+use model::{CommentId, Timestamp};
+use page_index::PageIndex;
+use process::{StoreError, now};
+use table::{Table, capacity::Meter};
+use tokio::{
+    sync::{Mutex, MutexGuard},
+    time::Instant,
+};
+
+use crate::{
+    run::{
+        lease::{describe, hold_lease},
+        ledger::Ledger,
+        progress::Progress,
+        report::{LastRun, Report, Stopped},
+        settings::JobSettings,
+        stop::{Stop, StopReason},
+    },
+    state::unresolved,
+};
+
+/// Number of lock stripes. Two comments of one stripe wait for each other, so this should exceed the concurrency.
+const STRIPES: usize = 64;
+
+pub(crate) const RUN: &str = "run";
+
+#[derive(Debug, Clone)]
+pub struct Job {
+    pub(crate) table: Table,
+    pub(crate) index: PageIndex,
+    pub(crate) settings: JobSettings,
+    pub(crate) stop: Stop,
+    pub(crate) progress: Progress,
+    meter: Arc<Meter>,
+}
+
+pub(crate) struct Run<'job> {
+    pub(crate) job: &'job Job,
+    pub(crate) began: Timestamp,
+    pub(crate) ledger: Ledger,
+    /// Only one task at a time repairs a comment. So a difference that two parts of the run find is repaired, and
+    /// counted, once.
+    stripes: Vec<Mutex<()>>,
+    /// A part of the run has failed. Work under way completes, and nothing new begins.
+    has_failed: AtomicBool,
+}
+
+impl Job {
+    pub fn new(table: Table, index: PageIndex, settings: JobSettings, stop: Stop) -> Self {
+        let meter = Meter::new(settings.max_read_units, settings.max_write_units);
+        let meter = Arc::new(meter.until(stop.interrupt()));
+        let table = table.metered(Arc::clone(&meter));
+        Self { table, index, settings, stop, progress: Progress::default(), meter }
+    }
+
+    pub fn progress(&self) -> &Progress {
+        &self.progress
+    }
+
+    /// Does some work and reports. A run that repairs holds the lease of `scope`, if there is one, and stores its
+    /// record.
+    pub(crate) async fn run(
+        &self,
+        command: &str,
+        scope: Option<&str>,
+        work: impl AsyncFnOnce(&Run<'_>) -> Result<(), StoreError>,
+    ) -> Report {
+        let (began_at, before) = (Instant::now(), self.meter.consumed());
+        let run = Run {
+            job: self,
+            began: now(),
+            ledger: Ledger::new(command, self.settings.apply),
+            stripes: (0..STRIPES).map(|_| Mutex::default()).collect(),
+            has_failed: AtomicBool::new(false),
+        };
+        let work = async {
+            let outcome = work(&run).await;
+            if run.ledger.has_left_out() {
+                run.must_stop("the next run checks what was left out");
+            }
+            match scope {
+                Some(_) => run.store_record(command, outcome).await,
+                None => outcome,
+            }
+        };
+        let ended = match scope.filter(|_| self.settings.apply) {
+            Some(scope) => hold_lease(&self.table, scope, self.settings.lease, run.began, &self.stop, work).await,
+            None => work.await.map(|()| None),
+        };
+        let consumed = self.meter.consumed();
+        let mut report = run.ledger.into_report();
+        match ended {
+            Ok(Some(holder)) => report.held_by = Some(describe(&holder)),
+            Ok(None) if report.stopped.is_none() => self.progress.finish(),
+            Ok(None) => {}
+            Err(error) => {
+                tracing::error!(command, %error, "the run failed");
+                report.failure = Some(error.to_string());
+            }
+        }
+        report.read_units = consumed.read - before.read;
+        report.write_units = consumed.write - before.write;
+        report.seconds = began_at.elapsed().as_secs_f64();
+        report
+    }
+}
+
+impl Run<'_> {
+    async fn store_record(&self, command: &str, outcome: Result<(), StoreError>) -> Result<(), StoreError> {
+        if !self.may_remember() {
+            return outcome;
+        }
+        let table = &self.job.table;
+        let record = self.record(outcome.is_err());
+        let remembered = unresolved::remember(table, self.began, self.ledger.unresolved_comments()).await;
+        let recorded = table.put_state(RUN, command, &record).await;
+        outcome.and(remembered).and(recorded)
+    }
+
+    fn record(&self, has_failed: bool) -> LastRun {
+        let report = self.ledger.report();
+        LastRun {
+            command: report.command.clone(),
+            began: self.began,
+            ended: now(),
+            exit_code: report.exit_code() | u8::from(has_failed),
+            checked: report.checked,
+            repaired: report.repaired,
+            unresolved: report.unresolved_count,
+        }
+    }
+
+    /// Whether the run must stop. If so, the report says where the next run resumes.
+    pub(crate) fn must_stop(&self, resumes: &str) -> bool {
+        let Some(reason) = self.job.stop.reason() else { return false };
+        self.ledger.report().stopped.get_or_insert_with(|| Stopped { reason, resumes: resumes.to_owned() });
+        true
+    }
+
+    pub(crate) fn has_failed(&self) -> bool {
+        self.has_failed.load(Ordering::Relaxed)
+    }
+
+    /// Lets work under way complete, and nothing new begin.
+    pub(crate) fn fail(&self) {
+        self.has_failed.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether the run may store its position. A dry run may not. Nor may a run that lost its lease, because another
+    /// run may be at work by now.
+    pub(crate) fn may_remember(&self) -> bool {
+        self.job.settings.apply && self.job.stop.reason() != Some(StopReason::LeaseLost)
+    }
+
+    pub(crate) fn add_checked(&self, count: usize) {
+        let count = u64::try_from(count).unwrap_or(u64::MAX);
+        self.ledger.report().checked += count;
+        self.job.progress.add(count);
+    }
+
+    /// Waits until no other task repairs a comment of the same stripe.
+    pub(crate) async fn lock_stripe(&self, id: &CommentId) -> Option<MutexGuard<'_, ()>> {
+        let stripe = BuildHasherDefault::<DefaultHasher>::default().hash_one(id) % STRIPES as u64;
+        Some(self.stripes.get(usize::try_from(stripe).ok()?)?.lock().await)
+    }
+}

@@ -1,0 +1,125 @@
+//! Shows the progress of a run: a bar on a terminal, plain lines otherwise.
+
+use std::{
+    io::IsTerminal,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicU64, Ordering},
+    },
+    time::{Duration, Instant},
+};
+
+use indicatif::{HumanCount, HumanDuration, ProgressBar, ProgressStyle};
+use tokio::task::JoinHandle;
+
+const BAR_EVERY: Duration = Duration::from_millis(200);
+const LINE_EVERY: Duration = Duration::from_secs(5);
+const BAR_LENGTH: u64 = 1_000_000;
+/// Only the end of a run sets its share to 1: it may have more steps than expected.
+const ALMOST: f64 = 0.99;
+
+/// The progress of a run. Clones share it.
+#[derive(Debug, Clone, Default)]
+pub struct Progress(Arc<Counters>);
+
+#[derive(Debug, Default)]
+struct Counters {
+    comments: AtomicU64,
+    steps: AtomicU64,
+    expected: AtomicU64,
+    is_finished: AtomicBool,
+}
+
+impl Progress {
+    pub(crate) fn add(&self, comments: u64) {
+        self.0.comments.fetch_add(comments, Ordering::Relaxed);
+    }
+
+    /// Begins work with an expected number of steps. All kinds of steps (items to read, batches) should take about as
+    /// long.
+    pub(crate) fn expect(&self, steps: u64) {
+        self.0.is_finished.store(false, Ordering::Relaxed);
+        self.0.steps.store(0, Ordering::Relaxed);
+        self.0.expected.store(steps, Ordering::Relaxed);
+    }
+
+    pub(crate) fn advance(&self, steps: u64) {
+        self.0.steps.fetch_add(steps, Ordering::Relaxed);
+    }
+
+    pub(crate) fn finish(&self) {
+        self.0.is_finished.store(true, Ordering::Relaxed);
+    }
+
+    pub fn comments(&self) -> u64 {
+        self.0.comments.load(Ordering::Relaxed)
+    }
+
+    /// Approximate share of the work that is done, from 0 to 1. It includes what earlier runs did.
+    #[expect(clippy::cast_precision_loss, reason = "a share for people")]
+    pub fn share(&self) -> f64 {
+        let [steps, expected] = [&self.0.steps, &self.0.expected].map(|count| count.load(Ordering::Relaxed) as f64);
+        if self.0.is_finished.load(Ordering::Relaxed) { 1.0 } else { (steps / expected.max(1.0)).min(ALMOST) }
+    }
+
+    /// Shows the progress on standard error until the display is dropped.
+    pub fn show(&self, name: &str) -> Display {
+        let progress = self.clone();
+        Display::show(name.to_owned(), move || (progress.comments(), progress.share()))
+    }
+}
+
+/// A display of progress on standard error, until it is dropped.
+#[derive(Debug)]
+pub struct Display(JoinHandle<()>, ProgressBar);
+
+impl Display {
+    /// Shows some work. `look` returns the number of comments done, and the share of the work, from 0 to 1.
+    pub fn show(name: String, look: impl Fn() -> (u64, f64) + Send + 'static) -> Self {
+        let terminal = std::io::stderr().is_terminal();
+        let bar = if terminal { ProgressBar::new(BAR_LENGTH) } else { ProgressBar::hidden() };
+        if let Ok(style) = ProgressStyle::with_template("{prefix} {bar:30} {percent:>3}% {msg}") {
+            bar.set_style(style);
+        }
+        bar.set_prefix(name.clone());
+        let shown = bar.clone();
+        let task = tokio::spawn(async move {
+            let began = Instant::now();
+            let mut last_line = began;
+            loop {
+                tokio::time::sleep(BAR_EVERY).await;
+                let (comments, share) = look();
+                let message = message(comments, share, began.elapsed());
+                shown.set_position(millionths(share));
+                shown.set_message(message.clone());
+                if !terminal && last_line.elapsed() >= LINE_EVERY {
+                    last_line = Instant::now();
+                    eprintln!("{name}: {message}");
+                }
+            }
+        });
+        Self(task, bar)
+    }
+}
+
+impl Drop for Display {
+    fn drop(&mut self) {
+        self.0.abort();
+        self.1.finish_and_clear();
+    }
+}
+
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a share of a bar, clamped")]
+fn millionths(share: f64) -> u64 {
+    (share.clamp(0.0, 1.0) * 1e6) as u64
+}
+
+#[expect(clippy::cast_precision_loss, reason = "a rate for people")]
+fn message(comments: u64, share: f64, elapsed: Duration) -> String {
+    let rate = comments as f64 / elapsed.as_secs_f64().max(0.001);
+    let mut message = format!("{} comments, {rate:.0}/s, {:.1} % done", HumanCount(comments), share * 100.0);
+    if share > 0.01 && share < 1.0 {
+        message.push_str(&format!(", {} left", HumanDuration(elapsed.mul_f64((1.0 - share) / share))));
+    }
+    message
+}

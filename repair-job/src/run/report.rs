@@ -1,0 +1,204 @@
+//! The report of a run: what it found and did.
+
+use std::{
+    collections::BTreeMap,
+    fmt::{self, Write},
+};
+
+use model::{Timestamp, plan::reconcile::DriftKind};
+use serde::{Deserialize, Serialize};
+
+use crate::run::stop::StopReason;
+
+/// Maximum number of texts of one kind in a report. Further ones are only counted.
+pub(crate) const TEXTS_MAX: usize = 100;
+
+pub mod exit {
+    /// The run failed. The report still covers the work done until then.
+    pub const FAILURE: u8 = 1;
+    pub const USAGE: u8 = 2;
+    pub const DRIFT_FOUND: u8 = 4;
+    /// Differences were found and remain. In a dry run all of them remain.
+    pub const DRIFT_LEFT: u8 = 8;
+    pub const UNRESOLVED: u8 = 16;
+    /// Some work was skipped: the time was up, or the page index was unusable.
+    pub const SKIPPED: u8 = 32;
+    /// Another run is in progress. Nothing was done.
+    pub const HELD: u8 = 64;
+}
+
+/// Where and why a run stopped early.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Stopped {
+    pub reason: StopReason,
+    pub resumes: String,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct LastRun {
+    pub command: String,
+    pub began: Timestamp,
+    pub ended: Timestamp,
+    pub exit_code: u8,
+    pub checked: u64,
+    pub repaired: u64,
+    pub unresolved: u64,
+}
+
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Report {
+    pub command: String,
+    pub apply: bool,
+    pub checked: u64,
+    pub items: u64,
+    pub members: u64,
+    pub drifted_comments: u64,
+    pub drifted: BTreeMap<DriftKind, u64>,
+    pub repaired: u64,
+    pub left: u64,
+    pub unresolved_count: u64,
+    pub unresolved: Vec<String>,
+    pub skipped_count: u64,
+    /// The first hundred pieces of skipped work, with reasons.
+    pub skipped: Vec<String>,
+    pub stopped: Option<Stopped>,
+    pub held_by: Option<String>,
+    pub failure: Option<String>,
+    pub notes: Vec<String>,
+    pub read_units: f64,
+    pub write_units: f64,
+    pub seconds: f64,
+}
+
+impl Report {
+    pub fn exit_code(&self) -> u8 {
+        let found: u64 = self.drifted.values().sum();
+        let bits = [
+            (self.failure.is_some(), exit::FAILURE),
+            (found > 0, exit::DRIFT_FOUND),
+            (self.left > 0, exit::DRIFT_LEFT),
+            (self.unresolved_count > 0, exit::UNRESOLVED),
+            (self.skipped_count > 0 || self.stopped.is_some(), exit::SKIPPED),
+            (self.held_by.is_some(), exit::HELD),
+        ];
+        bits.into_iter().filter(|(is_set, _)| *is_set).map(|(_, bit)| bit).sum()
+    }
+
+    /// Adds the report of another part of the work, or of the same part's next run. What ended that run early replaces
+    /// what ended this one.
+    pub(crate) fn add(&mut self, other: Self) {
+        self.checked += other.checked;
+        self.items += other.items;
+        self.members += other.members;
+        self.drifted_comments += other.drifted_comments;
+        for (kind, count) in other.drifted {
+            *self.drifted.entry(kind).or_default() += count;
+        }
+        self.repaired += other.repaired;
+        self.left += other.left;
+        self.unresolved_count += other.unresolved_count;
+        self.skipped_count += other.skipped_count;
+        for (texts, others) in [
+            (&mut self.unresolved, other.unresolved),
+            (&mut self.skipped, other.skipped),
+            (&mut self.notes, other.notes),
+        ] {
+            texts.extend(others);
+            texts.truncate(TEXTS_MAX);
+        }
+        (self.stopped, self.held_by, self.failure) = (other.stopped, other.held_by, other.failure);
+        self.read_units += other.read_units;
+        self.write_units += other.write_units;
+        self.seconds += other.seconds;
+    }
+
+    pub fn json(&self) -> serde_json::Value {
+        let mut json = serde_json::to_value(self).unwrap_or_default();
+        if let Some(fields) = json.as_object_mut() {
+            fields.insert("exit_code".to_owned(), self.exit_code().into());
+            fields.insert("read_units_per_comment".to_owned(), self.per_comment(self.read_units).into());
+            fields.insert("write_units_per_comment".to_owned(), self.per_comment(self.write_units).into());
+        }
+        json
+    }
+
+    #[expect(clippy::cast_precision_loss, reason = "a figure for people")]
+    fn per_comment(&self, units: f64) -> f64 {
+        if self.checked == 0 { 0.0 } else { units / self.checked as f64 }
+    }
+}
+
+impl fmt::Display for Report {
+    /// Formats the report for a person: several lines, without a line feed at the end.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut text = String::new();
+        if let Some(holder) = &self.held_by {
+            return write!(f, "{}: another run is in progress: {holder}; nothing was done", self.command);
+        }
+        let manner = if self.apply { "" } else { " (dry run: nothing was changed; --apply repairs)" };
+        write!(text, "{}{manner}: {} comments checked", self.command, self.checked)?;
+        if self.items > 0 {
+            write!(text, ", {} items read", self.items)?;
+        }
+        if self.members > 0 {
+            write!(text, ", {} members of the page index looked at", self.members)?;
+        }
+        writeln!(text, " in {:.1} s", self.seconds)?;
+        let found: u64 = self.drifted.values().sum();
+        writeln!(
+            text,
+            "  differences: {found} of {} comments; {} repaired, {} left",
+            self.drifted_comments, self.repaired, self.left
+        )?;
+        for (kind, count) in &self.drifted {
+            writeln!(text, "    {:<18} {count}", kind.name())?;
+        }
+        for (what, count, texts) in [
+            ("unresolved, needs a person", self.unresolved_count, &self.unresolved),
+            ("skipped", self.skipped_count, &self.skipped),
+        ] {
+            if count > 0 {
+                writeln!(text, "  {what}: {count}")?;
+                texts.iter().try_for_each(|line| writeln!(text, "    {line}"))?;
+                let named = u64::try_from(texts.len()).unwrap_or(u64::MAX);
+                if count > named {
+                    writeln!(text, "    and {} more", count - named)?;
+                }
+            }
+        }
+        if let Some(stopped) = &self.stopped {
+            writeln!(text, "  stopped: {}; {}", stopped.reason, stopped.resumes)?;
+        }
+        for note in &self.notes {
+            writeln!(text, "  {note}")?;
+        }
+        if let Some(failure) = &self.failure {
+            writeln!(text, "  failed: {failure}")?;
+        }
+        write!(text, "  units: {:.1} read, {:.1} written", self.read_units, self.write_units)?;
+        if self.checked > 0 {
+            let (read, written) = (self.per_comment(self.read_units), self.per_comment(self.write_units));
+            write!(text, "; for each comment {read:.2} and {written:.2}")?;
+        }
+        f.write_str(&text)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_bit_of_the_exit_code_has_its_own_cause() {
+        assert_eq!(Report::default().exit_code(), 0);
+        let mut report = Report { drifted: [(DriftKind::OrphanRank, 2)].into(), ..Default::default() };
+        assert_eq!(report.exit_code(), exit::DRIFT_FOUND);
+        report.left = 1;
+        assert_eq!(report.exit_code(), exit::DRIFT_FOUND | exit::DRIFT_LEFT);
+        (report.unresolved_count, report.skipped_count) = (1, 1);
+        report.failure = Some("z".to_owned());
+        assert_eq!(report.exit_code(), 1 | 4 | 8 | 16 | 32);
+        let held = Report { held_by: Some("somebody".to_owned()), ..Default::default() };
+        assert_eq!(held.exit_code(), exit::HELD);
+    }
+}

@@ -1,0 +1,343 @@
+//! Confirmations: every minute of a run, `recent` confirms which partitions of the page index readers may believe.
+//!
+//! A watermark says how far repair has come. It may be half a day behind while the page index is right. A confirmation
+//! says that a partition is still the one that the table knows, and that the page indexer keeps up. It requires three
+//! things:
+//!
+//! - **Nothing was lost.** Each confirmation leaves a new token in the markers and in the table. A partition with an
+//!   older token was restored from a snapshot, so its confirmation is taken away. If the tokens are right but the
+//!   servers have changed, the last writes may be lost. Readers then believe the partition until its last confirmation
+//!   expires.
+//! - **Possible losses were checked.** What changed since shortly before the partition's last confirmation is
+//!   reconciled before the backlog. Earlier writes are not lost: writes of a slot are replicated in their order, and a
+//!   snapshot shows a single moment.
+//! - **The page indexer keeps up.** For some comments that changed a while ago, the page index agrees with the table.
+//!   Changes that the watermarks have passed need no sample.
+//!
+//! **Invariant:** a partition is confirmed only after its possible losses were checked (`tests/repair/confirmed.rs`).
+
+use std::collections::BTreeMap;
+
+use futures_util::stream::{self, StreamExt, TryStreamExt};
+use model::{CommentId, Timestamp, plan::reconcile::Places};
+use page_index::{ConfirmationTime, IndexPartition, Rebuild, ServerIdentity};
+use process::{Store, StoreError, now};
+use table::Table;
+use tokio::time::Instant;
+
+use crate::{
+    find::journal::{JournalFinder, Part, Reader, Window, oldest_entry, windows},
+    repair::{
+        pipeline::{Checkpoint, find_and_repair},
+        repair_all,
+        suspect::Outcome,
+    },
+    run::{Job, Run, error::index_is_away, settings::ms},
+    state::{
+        continuity::{Check, Findings, LastConfirmation, judge},
+        index_snapshot::{IndexSnapshot, Scope},
+    },
+};
+
+/// The kind of the state that stores the last confirmation. Tables of the first version have it under this word.
+const CONFIRMATION: &str = "vouch";
+const INDEX: &str = "index";
+
+/// Number of sampled comments. A stopped indexer misses all of them. The sample reveals an indexer that misses every
+/// tenth comment with a probability of 99 %.
+const SAMPLE: usize = 50;
+
+/// How far back to look for the sample, in seconds, until there are enough comments. A busy journal is read for one
+/// second only.
+const SAMPLE_SPANS_S: [i64; 5] = [1, 10, 100, 1_000, 10_000];
+
+/// Maximum number of tries to replace the stored confirmation, which a run of `recent` replaces once a minute.
+const REPLACE_TRIES_MAX: u32 = 10;
+
+const ANOTHER_RUN: &str = "another run or a rebuild has confirmed meanwhile";
+
+/// Stores the confirmation of a rebuild that is about to mark its partitions. If they are not all, the token of the
+/// other partitions becomes the one before. The next run then checks what they may have lost, and readers believe them
+/// meanwhile.
+pub(crate) async fn remember_rebuild(table: &Table, rebuild: &Rebuild, is_whole: bool) -> Result<(), StoreError> {
+    let (token, servers) = (rebuild.token.clone(), rebuild.servers.clone());
+    let whole = LastConfirmation { token, before: None, servers, check: None };
+    if is_whole {
+        return table.put_state(CONFIRMATION, INDEX, &whole).await;
+    }
+    for _ in 0..REPLACE_TRIES_MAX {
+        let before: Option<LastConfirmation> = table.state(CONFIRMATION, INDEX).await?;
+        let (others, check) = before.clone().map(|before| (before.token, before.check)).unzip();
+        let next = LastConfirmation { before: others, check: check.flatten(), ..whole.clone() };
+        if table.replace_state(CONFIRMATION, INDEX, before.as_ref(), &next).await? {
+            return Ok(());
+        }
+    }
+    Err(StoreError::unavailable(Store::Table, ANOTHER_RUN))
+}
+
+pub(crate) struct Confirmer<'run> {
+    run: &'run Run<'run>,
+    table_id: String,
+    last: Instant,
+    refusal: Option<String>,
+}
+
+impl<'run> Confirmer<'run> {
+    pub(crate) fn new(run: &'run Run<'run>, table_id: &str) -> Self {
+        Self { run, table_id: table_id.to_owned(), last: Instant::now(), refusal: None }
+    }
+
+    pub(crate) fn is_due(&self) -> bool {
+        self.last.elapsed() >= self.run.job.settings.confirm_every
+    }
+
+    /// Confirms if possible. Returns `false` when the servers have changed since the run began, or answer again after a
+    /// failure. The run must then end, and the next run begins with what they may have lost.
+    ///
+    /// # Errors
+    /// The table's. A page index that does not answer only prevents the confirmation.
+    pub(crate) async fn confirm(&mut self, snapshot: &IndexSnapshot) -> Result<bool, StoreError> {
+        self.last = Instant::now();
+        self.refusal = None;
+        let Some(began_with) = snapshot.servers() else { return Ok(true) };
+        if !self.run.may_remember() || self.run.job.stop.reason().is_some() {
+            return Ok(true);
+        }
+        match Box::pin(self.try_to_confirm(snapshot, began_with)).await {
+            Ok(()) => Ok(true),
+            Err(Refusal::Because(why)) => {
+                tracing::warn!(why, "the page index is not confirmed");
+                self.refusal = Some(why);
+                Ok(true)
+            }
+            Err(Refusal::BeginAnew) => {
+                let why = "its servers have changed since the run began, or did not answer; the next run resumes";
+                self.refusal = Some(why.to_owned());
+                Ok(false)
+            }
+            Err(Refusal::Failed(error)) => Err(error),
+        }
+    }
+
+    pub(crate) fn report(&self) {
+        if let Some(why) = &self.refusal {
+            self.run.ledger.add_skipped(format!("confirming the page index: {why}"));
+        }
+    }
+
+    async fn try_to_confirm(&self, snapshot: &IndexSnapshot, began_with: &ServerIdentity) -> Result<(), Refusal> {
+        let Job { table, index, settings, .. } = self.run.job;
+        let present = now();
+        // The servers are asked before the state is read. The next confirmation finds a server that takes over later. A
+        // rebuild that ends in between has already changed the state.
+        let servers = index.server_identity().await?;
+        if snapshot.is_given_up() {
+            return Err(Refusal::BeginAnew);
+        }
+        let before: Option<LastConfirmation> = table.state(CONFIRMATION, INDEX).await?;
+        let mut marks = index.marks(&self.table_id).await?;
+        marks.retain(|(partition, _)| snapshot.has(*partition));
+        if marks.is_empty() {
+            return Ok(());
+        }
+        let findings = judge(before.as_ref(), &marks, &servers, settings, present, process::new_ulid());
+        if findings.is_new {
+            let is_taken_away = |(partition, _): &(IndexPartition, String)| {
+                marks.iter().any(|(marked, mark)| marked == partition && mark.confirmed.is_some())
+            };
+            let loses_readers = findings.restored.iter().any(is_taken_away);
+            replace(table, before.as_ref(), &findings.remembered).await?;
+            let token = &findings.remembered.token;
+            index.leave_token(&self.table_id, &findings.restored, token, ConfirmationTime::TakenAway).await?;
+            index.leave_token(&self.table_id, &findings.unreached, token, ConfirmationTime::Unchanged).await?;
+            self.note(&findings, marks.len(), loses_readers);
+        }
+        if servers != *began_with {
+            return Err(Refusal::BeginAnew);
+        }
+        let mut remembered = findings.remembered;
+        self.check_possible_losses(&mut remembered, snapshot).await?;
+        let present = now();
+        self.sample(snapshot, present).await?;
+        let partitions = marks.into_iter().map(|(partition, _)| (partition, remembered.token.clone())).collect();
+        self.leave_confirmation(remembered, partitions, present).await
+    }
+
+    /// Reports that possible losses are checked. The log warns only if readers believed a partition until now.
+    fn note(&self, findings: &Findings<IndexPartition>, all: usize, loses_readers: bool) {
+        let Some(check) = &findings.remembered.check else { return };
+        let (since, restored) = (check.began, findings.restored.len());
+        let what = match restored {
+            0 => "the page index has other servers, or lacks the last confirmation".to_owned(),
+            _ => format!(
+                "{restored} of {all} partitions of the page index are older than the last confirmation, and not believed"
+            ),
+        };
+        let next = "possible losses of the page index are checked first";
+        match loses_readers {
+            true => tracing::warn!(what, %since, next),
+            false => tracing::info!(what, %since, next),
+        }
+        self.run.ledger.add_note(format!("{what}: what has changed since {since} is checked first"));
+    }
+
+    async fn check_possible_losses(
+        &self,
+        remembered: &mut LastConfirmation,
+        snapshot: &IndexSnapshot,
+    ) -> Result<(), Refusal> {
+        let Some(Check { from, to, .. }) = remembered.check else { return Ok(()) };
+        let (run, words) = (self.run, "the next run looks for lost changes from");
+        let mut finder = JournalFinder::new(&run.job.table, Window { from, to }, words);
+        let mut losses = PossibleLosses { run, snapshot, remembered, refusal: None };
+        let is_complete = find_and_repair(run, &mut finder, &mut losses).await?;
+        match losses.refusal {
+            None if is_complete => Ok(()),
+            refusal => Err(Refusal::because(refusal.unwrap_or("the run had to stop"))),
+        }
+    }
+
+    /// Samples whether the page indexer keeps up, and repairs what it missed in the sample.
+    async fn sample(&self, snapshot: &IndexSnapshot, present: Timestamp) -> Result<(), Refusal> {
+        let run = self.run;
+        let lag = run.job.settings.indexer_lag;
+        let reconciled = snapshot.begins(oldest_entry(present)).min().unwrap_or(present);
+        let until = present.plus_ms(-ms(lag));
+        let sample = self.unchanged_since(until, changed_before(&run.job.table, reconciled, until).await?).await?;
+        let (count, before) = (sample.len(), run.ledger.report().repaired);
+        let scope = Scope { duplicates: false, index: snapshot.scope() };
+        if !repair_all(run, sample.into(), &scope).await?.is_complete() {
+            return Err(Refusal::because("the sample could not be checked"));
+        }
+        match run.ledger.report().repaired - before {
+            0 => Ok(()),
+            missed => Err(Refusal::Because(format!(
+                "{count} comments that changed more than {} s ago were sampled, and {missed} of their entries were \
+                 wrong: the page indexer is behind, or has stopped",
+                lag.as_secs()
+            ))),
+        }
+    }
+
+    /// The comments without those that changed again after `at`: their last change may still be on its way to the
+    /// indexer.
+    async fn unchanged_since(
+        &self,
+        at: Timestamp,
+        comments: BTreeMap<CommentId, Places>,
+    ) -> Result<BTreeMap<CommentId, Places>, StoreError> {
+        let Job { table, settings, .. } = self.run.job;
+        let looks = comments.into_iter().map(async |(id, places)| {
+            let changed_again = match table.comment(&id).await {
+                Ok(comment) => comment.is_some_and(|comment| comment.revision.instant() > at),
+                // It has no entries in the page index, which the sample checks too.
+                Err(StoreError::Malformed(_)) => false,
+                Err(error) => return Err(error),
+            };
+            Ok((!changed_again).then_some((id, places)))
+        });
+        let unchanged: Vec<_> = stream::iter(looks).buffered(settings.concurrency.max(1)).try_collect().await?;
+        Ok(unchanged.into_iter().flatten().collect())
+    }
+
+    async fn leave_confirmation(
+        &self,
+        before: LastConfirmation,
+        mut partitions: Vec<(IndexPartition, String)>,
+        present: Timestamp,
+    ) -> Result<(), Refusal> {
+        let Job { table, index, .. } = self.run.job;
+        let mut next =
+            LastConfirmation { token: process::new_ulid(), before: Some(before.token.clone()), ..before.clone() };
+        replace(table, Some(&before), &next).await?;
+        if next.check.is_some() {
+            // As with watermarks: repairs may have been lost again before the servers are asked. A server that takes
+            // over later has the repairs, or lacks the token.
+            partitions =
+                index.leave_token(&self.table_id, &partitions, &next.token, ConfirmationTime::Unchanged).await?;
+            if index.server_identity().await? != next.servers {
+                return Err(Refusal::BeginAnew);
+            }
+            let done = LastConfirmation { check: None, ..next.clone() };
+            replace(table, Some(&next), &done).await?;
+            next = done;
+        }
+        index.leave_token(&self.table_id, &partitions, &next.token, ConfirmationTime::At(present)).await?;
+        Ok(())
+    }
+}
+
+async fn replace(table: &Table, before: Option<&LastConfirmation>, next: &LastConfirmation) -> Result<(), Refusal> {
+    match table.replace_state(CONFIRMATION, INDEX, before, next).await? {
+        true => Ok(()),
+        false => Err(Refusal::because(ANOTHER_RUN)),
+    }
+}
+
+/// The checkpoint of the changes that may be lost. The run reports unreadable entries when it reaches them.
+struct PossibleLosses<'run> {
+    run: &'run Run<'run>,
+    snapshot: &'run IndexSnapshot,
+    remembered: &'run mut LastConfirmation,
+    refusal: Option<&'static str>,
+}
+
+impl Checkpoint<Part> for PossibleLosses<'_> {
+    fn scope(&self) -> Scope<'_> {
+        Scope { duplicates: false, index: self.snapshot.scope() }
+    }
+
+    async fn record(&mut self, part: Part, outcome: &Outcome) -> Result<bool, StoreError> {
+        if !outcome.is_complete() {
+            self.refusal = Some("not all possible losses were checked");
+            return Ok(false);
+        }
+        let check = self.remembered.check.clone().map(|check| Check { from: part.window.to, ..check });
+        let next = LastConfirmation { check, ..self.remembered.clone() };
+        if !self.run.job.table.replace_state(CONFIRMATION, INDEX, Some(&*self.remembered), &next).await? {
+            self.refusal = Some(ANOTHER_RUN);
+            return Ok(false);
+        }
+        *self.remembered = next;
+        Ok(true)
+    }
+}
+
+enum Refusal {
+    Because(String),
+    BeginAnew,
+    Failed(StoreError),
+}
+
+impl Refusal {
+    fn because(why: &str) -> Self {
+        Self::Because(why.to_owned())
+    }
+}
+
+impl From<StoreError> for Refusal {
+    fn from(error: StoreError) -> Self {
+        if index_is_away(&error) { Self::Because(error.to_string()) } else { Self::Failed(error) }
+    }
+}
+
+async fn changed_before(
+    table: &Table,
+    from: Timestamp,
+    to: Timestamp,
+) -> Result<BTreeMap<CommentId, Places>, StoreError> {
+    let mut named = BTreeMap::new();
+    for span_s in SAMPLE_SPANS_S {
+        let begins = to.plus_ms(-1_000 * span_s).max(from);
+        named.clear();
+        for window in windows(begins, to) {
+            named.extend(Reader::new(window).next(table).await?.named);
+        }
+        if named.len() >= SAMPLE || begins == from {
+            break;
+        }
+    }
+    let step = named.len().div_ceil(SAMPLE).max(1);
+    Ok(named.into_iter().step_by(step).collect())
+}

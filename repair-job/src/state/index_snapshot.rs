@@ -1,0 +1,224 @@
+//! The page index as a run found it: the partitions that are kept up to date, their watermarks, and the servers.
+//!
+//! Only those partitions are repaired. Missing entries in other partitions say nothing: a rebuild fills those from the
+//! table.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::atomic::{AtomicBool, Ordering},
+};
+
+use model::{ProductId, Timestamp};
+use page_index::{IndexPartition, PageIndex, ServerIdentity};
+use process::StoreError;
+
+use crate::run::{Run, error::answer_of_index, ledger::Ledger};
+
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Scope<'run> {
+    pub(crate) duplicates: bool,
+    pub(crate) index: IndexScope<'run>,
+}
+
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum IndexScope<'run> {
+    Nothing,
+    /// Partitions that a rebuild fills, ready or not.
+    Partitions(&'run BTreeSet<IndexPartition>),
+    Snapshot(&'run IndexSnapshot),
+}
+
+/// The partitions kept up to date, with their watermarks.
+#[derive(Debug)]
+pub(crate) struct IndexSnapshot {
+    table_id: String,
+    /// The servers that answered when the run began; `None` when none did.
+    servers: Option<ServerIdentity>,
+    watermarks: BTreeMap<IndexPartition, Timestamp>,
+    /// Partitions whose watermarks are later than the present: a clock is wrong, or was.
+    doubted: BTreeSet<IndexPartition>,
+    /// Whether the run has stopped using the page index, because it did not answer or its servers have changed.
+    is_given_up: AtomicBool,
+}
+
+impl IndexSnapshot {
+    /// Reads the markers, and reports the partitions that are not kept up to date.
+    pub(crate) async fn read(run: &Run<'_>, table_id: &str) -> Result<Self, StoreError> {
+        let (index, ledger) = (&run.job.index, &run.ledger);
+        let mut snapshot = Self {
+            table_id: table_id.to_owned(),
+            servers: None,
+            watermarks: BTreeMap::new(),
+            doubted: BTreeSet::new(),
+            is_given_up: AtomicBool::new(false),
+        };
+        let looked = async { Ok((index.server_identity().await?, index.marks(table_id).await?)) };
+        match answer_of_index(looked.await)? {
+            Err(error) => {
+                ledger.add_skipped(format!("the page index, because {error}; only duplicates are checked"));
+            }
+            Ok((servers, marks)) => {
+                snapshot.watermarks = marks.into_iter().map(|(partition, mark)| (partition, mark.watermark)).collect();
+                snapshot.servers = Some(servers);
+                let all = index.partitions().count();
+                let missing = all - snapshot.watermarks.len();
+                if missing > 0 {
+                    ledger.add_skipped(format!(
+                        "{missing} of {all} partitions of the page index, which are not ready and have no watermark: \
+                         repair-job rebuild --apply"
+                    ));
+                }
+            }
+        }
+        Ok(snapshot)
+    }
+
+    pub(crate) fn scope(&self) -> IndexScope<'_> {
+        match self.answers() && !self.watermarks.is_empty() {
+            true => IndexScope::Snapshot(self),
+            false => IndexScope::Nothing,
+        }
+    }
+
+    pub(crate) fn has(&self, partition: IndexPartition) -> bool {
+        self.watermarks.contains_key(&partition)
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.watermarks.is_empty()
+    }
+
+    /// Checks that an index from which some products were just read is still the one of this snapshot.
+    ///
+    /// # Errors
+    /// The index is not kept up to date any more, or does not answer. Nothing may be concluded from what was read.
+    pub(crate) async fn assert_current(
+        &self,
+        index: &PageIndex,
+        products: impl IntoIterator<Item = &ProductId>,
+    ) -> Result<(), StoreError> {
+        let Some(servers) = &self.servers else { return Ok(()) };
+        let partitions: BTreeSet<IndexPartition> =
+            products.into_iter().map(|product| index.partition_of(product)).collect();
+        let since: Vec<(IndexPartition, Timestamp)> =
+            partitions.iter().filter_map(|partition| Some((*partition, *self.watermarks.get(partition)?))).collect();
+        index.assert_up_to_date(&self.table_id, &since, servers).await
+    }
+
+    /// Whether the index is still the one of this snapshot, so that a run may remember what it checked and repaired
+    /// there. If not, the run stops using the index, and reports why.
+    ///
+    /// Without this check, the run would remember repairs that a fail-over or a restored snapshot has taken with it.
+    pub(crate) async fn has_kept_repairs(&self, run: &Run<'_>) -> Result<bool, StoreError> {
+        let Some(servers) = self.servers().filter(|_| !self.is_given_up()) else { return Ok(false) };
+        let since: Vec<(IndexPartition, Timestamp)> =
+            self.watermarks.iter().map(|(partition, watermark)| (*partition, *watermark)).collect();
+        match answer_of_index(run.job.index.assert_up_to_date(&self.table_id, &since, servers).await)? {
+            Ok(()) => Ok(true),
+            Err(error) => {
+                self.give_up_and_report(&error.to_string(), &run.ledger);
+                Ok(false)
+            }
+        }
+    }
+
+    /// Drops partitions whose watermarks are older than `oldest`, because the journal does not reach back to them. Doubts
+    /// watermarks that are later than the present.
+    pub(crate) fn judge_watermarks(&mut self, oldest: Timestamp, present: Timestamp, ledger: &Ledger) {
+        let before = self.watermarks.len();
+        self.watermarks.retain(|_, watermark| *watermark >= oldest);
+        let dropped = before - self.watermarks.len();
+        if dropped > 0 {
+            ledger.add_unresolved(format!(
+                "the journal does not reach back to the watermarks of {dropped} partitions of the page index: \
+                 repair-job rebuild --apply"
+            ));
+        }
+        let later = self.watermarks.iter().filter(|(_, watermark)| **watermark > present);
+        self.doubted = later.map(|(partition, _)| *partition).collect();
+        if !self.doubted.is_empty() {
+            ledger.add_unresolved(format!(
+                "the watermarks of {} partitions of the page index are later than the present: a clock is wrong, or was; \
+                 the journal is read from its beginning",
+                self.doubted.len()
+            ));
+        }
+    }
+
+    /// From when on each partition must be reconciled: its watermark, or `oldest` when the watermark is doubted.
+    pub(crate) fn begins(&self, oldest: Timestamp) -> impl Iterator<Item = Timestamp> {
+        let begins = self.watermarks.iter();
+        begins.map(move |(partition, watermark)| if self.doubted.contains(partition) { oldest } else { *watermark })
+    }
+
+    pub(crate) fn give_up(&self) {
+        self.is_given_up.store(true, Ordering::Relaxed);
+    }
+
+    pub(crate) fn give_up_and_report(&self, why: &str, ledger: &Ledger) {
+        if !self.is_given_up.swap(true, Ordering::Relaxed) {
+            ledger.add_skipped(format!("the page index from here on, because {why}; only duplicates are checked"));
+        }
+    }
+
+    pub(crate) fn is_given_up(&self) -> bool {
+        self.is_given_up.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn answers(&self) -> bool {
+        self.servers.is_some() && !self.is_given_up()
+    }
+
+    pub(crate) fn servers(&self) -> Option<&ServerIdentity> {
+        self.servers.as_ref()
+    }
+
+    /// Advances the watermarks after the journal has been reconciled up to `to`. Doubted watermarks wait for the end.
+    pub(crate) async fn advance(
+        &mut self,
+        index: &PageIndex,
+        to: Timestamp,
+        is_last: bool,
+        ledger: &Ledger,
+    ) -> Result<(), StoreError> {
+        let Some(servers) = self.servers.as_ref().filter(|_| !self.is_given_up()) else { return Ok(()) };
+        let from: Vec<(IndexPartition, Timestamp)> = self
+            .watermarks
+            .iter()
+            .filter(|(partition, watermark)| match self.doubted.contains(partition) {
+                true => is_last,
+                false => **watermark < to,
+            })
+            .map(|(partition, watermark)| (*partition, *watermark))
+            .collect();
+        if from.is_empty() {
+            return Ok(());
+        }
+        let advanced = async {
+            let prepared = index.prepare_advance(&self.table_id, &from, servers).await?;
+            index.advance(prepared, to).await
+        };
+        let advanced = match answer_of_index(advanced.await)? {
+            Err(error) => {
+                ledger.add_skipped(format!("advancing the watermarks of the page index, because {error}"));
+                self.give_up();
+                return Ok(());
+            }
+            Ok(advanced) => advanced,
+        };
+        for (partition, _) in &from {
+            match advanced.contains(partition) {
+                true => self.watermarks.insert(*partition, to),
+                false => self.watermarks.remove(partition),
+            };
+        }
+        let others = from.len() - advanced.len();
+        if others > 0 {
+            ledger.add_skipped(format!(
+                "the watermarks of {others} partitions of the page index, whose markers have changed meanwhile (a rebuild, \
+                 or the index was lost)"
+            ));
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,50 @@
+//! Remembers unresolved comments. So every run of `recent` checks and counts them until they are right, not only the run
+//! that found them (`tests/repair/recent.rs`).
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use model::{CommentId, Timestamp, plan::reconcile::Places};
+use process::StoreError;
+use serde::{Deserialize, Serialize};
+use table::Table;
+
+use crate::run::ledger::UNRESOLVED_MAX;
+
+const UNRESOLVED: &str = "unresolved";
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+struct Remembered {
+    since: Timestamp,
+    what: String,
+    /// The places where the comment was looked for. The table may no longer show all places where its id has entries in
+    /// the page index.
+    #[serde(default)]
+    places: Places,
+}
+
+pub(crate) async fn remembered(table: &Table) -> Result<BTreeMap<CommentId, Places>, StoreError> {
+    let remembered: Vec<(String, Remembered)> = table.states(UNRESOLVED).await?;
+    Ok(remembered.into_iter().filter_map(|(name, known)| Some((CommentId::parse(&name).ok()?, known.places))).collect())
+}
+
+/// Remembers the unresolved comments of a run, with reasons and places, up to the maximum.
+pub(crate) async fn remember(
+    table: &Table,
+    since: Timestamp,
+    unresolved: Vec<(CommentId, String, Places)>,
+) -> Result<(), StoreError> {
+    if unresolved.is_empty() {
+        return Ok(());
+    }
+    let known: Vec<(String, Remembered)> = table.states(UNRESOLVED).await?;
+    let known: BTreeSet<String> = known.into_iter().map(|(name, _)| name).collect();
+    let room = UNRESOLVED_MAX.saturating_sub(known.len());
+    for (id, what, places) in unresolved.into_iter().filter(|(id, ..)| !known.contains(id.as_str())).take(room) {
+        table.put_state(UNRESOLVED, id.as_str(), &Remembered { since, what, places }).await?;
+    }
+    Ok(())
+}
+
+pub(crate) async fn forget(table: &Table, id: &CommentId) -> Result<(), StoreError> {
+    table.delete_state(UNRESOLVED, id.as_str()).await
+}
