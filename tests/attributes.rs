@@ -1,12 +1,7 @@
 //! What a site stores with a comment beside its text: attributes are kept to the letter, and only the primary item names
 //! the author.
 
-use aws_sdk_dynamodb::types::{ConsumedCapacity, ReturnConsumedCapacity};
 use hyper::Method;
-use model::{
-    AuthorId, BlobFormat, CommentAttributes,
-    item::{CommentItem, Image},
-};
 use serde_dynamo::Item;
 use serde_json::{Value, json};
 
@@ -15,7 +10,6 @@ use crate::fixture::{
     http::{Answer, WRITE_TOKEN, good_comment, listing, product_path},
     invariants::{collection, text},
     stack::Running,
-    stores::Stores,
 };
 
 /// Attributes whose letters a JSON library would change: the order of keys, numbers, escapes.
@@ -121,46 +115,4 @@ async fn a_token_lists_all_comments_of_an_author_by_cursor() {
         assert_eq!(get(&format!("{OF_AUTHOR}{wrong}")).await.status, 400, "{wrong}");
     }
     running.finish().await;
-}
-
-fn units(consumed: Option<ConsumedCapacity>) -> [f64; 2] {
-    let consumed = consumed.expect("the engine says what a call consumed");
-    let indexes = consumed.global_secondary_indexes.unwrap_or_default();
-    let of_indexes = indexes.values().filter_map(|capacity| capacity.capacity_units).sum();
-    [consumed.table.and_then(|capacity| capacity.capacity_units).unwrap_or(0.0), of_indexes]
-}
-
-/// The units to create a comment with attributes of this size: those that the engine reports for each of its 32 items. The
-/// transaction of the primary item counts twice in the table, and its journal entry takes 2.
-async fn units_to_create(stores: &Stores, bytes: usize, author_id: Option<&str>) -> f64 {
-    let id = format!("c{bytes}{}", author_id.unwrap_or_default());
-    let mut new = data::new_comment(&id, &data::product(PRODUCT), "en", 4);
-    let json = format!(r#"{{"a":"{}"}}"#, "x".repeat(bytes.saturating_sub(8)));
-    new.site.attributes = (bytes > 0).then(|| CommentAttributes::parse(&json).unwrap());
-    new.site.author_id = author_id.map(|id| AuthorId::parse(id).unwrap());
-    let comment = data::stored(&new);
-    let primary = serde_dynamo::to_item(CommentItem::primary(&comment, BlobFormat::Map)).unwrap();
-    let image = Image::of_primary(&primary).unwrap();
-    let put = async |item: Item| {
-        let put = stores.table.client().put_item().table_name(stores.table.name()).set_item(Some(item.into()));
-        units(put.return_consumed_capacity(ReturnConsumedCapacity::Indexes).send().await.unwrap().consumed_capacity)
-    };
-    let [table, indexes] = put(primary.clone()).await;
-    let mut sum = 2.0 * table + indexes + 2.0;
-    for key in comment.placement().duplicate_keys() {
-        sum += put(image.duplicate(&key)).await.iter().sum::<f64>();
-    }
-    sum
-}
-
-/// ADR 70 names these figures.
-#[tokio::test]
-async fn attributes_cost_write_units_in_each_of_32_items_and_an_author_one() {
-    let stores = Stores::start().await;
-    let mut found = Vec::new();
-    for (bytes, author_id) in [(0, None), (0, Some("7")), (200, None), (1024, None), (2048, None), (4096, None)] {
-        found.push(units_to_create(&stores, bytes, author_id).await);
-    }
-    assert_eq!(found, [68.0, 69.0, 68.0, 133.0, 198.0, 328.0]);
-    stores.finish().await;
 }

@@ -289,32 +289,6 @@ async fn failed_check(api: &ApiProcess) -> Answer {
 }
 
 #[tokio::test]
-async fn requests_sent_ahead_of_unread_answers_take_little_memory() {
-    const CLIENTS: usize = 8;
-    // Without the bound, each client takes some 26 MB.
-    const MORE_MAX: u64 = 64 * MIB;
-    let (stores, api) = api_with(&[]).await;
-    assert_eq!(api.http.get("/openapi.json").await.status, 200);
-    let before = api.resident_bytes();
-    // Nobody reads the first answers. They fill the buffers of the system.
-    let large = "GET /openapi.json HTTP/1.1\r\nHost: a\r\n\r\n".repeat(8);
-    let flood = format!("{large}{}", "GET /q HTTP/1.1\r\nHost: a\r\n\r\n".repeat(12_000));
-    let clients = join_all((0..CLIENTS).map(async |_| {
-        let mut client = api.http.connect().await;
-        // The service stops reading, so not all of it can be sent.
-        let sent = tokio::time::timeout(Duration::from_secs(3), client.write_all(flood.as_bytes())).await;
-        (client, sent.is_ok())
-    }));
-    let clients = clients.await;
-    let grown = api.resident_bytes_max().saturating_sub(before);
-    assert!(grown <= MORE_MAX, "{} MiB more", grown / MIB);
-    assert_eq!(api.operations.get("/livez").await.status, 200);
-    assert_eq!(api.http.get("/robots.txt").await.status, 200);
-    drop(clients);
-    stores.index.clear().await.unwrap();
-}
-
-#[tokio::test]
 async fn a_client_slower_than_the_floor_rate_is_cut_off_and_others_are_not() {
     let stores = Stores::start().await;
     fill_with_the_longest(&stores).await;

@@ -262,25 +262,6 @@ async fn while_the_table_hangs_a_batch_fails_before_the_deadline_and_later_succe
 }
 
 #[tokio::test]
-async fn a_missing_or_empty_setting_ends_the_process_at_once_and_is_named() {
-    let stores = Stores::start_with_redis().await;
-    let places = ["PAGEMARK_TABLE", "PAGEMARK_REDIS_URL"];
-    for ((name, variables), place) in both(&stores, &[]).into_iter().zip(places) {
-        for missing in [place, "PAGEMARK_QUARANTINE"] {
-            let without = variables.iter().filter(|(variable, _)| *variable != missing).cloned().collect();
-            let empty = with(variables.clone(), &[(missing, "")]);
-            for variables in [without, empty] {
-                let function = Function::spawn(name, &variables).await;
-                let ended = function.end_unpolled().await;
-                assert!(!ended.status.success(), "{name} without {missing}: {ended:?}");
-                assert!(ended.stderr.contains(missing), "{name} does not name {missing}: {ended:?}");
-            }
-        }
-    }
-    stores.finish().await;
-}
-
-#[tokio::test]
 async fn logs_never_hold_a_comments_text_however_much_is_logged() {
     let redis = OwnRedis::start().await;
     let stores = Stores::start_on(redis.server.url()).await;

@@ -1,15 +1,12 @@
 //! A comment that is not published has no duplicates and no ranks. Readers never see it, moderators do. What derives from
 //! it follows every change of its status.
 
-use std::time::Duration;
-
 use api::{ApiSettings, WritingSettings};
 use hyper::Method;
-use model::{Comment, CommentId, Status, item::attribute};
+use model::{Comment, CommentId, Status};
 use rand::{RngExt, SeedableRng, rngs::StdRng};
-use repair_job::{AuditOptions, Job, JobSettings, Stop};
 use serde_json::{Value, json};
-use table::{CommentPatch, NewComment};
+use table::CommentPatch;
 
 use crate::{
     fixture::{
@@ -62,11 +59,6 @@ async fn set_status(stores: &Stores, id: &CommentId, status: Status) -> Comment 
     stores.table.patch_comment(id, None, &patch).await.unwrap()
 }
 
-fn job(stores: &Stores) -> Job {
-    let settings = JobSettings { apply: true, settle: Duration::ZERO, ..JobSettings::default() };
-    Job::new(stores.table.clone(), stores.index.clone(), settings, Stop::default())
-}
-
 #[tokio::test]
 async fn every_change_of_a_status_keeps_the_invariants_on_either_index() {
     let (wanted, changes) = transitions_and_changes();
@@ -90,45 +82,6 @@ async fn every_change_of_a_status_keeps_the_invariants_on_either_index() {
         println!("{transitions} changes of a status among {delivered} changes");
         stores.finish().await;
     }
-}
-
-#[tokio::test]
-async fn the_repair_job_alone_follows_what_is_published_and_hidden() {
-    let stores = Stores::start_ready().await;
-    let comments = stores.create_all(0..12, |_| data::product(PRODUCT)).await;
-    stores.deliver_all().await;
-    // Both functions are stopped from here on.
-    for (comment, status) in comments.iter().zip([Status::Hidden, Status::Pending].into_iter().cycle()).take(8) {
-        set_status(&stores, &comment.id, status).await;
-    }
-    let pending = NewComment { status: Some(Status::Pending), ..data::varied_comment(77) };
-    stores.table.create_comment(pending.clone(), None).await.unwrap();
-    let report = job(&stores).recent().await;
-    assert!(report.repaired >= 8 * (31 + 4), "{report}");
-    stores.assert_invariants().await;
-
-    // An audit finds the same without the journal.
-    set_status(&stores, &pending.id, Status::Published).await;
-    for comment in &comments[..3] {
-        set_status(&stores, &comment.id, Status::Published).await;
-    }
-    set_status(&stores, &comments[11].id, Status::Hidden).await;
-    let report = job(&stores).audit(AuditOptions { segments: 1, ..AuditOptions::default() }).await;
-    assert!(report.repaired >= 4 * (31 + 4) + 31, "{report}");
-    let contents = stores.assert_invariants().await;
-    assert_eq!(contents.duplicates, 31 * (12 + 1 - 6));
-
-    // What a foreign tool took from a hidden comment is supplied, and the comment stays hidden.
-    let hidden = &comments[11].id;
-    stores.break_primary_item(hidden, attribute::REVISION, None).await;
-    job(&stores).audit(AuditOptions { segments: 1, restart: true, ..AuditOptions::default() }).await;
-    assert_eq!(stores.table.comment(hidden).await.unwrap().unwrap().status, Status::Hidden);
-    stores.assert_invariants().await;
-
-    // A rebuild ranks no hidden comment, and what it reads next is clean.
-    stores.rebuild().await;
-    stores.assert_invariants().await;
-    stores.finish().await;
 }
 
 #[tokio::test]

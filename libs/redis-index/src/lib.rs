@@ -6,8 +6,7 @@
 //! - `connection`: which server a command goes to, and what happens when that server is gone.
 //! - `iam`: the token that logs a connection in to ElastiCache.
 //! - `error`: the meaning of the client's errors.
-//! - `reads`: what readers ask; `stats`, `product_totals` and `creation_times` are parts of it, and `known_languages`
-//!   saves a call.
+//! - `reads`: what readers ask; `stats` and `product_totals` are parts of it.
 //! - `edits`: the writes of `page-indexer` and the repair job.
 //! - `rebuild`: empties the index, and marks it ready once it has been filled.
 //! - `markers`: advances watermarks, and leaves confirmations.
@@ -19,12 +18,10 @@
 
 mod connection;
 mod contents;
-mod creation_times;
 mod edits;
 mod error;
 mod iam;
 mod keys;
-mod known_languages;
 mod markers;
 mod product_totals;
 mod reads;
@@ -47,9 +44,9 @@ use connection::{Connection, Routed};
 use error::store_error;
 pub use iam::IamLogin;
 use keys::Keys;
-use known_languages::KnownLanguages;
 use scripts::Scripts;
 pub use settings::{RedisIndexArgs, RedisIndexConfig, RedisMode};
+use stats::KnownLanguages;
 
 /// The page index in Redis. Clones share its connections.
 #[derive(Clone)]

@@ -1,7 +1,7 @@
 //! What readers ask: where pages start, how far the ranks of a filter reach, and where a comment stands.
 
 use async_trait::async_trait;
-use model::{Cd, CommentId, Filter, Language, Malformed, Order, ProductId, ProductTotals, Timestamp};
+use model::{BaseSet, Cd, CommentId, Filter, Language, Malformed, Order, ProductId, ProductTotals, Timestamp};
 use page_index::{
     Ends, Extent, IndexAnswer, IndexPartition, PageStart, PageStartQuery, Position, ProductLanguages, ProductRank,
     Reads, Stats, Summary,
@@ -16,6 +16,9 @@ enum Reach {
     JustBefore,
     First,
 }
+
+/// Number of ranks that one call looks up: some milliseconds of the server's time.
+const RANKS_STEP: usize = 1_000;
 
 /// The script's answer: the marker, the total, a member with its score, and the newest score.
 type StartAnswer = (Option<String>, Option<i64>, Option<i64>, u64, Option<String>, Option<f64>, Option<f64>);
@@ -144,7 +147,18 @@ impl Reads for RedisIndex {
         table_id: &str,
         now: Timestamp,
     ) -> Result<IndexAnswer<Vec<Option<Timestamp>>>, StoreError> {
-        self.times_at(partition, ranks, table_id, now).await
+        let mut times = Vec::with_capacity(ranks.len());
+        for some in ranks.chunks(RANKS_STEP) {
+            type Answer = (Option<String>, Option<i64>, Option<i64>, Vec<Option<f64>>);
+            let (table, watermark, confirmed, scores): Answer = self.ask(self.times_call(partition, some)).await?;
+            if let Err(not_ready) = self.judge(marker_of_fields((table, watermark, confirmed)), table_id, now) {
+                return Ok(Err(not_ready));
+            }
+            for score in scores {
+                times.push(score.map(timestamp_of).transpose()?);
+            }
+        }
+        Ok(Ok(times))
     }
 }
 
@@ -197,6 +211,26 @@ impl RedisIndex {
             _ => None,
         };
         Ok(Ok(PageStart { total, before, reached }))
+    }
+
+    /// Names each set once, although many ranks may be of one listing.
+    fn times_call(&self, partition: IndexPartition, ranks: &[ProductRank<'_>]) -> Routed<'_> {
+        let (mut keys, mut pairs) = (vec![self.keys.marker(partition)], Vec::with_capacity(ranks.len()));
+        let mut last = None;
+        for at in ranks {
+            if last != Some((at.product, at.language)) {
+                last = Some((at.product, at.language));
+                let set = BaseSet { product: at.product.clone(), language: at.language.cloned(), rating: None };
+                keys.push(self.keys.base_set(&set));
+            }
+            let rank = match at.order {
+                Order::Newest => at.rank.to_string(),
+                Order::Oldest => format!("-{}", at.rank.saturating_add(1)),
+            };
+            pairs.push((keys.len() - 1, rank));
+        }
+        let call = Routed::call(&self.scripts.creation_times, &keys);
+        pairs.into_iter().fold(call, |call, (set, rank)| call.arg(set).arg(rank))
     }
 }
 
