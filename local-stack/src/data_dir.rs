@@ -47,8 +47,6 @@ pub(crate) struct Entrance {
     pub(crate) dynamodb_url: String,
     /// The id of its table. Another stack may listen at the endpoint of one that has ended.
     pub(crate) table_id: String,
-    /// Whether it listens at the control socket of its folder.
-    pub(crate) has_socket: bool,
 }
 
 impl Holder {
@@ -63,11 +61,6 @@ impl Holder {
 
     fn write(&self, lock: &FileLock) -> io::Result<()> {
         lock.write(&serde_json::to_vec(self)?)
-    }
-
-    /// Whether the process runs a stack for everybody. A command may run one for itself.
-    pub(crate) fn is_stack(&self) -> bool {
-        self.command == UP
     }
 }
 
@@ -180,17 +173,9 @@ impl Drop for DataDir {
     }
 }
 
-/// A folder that no stack uses while this value lives.
-#[derive(Debug)]
-pub(crate) struct Unused {
-    /// The last process that used it, if that was killed.
-    pub(crate) killed: Option<Holder>,
-    /// Absent in a folder that was never locked.
-    _lock: Option<FileLock>,
-}
-
-/// Keeps stacks away from a folder, and changes nothing in it. Several processes may look together.
-pub(crate) fn lock_to_look(folder: &Path) -> anyhow::Result<Found<Unused>> {
+/// Keeps stacks away from a folder, and changes nothing in it. Several processes may look together. A folder that was never
+/// locked has no lock.
+pub(crate) fn lock_to_look(folder: &Path) -> anyhow::Result<Found<Option<FileLock>>> {
     check_is_data_folder(folder)?;
     // SQLite reads what a killed engine has left only for a user who may write. Root leaves no files behind here.
     match rustix::process::geteuid().as_raw() {
@@ -199,11 +184,9 @@ pub(crate) fn lock_to_look(folder: &Path) -> anyhow::Result<Found<Unused>> {
     }
     let path = folder.join(LOCK_FILE);
     match FileLock::share(&path) {
-        Ok(lock) => Ok(Found::Free(Unused { killed: Holder::read(&path), _lock: Some(lock) })),
+        Ok(lock) => Ok(Found::Free(Some(lock))),
         Err(TryLockError::WouldBlock) => Ok(Found::Used(Holder::read(&path))),
-        Err(TryLockError::Error(error)) if error.kind() == ErrorKind::NotFound => {
-            Ok(Found::Free(Unused { killed: None, _lock: None }))
-        }
+        Err(TryLockError::Error(error)) if error.kind() == ErrorKind::NotFound => Ok(Found::Free(None)),
         Err(TryLockError::Error(error)) => Err(unusable(&path, error)),
     }
 }

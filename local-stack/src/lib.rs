@@ -6,7 +6,7 @@
 //! - [`redis_server`]: a `redis-server` child that never outlives its parent.
 //! - [`event_source_mapping`]: polls the stream and calls the real handlers the way the Lambda service does.
 //!   [`stream_reader`]: reads its shards.
-//! - [`import`], [`demo`]: comments from files or another table, and generated ones. [`origin`]: the other table. [`follow`]: its changes. [`export`]: comments to a file. [`compression`]: how a
+//! - [`import`], [`demo`]: comments from files or another table, and generated ones. [`origin`]: the other table. [`follow`]: its changes. `export`: comments to a file. `compression`: how a
 //!   file is compressed.
 //! - [`repair`], `index_keeper`, `trim`: what runs in the background: the repair job, rebuilds, the removal of stream
 //!   records.
@@ -14,9 +14,8 @@
 //! - `catch_up`: what a start does before readers may believe the page index.
 //! - `doctor`: looks at a data folder.
 //! - `data_dir`: the folder of the data. `page_numbers`: how its pages are numbered. `file_lock`: locks of files.
-//!   `running`: how other commands find the stack. [`memory`]: memory use. `cursor_key`: what keeps cursors valid over a
-//!   restart.
-//! - `attached`: commands on a data folder, whether its stack runs or not.
+//!   [`memory`]: memory use. `cursor_key`: what keeps cursors valid over a restart.
+//! - `attached`: how other commands find the stack, or run one.
 //! - [`control`]: the socket through which other processes run the repair job inside the stack.
 //! - `blocking`: work that blocks, beside the async threads.
 //! - [`cli`]: the command `pagemark`.
@@ -46,7 +45,6 @@ mod page_numbers;
 mod quiet;
 pub mod redis_server;
 pub mod repair;
-mod running;
 pub mod stack;
 pub mod stream_reader;
 mod trim;

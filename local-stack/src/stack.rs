@@ -26,10 +26,11 @@ use tokio::{
 };
 
 use crate::{
+    attached::Running,
     blocking::blocking,
     catch_up::{Replay, release_leases},
     clients::streams_client,
-    control::{ControlSocket, SOCKET},
+    control::ControlSocket,
     cursor_key::cursor_key,
     data_dir::{DataDir, Entrance},
     engine::{DataFile, Engine, EngineError},
@@ -40,7 +41,6 @@ use crate::{
     quiet::LastChanges,
     redis_server::RedisServer,
     repair::{AuditSchedule, RepairSchedule, begin_watermark, on_schedule},
-    running::RunningStack,
     trim::{trim, trim_processed},
 };
 
@@ -174,11 +174,8 @@ impl Stack {
         index.ping().await?;
 
         let quarantine = data_dir.path.join(QUARANTINE);
-        let control = match &placed {
-            PlacedIndex::Embedded(_) => Some(ControlSocket::bind(&data_dir.path)?),
-            PlacedIndex::Redis { .. } => None,
-        };
-        RunningStack::new(&placed, &data_dir.path.join(SOCKET), &quarantine).announce(&table).await?;
+        let control = ControlSocket::bind(&data_dir.path)?;
+        Running { socket: control.path().to_owned() }.announce(&table).await?;
         let [fan_out, indexing] = event_source_mappings(
             &settings,
             engine.as_deref(),
@@ -196,8 +193,7 @@ impl Stack {
         let (index_state_sender, index_state) = watch::channel(IndexState::default());
         let api = start_api(&settings, &data_dir.path, &table_config, placed.client()?).await?;
         if api.is_some() {
-            let (dynamodb_url, table_id, has_socket) = (dynamodb_url.clone(), table_id.clone(), control.is_some());
-            data_dir.announce(Entrance { dynamodb_url, table_id, has_socket })?;
+            data_dir.announce(Entrance { dynamodb_url: dynamodb_url.clone(), table_id: table_id.clone() })?;
         }
 
         let mut tasks = JoinSet::new();
@@ -210,9 +206,7 @@ impl Stack {
         if let (PlacedIndex::Embedded(embedded), Some(engine), false) = (&placed, &engine, data_dir.is_temporary()) {
             tasks.spawn(embedded.clone().save_regularly(engine.clone(), settings.snapshot_every));
         }
-        if let Some(control) = control {
-            tasks.spawn(control.serve(table.clone(), index.clone(), quarantine, index_state.clone()));
-        }
+        tasks.spawn(control.serve(table.clone(), index.clone(), quarantine, index_state.clone()));
         if let Some(engine) = &engine {
             tasks.spawn(trim(engine.clone(), table.name().to_owned(), mappings.clone()));
         }
@@ -339,9 +333,6 @@ impl Stack {
             tracing::warn!(%error, "the next start takes longer");
         }
         let table_stays = keeps_data || self.engine.is_none();
-        if table_stays && let Err(error) = RunningStack::withdraw(&self.table).await {
-            tracing::warn!(%error, "the table still names this stack as running");
-        }
         if keeps_data {
             // `stream-writer` has written records for `page-indexer` to pass over.
             tokio::time::timeout(SETTLE_TIMEOUT, self.settle()).await.ok();

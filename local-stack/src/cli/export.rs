@@ -15,7 +15,6 @@ use crate::{
     stack::TABLE,
 };
 
-/// Printed below the help.
 pub(super) const EXIT_CODES: &str = "\
 Exit code:
     0  everything is in the export
@@ -38,9 +37,8 @@ pub(super) struct Args {
 
 pub(super) async fn run(args: Args) -> anyhow::Result<ExitCode> {
     if let Some(ending @ ("csv" | "tsv")) = args.output.extension().and_then(|ending| ending.to_str()) {
-        let columns =
-            r#"["id","product","language","rating","created_at","status","title","body","author","author_id"]"#;
-        let rows = format!("{columns} as $columns | $columns, (inputs | [.[$columns[]]]) | @{ending}");
+        let names = r#"["id","product","language","rating","created_at","status","title","body","author","author_id"]"#;
+        let rows = format!("{names} as $names | $names, (inputs | [.[$names[]]]) | @{ending}");
         let output = args.output.display();
         eprintln!("error: an export is JSON Lines; for {ending}: pagemark export | jq -rn '{rows}' > {output}");
         return Ok(ExitCode::from(2));
@@ -67,18 +65,16 @@ pub(super) async fn run(args: Args) -> anyhow::Result<ExitCode> {
     if let Some(attached) = attached {
         attached.end().await;
     }
-    match exported? {
-        Some(0) => Ok(ExitCode::SUCCESS),
-        Some(count) => {
-            eprintln!("pagemark: {count} items need a person: `pagemark repair audit` looks at all");
-            Ok(ExitCode::FAILURE)
-        }
-        None => {
-            eprintln!("pagemark: interrupted; a file that is not complete is as it was");
-            // The reader of a pipe may have stopped reading, so nothing waits for the thread that writes to it.
-            std::process::exit(INTERRUPTED.into());
-        }
+    let Some(problems) = exported? else {
+        eprintln!("pagemark: interrupted; a file that is not complete is as it was");
+        // The reader of a pipe may have stopped reading, so nothing waits for the thread that writes to it.
+        std::process::exit(INTERRUPTED.into());
+    };
+    if problems > 0 {
+        eprintln!("pagemark: {problems} items need a person: `pagemark repair audit` looks at all");
+        return Ok(ExitCode::FAILURE);
     }
+    Ok(ExitCode::SUCCESS)
 }
 
 /// Exports a table, and returns how many items could not be read. `url` is the engine's; `None` for AWS.

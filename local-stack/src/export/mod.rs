@@ -37,17 +37,13 @@ use crate::{
 };
 pub(crate) use target::Target;
 
-/// Number of products that are read in parallel: few, because the embedded engine answers one call at a time.
-const PRODUCTS: usize = 4;
+/// Few, because the embedded engine answers one call at a time.
+const PRODUCTS_AT_ONCE: usize = 4;
 /// Maximum number of comments in one answer. An answer also ends after a megabyte.
 const COMMENTS_MAX: u16 = 500;
-/// Number of comments that are read again in parallel.
-const READS: usize = 16;
-/// Number of problems that are printed; all are counted.
-const PROBLEMS_SHOWN: u64 = 100;
+const READS_AT_ONCE: usize = 16;
 const NOT_KEPT: &str = "what was read cannot be kept in a temporary file";
 
-/// An export under way.
 pub(crate) struct Export<'run> {
     table: &'run Table,
     /// The comments to read again, and the products where each may be.
@@ -68,7 +64,6 @@ impl<'run> Export<'run> {
     pub(crate) async fn comments(&mut self, target: &Target) -> anyhow::Result<()> {
         let (began, settings) = (now(), JobSettings::default());
         let scanned = self.scan(target.stage()?).await?;
-        self.name_unpublished().await?;
         // An item without its keys is in no index. The repair job remembers those that it has met.
         self.name(unresolved_comments(self.table).await?);
         // A change that was acknowledged before has its entry in the journal, which is read strongly consistent.
@@ -89,24 +84,21 @@ impl<'run> Export<'run> {
         Ok(())
     }
 
-    /// Stages the lines of published comments.
     async fn scan(&mut self, staged: File) -> anyhow::Result<File> {
         let (progress, shown) = watch::channel((0, 0.0));
         let _display = Display::show("export".to_owned(), move || *shown.borrow());
         let products = self.products().await?;
         let (mut staged, table, expected) = (BufWriter::new(staged), self.table, products.len() as u64);
-        let first_parts = stream::iter(products).map(async |product| {
-            let part = table.comments_part(&product, None, COMMENTS_MAX).await;
-            part.map(|part| (product, part))
-        });
-        let (mut first_parts, mut comments, mut done) = (first_parts.buffered(PRODUCTS), 0, 0);
-        while let Some((product, mut part)) = first_parts.try_next().await? {
+        let begun = stream::iter(products)
+            .map(async |product| anyhow::Ok((table.comments_part(&product, None, COMMENTS_MAX).await?, product)));
+        let (mut begun, mut comments, mut done) = (begun.buffered(PRODUCTS_AT_ONCE), 0, 0);
+        while let Some((mut part, product)) = begun.try_next().await? {
             loop {
                 comments += part.comments.len() as u64;
                 for comment in part.comments {
                     match comment {
                         Ok(comment) if check(&comment).is_err() => self.named.extend([(comment.id, comment.product)]),
-                        Ok(comment) => staged.write_all(line(comment)?.as_bytes()).context(NOT_KEPT)?,
+                        Ok(comment) => staged.write_all((to_line(comment)? + "\n").as_bytes()).context(NOT_KEPT)?,
                         Err(MalformedItem { pk, problem, .. }) => {
                             self.name_malformed(&ItemKey { pk, sk: primary_sk(&product) }, &problem);
                         }
@@ -121,7 +113,7 @@ impl<'run> Export<'run> {
         staged.into_inner().context(NOT_KEPT)
     }
 
-    /// The products with published comments.
+    /// The products with published comments. Names the other comments.
     async fn products(&mut self) -> anyhow::Result<BTreeSet<ProductId>> {
         let mut products = BTreeSet::new();
         for shard in 0..PRIMARIES_SHARDS {
@@ -133,10 +125,6 @@ impl<'run> Export<'run> {
                 next = part.next.map(Some);
             }
         }
-        Ok(products)
-    }
-
-    async fn name_unpublished(&mut self) -> anyhow::Result<()> {
         for status in Status::UNPUBLISHED {
             let mut next = Some(None);
             while let Some(from) = next {
@@ -150,7 +138,7 @@ impl<'run> Export<'run> {
                 next = part.next.map(Some);
             }
         }
-        Ok(())
+        Ok(products)
     }
 
     fn name(&mut self, comments: BTreeMap<CommentId, Places>) {
@@ -171,7 +159,7 @@ impl<'run> Export<'run> {
     async fn read_again(&mut self, named: &BTreeSet<(CommentId, ProductId)>, mut file: File) -> anyhow::Result<Again> {
         let table = self.table;
         let reads = stream::iter(named).map(|(id, product)| table.primary_item_in(id, product));
-        let (mut reads, mut lines, mut start, mut last) = (reads.buffered(READS), BTreeMap::new(), 0, None);
+        let (mut reads, mut lines, mut start, mut last) = (reads.buffered(READS_AT_ONCE), BTreeMap::new(), 0, None);
         while let Some(item) = reads.try_next().await? {
             match item.map(|item| comment_of_primary(&item)) {
                 // It has moved to another product between two reads.
@@ -184,7 +172,7 @@ impl<'run> Export<'run> {
                         ));
                     }
                     last = Some(comment.id.clone());
-                    let (key, line) = ((comment.product.clone(), comment.cd()), line(comment)?);
+                    let (key, line) = ((comment.product.clone(), comment.cd()), to_line(comment)? + "\n");
                     file.write_all(line.as_bytes()).context(NOT_KEPT)?;
                     lines.insert(key, (start, line.len()));
                     start += line.len() as u64;
@@ -221,9 +209,7 @@ impl<'run> Export<'run> {
 
     fn add_problem(&mut self, problem: &str) {
         self.problems += 1;
-        if self.problems <= PROBLEMS_SHOWN {
-            eprintln!("pagemark: {problem}");
-        }
+        eprintln!("pagemark: {problem}");
     }
 }
 
@@ -237,12 +223,7 @@ fn primary_sk(product: &ProductId) -> String {
     FilterKey::primary(product.clone()).to_string()
 }
 
-fn line(comment: Comment) -> anyhow::Result<String> {
-    Ok(to_line(comment).context("a comment cannot be written as a line; please report this")? + "\n")
-}
-
-/// Writes the scanned lines in their order, without those of `named` comments, and the lines that were read again in their
-/// places. Returns how many lines there are.
+/// Writes the lines in order: the scanned ones without those of `named` comments, and `again`. Returns their number.
 fn merge(
     mut scanned: File,
     named: &BTreeSet<(CommentId, ProductId)>,

@@ -12,7 +12,6 @@ use anyhow::Context;
 use crate::{blocking::blocking, compression::Compression};
 
 pub(crate) struct Target {
-    /// For a person.
     pub(crate) name: String,
     compression: Compression,
     place: Place,
@@ -33,8 +32,7 @@ impl Place {
         match fs::metadata(path) {
             Ok(found) if !found.is_file() => Ok(Self::Stream(File::options().write(true).open(path)?)),
             // Through a link: the file is replaced, and not the link.
-            Ok(_) => Ok(Self::File(path.canonicalize()?)),
-            Err(_) => Ok(Self::File(path.to_owned())),
+            _ => Ok(Self::File(path.canonicalize().unwrap_or_else(|_| path.to_owned()))),
         }
     }
 }
