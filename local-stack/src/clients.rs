@@ -18,12 +18,10 @@ async fn config(endpoint: Option<&str>, region: Option<&str>) -> SdkConfig {
     }
 }
 
-/// A client of tables.
 pub(crate) async fn dynamodb_client(endpoint: Option<&str>, region: Option<&str>) -> aws_sdk_dynamodb::Client {
     aws_sdk_dynamodb::Client::new(&config(endpoint, region).await)
 }
 
-/// A client of streams.
 pub async fn streams_client(endpoint: Option<&str>, region: Option<&str>) -> aws_sdk_dynamodbstreams::Client {
     aws_sdk_dynamodbstreams::Client::new(&config(endpoint, region).await)
 }

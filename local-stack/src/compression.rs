@@ -6,16 +6,13 @@ use std::{
     path::Path,
 };
 
-use clap::ValueEnum;
 use flate2::{bufread::MultiGzDecoder, write::GzEncoder};
 
 /// The level of zstd: its own default.
 const ZSTD_LEVEL: i32 = 3;
 
-/// A compression.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum Compression {
-    /// Plain text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Compression {
     None,
     /// gzip (RFC 1952).
     Gzip,
@@ -25,7 +22,7 @@ pub enum Compression {
 
 impl Compression {
     /// The compression that a file's name asks for: `.gz`, `.zst`, or none.
-    pub fn of_name(path: &Path) -> Self {
+    pub(crate) fn of_name(path: &Path) -> Self {
         match path.extension().and_then(OsStr::to_str) {
             Some("gz") => Self::Gzip,
             Some("zst") => Self::Zstd,
@@ -52,7 +49,6 @@ impl Compression {
         }
     }
 
-    /// Reads what is compressed in this way.
     pub(crate) fn reader(self, file: impl Read + Send + 'static) -> io::Result<Box<dyn BufRead + Send>> {
         let file = BufReader::new(file);
         Ok(match self {
@@ -62,7 +58,6 @@ impl Compression {
         })
     }
 
-    /// Compresses what `write` writes.
     pub(crate) fn write<W: Write, T>(
         self,
         file: W,

@@ -14,9 +14,6 @@ use tempfile::NamedTempFile;
 pub(crate) const CURSOR_KEY: &str = "cursor.key";
 
 /// The key of a data folder. The first start draws it. The caller holds the folder's lock.
-///
-/// # Errors
-/// The file cannot be read or written, or holds no key: one line that says what to do.
 pub(crate) fn cursor_key(folder: &Path) -> anyhow::Result<CursorKey> {
     let path = folder.join(CURSOR_KEY);
     let text = match fs::read_to_string(&path) {

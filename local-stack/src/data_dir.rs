@@ -15,18 +15,14 @@ use tempfile::TempDir;
 
 use crate::file_lock::FileLock;
 
-/// The prefix of temporary folders.
 const TEMPORARY_PREFIX: &str = "pagemark-";
-/// The engine's data file.
 pub(crate) const DATA_FILE: &str = "dynamodb.sqlite";
 /// Its lock marks the folder as used. The operating system frees it with the process, however the process ends. Its
 /// content is a [`Holder`].
 const LOCK_FILE: &str = "pagemark.lock";
 /// Marks a temporary folder. Other folders are never removed.
 const TEMPORARY_MARKER: &str = "pagemark.temporary";
-/// The version of this program.
 pub(crate) const VERSION: &str = env!("CARGO_PKG_VERSION");
-/// The command whose stack other commands use.
 const UP: &str = "up";
 /// How often a process tries to take a lock that others share. Two that try at the same time disturb each other.
 const LOCK_ATTEMPTS: u32 = 3;
@@ -37,11 +33,9 @@ const ABANDONED_AFTER: Duration = Duration::from_secs(60);
 /// name in a file that nobody has locked is that of a killed process.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Holder {
-    /// The command, such as `up`.
+    /// Such as `up`.
     pub(crate) command: String,
-    /// The process.
     pub(crate) process: u32,
-    /// The version of `pagemark`.
     pub(crate) version: String,
     /// Where others reach its stack; `None` while the stack starts, and if it serves only its own process.
     pub(crate) entrance: Option<Entrance>,
@@ -50,16 +44,12 @@ pub(crate) struct Holder {
 /// Where other processes reach a running stack.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Entrance {
-    /// The endpoint of its engine.
     pub(crate) dynamodb_url: String,
     /// The id of its table. Another stack may listen at the endpoint of one that has ended.
     pub(crate) table_id: String,
-    /// Whether it listens at the control socket of its folder.
-    pub(crate) has_socket: bool,
 }
 
 impl Holder {
-    /// This process.
     fn new(command: &str) -> Self {
         Self { command: command.to_owned(), process: std::process::id(), version: VERSION.to_owned(), entrance: None }
     }
@@ -71,11 +61,6 @@ impl Holder {
 
     fn write(&self, lock: &FileLock) -> io::Result<()> {
         lock.write(&serde_json::to_vec(self)?)
-    }
-
-    /// Whether the process runs a stack for everybody. A command may run one for itself.
-    pub(crate) fn is_stack(&self) -> bool {
-        self.command == UP
     }
 }
 
@@ -148,9 +133,6 @@ impl DataDir {
     }
 
     /// The folder of a stack that ran before, for a command. Creates no folder.
-    ///
-    /// # Errors
-    /// The path leads to no such folder, or this user may not use it: one line that says what to do.
     pub(crate) fn existing(path: &Path, command: &str) -> anyhow::Result<Found<Self>> {
         check_is_data_folder(path)?;
         check_is_usable(path)?;
@@ -179,7 +161,6 @@ impl DataDir {
         self.temporary.is_some()
     }
 
-    /// The engine's data file.
     pub(crate) fn data_file(&self) -> PathBuf {
         self.path.join(DATA_FILE)
     }
@@ -192,20 +173,9 @@ impl Drop for DataDir {
     }
 }
 
-/// A folder that no stack uses while this value lives.
-#[derive(Debug)]
-pub(crate) struct Unused {
-    /// The last process that used it, if that was killed.
-    pub(crate) killed: Option<Holder>,
-    /// Absent in a folder that was never locked.
-    _lock: Option<FileLock>,
-}
-
-/// Keeps stacks away from a folder, and changes nothing in it. Several processes may look together.
-///
-/// # Errors
-/// The path leads to no data folder, or this user may not read it: one line that says what to do.
-pub(crate) fn lock_to_look(folder: &Path) -> anyhow::Result<Found<Unused>> {
+/// Keeps stacks away from a folder, and changes nothing in it. Several processes may look together. A folder that was never
+/// locked has no lock.
+pub(crate) fn lock_to_look(folder: &Path) -> anyhow::Result<Found<Option<FileLock>>> {
     check_is_data_folder(folder)?;
     // SQLite reads what a killed engine has left only for a user who may write. Root leaves no files behind here.
     match rustix::process::geteuid().as_raw() {
@@ -214,11 +184,9 @@ pub(crate) fn lock_to_look(folder: &Path) -> anyhow::Result<Found<Unused>> {
     }
     let path = folder.join(LOCK_FILE);
     match FileLock::share(&path) {
-        Ok(lock) => Ok(Found::Free(Unused { killed: Holder::read(&path), _lock: Some(lock) })),
+        Ok(lock) => Ok(Found::Free(Some(lock))),
         Err(TryLockError::WouldBlock) => Ok(Found::Used(Holder::read(&path))),
-        Err(TryLockError::Error(error)) if error.kind() == ErrorKind::NotFound => {
-            Ok(Found::Free(Unused { killed: None, _lock: None }))
-        }
+        Err(TryLockError::Error(error)) if error.kind() == ErrorKind::NotFound => Ok(Found::Free(None)),
         Err(TryLockError::Error(error)) => Err(unusable(&path, error)),
     }
 }
@@ -268,14 +236,12 @@ fn check_owner(folder: &Path, user: u32) -> anyhow::Result<()> {
     }
 }
 
-/// The error of a path that cannot be used.
 fn unusable(path: &Path, error: io::Error) -> anyhow::Error {
     let is_denied = error.kind() == ErrorKind::PermissionDenied;
     let advice = if is_denied { "; run this as the user that owns the folder" } else { "" };
     anyhow::anyhow!("{} cannot be used: {error}{advice}", path.display())
 }
 
-/// Takes the lock of a folder for a command of this process.
 fn lock(folder: &Path, command: &str) -> anyhow::Result<Found<(FileLock, Holder)>> {
     let path = folder.join(LOCK_FILE);
     let failed = |error| unusable(&path, error);

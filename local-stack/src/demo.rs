@@ -93,7 +93,6 @@ const VOICES: [Voice; 7] = [
 const AUTHORS: [&str; 12] =
     ["Ada", "Bruno", "Chen", "Dalia", "Emeka", "Fatima", "Goran", "Hana", "Ines", "Jun", "Kofi", "לאה"];
 const TITLES: [&str; 5] = ["Recommended", "Mixed feelings", "Five stars", "Hm", "Once is enough"];
-/// The weights of the ratings 1 to 5.
 const RATING_WEIGHTS: [(u64, u32); 5] = [(1, 14), (2, 6), (3, 9), (4, 21), (5, 50)];
 
 /// The time of the first comment, 2024-01-01T00:00:00Z, and the time span of all comments, two years.
@@ -102,12 +101,10 @@ const SPAN_MS: i64 = 2 * 365 * 24 * 3_600_000;
 /// One comment in this many carries only a date, as comments from many sources do. So there are ties.
 const DATE_ONLY_ONE_IN: u32 = 10;
 
-/// The product with the most comments.
 pub fn top_product() -> Option<ProductId> {
     ProductId::parse(PRODUCTS[0]).ok()
 }
 
-/// Makes `count` comments.
 pub fn demo_comments(count: u64) -> impl Iterator<Item = NewComment> {
     // Any constant will do: it makes the comments the same every time.
     let mut rng = StdRng::seed_from_u64(20_240_229);

@@ -61,7 +61,7 @@ use crate::{
     blocking::{blocking, blocking_on},
     file_lock::FileLock,
 };
-pub(crate) use data_file::{DataFile, SCHEMA_VERSION};
+pub(crate) use data_file::DataFile;
 use disk_sync::DiskSync;
 pub use error::EngineError;
 use proxy::Served;

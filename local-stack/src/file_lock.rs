@@ -7,7 +7,6 @@ use std::{
     path::Path,
 };
 
-/// The mode of a file that only its owner may use.
 const PRIVATE: u32 = 0o600;
 
 /// A locked lock file. The operating system frees the lock with the process, however the process ends.
@@ -40,10 +39,7 @@ impl FileLock {
         Ok(Self(file))
     }
 
-    /// Replaces the content of the file.
-    ///
-    /// # Errors
-    /// The file cannot be written, or the lock is a shared one.
+    /// Replaces the content of the file. A shared lock cannot write.
     pub(crate) fn write(&self, content: &[u8]) -> io::Result<()> {
         let mut file = &self.0;
         file.set_len(0)?;

@@ -5,9 +5,7 @@ use std::fmt;
 /// Resident memory, in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ResidentMemory {
-    /// Current value.
     pub now: u64,
-    /// Peak value so far.
     pub peak: u64,
 }
 

@@ -8,13 +8,9 @@ use clap::ValueEnum;
 
 use crate::data_dir::DataDir;
 
-/// The file that names the numbering.
 const FILE: &str = "page-numbers";
 
 /// Records the numbering of a folder's pages at the first start with it. A temporary folder needs no record.
-///
-/// # Errors
-/// The pages had another numbering before. Also those of the file system.
 pub(crate) fn keep(data_dir: &DataDir, numbering: PageNumbers) -> anyhow::Result<()> {
     if data_dir.is_temporary() {
         return Ok(());
@@ -48,7 +44,6 @@ pub(crate) fn keep(data_dir: &DataDir, numbering: PageNumbers) -> anyhow::Result
     fs::write(&path, format!("{chosen}\n")).with_context(failed)
 }
 
-/// The name of a numbering in the settings.
 fn name(numbering: PageNumbers) -> String {
     numbering.to_possible_value().map(|value| value.get_name().to_owned()).unwrap_or_default()
 }

@@ -25,10 +25,11 @@ use tokio::{
 };
 
 use crate::{
+    attached::Running,
     blocking::blocking,
     catch_up::{Replay, release_leases},
     clients::streams_client,
-    control::{ControlSocket, SOCKET},
+    control::ControlSocket,
     cursor_key::cursor_key,
     data_dir::{DataDir, Entrance},
     engine::{DataFile, Engine, EngineError},
@@ -39,7 +40,6 @@ use crate::{
     parts::Parts,
     quiet::LastChanges,
     repair::{AuditSchedule, RepairSchedule, begin_watermark, on_schedule},
-    running::RunningStack,
     trim::{trim, trim_processed},
 };
 
@@ -170,11 +170,8 @@ impl Stack {
         index.ping().await?;
 
         let quarantine = data_dir.path.join(QUARANTINE);
-        let control = match &placed {
-            PlacedIndex::Embedded(_) => Some(ControlSocket::bind(&data_dir.path)?),
-            PlacedIndex::Redis(_) => None,
-        };
-        RunningStack::new(&placed, &data_dir.path.join(SOCKET), &quarantine).announce(&table).await?;
+        let control = ControlSocket::bind(&data_dir.path)?;
+        Running { socket: control.path().to_owned() }.announce(&table).await?;
         let [fan_out, indexing] = event_source_mappings(
             engine.as_deref(),
             streams_client(Some(&dynamodb_url), None).await,
@@ -192,8 +189,7 @@ impl Stack {
         let mut parts = Parts::default();
         let api = start_api(&settings, &data_dir.path, &table_config, placed.client()?, &parts).await?;
         if api.is_some() {
-            let (dynamodb_url, table_id, has_socket) = (dynamodb_url.clone(), table_id.clone(), control.is_some());
-            data_dir.announce(Entrance { dynamodb_url, table_id, has_socket })?;
+            data_dir.announce(Entrance { dynamodb_url: dynamodb_url.clone(), table_id: table_id.clone() })?;
         }
 
         parts.spawn("the mapping of stream-writer", fan_out.run());
@@ -206,10 +202,8 @@ impl Stack {
             let saved = embedded.clone().save_regularly(engine.clone(), settings.snapshot_every);
             parts.spawn("what saves the page index", saved);
         }
-        if let Some(control) = control {
-            let controlled = control.serve(table.clone(), index.clone(), quarantine, index_state.clone());
-            parts.spawn("the control socket", controlled);
-        }
+        let controlled = control.serve(table.clone(), index.clone(), quarantine, index_state.clone());
+        parts.spawn("the control socket", controlled);
         if let Some(engine) = &engine {
             parts.spawn("the engine", engine.ended());
             parts.spawn("what trims the stream", trim(engine.clone(), table.name().to_owned(), mappings.clone()));
@@ -337,9 +331,6 @@ impl Stack {
             tracing::warn!(%error, "the next start takes longer");
         }
         let table_stays = keeps_data || self.engine.is_none();
-        if table_stays && let Err(error) = RunningStack::withdraw(&self.table).await {
-            tracing::warn!(%error, "the table still names this stack as running");
-        }
         if keeps_data {
             // `stream-writer` has written records for `page-indexer` to pass over.
             tokio::time::timeout(SETTLE_TIMEOUT, self.settle()).await.ok();

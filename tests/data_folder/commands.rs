@@ -29,6 +29,7 @@ use crate::fixture::{
     http::{Http, good_comment, ids, listing},
     pagemark,
     program::Program,
+    redis_server::OwnRedis,
     stack::{Running, settings},
     wait_for,
 };
@@ -113,7 +114,7 @@ async fn start_slow(folder: &Path) -> Program {
     let program = pagemark::start(&on(folder, SLOW)).await;
     let args = Config::parse_from(["repair-job", "--table=t", "--redis-url=redis://h", "status", "--json"]).run;
     wait_for("an audit in progress", async || {
-        let asked = request(&folder.join(SOCKET), &args, std::future::pending(), |_, _| {}).await;
+        let asked = request(&folder.join(SOCKET), &args, std::future::pending()).await;
         let status = asked.map_err(|error| (format!("{error:#}"), program.stderr()))?;
         let status: Value = serde_json::from_str(&status.output).unwrap();
         // The start runs `recent`.
@@ -257,12 +258,12 @@ async fn a_killed_repair_of_a_stopped_folder_loses_nothing() {
 
 #[tokio::test]
 async fn a_stack_with_its_page_index_in_redis_is_reached_by_its_folder() {
-    let folder = folder_in_memory();
-    let up = pagemark::Up::start(folder.path(), &["--demo", "30", "--redis"]).await;
+    let (folder, redis) = (folder_in_memory(), OwnRedis::start().await);
+    let up = pagemark::Up::start(folder.path(), &["--demo", "30", "--redis-url", &redis.server.url()]).await;
     let status = run(folder.path(), &["repair", "status"]).await.expect(0);
     assert!(status.stdout.contains("256 partitions ready") && !status.stderr.contains(RUNS_ONE), "{status:?}");
     let doctor = run(folder.path(), &["doctor"]).await.expect(0);
-    assert!(doctor.stdout.contains("in Redis: `pagemark repair status --data-dir"), "{doctor:?}");
+    assert!(doctor.stdout.contains("all 256 partitions are ready"), "{doctor:?}");
     up.stop().await;
     // A command needs no Redis: it has a separate page index.
     run(folder.path(), &["repair", "audit"]).await.expect(0);

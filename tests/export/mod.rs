@@ -1,7 +1,6 @@
-//! An export holds every comment as an import reads it, also while writes continue, and resumes after any end.
+//! An export holds every comment as an import reads it, also while writes continue.
 
 mod ends;
-mod moving;
 mod while_written;
 
 use std::cmp::Ordering;
@@ -53,11 +52,6 @@ impl Exporter {
         self.path("comments.jsonl")
     }
 
-    /// What was read so far of [`Self::file`].
-    fn partial(&self) -> PathBuf {
-        self.path("comments.jsonl.partial")
-    }
-
     /// Starts an export through an engine's URL, such as a gate's.
     async fn start_export(&self, url: &str, output: &Path, more: &[&str]) -> Program {
         let table = self.stores.table.name();
@@ -71,8 +65,7 @@ impl Exporter {
 
     /// Exports everything to [`Self::file`], and returns the lines.
     async fn exported(&self) -> String {
-        let ended = self.export_to(&self.file(), &[]).await.expect(0);
-        assert!(!self.partial().exists(), "{ended:?}");
+        self.export_to(&self.file(), &[]).await.expect(0);
         fs::read_to_string(self.file()).unwrap()
     }
 
@@ -217,7 +210,7 @@ async fn an_export_holds_no_duplicates_and_nothing_else_of_the_table() {
     let ended = pagemark::run(&["export", "--table", table, "--dynamodb-url", &url]).await.expect(0);
     assert_eq!(ended.stdout, lines);
     assert!(ended.stderr.contains("the standard output: 40 comments"), "{ended:?}");
-    let ended = exporter.export_to(Path::new("/dev/stdout"), &["--compress", "none"]).await.expect(0);
+    let ended = exporter.export_to(Path::new("/dev/stdout"), &[]).await.expect(0);
     assert_eq!(ended.stdout, lines);
     let Exporter { stores, .. } = exporter;
     stores.finish().await;
@@ -249,25 +242,6 @@ async fn a_product_with_more_comments_than_an_answer_and_its_neighbours_are_whol
         assert_eq!(products.iter().filter(|product| *product == name).count(), usize::try_from(count).unwrap());
     }
     assert_eq!(lines, exporter.expected().await);
-    exporter.end().await;
-}
-
-#[tokio::test]
-async fn only_the_chosen_products_are_exported_and_an_unknown_one_is_named() {
-    let exporter = Exporter::with_comments(30).await;
-    let all = exporter.exported().await;
-    let of = |name: &str| -> String {
-        let lines = all.lines().filter(|line| field(line, "product") == [name]);
-        lines.map(|line| format!("{line}\n")).collect()
-    };
-    let file = exporter.path("some.jsonl");
-    exporter.export_to(&file, &["--product", "d e", "--product", "c", "--product", "c"]).await.expect(0);
-    assert_eq!(fs::read_to_string(&file).unwrap(), of("c") + &of("d e"));
-    let ended = exporter.export_to(&file, &["--product", PRODUCT, "--product", "espresso"]).await.expect(1);
-    assert_eq!(fs::read_to_string(&file).unwrap(), of(PRODUCT));
-    assert!(ended.stderr.contains("product \"espresso\" has no comments"), "{ended:?}");
-    let ended = exporter.export_to(&file, &["--product", ".."]).await.expect(2);
-    assert!(ended.stderr.contains("cannot be a product id"), "{ended:?}");
     exporter.end().await;
 }
 

@@ -109,28 +109,3 @@ async fn no_acknowledged_change_is_lost_and_no_comment_doubled_while_writes_go_o
         exporter.end().await;
     }
 }
-
-#[tokio::test]
-async fn a_comment_that_changed_while_an_export_was_stopped_is_right_when_it_resumes() {
-    let exporter = Exporter::with_comments(90).await;
-    let table = &exporter.stores.table;
-    let gate = Gate::holding(&exporter.stores.engine_url(), gate::JOURNAL, 0).await;
-    let program = exporter.start_export(&gate.url, &exporter.file(), &[]).await;
-    // Every comment has been scanned.
-    gate.wait_until_holding("the reading of the journal").await;
-    program.kill().await;
-    let patch = CommentPatch { body: Some("Changed.".to_owned()), ..CommentPatch::default() };
-    for number in 0..90_u64 {
-        let id = comment_id(&format!("c{number:04}"));
-        match number % 3 {
-            0 => table.delete_comment(&id, None).await.unwrap(),
-            1 => drop(table.patch_comment(&id, None, &patch).await.unwrap()),
-            _ => {}
-        }
-    }
-    exporter.stores.create_numbered(1_000, product("a new product")).await;
-    let lines = exporter.exported().await;
-    assert_eq!(lines.lines().count(), 61);
-    assert_eq!(lines, exporter.expected().await);
-    exporter.end().await;
-}

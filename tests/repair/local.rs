@@ -1,5 +1,5 @@
-//! The local stack runs `recent` and audits on schedules, and keeps its page index ready. `pagemark repair` runs the
-//! repair job's commands on it.
+//! The local stack runs `recent` and audits on schedules. `pagemark repair --redis-url` runs the repair job's commands on
+//! its stores.
 
 use std::time::Duration;
 
@@ -53,31 +53,21 @@ async fn the_local_stack_repairs_damage_on_its_own_schedule() {
 }
 
 #[tokio::test]
-async fn pagemark_repair_repairs_damage_in_a_running_stack() {
-    assert_pagemark_repair_repairs(settings()).await;
-}
-
-#[tokio::test]
-async fn pagemark_repair_repairs_damage_in_a_running_stack_with_redis() {
+async fn pagemark_repair_repairs_damage_in_its_own_process_with_redis() {
     let redis = OwnRedis::start().await;
-    assert_pagemark_repair_repairs(settings_at(&redis)).await;
-}
-
-async fn assert_pagemark_repair_repairs(settings: StackSettings) {
-    let mut running = Running::start_with(settings).await;
+    let mut running = Running::start_with(settings_at(&redis)).await;
     let comments = reviews(20);
     running.import(&comments).await;
     let set = damage_by_hand(&running, &comments).await;
     let (url, table) = (running.stack.dynamodb_url().to_owned(), running.stack.table().name().to_owned());
-    let redis_url = running.stack.redis_config().map(|config| config.url.clone());
-    let mut place = vec!["--dynamodb-url", &url, "--table", &table];
-    place.extend(redis_url.iter().flat_map(|url| ["--redis-url", url]));
-    let repair = async |arguments: &[&str]| pagemark::run(&[&["repair"], arguments, &place[..]].concat()).await;
+    let redis_url = redis.server.url();
+    let repair = async |arguments: &[&str]| {
+        let place = ["--dynamodb-url", &url, "--table", &table, "--redis-url", &redis_url];
+        pagemark::run(&[&["repair"], arguments, &place[..]].concat()).await
+    };
     repair(&["audit"]).await.expect(exit::DRIFT_FOUND | exit::DRIFT_LEFT);
     let applied = repair(&["audit", "--apply"]).await.expect(exit::DRIFT_FOUND);
-    // The index inside the stack has an entry for a comment, not for a set. So the comment is missing in all four sets.
-    let missing = if running.stack.redis_config().is_some() { 2 } else { 5 };
-    assert!(applied.stdout.contains(&format!("{missing} repaired, 0 left")), "{applied:?}");
+    assert!(applied.stdout.contains("2 repaired, 0 left"), "{applied:?}");
     wait_until_repaired(&running, &comments, &set).await;
     for command in [&["audit"][..], &["check", comments[1].id.as_str()], &["quarantine", "--apply"], &["status"]] {
         let ended = repair(command).await;
@@ -97,49 +87,24 @@ async fn pagemark_repair_says_when_no_stack_is_running() {
 
 #[tokio::test]
 async fn the_local_stack_repairs_what_its_handlers_missed() {
-    assert_schedule_repairs(settings(), None).await;
-}
-
-#[tokio::test]
-async fn the_local_stack_repairs_what_its_handlers_missed_and_redis_lost() {
-    let redis = OwnRedis::start().await;
-    assert_schedule_repairs(settings_at(&redis), Some(&redis)).await;
-}
-
-async fn assert_schedule_repairs(settings: StackSettings, redis: Option<&OwnRedis>) {
     // A mapping has caught up when a poll finds nothing, so not while a run writes.
     let repair = RepairSchedule { every: Duration::from_millis(500), settle: Duration::ZERO };
-    let mut running = Running::start_with(StackSettings { repair: Some(repair), ..settings }).await;
+    let mut running = Running::start_with(StackSettings { repair: Some(repair), ..settings() }).await;
     let comments = reviews(30);
     running.import(&comments).await;
-    for lost in [None].into_iter().chain(redis.map(Some)) {
-        for comment in &comments {
-            for key in data::stored(comment).placement().duplicate_keys().take(3) {
-                damage::delete(running.stack.table(), &comment.id, &key).await;
-            }
+    for comment in &comments {
+        for key in data::stored(comment).placement().duplicate_keys().take(3) {
+            damage::delete(running.stack.table(), &comment.id, &key).await;
         }
-        if let Some(redis) = lost {
-            // The keeper rebuilds the index, while `recent` continues with duplicates.
-            redis.server.restart().await.unwrap();
-        }
-        wait_for("31 duplicates of every comment", async || {
-            let mut missing = 0;
-            for comment in &comments {
-                let items = running.stack.table().items_of(&comment.id).await.unwrap();
-                missing += usize::from(items.len() != 32);
-            }
-            if missing == 0 { Ok(()) } else { Err(missing) }
-        })
-        .await;
-        // Ask the index itself, because the keeper's last state may be older than the loss.
-        let table_id = running.stack.table().describe().await.unwrap().id;
-        wait_for("a page index that is ready", async || {
-            let readiness = running.stack.index().readiness(&table_id, process::now()).await;
-            let is_ready = readiness.as_ref().is_ok_and(|all| all.iter().all(|(_, answer)| answer.is_ok()));
-            if is_ready { Ok(()) } else { Err(readiness) }
-        })
-        .await;
-        running.assert_invariants().await;
     }
+    wait_for("31 duplicates of every comment", async || {
+        let mut missing = 0;
+        for comment in &comments {
+            let items = running.stack.table().items_of(&comment.id).await.unwrap();
+            missing += usize::from(items.len() != 32);
+        }
+        if missing == 0 { Ok(()) } else { Err(missing) }
+    })
+    .await;
     running.finish().await;
 }

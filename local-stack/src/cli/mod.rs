@@ -7,7 +7,7 @@ mod follow;
 mod import;
 mod interrupt;
 mod origin_place;
-mod progress;
+pub(crate) mod progress;
 mod repair;
 mod table_place;
 mod up;

@@ -11,7 +11,7 @@ use crate::{
 
 /// The share that is done, from 0 to 1.
 #[expect(clippy::cast_precision_loss, reason = "a share of a bar")]
-pub(super) fn share(done: u64, total: u64) -> f64 {
+pub(crate) fn share(done: u64, total: u64) -> f64 {
     done as f64 / total.max(1) as f64
 }
 

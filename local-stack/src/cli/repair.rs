@@ -1,9 +1,6 @@
 //! `pagemark repair`: the repair job's commands on a running stack.
 
-use std::{
-    path::{Path, PathBuf},
-    process::ExitCode,
-};
+use std::{path::PathBuf, process::ExitCode};
 
 use anyhow::Context;
 use clap::builder::Resettable;
@@ -13,11 +10,10 @@ use table::Table;
 
 use super::interrupt::{INTERRUPTED, Signals};
 use crate::{
-    attached::Attached,
-    control::ask,
+    attached::{Attached, Running},
+    control::{SOCKET, ask},
     index_place,
-    running::{RunningIndex, RunningStack},
-    stack::{LOCAL_ENGINE, TABLE, table_config},
+    stack::{LOCAL_ENGINE, QUARANTINE, TABLE, table_config},
 };
 
 #[derive(Debug, clap::Args)]
@@ -31,14 +27,14 @@ pub(super) struct Args {
     /// Endpoint of the stack's engine [default: http://127.0.0.1:8000]
     #[arg(long, global = true, env = "PAGEMARK_DYNAMODB_URL", value_name = "URL")]
     dynamodb_url: Option<String>,
-    /// Redis of the stack, if `up` was started with --redis-url.
+    /// Work in this process instead of the stack's, with the page index in this Redis.
     #[arg(long, global = true, env = "PAGEMARK_REDIS_URL", value_name = "URL", hide_env_values = true)]
     redis_url: Option<String>,
     #[command(flatten)]
     run: RunArgs,
 }
 
-/// Takes the quarantine from the record of the running stack. (The value is a placeholder.)
+/// The quarantine is the stack's. (The value is a placeholder.)
 pub(super) fn with_the_quarantine_of_the_stack(command: clap::Command) -> clap::Command {
     command
         .mut_arg("quarantine", |it| it.env(Resettable::Reset).required(false).default_value("mapping").hide(true))
@@ -50,10 +46,18 @@ pub(super) fn in_one_part(command: clap::Command) -> clap::Command {
     command.mut_arg("segments", |it| it.default_value("1"))
 }
 
-pub(super) async fn run(args: Args) -> anyhow::Result<ExitCode> {
-    let Some(folder) = args.data_dir.clone() else {
-        let url = args.dynamodb_url.clone().unwrap_or_else(|| LOCAL_ENGINE.to_owned());
-        return run_by_engine(args, &url).await;
+pub(super) async fn run(mut args: Args) -> anyhow::Result<ExitCode> {
+    let Some(folder) = args.data_dir else {
+        let url = args.dynamodb_url.unwrap_or_else(|| LOCAL_ENGINE.to_owned());
+        let table = Table::connect(&table_config(args.table.as_deref().unwrap_or(TABLE), &url)).await;
+        let none =
+            || format!("no stack runs on the table {:?} at {url}: is `pagemark up` running there?", table.name());
+        let Running { socket } = Running::on(&table).await.with_context(none)?.with_context(none)?;
+        let Some(redis_url) = args.redis_url else { return ask(&socket, &args.run).await };
+        let prefix = format!("pagemark-{}", table.describe().await?.id);
+        let index = redis_index::connect(&index_place::redis_config(&redis_url, prefix))?;
+        args.run.set_quarantine(QuarantinePlace::Folder(socket.with_file_name(QUARANTINE)));
+        return run_command(&args.run, table, index).await;
     };
     // The flags are global, so clap does not see that they exclude each other.
     if args.table.is_some() || args.dynamodb_url.is_some() || args.redis_url.is_some() {
@@ -65,34 +69,9 @@ pub(super) async fn run(args: Args) -> anyhow::Result<ExitCode> {
         attached = Attached::to(&folder, "repair") => attached?,
         () = signals.next() => return Ok(ExitCode::from(INTERRUPTED)),
     };
-    let ran = match attached.socket() {
-        Some(socket) => ask(&socket, &args.run).await,
-        None => run_by_engine(args, attached.dynamodb_url()).await,
-    };
+    let ran = ask(&folder.join(SOCKET), &args.run).await;
     attached.end().await;
     ran
-}
-
-/// Runs a command on the stack whose engine is at this endpoint.
-async fn run_by_engine(mut args: Args, url: &str) -> anyhow::Result<ExitCode> {
-    let table = args.table.as_deref().unwrap_or(TABLE);
-    let none = || {
-        format!(
-            "no running stack was found by the table {table:?} at {url}: is `pagemark up` running, and is its engine there (--dynamodb-url)?"
-        )
-    };
-    let table = Table::connect(&table_config(table, url)).await;
-    let stack = RunningStack::on(&table).await.with_context(none)?.with_context(none)?;
-    let prefix = match stack.page_index {
-        RunningIndex::Embedded { control } => return ask(Path::new(&control), &args.run).await,
-        RunningIndex::Redis { prefix } => prefix,
-    };
-    let redis_url = args.redis_url.with_context(|| {
-        format!("the stack was given its Redis server by --redis-url; give the same here, with --dynamodb-url {url}")
-    })?;
-    let index = redis_index::connect(&index_place::redis_config(&redis_url, prefix))?;
-    args.run.set_quarantine(QuarantinePlace::Folder(stack.quarantine.into()));
-    run_command(&args.run, table, index).await
 }
 
 #[cfg(test)]

@@ -2,17 +2,12 @@
 
 use std::{ffi::OsString, os::unix::ffi::OsStrExt, path::Path, time::Duration};
 
-use dynoxide::storage_backend::sql_builders;
 use rusqlite::{Connection, OpenFlags, OptionalExtension, config::DbConfig, params};
 
 use super::stream_table::NEWEST;
 
 /// How long to wait for the engine's lock: a look is not urgent, but it must end.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
-
-/// The version of the schema that the engine writes. It migrates an older one when it opens the file, and refuses a newer
-/// one.
-pub(crate) const SCHEMA_VERSION: u32 = sql_builders::SCHEMA_VERSION;
 
 /// The records that the newest record of a table's stream follows. The newest one is never trimmed, so it may be
 /// processed.
@@ -25,15 +20,6 @@ pub(crate) struct DataFile {
     connection: Connection,
 }
 
-/// The stream records that wait for a handler.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Backlog {
-    /// Their number.
-    pub(crate) records: u64,
-    /// When the oldest one was written, in seconds since 1970; `None` without records.
-    pub(crate) since: Option<i64>,
-}
-
 impl DataFile {
     /// Opens the file of an engine that is stopped. The caller keeps engines away while this value lives.
     ///
@@ -42,18 +28,6 @@ impl DataFile {
     pub(crate) fn of_stopped(data_file: &Path) -> rusqlite::Result<Self> {
         let log = std::fs::metadata(beside(data_file, "-wal"));
         if log.is_ok_and(|found| found.len() > 0) { Self::with_log(data_file) } else { Self::without_log(data_file) }
-    }
-
-    /// Opens the file of an engine that runs, beside it. Only a short look is harmless: the write-ahead log cannot be
-    /// emptied meanwhile.
-    ///
-    /// # Errors
-    /// The file cannot be opened.
-    pub(crate) fn of_running(data_file: &Path) -> rusqlite::Result<Self> {
-        let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-        let connection = Connection::open_with_flags(data_file, flags)?;
-        connection.busy_timeout(BUSY_TIMEOUT)?;
-        Ok(Self { connection })
     }
 
     /// Everything is in the file. SQLite makes no file beside one that it is told not to expect changes of.
@@ -87,15 +61,6 @@ impl DataFile {
         Ok(lines.into_iter().filter(|line| line != "ok").collect())
     }
 
-    /// The version of the engine's schema; `None` if the file has none.
-    ///
-    /// # Errors
-    /// The file cannot be read, or is not the engine's.
-    pub(crate) fn schema_version(&self) -> rusqlite::Result<Option<u32>> {
-        let recorded = self.connection.query_one(sql_builders::GET_SCHEMA_VERSION, [], |row| row.get::<_, String>(0));
-        Ok(recorded.optional()?.and_then(|version| version.trim().parse().ok()))
-    }
-
     /// The id of a table; `None` without such a table.
     ///
     /// # Errors
@@ -113,14 +78,12 @@ impl DataFile {
         self.connection.query_one(NEWEST, params![table], |row| row.get(0))
     }
 
-    /// The stream records of a table that wait for a handler.
+    /// The number of stream records of a table that wait for a handler.
     ///
     /// # Errors
     /// The file cannot be read, or is not the engine's.
-    pub(crate) fn backlog(&self, table: &str) -> rusqlite::Result<Backlog> {
-        let query = format!("SELECT COUNT(*), MIN(created_at) {WAITING}");
-        self.connection
-            .query_one(&query, params![table], |row| Ok(Backlog { records: row.get(0)?, since: row.get(1)? }))
+    pub(crate) fn backlog(&self, table: &str) -> rusqlite::Result<u64> {
+        self.connection.query_one(&format!("SELECT COUNT(*) {WAITING}"), params![table], |row| row.get(0))
     }
 }
 

@@ -1,198 +1,260 @@
 //! The exporter: every comment of a table as the lines that an import reads, ordered by product, creation time and id.
 //!
-//! - `scan`: reads every comment from the table's indexes.
-//! - `catch_up`: reads every comment again that changed meanwhile.
-//! - `staging`: keeps what was read in a SQLite file, and puts it into order.
-//! - `target`: where the lines go.
-//! - `products`: the records of products, into a file of their own.
+//! 1. A scan stages the lines of published comments, by the indexes of the table. These lag, and comments change meanwhile.
+//! 2. Every comment that the journal names since, or that the scan could not read, is read again, strongly consistent.
+//! 3. The lines of the scan without those comments are merged with theirs, into the target.
 //!
-//! Writes may continue. The last pass over the journal bounds what an export holds (ADR 56). Every change acknowledged
-//! before the pass began is in it. No change made after the pass ended is.
+//! In memory are the ids of all products, and about 300 bytes for each comment that is read again.
 
-mod catch_up;
-mod products;
-mod scan;
-mod staging;
 mod target;
 
 use std::{
-    cell::RefCell,
-    io,
-    path::PathBuf,
-    sync::{
-        Arc,
-        atomic::{AtomicU64, Ordering},
-    },
-    thread,
+    collections::{BTreeMap, BTreeSet},
+    fs::File,
+    io::{self, BufRead, BufReader, BufWriter, Seek, Write},
+    os::unix::fs::FileExt,
 };
 
-use model::ProductId;
-use process::{StoreError, now};
-use repair_job::{JobSettings, journal_from, reaches_back_to};
-use table::Table;
-use thiserror::Error;
-use tokio::sync::oneshot;
+use anyhow::{Context, ensure};
+use futures_util::{StreamExt, TryStreamExt, stream};
+use indicatif::HumanCount;
+use model::{
+    Cd, Comment, CommentId, CommentText, FilterKey, InvalidInput, Malformed, ProductId, Status, Timestamp,
+    item::{comment_id_of_pk, comment_of_primary, comment_pk},
+    plan::reconcile::Places,
+    primaries::PRIMARIES_SHARDS,
+    product::RECORD_SHARDS,
+};
+use process::now;
+use repair_job::{Changes, Display, JobSettings, journal_from, journal_to, reaches_back_to, unresolved_comments};
+use serde::Deserialize;
+use table::{ItemKey, MalformedItem, Table};
+use tokio::sync::watch;
 
-pub use catch_up::Bounds;
-use catch_up::catch_up;
-pub use products::{ExportedProducts, export_products};
-use scan::scan;
-use staging::{Resumes, Staging, Subject};
-pub use target::Target;
+use crate::{
+    cli::progress::share,
+    import::{to_line, to_product_line},
+};
+pub(crate) use target::Target;
 
-/// How many problems are kept with their reasons; the rest is only counted.
-const PROBLEMS_KEPT: u32 = 100;
+/// Few, because the embedded engine answers one call at a time.
+const PRODUCTS_AT_ONCE: usize = 4;
+/// Maximum number of comments in one answer. An answer also ends after a megabyte.
+const COMMENTS_MAX: u16 = 500;
+const READS_AT_ONCE: usize = 16;
+const NOT_KEPT: &str = "what was read cannot be kept in a temporary file";
 
-/// The reason why an export ended early, with advice for the user.
-#[derive(Debug, Error)]
-pub enum ExportError {
-    /// The table's error.
-    #[error("{0}; the same command goes on where this one stopped, unless it wrote to a pipe")]
-    Store(#[from] StoreError),
-    /// Another process exports to this file.
-    #[error("another export to {} is running", .0.display())]
-    InUse(PathBuf),
-    /// The folder beside the target belongs to another export.
-    #[error(
-        "{} holds what an export of another table, of other products or by another version has read; remove it, or export to another file",
-        .0.display()
-    )]
-    Foreign(PathBuf),
-    /// The SQLite file cannot be read or written.
-    #[error("what was read cannot be kept, or not be read back: {0}")]
-    Staging(#[from] rusqlite::Error),
-    /// The journal lost entries that this export still needed.
-    #[error(
-        "the export took so long that the journal no longer holds every change since; the same command begins anew"
-    )]
-    TooOld,
-    /// The folder beside the target cannot be made.
-    #[error("the folder {} cannot be used: {source}", .folder.display())]
-    Folder {
-        /// The folder.
-        folder: PathBuf,
-        /// The file system's error.
-        source: io::Error,
-    },
-    /// The lines cannot be written.
-    #[error("{0} cannot be written: {1}")]
-    Target(String, #[source] io::Error),
-    /// A line cannot be written, which is a bug.
-    #[error("a comment or a record cannot be written as a line: {0}; please report this")]
-    Line(#[source] serde_json::Error),
-}
-
-/// How far an export has come, for a display.
-#[derive(Debug, Clone, Default)]
-pub struct ExportProgress(Arc<[AtomicU64; 2]>);
-
-impl ExportProgress {
-    fn add_comments(&self, count: u64) {
-        let [comments, _] = &*self.0;
-        comments.fetch_add(count, Ordering::Relaxed);
-    }
-
-    fn end_shard(&self) {
-        let [_, shards] = &*self.0;
-        shards.fetch_add(1, Ordering::Relaxed);
-    }
-
-    /// Number of comments read, and of shards read to their end.
-    pub fn counts(&self) -> (u64, u64) {
-        let [comments, shards] = &*self.0;
-        (comments.load(Ordering::Relaxed), shards.load(Ordering::Relaxed))
-    }
-}
-
-/// The outcome of an export.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Exported {
-    /// Number of comments written.
-    pub comments: u64,
-    /// Number of comments that were read again, because they changed during the export or shortly before.
-    pub changed: u64,
-    /// The time of what it holds.
-    pub bounds: Bounds,
-    /// The first items that are not in it, or that an import will refuse.
-    pub problems: Vec<String>,
-    /// How many there are.
-    pub problem_count: u64,
-    /// The products that were asked for and have no comments.
-    pub unknown: Vec<ProductId>,
-}
-
-/// An export under way.
-struct Export<'run> {
+pub(crate) struct Export<'run> {
     table: &'run Table,
-    subject: Subject,
-    staging: RefCell<Staging>,
-    progress: &'run ExportProgress,
+    /// The comments to read again, and the products where each may be.
+    named: BTreeSet<(CommentId, ProductId)>,
+    /// Number of items that are not in the export, or that an import will refuse.
+    pub(crate) problems: u64,
 }
 
-/// Exports the comments of these products, or of all if there are none. `note` gets what a person should know meanwhile.
-///
-/// An export that ends early leaves the target as it was. What it has read stays beside a file, and the same export
-/// resumes there.
-///
-/// # Errors
-/// See [`ExportError`].
-pub async fn export(
-    table: &Table,
-    products: &[ProductId],
-    target: Target,
-    progress: &ExportProgress,
-    note: impl Fn(String),
-) -> Result<Exported, ExportError> {
-    let began = now();
-    let subject = Subject::new(table.describe().await?.id, products);
-    let mut staging = target.open_staging()?;
-    let partial = target.partial();
-    let kept = match staging.resumes(&subject)? {
-        Resumes::Foreign => return Err(ExportError::Foreign(partial)),
-        Resumes::Nothing => None,
-        Resumes::At(from) if reaches_back_to(from) => {
-            note(format!("going on with the export that is kept in {}", partial.display()));
-            Some(from)
-        }
-        Resumes::At(_) => {
-            note(format!("the export that is kept in {} is too old to go on with; it starts anew", partial.display()));
-            None
-        }
-    };
-    let journal_from = match kept {
-        Some(from) => from,
-        None => {
-            let from = journal_from(began, &JobSettings::default());
-            staging.begin(&subject, from)?;
-            from
-        }
-    };
-    let export = Export { table, subject, staging: RefCell::new(staging), progress };
-    scan(&export).await?;
-    let bounds = catch_up(&export, journal_from).await?;
-    let Export { staging, subject, .. } = export;
-    let staging = staging.into_inner();
-    let changed = staging.changed()?;
-    let unknown = staging.unknown(&subject.products)?;
-    let (problems, problem_count) = staging.problems(PROBLEMS_KEPT)?;
-    let (comments, staging) = write(staging, target.clone()).await?;
-    // Until the folder has gone, the open database keeps other exports out of it.
-    if let Err(error) = target.remove_partial() {
-        note(format!("{} cannot be removed, and is needed no more: {error}", partial.display()));
+/// The lines that were read again, in a file: the start and the length of each, by its place in the order.
+type Again = (File, BTreeMap<(ProductId, Cd), (u64, usize)>);
+
+impl<'run> Export<'run> {
+    pub(crate) fn of(table: &'run Table) -> Self {
+        Self { table, named: BTreeSet::new(), problems: 0 }
     }
-    drop(staging);
-    Ok(Exported { comments, changed, bounds, problems, problem_count, unknown })
+
+    /// Exports all comments, and says what the export holds. The target stays as it was if that ends early.
+    pub(crate) async fn comments(&mut self, target: &Target) -> anyhow::Result<()> {
+        let (began, settings) = (now(), JobSettings::default());
+        let scanned = self.scan(target.stage()?).await?;
+        // An item without its keys is in no index. The repair job remembers those that it has met.
+        self.name(unresolved_comments(self.table).await?);
+        // A change that was acknowledged before has its entry in the journal, which is read strongly consistent.
+        let (from, holds) = (journal_from(began, &settings), now());
+        let mut changes = Changes::between(self.table, from, journal_to(holds, &settings));
+        while let Some(changed) = changes.next().await? {
+            self.name(changed.comments);
+            changed.unreadable.iter().for_each(|what| self.add_problem(what));
+        }
+        // Entries expire while the export reads.
+        ensure!(reaches_back_to(from), "the journal has no longer every change since the export began; begin anew");
+        let named = std::mem::take(&mut self.named);
+        let again = self.read_again(&named, target.stage()?).await?;
+        let (name, ends, count) = (&target.name, now(), HumanCount(named.len() as u64));
+        let comments = HumanCount(target.write(move |to| merge(scanned, &named, again, to)).await?);
+        eprintln!("{name}: {comments} comments, of which {count} were read again at the end");
+        eprintln!("{name}: every change acknowledged before {holds} is in it, and none made after {ends}");
+        Ok(())
+    }
+
+    async fn scan(&mut self, staged: File) -> anyhow::Result<File> {
+        let (progress, shown) = watch::channel((0, 0.0));
+        let _display = Display::show("export".to_owned(), move || *shown.borrow());
+        let products = self.products().await?;
+        let (mut staged, table, expected) = (BufWriter::new(staged), self.table, products.len() as u64);
+        let begun = stream::iter(products)
+            .map(async |product| anyhow::Ok((table.comments_part(&product, None, COMMENTS_MAX).await?, product)));
+        let (mut begun, mut comments, mut done) = (begun.buffered(PRODUCTS_AT_ONCE), 0, 0);
+        while let Some((mut part, product)) = begun.try_next().await? {
+            loop {
+                comments += part.comments.len() as u64;
+                for comment in part.comments {
+                    match comment {
+                        Ok(comment) if check_for_import(&comment).is_err() => {
+                            self.named.extend([(comment.id, comment.product)])
+                        }
+                        Ok(comment) => staged.write_all((to_line(comment)? + "\n").as_bytes()).context(NOT_KEPT)?,
+                        Err(MalformedItem { pk, problem, .. }) => {
+                            self.name_malformed(&ItemKey { pk, sk: primary_sk(&product) }, &problem);
+                        }
+                    }
+                }
+                let Some(next) = part.next else { break };
+                part = table.comments_part(&product, Some(next), COMMENTS_MAX).await?;
+            }
+            done += 1;
+            progress.send_replace((comments, share(done, expected)));
+        }
+        staged.into_inner().context(NOT_KEPT)
+    }
+
+    /// The products with published comments. Names the other comments.
+    async fn products(&mut self) -> anyhow::Result<BTreeSet<ProductId>> {
+        let mut products = BTreeSet::new();
+        for shard in 0..PRIMARIES_SHARDS {
+            let mut next = Some(None);
+            while let Some(from) = next {
+                let part = self.table.products_part(shard, from).await?;
+                products.extend(part.products);
+                part.invalid.iter().for_each(|entry| self.name_malformed(&entry.key, &entry.problem));
+                next = part.next.map(Some);
+            }
+        }
+        for status in Status::UNPUBLISHED {
+            let mut next = Some(None);
+            while let Some(from) = next {
+                let part = self.table.moderation_part(status, from, COMMENTS_MAX).await?;
+                for comment in part.comments {
+                    match comment {
+                        Ok(comment) => self.named.extend([(comment.id, comment.product)]),
+                        Err(entry) => self.name_malformed(&entry.key, &entry.problem),
+                    }
+                }
+                next = part.next.map(Some);
+            }
+        }
+        Ok(products)
+    }
+
+    fn name(&mut self, comments: BTreeMap<CommentId, Places>) {
+        for (id, places) in comments {
+            self.named.extend(places.products().map(|product| (id.clone(), product.clone())));
+        }
+    }
+
+    /// Names the comment of an item that an index shows as malformed. Without a comment, it is a problem.
+    fn name_malformed(&mut self, key: &ItemKey, problem: &Malformed) {
+        match (comment_id_of_pk(&key.pk), FilterKey::parse(&key.sk)) {
+            (Some(id), Ok(key)) => self.named.extend([(id, key.product)]),
+            _ => self.add_problem(&problem.to_string()),
+        }
+    }
+
+    /// Stages the lines of the named comments as they are now.
+    async fn read_again(&mut self, named: &BTreeSet<(CommentId, ProductId)>, mut file: File) -> anyhow::Result<Again> {
+        let table = self.table;
+        let reads = stream::iter(named).map(|(id, product)| table.primary_item_in(id, product));
+        let (mut reads, mut lines, mut start, mut last) = (reads.buffered(READS_AT_ONCE), BTreeMap::new(), 0, None);
+        while let Some(item) = reads.try_next().await? {
+            match item.map(|item| comment_of_primary(&item)) {
+                // It has moved to another product between two reads.
+                Some(Ok(comment)) if last.as_ref() == Some(&comment.id) => {}
+                Some(Ok(comment)) => {
+                    if let Err(error) = check_for_import(&comment) {
+                        let (pk, sk) = (comment_pk(&comment.id), primary_sk(&comment.product));
+                        self.add_problem(&format!(
+                            "pk {pk:?}, sk {sk:?}: exported, but an import will refuse it: {error}"
+                        ));
+                    }
+                    last = Some(comment.id.clone());
+                    let (key, line) = ((comment.product.clone(), comment.cd()), to_line(comment)? + "\n");
+                    file.write_all(line.as_bytes()).context(NOT_KEPT)?;
+                    lines.insert(key, (start, line.len()));
+                    start += line.len() as u64;
+                }
+                Some(Err(problem)) => self.add_problem(&problem.to_string()),
+                None => {}
+            }
+        }
+        Ok((file, lines))
+    }
+
+    /// Exports the records of products, ordered by product. Each shard is read strongly consistent. The lines are in memory:
+    /// a few hundred bytes a product.
+    pub(crate) async fn records(&mut self, target: &Target) -> anyhow::Result<()> {
+        let mut lines = BTreeMap::new();
+        for shard in 0..RECORD_SHARDS {
+            let mut next = Some(None);
+            while let Some(from) = next {
+                let part = self.table.records_part(shard, from).await?;
+                for record in part.records {
+                    match record {
+                        Ok(record) => drop(lines.insert(record.product.clone(), to_product_line(record)? + "\n")),
+                        Err(entry) => self.add_problem(&entry.problem.to_string()),
+                    }
+                }
+                next = part.next.map(Some);
+            }
+        }
+        let (name, count) = (&target.name, HumanCount(lines.len() as u64));
+        target.write(move |to| lines.into_values().try_for_each(|line| to.write_all(line.as_bytes()))).await?;
+        eprintln!("{name}: the records of {count} products");
+        Ok(())
+    }
+
+    fn add_problem(&mut self, problem: &str) {
+        self.problems += 1;
+        eprintln!("pagemark: {problem}");
+    }
 }
 
-/// Writes the lines in a thread of their own. The process does not wait for it when it ends: the reader of a pipe may
-/// have stopped reading.
-async fn write(staging: Staging, target: Target) -> Result<(u64, Staging), ExportError> {
-    let (sender, written) = oneshot::channel();
-    let failed = |error| ExportError::Target("the target".to_owned(), error);
-    let writer = move || {
-        // Fails when the export was interrupted.
-        sender.send(target.write(&staging).map(|count| (count, staging))).ok();
+fn check_for_import(comment: &Comment) -> Result<(), InvalidInput> {
+    let CommentText { title, body, author } = comment.text.clone();
+    CommentText::new(title, body, author).and_then(|_| comment.site.check())
+}
+
+fn primary_sk(product: &ProductId) -> String {
+    FilterKey::primary(product.clone()).to_string()
+}
+
+/// Writes the lines in order: the scanned ones without those of `named` comments, and `again`. Returns their number.
+fn merge(
+    mut scanned: File,
+    named: &BTreeSet<(CommentId, ProductId)>,
+    (file, again): Again,
+    to: &mut dyn Write,
+) -> io::Result<u64> {
+    #[derive(Deserialize)]
+    struct Line {
+        id: CommentId,
+        product: ProductId,
+        created_at: Timestamp,
+    }
+    let (mut count, mut again) = (again.len() as u64, again.into_iter().peekable());
+    let read = |(start, length)| {
+        let mut line = vec![0; length];
+        file.read_exact_at(&mut line, start).map(|()| line)
     };
-    thread::Builder::new().name("writer".to_owned()).spawn(writer).map_err(failed)?;
-    written.await.map_err(|_| failed(io::Error::other("the thread that writes ended by a mistake of this program")))?
+    scanned.rewind()?;
+    for line in BufReader::new(scanned).lines() {
+        let line = line? + "\n";
+        let Line { id, product, created_at } = serde_json::from_str(&line)?;
+        let key = (product.clone(), Cd { created_at, id: id.clone() });
+        while let Some((_, before)) = again.next_if(|(other, _)| *other < key) {
+            to.write_all(&read(before)?)?;
+        }
+        if !named.contains(&(id, product)) {
+            to.write_all(line.as_bytes())?;
+            count += 1;
+        }
+    }
+    again.try_for_each(|(_, last)| to.write_all(&read(last)?))?;
+    Ok(count)
 }
