@@ -13,10 +13,7 @@ use page_index::PageIndex;
 use process::StoreError;
 use table::{Table, TableConfig};
 use thiserror::Error;
-use tokio::{
-    signal::unix::{SignalKind, signal},
-    sync::oneshot,
-};
+use tokio::sync::oneshot;
 
 use crate::{
     http::{
@@ -138,23 +135,6 @@ impl Application {
     /// The address of health and metrics, if they have a separate one.
     pub fn operations_address(&self) -> Option<SocketAddr> {
         self.operations.as_ref().map(|(address, _)| *address)
-    }
-
-    /// Reads the site's folder again at every SIGHUP from now on, until the runtime ends. Without such a folder, SIGHUP keeps
-    /// its meaning, which is to end the process.
-    ///
-    /// # Errors
-    /// The system does not allow it to listen for signals.
-    pub fn reload_look_on_hangup(&self) -> io::Result<()> {
-        if self.service.look().has_folder() {
-            let (look, mut hangups) = (self.service.look().clone(), signal(SignalKind::hangup())?);
-            tokio::spawn(async move {
-                while hangups.recv().await.is_some() {
-                    look.reload().await;
-                }
-            });
-        }
-        Ok(())
     }
 
     /// Serves until `shutdown` completes, then accepts no more requests and finishes those under way. The caller

@@ -1,6 +1,6 @@
-//! Builds every URL that the service gives out. All begin at the root of the site. `http::base_path` puts the path of the
-//! public URL in front of those in pages and redirects, and `ListingUrls` does so itself. Where a URL must be absolute,
-//! `site::PublicUrl` is put in front.
+//! Builds every URL that the service gives out. All begin at the root of the site. Templates put the path of the
+//! public URL in front of those in pages, `http::base_path` of those in redirects, and `ListingUrls` does so itself. Where a
+//! URL must be absolute, `site::PublicUrl` is put in front.
 //!
 //! **Invariant:** a product id in a path has everything percent-encoded but unreserved characters (RFC 3986 section
 //! 2.3), so that no client, proxy or crawler reads a separator into it.

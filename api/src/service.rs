@@ -15,13 +15,14 @@ use crate::{
     html::{self, explanation, sitemap},
     http::{
         answer_memory::{self, AnswerMemory},
+        base_path,
         body::BodyTimeout,
-        connection, cross_origin, deadline, frame,
+        connection, cross_origin, deadline,
         load::{self, Load},
         panics, routing,
     },
     json::{self, openapi::DescriptionText},
-    look::{LookError, SiteLook},
+    look::LookError,
     ops::{self, access, cost, is_operational, metrics::Metrics},
     read::{cursor::CursorSealer, products::ListedProducts},
     secrets::CursorKey,
@@ -101,11 +102,6 @@ impl Service {
         })
     }
 
-    /// The site's look, to read it again.
-    pub(crate) fn look(&self) -> &SiteLook {
-        self.site.shared_look()
-    }
-
     /// All metrics, in the OpenMetrics text format.
     ///
     /// # Errors
@@ -137,6 +133,7 @@ impl Service {
         let Self { request_timeout, proxies, .. } = *self;
         let memory = AnswerMemory::clone(&self.memory);
         let (readers, operations, metrics) = (self.load.clone(), self.operations_load.clone(), self.metrics.clone());
+        let site = self.site.clone();
         App::new()
             .app_data(self.stores.clone())
             .app_data(self.metrics.clone())
@@ -173,8 +170,8 @@ impl Service {
             .wrap(from_fn(cross_origin::admit))
             // 3. The request gets an id, is counted and logged.
             .wrap(from_fn(move |request, next| access::observe(metrics.clone(), proxies, request, next)))
-            // 2. Paths begin at the root of the site. Every page has the site's frame.
-            .wrap(from_fn(frame::serve))
+            // 2. Paths begin at the root of the site.
+            .wrap(from_fn(move |request, next| base_path::serve(site.clone(), request, next)))
             // 1. Its connection knows what it is doing.
             .wrap(from_fn(connection::follow))
             .configure(|config| configure(self, config))

@@ -157,7 +157,7 @@ impl<'page> CommentsPage<'page> {
             leads_by_cursor,
             is_filtered: query.filter != Filter::ANY,
             has_comments: !is_empty || counts.of_product() != Some(0),
-            comment_form: site.comment_form.then(|| links::comment_form(&query.product)),
+            comment_form: site.settings.comment_form.then(|| links::comment_form(&query.product)),
             contrast: None,
             is_fragment: false,
             volatile: Some(Volatile::new(site, t, counts, place, listing, average)),
@@ -173,7 +173,8 @@ impl<'page> CommentsPage<'page> {
     }
 
     /// The page as a fragment: only its list will be shown.
-    pub(super) fn into_fragment(self) -> Self {
+    pub(super) fn into_fragment(mut self, site: &Site) -> Self {
+        self.head.base = site.public_url.to_string();
         Self { is_fragment: true, ..self }
     }
 
@@ -268,13 +269,13 @@ fn head(
     let title = t.joined([Some(subject.clone()), place.number(t), other_order]);
     if is_empty {
         // Any address at all is a page of some product without comments.
-        return Head { title, ..Head::default() };
+        return Head::new(site, title);
     }
     let has_place = place != Place::Unknown;
     let indexing = if has_place { counts.indexing(site, &query.filter, query.order) } else { Indexing::No };
     // A copy says nothing against indexing: search engines would apply that to the original too.
     let path = if indexing == Indexing::Copy { address.original() } else { address.canonical() };
-    let mut head = Head::new(site, &path, title, indexing != Indexing::No);
+    let mut head = Head::of_page(site, &path, title, indexing != Indexing::No);
     // Search engines keep an archive page as it is, so it repeats nothing that changes with later comments.
     let average = average.filter(|_| !is_archive(place));
     head.description = Some(describe(t, address, place, listing, average, subject));
