@@ -13,7 +13,7 @@ use super::{
     description::{describe, heading, is_archive},
     feed,
     filters::{Chips, FilterLink, Filters},
-    fold::fold,
+    fold::Folded,
     head::{Head, Neighbours},
     language_name::{self, direction, text_direction},
     page_bar::BarItem,
@@ -105,9 +105,7 @@ struct CommentView<'page> {
     stars: String,
     out_of_5: String,
     body_direction: &'static str,
-    beginning: String,
-    /// The part below the beginning of a long body, folded, behind words about its length.
-    rest: Option<(String, String)>,
+    body: Folded,
     time: String,
     /// Whether the site says that it was verified.
     is_verified: bool,
@@ -289,7 +287,6 @@ impl<'page> CommentView<'page> {
     fn new(t: &Interface, comment: &'page Comment) -> Self {
         let direction = direction(&comment.language);
         let body = displayed(&comment.text.body);
-        let (beginning, rest) = fold(body);
         let documented = comment.site.attributes.as_ref().map(Documented::of).unwrap_or_default();
         Self {
             comment,
@@ -298,8 +295,7 @@ impl<'page> CommentView<'page> {
             stars: stars(comment.rating),
             out_of_5: t.out_of_5(comment.rating),
             body_direction: text_direction(direction, body),
-            beginning,
-            rest: rest.map(|rest| (t.more_characters(&rest), rest)),
+            body: Folded::new(body),
             time: t.minute(comment.created_at),
             is_verified: documented.is_verified,
             reply: documented.reply.map(|reply| ReplyView::new(t, reply, direction)),

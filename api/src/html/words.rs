@@ -101,11 +101,6 @@ impl Interface {
         self.with(id, [("page", number.into())])
     }
 
-    /// "8,500 more characters": the length of a text.
-    pub(super) fn more_characters(&self, text: &str) -> String {
-        self.counted("show-rest-note", u64::try_from(text.chars().count()).unwrap_or(u64::MAX))
-    }
-
     /// The number with its thousands separated, `392,716`.
     pub(super) fn number(&self, number: u64) -> String {
         self.with("number", [("number", number.into())])
