@@ -147,8 +147,8 @@ impl Application {
         tokio::spawn(async move { stores.learn_table_id().await });
         let (end_of_service, ended) = oneshot::channel::<()>();
         let printing = self.metrics_namespace.map(|namespace| {
-            let metrics_text = move || self.service.metrics_text();
-            tokio::spawn(series::print_until(ended.map(drop), namespace, metrics_text))
+            let snapshot = move || self.service.snapshot();
+            tokio::spawn(series::print_until(ended.map(drop), namespace, snapshot))
         });
         let operations = self.operations.map(|(_, server)| (server.handle(), tokio::spawn(server)));
         let handle = self.server.handle();

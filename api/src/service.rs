@@ -1,6 +1,6 @@
 //! What the handlers share, and the layers that every request passes.
 
-use std::{fmt, net::SocketAddr, sync::Arc, time::Duration};
+use std::{net::SocketAddr, sync::Arc, time::Duration};
 
 use actix_web::{
     App, Error,
@@ -23,7 +23,7 @@ use crate::{
     },
     json::{self, openapi::DescriptionText},
     look::LookError,
-    ops::{self, access, cost, is_operational, metrics::Metrics},
+    ops::{self, access, cost, is_operational, metrics::Metrics, series::Snapshot},
     read::{cursor::CursorSealer, products::ListedProducts},
     secrets::CursorKey,
     settings::ApiSettings,
@@ -102,12 +102,8 @@ impl Service {
         })
     }
 
-    /// All metrics, in the OpenMetrics text format.
-    ///
-    /// # Errors
-    /// They cannot be written.
-    pub(crate) fn metrics_text(&self) -> Result<String, fmt::Error> {
-        self.metrics.text(self.load.under_way(), self.memory.held(), &self.stores.index_answers())
+    pub(crate) fn snapshot(&self) -> Snapshot {
+        self.metrics.snapshot(self.load.under_way(), self.memory.held(), &self.stores.index_answers())
     }
 
     /// Registers what readers and writers use.
