@@ -33,37 +33,25 @@ const STOP_GRACE_SECONDS: u64 = 26;
 /// How long checks under way may take to finish after that: less than the rest of the 30 s.
 const OPERATIONS_STOP_GRACE_SECONDS: u64 = 2;
 
-/// How long idle connections of checkers are kept.
 const OPERATIONS_KEEP_ALIVE: Duration = Duration::from_secs(5);
 
-/// How long the head of a request may take to arrive.
 const HEAD_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Maximum number of connections for health and metrics, which only a few checkers use.
 const OPERATIONS_CONNECTIONS_MAX: usize = 64;
 
-/// Why the service does not start.
 #[derive(Debug, Error)]
 pub enum StartError {
-    /// Another program listens there.
     #[error("{listen} is in use by another program; choose another address")]
-    AddressInUse {
-        /// The requested address.
-        listen: SocketAddr,
-    },
-    /// The address cannot be listened at for another reason.
+    AddressInUse { listen: SocketAddr },
     #[error("cannot listen at {listen}: {source}")]
     Listen {
-        /// The requested address.
         listen: SocketAddr,
-        /// The error of the operating system.
         #[source]
         source: io::Error,
     },
-    /// A store's settings are wrong.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// The site's folder cannot be used.
     #[error(transparent)]
     Look(#[from] LookError),
 }
@@ -132,7 +120,6 @@ impl Application {
         self.address
     }
 
-    /// The address of health and metrics, if they have a separate one.
     pub fn operations_address(&self) -> Option<SocketAddr> {
         self.operations.as_ref().map(|(address, _)| *address)
     }
@@ -171,7 +158,6 @@ impl Application {
     }
 }
 
-/// The server for health and metrics at a separate address.
 fn operations_server(
     (listener, address): (TcpListener, SocketAddr),
     service: Service,
@@ -187,7 +173,6 @@ fn operations_server(
     Ok((address, server))
 }
 
-/// A listener, and its address with the port that was chosen.
 fn bind(listen: SocketAddr) -> Result<(TcpListener, SocketAddr), StartError> {
     let listener = TcpListener::bind(listen).map_err(cannot_listen(listen))?;
     let address = listener.local_addr().map_err(cannot_listen(listen))?;

@@ -29,7 +29,6 @@ pub(crate) struct Look {
 /// The messages that a site gives itself, in the Fluent syntax.
 pub(crate) type OwnMessages = Vec<(InterfaceLanguage, String)>;
 
-/// Why the folder of a site's look cannot be used.
 #[derive(Debug, Error)]
 #[error("the site folder's {} cannot be used: {problem}; check PAGEMARK_SITE_DIR and the file", path.display())]
 pub struct LookError {
@@ -67,7 +66,6 @@ impl Look {
     }
 }
 
-/// The text of a file; empty when there is none.
 fn read_text(path: &Path) -> Result<String, LookError> {
     match fs::read_to_string(path) {
         Ok(text) => Ok(text.strip_prefix('\u{feff}').map(str::to_owned).unwrap_or(text)),

@@ -37,12 +37,10 @@ const OPERATIONS_IN_FLIGHT_MAX: usize = 32;
 
 const BYTES_A_MIB: usize = 1024 * 1024;
 
-/// What all requests share.
 #[derive(Clone)]
 pub(crate) struct Service {
     pub(crate) stores: Data<StoreClients>,
     pub(crate) load: Data<Load>,
-    /// The load of health checks and metrics.
     operations_load: Data<Load>,
     metrics: Data<Metrics>,
     memory: Data<AnswerMemory>,
@@ -106,13 +104,11 @@ impl Service {
         self.metrics.snapshot(self.load.under_way(), self.memory.held(), &self.stores.index_answers())
     }
 
-    /// Registers what readers and writers use.
     pub(crate) fn configure(&self, config: &mut web::ServiceConfig) {
         json::configure(config, self.cache_max_age_seconds);
         html::configure(config, self.cache_max_age_seconds);
     }
 
-    /// Registers everything, with health and metrics.
     pub(crate) fn configure_all(&self, config: &mut web::ServiceConfig) {
         self.configure(config);
         ops::configure(config);

@@ -51,7 +51,6 @@ impl PublicUrl {
         [&self.origin, &self.base_path, path].concat()
     }
 
-    /// Scheme, host and port.
     pub(crate) fn origin(&self) -> &str {
         &self.origin
     }
@@ -105,7 +104,6 @@ impl FromStr for PublicUrl {
 
 /// Fewer comments than this make a page that search engines judge as thin.
 const INDEXABLE_COMMENTS_MIN: u64 = 5;
-/// The path of a public URL, without a slash at the end.
 fn base_path(path: &str) -> Result<String, &'static str> {
     let path = path.strip_suffix('/').unwrap_or(path);
     let Some(inner) = path.strip_prefix('/') else { return Ok(String::new()) };
@@ -138,7 +136,6 @@ pub enum Indexable {
 }
 
 impl Indexable {
-    /// Whether the pages of a filter may be indexed.
     pub(crate) fn admits(self, filter: &Filter) -> bool {
         let ratings = filter.ratings().map_or(0, |ratings| ratings.iter().count());
         let needed = match (filter.language().is_some(), ratings) {
@@ -165,9 +162,7 @@ pub(crate) enum Indexing {
 /// The numbers of comments that decide whether the pages of a filter may be indexed.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Totals {
-    /// Number of comments that the filter matches.
     pub(crate) filter: u64,
-    /// Number of comments of the product.
     pub(crate) product: u64,
 }
 
@@ -256,7 +251,6 @@ impl Default for SiteSettings {
     }
 }
 
-/// What the pages need to know of their site.
 #[derive(Debug, Clone)]
 pub(crate) struct Site {
     /// The address that the site is known by. The settings may leave it open.
@@ -279,12 +273,10 @@ impl Site {
         Ok(Self { public_url, settings, look: Arc::new(look), texts })
     }
 
-    /// The texts of pages without a filter.
     pub(crate) fn interface(&self) -> &Interface {
         self.texts.in_language(self.settings.interface_language)
     }
 
-    /// The texts of the pages of a filter.
     pub(crate) fn interface_of(&self, filter: &Filter) -> &Interface {
         self.interface_in(filter.language().and_then(InterfaceLanguage::of))
     }

@@ -32,7 +32,6 @@ use crate::{
     texts::Interface,
 };
 
-/// Answers a page of comments, or redirects to its canonical address.
 pub(super) async fn page(
     request: HttpRequest,
     stores: web::Data<StoreClients>,
@@ -122,7 +121,6 @@ async fn answer(
     Ok(answer)
 }
 
-/// The neighbours of a page that no number leads to.
 fn by_cursor(address: &Address, listing: &ListingPage, cursors: &CursorSealer) -> Result<Option<Neighbours>, ApiError> {
     if !listing.continues_by_cursor {
         return Ok(None);

@@ -90,9 +90,7 @@ fn heading(t: &Interface, status: StatusCode) -> String {
     }
 }
 
-/// What people read about an error.
 pub(super) struct Explanation {
-    /// In the language of the interface.
     pub(super) text: Option<String>,
     /// The exact reason, in English.
     pub(super) reason: Option<String>,

@@ -21,7 +21,6 @@ use crate::{
     texts::Interface,
 };
 
-/// The media type of a feed.
 pub(super) const ATOM: &str = "application/atom+xml";
 
 #[derive(Template)]
@@ -35,7 +34,6 @@ struct Feed<'feed> {
     comments: &'feed [Comment],
 }
 
-/// Answers the feed of a listing.
 pub(super) async fn feed(
     request: HttpRequest,
     stores: web::Data<StoreClients>,

@@ -10,10 +10,8 @@ const CHARS_MAX: usize = 1_800;
 /// The most characters of an excerpt: four lines of a phone.
 const EXCERPT_CHARS: usize = 180;
 
-/// How many blank lines in a row are shown.
 const BLANK_LINES_MAX: usize = 2;
 
-/// A text as a page shows it.
 pub(super) struct Folded {
     pub(super) text: String,
     pub(super) is_long: bool,

@@ -52,11 +52,9 @@ const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 const TOKEN: &str = "token";
 const KEY: &str = "key";
 
-/// The fields as they were typed.
 struct Typed(BTreeMap<&'static str, String>);
 
 impl Typed {
-    /// The fields before anything is typed.
     fn nothing() -> Self {
         Self(BTreeMap::from([("language", "en".to_owned())]))
     }
@@ -102,7 +100,6 @@ struct FormPage<'form> {
     problem: Option<Problem>,
 }
 
-/// Says that a comment waits for a moderator.
 #[derive(Template)]
 #[template(path = "pending.html")]
 struct PendingPage<'form> {
@@ -142,7 +139,6 @@ impl Problem {
     }
 }
 
-/// What the form calls a field.
 fn label(t: &Interface, field: &str) -> String {
     let id = match field {
         "rating" => "rating",
@@ -157,7 +153,6 @@ fn label(t: &Interface, field: &str) -> String {
 }
 
 impl FormPage<'_> {
-    /// A hint at the length of a text.
     fn at_most(&self, id: &'static str, chars: usize) -> String {
         self.t.counted(id, u64::try_from(chars).unwrap_or(u64::MAX))
     }
@@ -167,7 +162,6 @@ impl FormPage<'_> {
     }
 }
 
-/// Shows the empty form.
 pub(super) async fn show(request: HttpRequest, site: web::Data<Site>) -> Result<HttpResponse, PageError> {
     let product = product(&request, &site)?;
     answer(&site, &product, &Typed::nothing(), process::new_ulid(), None)
@@ -254,7 +248,6 @@ fn lead_to(place: String) -> HttpResponse {
     HttpResponse::SeeOther().insert_header((header::LOCATION, place)).finish()
 }
 
-/// The page that says that a comment waits.
 fn pending(site: &Site, product: &ProductId) -> Result<HttpResponse, PageError> {
     let head = Head::new(site, product.as_str().to_owned());
     let body = PendingPage { head, t: site.interface(), product }.render();
@@ -262,7 +255,6 @@ fn pending(site: &Site, product: &ProductId) -> Result<HttpResponse, PageError> 
     Ok(html(answer.insert_header(caching::NO_STORE), "'none'", body.map_err(ApiError::internal)?))
 }
 
-/// The form with the typed fields and their problem.
 fn answer(
     site: &Site,
     product: &ProductId,

@@ -19,16 +19,13 @@ use actix_web::{
 use super::error_page::html;
 use crate::http::base_path;
 
-/// The path that fragments are under.
 const ROOT: &str = "/fragment";
 
 pub(super) const ROBOTS: HeaderName = HeaderName::from_static("x-robots-tag");
 pub(super) const NO_INDEX: HeaderValue = HeaderValue::from_static("noindex");
 
-/// Marks a request for a fragment.
 struct Asked;
 
-/// Whether a fragment is asked for.
 pub(super) fn is_asked(request: &HttpRequest) -> bool {
     request.extensions().contains::<Asked>()
 }
@@ -44,7 +41,6 @@ pub(super) async fn mount(mut request: ServiceRequest, next: Next<BoxBody>) -> R
     Ok(answer)
 }
 
-/// Whether a path is that of a fragment.
 pub(super) fn is_path(path: &str) -> bool {
     path.strip_prefix(ROOT).is_some_and(|rest| rest.starts_with('/'))
 }

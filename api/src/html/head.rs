@@ -8,7 +8,6 @@ use std::sync::Arc;
 use super::script_json::ScriptJson;
 use crate::{links, look::Look, site::Site};
 
-/// The head of a page.
 #[derive(Debug)]
 pub(super) struct Head {
     pub(super) look: Arc<Look>,
@@ -22,7 +21,6 @@ pub(super) struct Head {
     pub(super) canonical: Option<String>,
     pub(super) neighbours: Neighbours,
     pub(super) structured_data: Option<ScriptJson>,
-    /// The title and the path of the listing's feed.
     pub(super) feed: Option<(String, String)>,
 }
 
@@ -51,7 +49,6 @@ impl Head {
         }
     }
 
-    /// The head of a page at a path.
     pub(super) fn of_page(site: &Site, path: &str, title: String, may_index: bool) -> Self {
         Self { may_index, canonical: Some(site.public_url.join(path)), ..Self::new(site, title) }
     }

@@ -70,7 +70,6 @@ use address::Address;
 use error_page::{PageError, html};
 use head::Head;
 
-/// Registers the pages, the sitemap and `robots.txt`.
 pub(crate) fn configure(config: &mut web::ServiceConfig, max_age_seconds: u32) {
     let mut page = |path: &str, route: Route| {
         config.service(cached(path, "GET, HEAD", max_age_seconds).route(route));
@@ -126,7 +125,6 @@ fn render(
     Ok(html(&mut answer, form_action, body))
 }
 
-/// Redirects to the page that shows a comment.
 async fn comment(
     request: HttpRequest,
     stores: web::Data<StoreClients>,

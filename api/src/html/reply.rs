@@ -14,7 +14,6 @@ pub(super) struct ReplyView {
 }
 
 impl ReplyView {
-    /// The reply to a comment with this direction of writing.
     pub(super) fn new(t: &Interface, Reply { text, author, at }: Reply, direction: &'static str) -> Self {
         let text = displayed(&text);
         let time = at.map(|at| (at, t.minute(at)));

@@ -41,7 +41,6 @@ const SHAPE: &str = concat!(
     include_str!("../../templates/reply_author.html"),
 );
 
-/// A page of comments.
 #[derive(Template)]
 #[template(path = "comments.html", blocks = ["list"])]
 pub(super) struct CommentsPage<'page> {
@@ -52,7 +51,6 @@ pub(super) struct CommentsPage<'page> {
     name: &'page str,
     /// The language of the name, if it is known.
     language_of_name: Option<&'page Language>,
-    /// The product's page in the shop.
     shop: Option<&'page WebUrl>,
     /// The filter and the page number in words, such as "in English, rated 5, page 3"; empty for the first page of
     /// everything.
@@ -61,9 +59,7 @@ pub(super) struct CommentsPage<'page> {
     /// The page of the same comments in the other order; `None` where that makes no difference.
     reversed: Option<FilterLink>,
     comments: Vec<CommentView<'page>>,
-    /// Whether the page index was unavailable.
     is_degraded: bool,
-    /// Whether a cursor leads on from here, and not a number.
     leads_by_cursor: bool,
     is_filtered: bool,
     /// Whether the product has comments, as far as is known.
@@ -79,7 +75,6 @@ pub(super) struct CommentsPage<'page> {
 
 /// What a page shows of the whole product and of the whole listing.
 struct Volatile {
-    /// The average of the whole product.
     average: Option<AverageView>,
     /// The average of the language that the filter selects, and the name of that language.
     average_of_language: Option<AverageView>,
@@ -107,7 +102,6 @@ struct CommentView<'page> {
     body_direction: &'static str,
     body: Folded,
     time: String,
-    /// Whether the site says that it was verified.
     is_verified: bool,
     reply: Option<ReplyView>,
 }
@@ -321,7 +315,6 @@ mod tests {
         rendered_with(None, path, indexable, total)
     }
 
-    /// The same of a product with a record.
     fn rendered_with(
         record: Option<&ProductRecord>,
         path: &str,
@@ -331,7 +324,6 @@ mod tests {
         rendered_as(SiteSettings { indexable, ..SiteSettings::default() }, record, path, total)
     }
 
-    /// The same of a site with these settings.
     fn rendered_as(
         settings: SiteSettings,
         record: Option<&ProductRecord>,

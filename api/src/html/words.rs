@@ -86,7 +86,6 @@ impl Interface {
         self.counted("comments", total)
     }
 
-    /// A message with a plural form.
     pub(super) fn counted(&self, id: &'static str, count: u64) -> String {
         self.with(id, [("count", count.into())])
     }
@@ -96,7 +95,6 @@ impl Interface {
         Count { number: self.number(total), noun: self.counted("comments-noun", total) }
     }
 
-    /// A message with a number of a page.
     pub(super) fn page(&self, id: &'static str, number: u64) -> String {
         self.with(id, [("page", number.into())])
     }
@@ -157,7 +155,6 @@ impl Interface {
     }
 }
 
-/// A number of comments.
 pub(super) struct Count {
     pub(super) number: String,
     /// "comments", for screen readers.

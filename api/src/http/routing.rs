@@ -38,7 +38,6 @@ pub(crate) fn not_allowed(allow: &'static str) -> Route {
     })
 }
 
-/// Answers all other addresses.
 pub(crate) async fn no_route(request: HttpRequest) -> Result<&'static str, Error> {
     Err(Audience::of_path(request.path()).error(ApiError::NoRoute))
 }

@@ -32,14 +32,12 @@ use super::{
     series::{Calls, Snapshot},
 };
 
-/// Begins every metric's name.
 const PREFIX: &str = "pagemark";
 
 /// Upper bounds of durations, in seconds: from an immediate answer to a request's time-out.
 const DURATION_BUCKETS: [f64; 14] =
     [0.001, 0.002, 0.004, 0.008, 0.015, 0.03, 0.06, 0.125, 0.25, 0.5, 1.0, 2.5, 8.0, 25.0];
 
-/// A call of a store.
 #[derive(Debug, Clone, Copy, IntoStaticStr)]
 #[strum(serialize_all = "snake_case")]
 pub(crate) enum StoreCall {
@@ -90,7 +88,6 @@ pub(crate) enum DriftSign {
     EmptyPage,
 }
 
-/// Durations by their labels.
 type Durations<Labels> = Family<Labels, Histogram, fn() -> Histogram>;
 
 /// Labels whose values are names of this service.
@@ -103,12 +100,10 @@ struct RequestLabels {
     status: u16,
 }
 
-/// All counters of the service.
 pub(crate) struct Metrics {
     registry: Registry,
     requests: Family<RequestLabels, Counter>,
     durations: Durations<[(&'static str, String); 1]>,
-    /// Refused requests.
     pub(crate) shed: Counter,
     store_calls: Durations<Names<3>>,
     index_answers: Family<Names<1>, Counter>,
@@ -191,12 +186,10 @@ impl Metrics {
         self.sums.drift_signs.inc();
     }
 
-    /// Counts the items that a page leaves out.
     pub(crate) fn count_malformed_items(&self, count: usize) {
         self.malformed_items.inc_by(u64::try_from(count).unwrap_or(u64::MAX));
     }
 
-    /// Makes a call of a store and measures it.
     pub(crate) async fn timed<T, E>(
         &self,
         call: StoreCall,
@@ -277,7 +270,6 @@ fn is_available(partitions: &[(IndexAnswerKind, usize)]) -> Option<bool> {
     asked.peek().is_some().then(|| asked.all(|(kind, _)| *kind == IndexAnswerKind::Ready))
 }
 
-/// A new metric in the registry.
 fn registered<M: Metric + Clone + Default>(registry: &mut Registry, name: &str, help: &str) -> M {
     let metric = M::default();
     registry.register(name, help, metric.clone());

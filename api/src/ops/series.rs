@@ -20,11 +20,8 @@ pub enum Series {
     Requests,
     /// Answers 500 to 599 among them.
     ServerErrors,
-    /// Requests turned away because too many were under way.
     RequestsShed,
-    /// Requests under way at the end of the minute.
     RequestsInFlight,
-    /// Memory held by answers at the end of the minute.
     AnswerBytes,
     /// Mean time of a call of the table, with its retries.
     TableTime,
@@ -32,17 +29,13 @@ pub enum Series {
     PageIndexTime,
     /// 1 if every partition of the page index had an answer to believe the last time, 0 otherwise.
     PageIndexAvailable,
-    /// Pages where the table and the page index did not agree.
     DriftSigns,
-    /// Items that pages were shown without.
     MalformedItems,
 }
 
 impl Series {
-    /// Every series.
     pub const ALL: &[Self] = Self::VARIANTS;
 
-    /// Its name in CloudWatch.
     pub fn name(self) -> &'static str {
         self.into()
     }
@@ -93,7 +86,6 @@ pub(crate) struct Snapshot {
     pub(crate) malformed_items: u64,
 }
 
-/// The calls of a store.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Calls {
     pub(crate) count: u64,
@@ -108,7 +100,6 @@ impl Calls {
     }
 }
 
-/// The line of the time between two snapshots.
 fn line(namespace: &str, at_epoch_ms: i64, now: &Snapshot, before: &Snapshot) -> String {
     let values =
         Series::ALL.iter().filter_map(|series| Some((series.name(), series.unit(), series.value(now, before)?)));

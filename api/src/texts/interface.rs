@@ -11,7 +11,6 @@ use unic_langid::LanguageIdentifier;
 
 use super::InterfaceLanguage;
 
-/// The texts of pages in one language.
 pub(crate) struct Interface {
     language: InterfaceLanguage,
     bundle: FluentBundle<FluentResource>,
@@ -40,7 +39,6 @@ impl Interface {
         self.language.tag()
     }
 
-    /// The writing direction of the texts: the value of an attribute `dir`.
     pub(crate) fn direction(&self) -> &'static str {
         self.language.direction()
     }
@@ -50,7 +48,6 @@ impl Interface {
         self.version
     }
 
-    /// A message without variables.
     pub(crate) fn text(&self, id: &'static str) -> Cow<'_, str> {
         self.found(id, None).unwrap_or(Cow::Borrowed(id))
     }
@@ -100,7 +97,6 @@ pub(crate) fn first_mistake(source: &str) -> Option<String> {
     Some(format!("line {}: {}", before.matches('\n').count() + 1, error.kind))
 }
 
-/// Writes numbers in the way of a language.
 struct Numbers(DecimalFormatter);
 
 impl Memoizable for Numbers {

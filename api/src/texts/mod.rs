@@ -19,7 +19,6 @@ use strum::{Display, VariantArray};
 
 pub(crate) use interface::{Interface, first_mistake, hundredths};
 
-/// A language that pages can be written in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum, Display, VariantArray)]
 #[strum(serialize_all = "lowercase")]
 pub enum InterfaceLanguage {
@@ -47,7 +46,6 @@ impl InterfaceLanguage {
         Self::VARIANTS.iter().copied().find(|known| known.tag() == primary)
     }
 
-    /// The language tag (BCP 47).
     pub(crate) fn tag(self) -> &'static str {
         match self {
             Self::En => "en",
@@ -87,12 +85,10 @@ impl InterfaceLanguage {
     }
 }
 
-/// The texts in all languages.
 #[derive(Debug)]
 pub(crate) struct Texts(Vec<Interface>);
 
 impl Texts {
-    /// The texts as they are delivered.
     pub(crate) fn built_in() -> Arc<Self> {
         static BUILT_IN: LazyLock<Arc<Texts>> = LazyLock::new(|| Arc::new(Texts::with(&[])));
         Arc::clone(&BUILT_IN)
@@ -108,7 +104,6 @@ impl Texts {
         Self(InterfaceLanguage::VARIANTS.iter().copied().map(interface).collect())
     }
 
-    /// The texts of a language.
     pub(crate) fn in_language(&self, language: InterfaceLanguage) -> &Interface {
         // They are in the order of the variants.
         self.0.get(language as usize).unwrap_or_else(|| unreachable!("every language has an interface"))
