@@ -13,10 +13,7 @@ use page_index::PageIndex;
 use process::StoreError;
 use table::{Table, TableConfig};
 use thiserror::Error;
-use tokio::{
-    signal::unix::{SignalKind, signal},
-    sync::oneshot,
-};
+use tokio::sync::oneshot;
 
 use crate::{
     http::{
@@ -36,37 +33,25 @@ const STOP_GRACE_SECONDS: u64 = 26;
 /// How long checks under way may take to finish after that: less than the rest of the 30 s.
 const OPERATIONS_STOP_GRACE_SECONDS: u64 = 2;
 
-/// How long idle connections of checkers are kept.
 const OPERATIONS_KEEP_ALIVE: Duration = Duration::from_secs(5);
 
-/// How long the head of a request may take to arrive.
 const HEAD_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Maximum number of connections for health and metrics, which only a few checkers use.
 const OPERATIONS_CONNECTIONS_MAX: usize = 64;
 
-/// Why the service does not start.
 #[derive(Debug, Error)]
 pub enum StartError {
-    /// Another program listens there.
     #[error("{listen} is in use by another program; choose another address")]
-    AddressInUse {
-        /// The requested address.
-        listen: SocketAddr,
-    },
-    /// The address cannot be listened at for another reason.
+    AddressInUse { listen: SocketAddr },
     #[error("cannot listen at {listen}: {source}")]
     Listen {
-        /// The requested address.
         listen: SocketAddr,
-        /// The error of the operating system.
         #[source]
         source: io::Error,
     },
-    /// A store's settings are wrong.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// The site's folder cannot be used.
     #[error(transparent)]
     Look(#[from] LookError),
 }
@@ -135,26 +120,8 @@ impl Application {
         self.address
     }
 
-    /// The address of health and metrics, if they have a separate one.
     pub fn operations_address(&self) -> Option<SocketAddr> {
         self.operations.as_ref().map(|(address, _)| *address)
-    }
-
-    /// Reads the site's folder again at every SIGHUP from now on, until the runtime ends. Without such a folder, SIGHUP keeps
-    /// its meaning, which is to end the process.
-    ///
-    /// # Errors
-    /// The system does not allow it to listen for signals.
-    pub fn reload_look_on_hangup(&self) -> io::Result<()> {
-        if self.service.look().has_folder() {
-            let (look, mut hangups) = (self.service.look().clone(), signal(SignalKind::hangup())?);
-            tokio::spawn(async move {
-                while hangups.recv().await.is_some() {
-                    look.reload().await;
-                }
-            });
-        }
-        Ok(())
     }
 
     /// Serves until `shutdown` completes, then accepts no more requests and finishes those under way. The caller
@@ -167,8 +134,8 @@ impl Application {
         tokio::spawn(async move { stores.learn_table_id().await });
         let (end_of_service, ended) = oneshot::channel::<()>();
         let printing = self.metrics_namespace.map(|namespace| {
-            let metrics_text = move || self.service.metrics_text();
-            tokio::spawn(series::print_until(ended.map(drop), namespace, metrics_text))
+            let snapshot = move || self.service.snapshot();
+            tokio::spawn(series::print_until(ended.map(drop), namespace, snapshot))
         });
         let operations = self.operations.map(|(_, server)| (server.handle(), tokio::spawn(server)));
         let handle = self.server.handle();
@@ -191,7 +158,6 @@ impl Application {
     }
 }
 
-/// The server for health and metrics at a separate address.
 fn operations_server(
     (listener, address): (TcpListener, SocketAddr),
     service: Service,
@@ -207,7 +173,6 @@ fn operations_server(
     Ok((address, server))
 }
 
-/// A listener, and its address with the port that was chosen.
 fn bind(listen: SocketAddr) -> Result<(TcpListener, SocketAddr), StartError> {
     let listener = TcpListener::bind(listen).map_err(cannot_listen(listen))?;
     let address = listener.local_addr().map_err(cannot_listen(listen))?;

@@ -26,14 +26,12 @@ pub(crate) const PROBLEM_JSON: &str = "application/problem+json";
 /// Why a request is not answered as asked.
 #[derive(Debug, Error)]
 pub(crate) enum ApiError {
-    /// A parameter, a field, a header or a part of the path breaks a rule.
     #[error("{field}: {problem}")]
     Invalid {
         field: Cow<'static, str>,
         /// The problem, and what would be right.
         problem: String,
     },
-    /// The body is not valid JSON for this request.
     #[error("The body is not a JSON object: {0}.")]
     BrokenBody(String),
     #[error("The body is larger than {} KiB.", max_bytes / 1024)]
@@ -41,10 +39,7 @@ pub(crate) enum ApiError {
     #[error("The body did not arrive in time.")]
     BodyTooSlow,
     #[error("The body must be sent as {accepted}, without Content-Encoding.")]
-    UnsupportedMediaType {
-        /// The media type that is accepted here.
-        accepted: &'static str,
-    },
+    UnsupportedMediaType { accepted: &'static str },
     #[error("This needs the header Authorization: Bearer with a known token.")]
     Unauthorized,
     #[error("This server was started without a token that has the scope {0}, which this needs.")]
@@ -56,10 +51,7 @@ pub(crate) enum ApiError {
     #[error("There is nothing at this address.")]
     NoRoute,
     #[error("This address takes only {allow}.")]
-    MethodNotAllowed {
-        /// The methods that are allowed.
-        allow: &'static str,
-    },
+    MethodNotAllowed { allow: &'static str },
     #[error("There is no such comment.")]
     NoSuchComment,
     #[error("There is no such product.")]
@@ -70,11 +62,7 @@ pub(crate) enum ApiError {
     PastTheEnd { page: u64, total_pages: u64 },
     /// The same in stable numbering, where the newest comments are on a page without a number.
     #[error("{}", end_of_numbers(*page, *archived))]
-    PastTheArchive {
-        page: u64,
-        /// How many pages have a number.
-        archived: u64,
-    },
+    PastTheArchive { page: u64, archived: u64 },
     #[error("A comment with this id exists.")]
     AlreadyExists,
     #[error("This Idempotency-Key was used for another request.")]
@@ -190,7 +178,6 @@ impl ApiError {
         }
     }
 
-    /// An answer with the status and the headers that belong to the error.
     pub(crate) fn answer(&self) -> HttpResponseBuilder {
         self.log();
         let status = self.kind().0;

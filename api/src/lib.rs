@@ -49,5 +49,5 @@ pub use ops::series::{PROCESS, Series};
 pub use secrets::{BearerToken, CursorKey, Scope, TokenHash};
 pub use settings::{ApiSettings, REQUEST_TIMEOUT, Settings, WritingSettings};
 pub use site::{Indexable, PageNumbers, PastTheEnd, PublicUrl, SiteSettings, UnknownProducts};
-pub use texts::{InterfaceLanguage, Texts, TextsError};
+pub use texts::InterfaceLanguage;
 pub use tokens::{NamedToken, TokenName};

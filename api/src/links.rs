@@ -1,6 +1,6 @@
-//! Builds every URL that the service gives out. All begin at the root of the site. `http::base_path` puts the path of the
-//! public URL in front of those in pages and redirects, and `ListingUrls` does so itself. Where a URL must be absolute,
-//! `site::PublicUrl` is put in front.
+//! Builds every URL that the service gives out. All begin at the root of the site. Templates put the path of the
+//! public URL in front of those in pages, `http::base_path` of those in redirects, and `ListingUrls` does so itself. Where a
+//! URL must be absolute, `site::PublicUrl` is put in front.
 //!
 //! **Invariant:** a product id in a path has everything percent-encoded but unreserved characters (RFC 3986 section
 //! 2.3), so that no client, proxy or crawler reads a separator into it.
@@ -12,7 +12,6 @@ use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, PercentEncode, utf8_percent_e
 
 use crate::read::ListingQuery;
 
-/// The value of the parameter `numbering` of the JSON API.
 pub(crate) const STABLE: &str = "stable";
 
 /// Everything but unreserved characters.
@@ -22,17 +21,14 @@ fn encoded(text: &str) -> PercentEncode<'_> {
     utf8_percent_encode(text, &RESERVED)
 }
 
-/// The comments of a product in the JSON API.
 pub(crate) fn api_comments(product: &ProductId) -> String {
     format!("/api/v1/products/{}/comments", encoded(product.as_str()))
 }
 
-/// A comment in the JSON API.
 pub(crate) fn api_comment(id: &CommentId) -> String {
     format!("/api/v1/comments/{}", encoded(id.as_str()))
 }
 
-/// The comments of an author in the JSON API.
 pub(crate) fn api_author(author: &AuthorId) -> String {
     format!("/api/v1/authors/{}/comments", encoded(author.as_str()))
 }
@@ -47,7 +43,6 @@ pub(crate) struct ListingUrls<'listing> {
 }
 
 impl ListingUrls<'_> {
-    /// The page of this number.
     pub(crate) fn page(&self, number: u64) -> String {
         let mut parameters = self.filter_parameters();
         parameters.push(("page", number.to_string()));
@@ -65,7 +60,6 @@ impl ListingUrls<'_> {
         with_query(self.path(), &parameters)
     }
 
-    /// The page at a sealed cursor.
     pub(crate) fn cursor(&self, cursor: &str) -> String {
         let mut parameters = self.filter_parameters();
         parameters.extend(self.size_and_order());
@@ -102,7 +96,6 @@ pub(crate) struct ProductListUrls<'site> {
 }
 
 impl ProductListUrls<'_> {
-    /// The page of this number.
     pub(crate) fn page(self, number: u64) -> String {
         let mut parameters = sort_parameter(self.sort);
         parameters.push(("page", number.to_string()));
@@ -148,7 +141,6 @@ pub(crate) fn ordered_page(product: &ProductId, filter: &Filter, order: Order, n
     of_listing("comments", product, filter, order, number.map(|number| ("page", number.to_string())))
 }
 
-/// The page of comments for people at a sealed cursor.
 pub(crate) fn page_at_cursor(listing: &ListingQuery, cursor: &str) -> String {
     let ListingQuery { product, filter, order, .. } = listing;
     of_listing("comments", product, filter, *order, Some(("cursor", cursor.to_owned())))
@@ -164,12 +156,10 @@ pub(crate) fn dates(product: &ProductId, filter: &Filter, order: Order, year: Op
     of_listing("dates", product, filter, order, year.map(|year| ("year", year.to_string())))
 }
 
-/// The feed of a listing.
 pub(crate) fn feed(product: &ProductId, filter: &Filter) -> String {
     of_listing("feed", product, filter, Order::default(), None)
 }
 
-/// A page of this kind about a listing.
 fn of_listing(
     kind: &str,
     product: &ProductId,
@@ -188,7 +178,6 @@ fn of_listing(
     with_query(url, &order.into_iter().chain(parameter).collect::<Vec<_>>())
 }
 
-/// The URL of the form to post a comment on a product.
 pub(crate) fn comment_form(product: &ProductId) -> String {
     format!("/local/product/{}/comments", encoded(product.as_str()))
 }
@@ -227,7 +216,6 @@ pub(crate) fn fragment(id: &CommentId) -> String {
     format!("#{}", element_id(id))
 }
 
-/// The id of a comment's element in a page for people.
 pub(crate) fn element_id(id: &CommentId) -> String {
     format!("comment-{id}")
 }

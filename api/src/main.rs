@@ -38,7 +38,6 @@ async fn serve(settings: Settings) -> anyhow::Result<()> {
     let telemetry = Telemetry::start("api", &settings.traces, log).map_err(anyhow::Error::msg)?;
     let mut terminate = signal(SignalKind::terminate())?;
     let application = Application::build(settings).await?;
-    application.reload_look_on_hangup()?;
     tokio::spawn(give_memory_back());
     let operations = application.operations_address().map(|address| address.to_string());
     tracing::info!(address = %application.address(), operations, "listening");

@@ -88,7 +88,6 @@ fn bytes_of_hex(text: &str) -> Option<[u8; 32]> {
     Some(bytes)
 }
 
-/// What a token allows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Display, EnumString, VariantArray)]
 pub enum Scope {
     /// To create, change and delete comments, but not to publish or hide one. To see authors' ids and their comments.
@@ -103,7 +102,6 @@ pub enum Scope {
 }
 
 impl Scope {
-    /// Every scope.
     pub const ALL: &[Self] = Self::VARIANTS;
 }
 

@@ -1,6 +1,6 @@
 //! What the handlers share, and the layers that every request passes.
 
-use std::{fmt, net::SocketAddr, sync::Arc, time::Duration};
+use std::{net::SocketAddr, sync::Arc, time::Duration};
 
 use actix_web::{
     App, Error,
@@ -15,14 +15,15 @@ use crate::{
     html::{self, explanation, sitemap},
     http::{
         answer_memory::{self, AnswerMemory},
+        base_path,
         body::BodyTimeout,
-        connection, cross_origin, deadline, frame,
+        connection, cross_origin, deadline,
         load::{self, Load},
         panics, routing,
     },
     json::{self, openapi::DescriptionText},
-    look::{LookError, SiteLook},
-    ops::{self, access, cost, is_operational, metrics::Metrics},
+    look::LookError,
+    ops::{self, access, cost, is_operational, metrics::Metrics, series::Snapshot},
     read::{cursor::CursorSealer, products::ListedProducts},
     secrets::CursorKey,
     settings::ApiSettings,
@@ -36,12 +37,10 @@ const OPERATIONS_IN_FLIGHT_MAX: usize = 32;
 
 const BYTES_A_MIB: usize = 1024 * 1024;
 
-/// What all requests share.
 #[derive(Clone)]
 pub(crate) struct Service {
     pub(crate) stores: Data<StoreClients>,
     pub(crate) load: Data<Load>,
-    /// The load of health checks and metrics.
     operations_load: Data<Load>,
     metrics: Data<Metrics>,
     memory: Data<AnswerMemory>,
@@ -100,26 +99,15 @@ impl Service {
         })
     }
 
-    /// The site's look, to read it again.
-    pub(crate) fn look(&self) -> &SiteLook {
-        self.site.shared_look()
+    pub(crate) fn snapshot(&self) -> Snapshot {
+        self.metrics.snapshot(self.load.under_way(), self.memory.held(), &self.stores.index_answers())
     }
 
-    /// All metrics, in the OpenMetrics text format.
-    ///
-    /// # Errors
-    /// They cannot be written.
-    pub(crate) fn metrics_text(&self) -> Result<String, fmt::Error> {
-        self.metrics.text(self.load.under_way(), self.memory.held(), &self.stores.index_answers())
-    }
-
-    /// Registers what readers and writers use.
     pub(crate) fn configure(&self, config: &mut web::ServiceConfig) {
         json::configure(config, self.cache_max_age_seconds);
         html::configure(config, self.cache_max_age_seconds);
     }
 
-    /// Registers everything, with health and metrics.
     pub(crate) fn configure_all(&self, config: &mut web::ServiceConfig) {
         self.configure(config);
         ops::configure(config);
@@ -136,6 +124,7 @@ impl Service {
         let Self { request_timeout, proxies, .. } = *self;
         let memory = AnswerMemory::clone(&self.memory);
         let (readers, operations, metrics) = (self.load.clone(), self.operations_load.clone(), self.metrics.clone());
+        let site = self.site.clone();
         App::new()
             .app_data(self.stores.clone())
             .app_data(self.metrics.clone())
@@ -172,8 +161,8 @@ impl Service {
             .wrap(from_fn(cross_origin::admit))
             // 3. The request gets an id, is counted and logged.
             .wrap(from_fn(move |request, next| access::observe(metrics.clone(), proxies, request, next)))
-            // 2. Paths begin at the root of the site. Every page has the site's frame.
-            .wrap(from_fn(frame::serve))
+            // 2. Paths begin at the root of the site.
+            .wrap(from_fn(move |request, next| base_path::serve(site.clone(), request, next)))
             // 1. Its connection knows what it is doing.
             .wrap(from_fn(connection::follow))
             .configure(|config| configure(self, config))

@@ -3,7 +3,6 @@
 use std::{
     fmt,
     net::{Ipv6Addr, SocketAddr},
-    ops::Deref,
     path::PathBuf,
     str::FromStr,
     sync::Arc,
@@ -14,7 +13,7 @@ use clap::{ArgAction, ValueEnum};
 use model::{Filter, Order};
 
 use crate::{
-    look::{Look, LookError, SiteLook, messages},
+    look::{Look, LookError},
     texts::{Interface, InterfaceLanguage, Texts},
 };
 
@@ -52,7 +51,6 @@ impl PublicUrl {
         [&self.origin, &self.base_path, path].concat()
     }
 
-    /// Scheme, host and port.
     pub(crate) fn origin(&self) -> &str {
         &self.origin
     }
@@ -106,7 +104,6 @@ impl FromStr for PublicUrl {
 
 /// Fewer comments than this make a page that search engines judge as thin.
 const INDEXABLE_COMMENTS_MIN: u64 = 5;
-/// The path of a public URL, without a slash at the end.
 fn base_path(path: &str) -> Result<String, &'static str> {
     let path = path.strip_suffix('/').unwrap_or(path);
     let Some(inner) = path.strip_prefix('/') else { return Ok(String::new()) };
@@ -139,7 +136,6 @@ pub enum Indexable {
 }
 
 impl Indexable {
-    /// Whether the pages of a filter may be indexed.
     pub(crate) fn admits(self, filter: &Filter) -> bool {
         let ratings = filter.ratings().map_or(0, |ratings| ratings.iter().count());
         let needed = match (filter.language().is_some(), ratings) {
@@ -166,9 +162,7 @@ pub(crate) enum Indexing {
 /// The numbers of comments that decide whether the pages of a filter may be indexed.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Totals {
-    /// Number of comments that the filter matches.
     pub(crate) filter: u64,
-    /// Number of comments of the product.
     pub(crate) product: u64,
 }
 
@@ -232,7 +226,7 @@ pub struct SiteSettings {
     #[arg(long, env = "PAGEMARK_INTERFACE_BY_FILTER", value_name = "BOOL", default_value_t = false)]
     #[arg(num_args = 0..=1, require_equals = true, default_missing_value = "true", action = ArgAction::Set)]
     pub interface_by_filter: bool,
-    /// A folder with the site's own look: theme.css, header.html, footer.html, messages/LANGUAGE.ftl. SIGHUP reads it again.
+    /// A folder with the site's own look: theme.css, header.html, footer.html, messages/LANGUAGE.ftl.
     #[arg(long, env = "PAGEMARK_SITE_DIR", value_name = "FOLDER")]
     pub site_dir: Option<PathBuf>,
     /// Whether there is a form to post a comment, for people who try Pagemark out.
@@ -257,22 +251,13 @@ impl Default for SiteSettings {
     }
 }
 
-/// What the pages need to know of their site. Clones have the same look.
 #[derive(Debug, Clone)]
 pub(crate) struct Site {
     /// The address that the site is known by. The settings may leave it open.
     pub(crate) public_url: PublicUrl,
-    settings: SiteSettings,
-    look: SiteLook,
+    pub(crate) settings: SiteSettings,
+    pub(crate) look: Arc<Look>,
     texts: Arc<Texts>,
-}
-
-impl Deref for Site {
-    type Target = SiteSettings;
-
-    fn deref(&self) -> &SiteSettings {
-        &self.settings
-    }
 }
 
 impl Site {
@@ -283,35 +268,23 @@ impl Site {
     pub(crate) fn new(settings: SiteSettings, address: SocketAddr) -> Result<Self, LookError> {
         let here = || PublicUrl { origin: format!("http://{address}"), base_path: String::new() };
         let public_url = settings.public_url.clone().unwrap_or_else(here);
-        let look = SiteLook::read(settings.site_dir.clone(), public_url.origin())?;
-        let texts = settings.site_dir.as_deref().map(messages::read).transpose()?.unwrap_or_else(Texts::built_in);
-        Ok(Self { public_url, settings, look, texts })
+        let (look, messages) = Look::read(settings.site_dir.as_deref())?;
+        let texts = if messages.is_empty() { Texts::built_in() } else { Arc::new(Texts::with(&messages)) };
+        Ok(Self { public_url, settings, look: Arc::new(look), texts })
     }
 
-    /// The look at this moment.
-    pub(crate) fn look(&self) -> Arc<Look> {
-        self.look.current()
-    }
-
-    /// The look, to read it again.
-    pub(crate) fn shared_look(&self) -> &SiteLook {
-        &self.look
-    }
-
-    /// The texts of pages without a filter.
     pub(crate) fn interface(&self) -> &Interface {
-        self.texts.in_language(self.interface_language)
+        self.texts.in_language(self.settings.interface_language)
     }
 
-    /// The texts of the pages of a filter.
     pub(crate) fn interface_of(&self, filter: &Filter) -> &Interface {
         self.interface_in(filter.language().and_then(InterfaceLanguage::of))
     }
 
     /// The texts of the pages of comments in this language, or in any other.
     pub(crate) fn interface_in(&self, language: Option<InterfaceLanguage>) -> &Interface {
-        let own = language.filter(|_| self.interface_by_filter);
-        self.texts.in_language(own.unwrap_or(self.interface_language))
+        let own = language.filter(|_| self.settings.interface_by_filter);
+        self.texts.in_language(own.unwrap_or(self.settings.interface_language))
     }
 
     /// What search engines may do with the pages of a listing. `totals` are unknown without the page index: then only
@@ -319,7 +292,7 @@ impl Site {
     ///
     /// Oldest first, pages show the same comments as newest first, so they may never be indexed.
     pub(crate) fn indexing(&self, filter: &Filter, order: Order, totals: Option<Totals>) -> Indexing {
-        if self.indexable == Indexable::None || order != Order::Newest {
+        if self.settings.indexable == Indexable::None || order != Order::Newest {
             return Indexing::No;
         }
         if *filter == Filter::ANY {
@@ -328,8 +301,8 @@ impl Site {
         if totals.is_some_and(|totals| totals.filter >= totals.product) {
             return Indexing::Copy;
         }
-        let has_enough = totals.is_none_or(|totals| totals.filter >= self.indexable_comments_min);
-        if self.indexable.admits(filter) && has_enough { Indexing::Own } else { Indexing::No }
+        let has_enough = totals.is_none_or(|totals| totals.filter >= self.settings.indexable_comments_min);
+        if self.settings.indexable.admits(filter) && has_enough { Indexing::Own } else { Indexing::No }
     }
 
     /// The settings that pages of comments depend on. None of them is secret.
@@ -346,7 +319,7 @@ impl Site {
             // The texts of a page have a version.
             interface_language: _,
             interface_by_filter: _,
-            // The frame of a page covers the look.
+            // A page has its look in it.
             site_dir: _,
         } = &self.settings;
         (&self.public_url, indexable, indexable_comments_min, page_numbers, comment_form)

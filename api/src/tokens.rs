@@ -25,7 +25,6 @@ impl TokenName {
     /// Maximum length, in bytes.
     const MAX_LEN: usize = 64;
 
-    /// The name as text.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -48,14 +47,11 @@ impl FromStr for TokenName {
 pub struct NamedToken {
     /// Its name. During a change of token, two have one name.
     pub name: TokenName,
-    /// What it allows.
     pub scopes: Vec<Scope>,
-    /// Its hash.
     pub hash: TokenHash,
 }
 
 impl NamedToken {
-    /// A token that allows everything.
     pub fn of_all_scopes(name: TokenName, hash: TokenHash) -> Self {
         Self { name, scopes: Scope::ALL.to_vec(), hash }
     }
@@ -88,7 +84,6 @@ impl fmt::Display for NamedToken {
     }
 }
 
-/// The tokens that the service knows.
 pub(crate) struct Tokens(Vec<NamedToken>);
 
 impl Tokens {
@@ -116,7 +111,6 @@ pub(crate) struct Caller {
 }
 
 impl Caller {
-    /// The caller by the header `Authorization`.
     fn of(request: &HttpRequest) -> Result<Self, ApiError> {
         let tokens = request.app_data::<web::Data<Tokens>>();
         let tokens = tokens.ok_or_else(|| ApiError::internal("the service has no tokens"))?;
@@ -204,7 +198,6 @@ mod tests {
         Tokens::new(settings.iter().map(named).collect())
     }
 
-    /// The name of the token, and the name for the access log.
     fn check(tokens: Tokens, scope: Scope, authorization: Option<&str>) -> Result<String, ApiError> {
         let mut request = TestRequest::post().app_data(web::Data::new(tokens));
         if let Some(value) = authorization {

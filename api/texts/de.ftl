@@ -118,10 +118,6 @@ anonymous = Anonym
 comment-of = Kommentar von
 link-to-comment = Link zu diesem Kommentar vom
 show-rest = Mehr anzeigen
-show-rest-note = von diesem Kommentar, noch { $count ->
-    [one] { $count } Zeichen
-   *[other] { $count } Zeichen
-}
 
 newest-positive-and-critical = Neueste positive und kritische Stimme
 most-recent-positive = Neueste positive Stimme

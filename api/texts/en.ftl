@@ -139,11 +139,6 @@ comment-of = Comment of
 # Before a time, for screen readers.
 link-to-comment = link to this comment of
 show-rest = Show the rest
-# After it.
-show-rest-note = of this comment, { $count ->
-    [one] { $count } more character
-   *[other] { $count } more characters
-}
 
 newest-positive-and-critical = Newest positive and critical
 most-recent-positive = Most recent positive

@@ -118,10 +118,6 @@ anonymous = Anónimo
 comment-of = Comentario de
 link-to-comment = enlace a este comentario del
 show-rest = Mostrar el resto
-show-rest-note = de este comentario, { $count ->
-    [one] { $count } carácter más
-   *[other] { $count } caracteres más
-}
 
 newest-positive-and-critical = Último positivo y último crítico
 most-recent-positive = El positivo más reciente

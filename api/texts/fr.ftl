@@ -118,10 +118,6 @@ anonymous = Anonyme
 comment-of = Commentaire de
 link-to-comment = lien vers ce commentaire du
 show-rest = Afficher la suite
-show-rest-note = de ce commentaire, encore { $count ->
-    [one] { $count } caractère
-   *[other] { $count } caractères
-}
 
 newest-positive-and-critical = Derniers avis positif et critique
 most-recent-positive = Dernier avis positif

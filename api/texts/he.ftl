@@ -123,11 +123,6 @@ anonymous = אנונימי
 comment-of = תגובה מאת
 link-to-comment = קישור לתגובה הזאת מתאריך
 show-rest = הצגת ההמשך
-show-rest-note = של התגובה, { $count ->
-    [one] עוד תו אחד
-    [two] עוד שני תווים
-   *[other] עוד { $count } תווים
-}
 
 newest-positive-and-critical = החיובית והביקורתית האחרונות
 most-recent-positive = החיובית האחרונה

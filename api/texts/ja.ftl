@@ -89,7 +89,6 @@ anonymous = 匿名
 comment-of = コメント投稿者：
 link-to-comment = このコメントへのリンク：
 show-rest = 続きを読む
-show-rest-note = 残り{ $count }文字
 
 newest-positive-and-critical = 最新の高評価と低評価
 most-recent-positive = 最新の高評価

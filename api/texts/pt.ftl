@@ -118,10 +118,6 @@ anonymous = Anônimo
 comment-of = Comentário de
 link-to-comment = link para este comentário de
 show-rest = Mostrar o resto
-show-rest-note = deste comentário, mais { $count ->
-    [one] { $count } caractere
-   *[other] { $count } caracteres
-}
 
 newest-positive-and-critical = Último positivo e último crítico
 most-recent-positive = O positivo mais recente

@@ -473,7 +473,6 @@ async fn start_api(
         ..ApiSettings::default()
     };
     let application = Application::with_stores(listen, Table::connect(table_config).await, index, api_settings)?;
-    application.reload_look_on_hangup()?;
     let (address, operations) = (application.address(), application.operations_address());
     let (stop, stopped) = oneshot::channel::<()>();
     // A dropped sender stops the API as well.

@@ -27,7 +27,10 @@ async function violations(page) {
   return violations.map(({ id, nodes }) => `${id}: ${nodes.map((node) => `${node.html} ${node.failureSummary}`).join("; ")}`);
 }
 
-/** A page wider than the window, elements that are empty or outside it, comments above 3,000 px, and repeated ids. */
+/**
+ * A page wider than the window, elements that are empty or outside it, comments above 3,000 px, long texts that are shown
+ * whole, others that are not, and repeated ids.
+ */
 function oddities() {
   const odd = [];
   const width = document.documentElement.clientWidth;
@@ -45,12 +48,23 @@ function oddities() {
     const { overflowX, overflowY } = getComputedStyle(article);
     if (overflowX !== "clip" || overflowY !== "clip") odd.push(`may draw outside its box: ${article.outerHTML.slice(0, 200)}`);
     for (const text of article.querySelectorAll(":scope > .text")) {
-      if (text.scrollHeight > text.clientHeight + 1) odd.push(`scrolls: ${article.outerHTML.slice(0, 200)}`);
+      const isLong = text.nextElementSibling?.matches(".rest") ?? false;
+      const isCut = text.scrollHeight > text.clientHeight + 1;
+      if (isCut !== isLong) odd.push(`${isCut ? "is cut" : "is whole"}: ${article.outerHTML.slice(0, 200)}`);
     }
   }
   const ids = [...document.querySelectorAll("[id]")].map((element) => element.id);
   odd.push(...ids.filter((id, at) => ids.indexOf(id) !== at).map((id) => `twice: ${id}`));
   return odd;
+}
+
+/** The long texts that are still cut after a reader has opened them. */
+function cutWhenOpened() {
+  const rests = [...document.querySelectorAll(".rest")];
+  for (const rest of rests) rest.open = true;
+  const cut = rests.map((rest) => rest.previousElementSibling).filter((text) => text.scrollHeight > text.clientHeight + 1);
+  for (const rest of rests) rest.open = false;
+  return cut.map((text) => text.textContent.slice(0, 200));
 }
 
 /**
@@ -59,7 +73,7 @@ function oddities() {
  */
 function drawnLarge() {
   const odd = [];
-  const texts = document.querySelectorAll("article > .text");
+  const texts = document.querySelectorAll("article > .text:not(:has(+ .rest))");
   for (const text of texts) text.style.letterSpacing = "20em";
   for (const { offsetHeight, scrollHeight, clientHeight } of texts) {
     if (offsetHeight > 2100) odd.push(`a text takes ${offsetHeight} px`);
@@ -108,6 +122,7 @@ try {
         await page.screenshot({ path: file, fullPage: true });
       }
       assertEqual(await page.evaluate(oddities), [], where);
+      assertEqual(await page.evaluate(cutWhenOpened), [], where);
       assertEqual(await violations(page), [], where);
       if (rtl) {
         const found = await page.evaluate(directions);

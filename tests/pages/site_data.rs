@@ -38,7 +38,7 @@ async fn a_verified_comment_has_a_badge_and_a_reply_is_escaped_and_folded() {
     assert_eq!(inside(first, ".reply time")[0].attr("datetime"), Some("2024-02-29T12:00:00.000Z"));
     assert!(inside(second, ".verified, .reply").is_empty(), "values of another form show nothing");
     assert_eq!(text_of(inside(third, ".reply h4")[0]), "Reply of the shop");
-    assert_eq!(inside(third, ".reply details:not([open]) > .text").len(), 1, "a long reply is folded");
+    assert_eq!(inside(third, ".reply .text + details.rest:not([open])").len(), 1, "a long reply is folded");
     let fragment = running.http.get("/fragment/product/p/comments").await;
     for html in [&page.answer.body, &fragment.body] {
         assert!(html.contains("Verified") && html.contains("Reply of"), "{html}");

@@ -26,21 +26,16 @@ async fn a_long_text_is_folded_and_completely_on_the_page() {
     ];
     let running = start(site_settings(), &comments).await;
     let page = Page::get(&running.http, "/product/p/comments", 200).await;
-    // The newest comes first.
+    // The newest comes first. The style sheet cuts a text before such a line off (`oddities` in pages.mjs).
     let shown = |number: usize| {
         let article = page.all("article").remove(3 - number);
         let texts: Vec<String> = inside(article, ".text").iter().map(|text| text.text().collect()).collect();
-        (texts, inside(article, "details:not([open]) > .text").len())
+        (texts, inside(article, ".text + details.rest:not([open]) > summary").len())
     };
-    let (texts, folded) = shown(1);
-    assert_eq!((texts.len(), folded), (2, 1));
-    assert!((1_400..=1_500).contains(&texts[0].chars().count()), "{}", texts[0]);
-    assert_eq!(texts.concat(), words, "nothing is lost");
+    assert_eq!(shown(1), (vec![words], 1), "nothing is lost");
     let (texts, folded) = shown(2);
-    assert_eq!((texts[0].lines().count(), folded), (20, 1));
-    assert_eq!(texts.iter().map(|text| text.lines().count()).sum::<usize>(), 2_000);
-    let (texts, folded) = shown(3);
-    assert_eq!((texts, folded), (vec!["a\n\n\nb".to_owned()], 0));
+    assert_eq!((texts.len(), texts[0].lines().count(), folded), (1, 2_000, 1));
+    assert_eq!(shown(3), (vec!["a\n\n\nb".to_owned()], 0));
     running.finish().await;
 }
 

@@ -32,7 +32,6 @@ use crate::{
     site::PageNumbers,
 };
 
-/// The content of an address.
 #[derive(Debug, Clone)]
 pub(super) struct Address {
     pub(super) query: ListingQuery,
@@ -47,7 +46,6 @@ pub(super) struct Address {
 }
 
 impl Address {
-    /// The first page of all comments on a product, newest first.
     pub(super) fn of_product(product: ProductId, page_numbers: PageNumbers) -> Self {
         let (filter, order, page_size) = (Filter::ANY, Order::default(), PageSize::default());
         let query = ListingQuery { product, filter, order, page_size };
@@ -59,12 +57,10 @@ impl Address {
         self.page_numbers == PageNumbers::Stable && self.query.order == Order::Newest
     }
 
-    /// The path and query of the page, in their canonical spelling.
     pub(super) fn canonical(&self) -> String {
         self.cursor.as_deref().map_or_else(|| self.page(self.number), |cursor| self.at_cursor(cursor))
     }
 
-    /// The path and query of the page of the listing at a sealed cursor.
     pub(super) fn at_cursor(&self, cursor: &str) -> String {
         links::page_at_cursor(&self.query, cursor)
     }
@@ -105,12 +101,10 @@ impl Address {
         links::dates(product, filter, *order, year)
     }
 
-    /// The path of the feed of the filter's comments.
     pub(super) fn feed(&self) -> String {
         links::feed(&self.query.product, &self.query.filter)
     }
 
-    /// The path of the page with the newest comments of the filter.
     pub(super) fn newest(&self) -> String {
         links::page(&self.query.product, &self.query.filter, None)
     }
@@ -173,7 +167,6 @@ pub(super) fn read(request: &HttpRequest, page_numbers: PageNumbers) -> Result<(
     Ok((address, is_canonical))
 }
 
-/// The known parameters of a page, decoded.
 #[derive(Default)]
 struct Parameters {
     page: Option<String>,
@@ -225,7 +218,6 @@ pub(super) fn read_year(query: &str) -> Result<Option<u16>, ApiError> {
     year.map(Some).ok_or_else(|| ApiError::invalid("year", "is not a number of at most four digits"))
 }
 
-/// A set of ratings in any order.
 fn parse_ratings(text: &str) -> Result<Option<RatingSet>, InvalidInput> {
     let ratings: Vec<Rating> = text.split('.').map(Rating::parse).collect::<Result<_, _>>()?;
     Ok(RatingSet::of(ratings))

@@ -4,7 +4,6 @@ use std::sync::LazyLock;
 
 use crate::http::asset::Asset;
 
-/// The icon.
 pub(super) static ICON: LazyLock<Asset> =
     LazyLock::new(|| Asset::new("image/svg+xml", "/static/icon.svg", include_str!("../../static/icon.svg")));
 

@@ -32,7 +32,6 @@ use crate::{
     texts::Interface,
 };
 
-/// Answers a page of comments, or redirects to its canonical address.
 pub(super) async fn page(
     request: HttpRequest,
     stores: web::Data<StoreClients>,
@@ -40,7 +39,7 @@ pub(super) async fn page(
     site: web::Data<Site>,
     cursors: web::Data<CursorSealer>,
 ) -> Result<HttpResponse, PageError> {
-    let (address, is_canonical) = address::read(&request, site.page_numbers)?;
+    let (address, is_canonical) = address::read(&request, site.settings.page_numbers)?;
     let in_language_of_page = |error: PageError| error.of_filter(&address.query.filter);
     if let Some(period) = address.date {
         return dates::lead(&address, period, &stores).await.map_err(in_language_of_page);
@@ -83,11 +82,11 @@ async fn answer(
         }
         Ok(Some(listing)) => listing,
         Ok(None) => return Ok(caching::lead_to(&address.page(None))),
-        Err(ApiError::PastTheEnd { total_pages, .. }) if site.past_the_end == PastTheEnd::Redirect => {
+        Err(ApiError::PastTheEnd { total_pages, .. }) if site.settings.past_the_end == PastTheEnd::Redirect => {
             let last = address.numbered(total_pages);
             return Ok(caching::lead_to(&last.unwrap_or_else(|| address.page(None))));
         }
-        Err(ApiError::PastTheArchive { .. }) if site.past_the_end == PastTheEnd::Redirect => {
+        Err(ApiError::PastTheArchive { .. }) if site.settings.past_the_end == PastTheEnd::Redirect => {
             return Ok(caching::lead_to(&address.page(None)));
         }
         Err(error) => return Err(PageError::with_help(error, |error| help(t, address, error, stats.as_ref()))),
@@ -102,9 +101,9 @@ async fn answer(
     let page = CommentsPage::new(site, address, record.record(), &listing, stats.as_ref(), by_cursor);
     let page = page.with_contrast(site, stats.as_ref(), contrast);
     let (page, mut answer) = if fragment::is_asked(request) {
-        let page = page.into_fragment();
+        let page = page.into_fragment(site);
         let list = page.list().map_err(ApiError::internal)?;
-        let answer = fragment::answer(site, status, &list, page.head.link_header(site));
+        let answer = fragment::answer(status, list, page.head.link_header(site));
         (page, answer)
     } else {
         // The field for a page number is a form.
@@ -122,7 +121,6 @@ async fn answer(
     Ok(answer)
 }
 
-/// The neighbours of a page that no number leads to.
 fn by_cursor(address: &Address, listing: &ListingPage, cursors: &CursorSealer) -> Result<Option<Neighbours>, ApiError> {
     if !listing.continues_by_cursor {
         return Ok(None);

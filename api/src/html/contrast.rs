@@ -25,13 +25,11 @@ pub(super) fn belongs_to(address: &Address) -> bool {
     address.number.is_none() && address.cursor.is_none() && query.filter == Filter::ANY && query.order == Order::Newest
 }
 
-/// Both comments as the page shows them.
 pub(super) struct ContrastView {
     positive: SideView,
     critical: SideView,
 }
 
-/// One of them.
 pub(super) struct SideView {
     pub(super) heading: String,
     pub(super) comment: Comment,
@@ -40,7 +38,6 @@ pub(super) struct SideView {
     pub(super) direction: &'static str,
     pub(super) excerpt: String,
     pub(super) day: String,
-    /// All comments of that kind.
     pub(super) all: FilterLink,
     pub(super) all_label: String,
 }

@@ -36,12 +36,10 @@ impl<'page> Counts<'page> {
         }
     }
 
-    /// The number of comments of the product.
     pub(super) fn of_product(self) -> Option<u64> {
         Some(total(&self.stats?.by_rating_in_any_language))
     }
 
-    /// What search engines may do with the pages of a listing.
     pub(super) fn indexing(self, site: &Site, filter: &Filter, order: Order) -> Indexing {
         let totals = self.of(filter).zip(self.of_product());
         let totals = totals.map(|(filter, product)| Totals { filter, product });
@@ -49,7 +47,6 @@ impl<'page> Counts<'page> {
     }
 }
 
-/// The number of comments with the ratings of a set.
 pub(super) fn wanted(by_rating: &[(Rating, u64)], set: Option<RatingSet>) -> u64 {
     let of_set = by_rating.iter().filter(|(rating, _)| set.is_none_or(|set| set.contains(*rating)));
     of_set.map(|(_, total)| total).sum()

@@ -66,7 +66,7 @@ pub(super) async fn page(
     stores: web::Data<StoreClients>,
     site: web::Data<Site>,
 ) -> Result<HttpResponse, PageError> {
-    let (address, _) = address::read(&request, site.page_numbers)?;
+    let (address, _) = address::read(&request, site.settings.page_numbers)?;
     let answered = answer(request.query_string(), &address, &stores, &site).await;
     answered.map_err(|error| error.of_filter(&address.query.filter))
 }
@@ -90,7 +90,7 @@ async fn answer(query: &str, address: &Address, stores: &StoreClients, site: &Si
     let subject = t.with("title-dates", [("name", name.into())]);
     let title = t.joined([Some(subject), which.clone(), Some(year.to_string())]);
     let page = DatesPage {
-        head: Head::new(site, &address.dates(Some(year)), title, false),
+        head: Head::of_page(site, &address.dates(Some(year)), title, false),
         t,
         end: t.end_of(order),
         name,

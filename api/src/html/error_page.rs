@@ -25,7 +25,6 @@ pub(super) fn html(answer: &mut HttpResponseBuilder, form_action: &str, body: St
     answer.insert_header(ContentType::html()).insert_header((header::CONTENT_SECURITY_POLICY, policy)).body(body)
 }
 
-/// An error of a page for people.
 #[derive(Debug, Error)]
 #[error("{error}")]
 pub(crate) struct PageError {
@@ -35,22 +34,18 @@ pub(crate) struct PageError {
     pub(super) language: Option<InterfaceLanguage>,
 }
 
-/// What a reader can do about an error.
 #[derive(Debug, Default)]
 pub(super) struct Help {
     /// The message that says what works meanwhile.
     pub(super) meanwhile: Option<&'static str>,
-    /// Each with its text and its address.
     pub(super) links: Vec<(String, String)>,
 }
 
 impl PageError {
-    /// An error, and what a reader can do about it.
     pub(super) fn with_help(error: ApiError, help: impl FnOnce(&ApiError) -> Help) -> Self {
         Self { help: help(&error), error, language: None }
     }
 
-    /// The same error of a page of this filter.
     pub(super) fn of_filter(self, filter: &Filter) -> Self {
         Self { language: filter.language().and_then(InterfaceLanguage::of), ..self }
     }

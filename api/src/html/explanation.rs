@@ -60,6 +60,8 @@ struct ErrorPage<'error> {
 #[derive(Template)]
 #[template(path = "notice.html")]
 struct Notice<'error> {
+    /// The public URL: the links of a fragment are absolute.
+    base: String,
     t: &'error Interface,
     explanation: Explanation,
     help: &'error Help,
@@ -69,14 +71,14 @@ struct Notice<'error> {
 
 fn page(PageError { error, help, language }: &PageError, site: &Site) -> String {
     let t = site.interface_in(*language);
-    let head = Head { title: heading(t, error.status_code()), ..Head::default() };
+    let head = Head::new(site, heading(t, error.status_code()));
     ErrorPage { head, t, explanation: Explanation::of(t, error), help }.render().unwrap_or_default()
 }
 
 fn notice(PageError { error, help, language }: &PageError, site: &Site) -> String {
     let t = site.interface_in(*language);
-    let notice = Notice { t, explanation: Explanation::of(t, error), help }.render().unwrap_or_default();
-    fragment::anchored(site, &notice)
+    let base = site.public_url.to_string();
+    Notice { base, t, explanation: Explanation::of(t, error), help }.render().unwrap_or_default()
 }
 
 fn heading(t: &Interface, status: StatusCode) -> String {
@@ -88,9 +90,7 @@ fn heading(t: &Interface, status: StatusCode) -> String {
     }
 }
 
-/// What people read about an error.
 pub(super) struct Explanation {
-    /// In the language of the interface.
     pub(super) text: Option<String>,
     /// The exact reason, in English.
     pub(super) reason: Option<String>,

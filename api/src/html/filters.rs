@@ -27,7 +27,6 @@ pub(super) struct FilterLink {
     pub(super) nofollow: bool,
 }
 
-/// A bar of the histogram.
 pub(super) struct RatingChoice {
     pub(super) rating: Rating,
     pub(super) count: Option<Count>,
@@ -38,13 +37,11 @@ pub(super) struct RatingChoice {
     pub(super) selected: bool,
 }
 
-/// A language to choose.
 pub(super) struct LanguageChoice {
     pub(super) tag: String,
     pub(super) direction: &'static str,
     /// The name in the language itself, where that name exists and differs from the other one.
     pub(super) native: Option<String>,
-    /// The name in the language of the page.
     pub(super) name: String,
     pub(super) count: Option<Count>,
     /// `None` where the link would lead to no comment.
@@ -52,20 +49,17 @@ pub(super) struct LanguageChoice {
     pub(super) current: bool,
 }
 
-/// All choices.
 pub(super) struct Filters {
     /// The ratings, from five to one.
     pub(super) ratings: Vec<RatingChoice>,
     /// The choice of all languages, with the number of comments.
     pub(super) any_language: LanguageChoice,
-    /// The most frequent languages.
     pub(super) languages: Vec<LanguageChoice>,
     pub(super) more_languages: Vec<LanguageChoice>,
     /// "5 more languages".
     pub(super) more_summary: String,
 }
 
-/// The filter in use.
 pub(super) struct Chips {
     /// The parts of the filter, such as "Language: English", each with the link that removes it, if that leads to
     /// comments.

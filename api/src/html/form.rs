@@ -52,11 +52,9 @@ const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 const TOKEN: &str = "token";
 const KEY: &str = "key";
 
-/// The fields as they were typed.
 struct Typed(BTreeMap<&'static str, String>);
 
 impl Typed {
-    /// The fields before anything is typed.
     fn nothing() -> Self {
         Self(BTreeMap::from([("language", "en".to_owned())]))
     }
@@ -102,7 +100,6 @@ struct FormPage<'form> {
     problem: Option<Problem>,
 }
 
-/// Says that a comment waits for a moderator.
 #[derive(Template)]
 #[template(path = "pending.html")]
 struct PendingPage<'form> {
@@ -142,7 +139,6 @@ impl Problem {
     }
 }
 
-/// What the form calls a field.
 fn label(t: &Interface, field: &str) -> String {
     let id = match field {
         "rating" => "rating",
@@ -157,7 +153,6 @@ fn label(t: &Interface, field: &str) -> String {
 }
 
 impl FormPage<'_> {
-    /// A hint at the length of a text.
     fn at_most(&self, id: &'static str, chars: usize) -> String {
         self.t.counted(id, u64::try_from(chars).unwrap_or(u64::MAX))
     }
@@ -167,10 +162,9 @@ impl FormPage<'_> {
     }
 }
 
-/// Shows the empty form.
 pub(super) async fn show(request: HttpRequest, site: web::Data<Site>) -> Result<HttpResponse, PageError> {
     let product = product(&request, &site)?;
-    answer(site.interface(), &product, &Typed::nothing(), process::new_ulid(), None)
+    answer(&site, &product, &Typed::nothing(), process::new_ulid(), None)
 }
 
 /// Creates the comment and redirects to it: the newest comment is on the first page. A pending comment is on no page, so
@@ -186,7 +180,7 @@ pub(super) async fn post(
     check_origin(&request, &site)?;
     let sent = match body::read(&request, payload, &["application/x-www-form-urlencoded"], FORM_MAX_BYTES).await {
         Err(error @ ApiError::BodyTooLarge { .. }) => {
-            return answer(site.interface(), &product, &Typed::nothing(), process::new_ulid(), Some(&error));
+            return answer(&site, &product, &Typed::nothing(), process::new_ulid(), Some(&error));
         }
         sent => sent?,
     };
@@ -197,14 +191,14 @@ pub(super) async fn post(
             let page = links::product_page(&product);
             match comment.status {
                 Status::Published => Ok(lead_to(page + &links::fragment(&comment.id))),
-                Status::Pending => pending(site.interface(), &product),
+                Status::Pending => pending(&site, &product),
                 Status::Hidden => Ok(lead_to(page)),
             }
         }
         Err(error) => {
             let was_used = matches!(error, ApiError::IdempotencyMismatch);
             let key = if was_used { process::new_ulid() } else { typed.get(KEY).to_owned() };
-            answer(site.interface(), &product, &typed, key, Some(&error))
+            answer(&site, &product, &typed, key, Some(&error))
         }
     }
 }
@@ -227,7 +221,7 @@ async fn create(
 /// # Errors
 /// [`ApiError::NoRoute`] without this form.
 fn product(request: &HttpRequest, site: &Site) -> Result<ProductId, ApiError> {
-    if !site.comment_form {
+    if !site.settings.comment_form {
         return Err(ApiError::NoRoute);
     }
     path_and_query::product(request, 3)
@@ -254,22 +248,21 @@ fn lead_to(place: String) -> HttpResponse {
     HttpResponse::SeeOther().insert_header((header::LOCATION, place)).finish()
 }
 
-/// The page that says that a comment waits.
-fn pending(t: &Interface, product: &ProductId) -> Result<HttpResponse, PageError> {
-    let head = Head { title: product.as_str().to_owned(), ..Head::default() };
-    let body = PendingPage { head, t, product }.render();
+fn pending(site: &Site, product: &ProductId) -> Result<HttpResponse, PageError> {
+    let head = Head::new(site, product.as_str().to_owned());
+    let body = PendingPage { head, t: site.interface(), product }.render();
     let mut answer = HttpResponse::Accepted();
     Ok(html(answer.insert_header(caching::NO_STORE), "'none'", body.map_err(ApiError::internal)?))
 }
 
-/// The form with the typed fields and their problem.
 fn answer(
-    t: &Interface,
+    site: &Site,
     product: &ProductId,
     typed: &Typed,
     key: String,
     error: Option<&ApiError>,
 ) -> Result<HttpResponse, PageError> {
+    let t = site.interface();
     let mut answer = error.map_or_else(HttpResponse::Ok, ApiError::answer);
     // The key of the form is valid for one comment.
     answer.insert_header(caching::NO_STORE);
@@ -279,7 +272,7 @@ fn answer(
         None => title,
     };
     let problem = error.map(|error| Problem::of(t, error));
-    let head = Head { title, ..Head::default() };
+    let head = Head::new(site, title);
     let body = FormPage { head, t, product, typed, key, problem }.render();
     Ok(html(&mut answer, "'self'", body.map_err(ApiError::internal)?))
 }

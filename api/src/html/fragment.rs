@@ -17,18 +17,15 @@ use actix_web::{
 };
 
 use super::error_page::html;
-use crate::{http::base_path, site::Site};
+use crate::http::base_path;
 
-/// The path that fragments are under.
 const ROOT: &str = "/fragment";
 
 pub(super) const ROBOTS: HeaderName = HeaderName::from_static("x-robots-tag");
 pub(super) const NO_INDEX: HeaderValue = HeaderValue::from_static("noindex");
 
-/// Marks a request for a fragment.
 struct Asked;
 
-/// Whether a fragment is asked for.
 pub(super) fn is_asked(request: &HttpRequest) -> bool {
     request.extensions().contains::<Asked>()
 }
@@ -44,21 +41,15 @@ pub(super) async fn mount(mut request: ServiceRequest, next: Next<BoxBody>) -> R
     Ok(answer)
 }
 
-/// Whether a path is that of a fragment.
 pub(super) fn is_path(path: &str) -> bool {
     path.strip_prefix(ROOT).is_some_and(|rest| rest.starts_with('/'))
 }
 
-/// A list whose links are absolute. `list` is the template's text.
-pub(super) fn anchored(site: &Site, list: &str) -> String {
-    base_path::in_page(list, &site.public_url.to_string()).into_owned()
-}
-
 /// The answer with a list. `links` is the header `Link` of its page, which names the canonical URL.
-pub(super) fn answer(site: &Site, status: StatusCode, list: &str, links: Option<String>) -> HttpResponse {
+pub(super) fn answer(status: StatusCode, list: String, links: Option<String>) -> HttpResponse {
     let mut answer = HttpResponse::build(status);
     if let Some(links) = links {
         answer.insert_header((header::LINK, links));
     }
-    html(&mut answer, "'none'", anchored(site, list))
+    html(&mut answer, "'none'", list)
 }

@@ -1,14 +1,18 @@
-//! The head of a page and its header `Link`, for browsers and search engines.
+//! The head of a page with what all pages share, and the header `Link`.
 //!
 //! **Invariant:** URLs are absolute only where the formats require it: the canonical URL, structured data, sitemaps,
 //! and `Link`.
 
-use super::script_json::ScriptJson;
-use crate::{links, site::Site};
+use std::sync::Arc;
 
-/// The head of a page. By default search engines may not index it.
-#[derive(Debug, Default)]
+use super::script_json::ScriptJson;
+use crate::{links, look::Look, site::Site};
+
+#[derive(Debug)]
 pub(super) struct Head {
+    pub(super) look: Arc<Look>,
+    /// What templates put in front of every address on the site: the base path, or in fragments the public URL.
+    pub(super) base: String,
     pub(super) title: String,
     pub(super) description: Option<String>,
     /// Whether search engines may index the page. They may always follow its links.
@@ -17,7 +21,6 @@ pub(super) struct Head {
     pub(super) canonical: Option<String>,
     pub(super) neighbours: Neighbours,
     pub(super) structured_data: Option<ScriptJson>,
-    /// The title and the path of the listing's feed.
     pub(super) feed: Option<(String, String)>,
 }
 
@@ -31,9 +34,23 @@ pub(super) struct Neighbours {
 }
 
 impl Head {
-    /// The head of a page at a path.
-    pub(super) fn new(site: &Site, path: &str, title: String, may_index: bool) -> Self {
-        Self { title, may_index, canonical: Some(site.public_url.join(path)), ..Self::default() }
+    /// The head of a page without an address of its own, such as an error.
+    pub(super) fn new(site: &Site, title: String) -> Self {
+        Self {
+            look: Arc::clone(&site.look),
+            base: site.public_url.base_path().to_owned(),
+            title,
+            description: None,
+            may_index: false,
+            canonical: None,
+            neighbours: Neighbours::default(),
+            structured_data: None,
+            feed: None,
+        }
+    }
+
+    pub(super) fn of_page(site: &Site, path: &str, title: String, may_index: bool) -> Self {
+        Self { may_index, canonical: Some(site.public_url.join(path)), ..Self::new(site, title) }
     }
 
     /// The header `Link` (RFC 8288). The canonical URL comes first (RFC 6596).

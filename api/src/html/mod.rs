@@ -16,8 +16,8 @@
 //! - `sitemap`: the sitemap and `robots.txt`.
 //! - `words`, `language_name`: how people write what programs know. All texts are in `crate::texts`.
 //!
-//! **Invariant:** a template escapes all text that it receives. The only exception is [`script_json::ScriptJson`],
-//! which escapes for its place in a page.
+//! **Invariant:** a template escapes all text that it receives, but the site's own header and footer, which are trusted, and
+//! [`script_json::ScriptJson`], which escapes for its place in a page.
 
 mod address;
 mod assets;
@@ -58,7 +58,7 @@ use page_index::Position;
 use crate::{
     error::ApiError,
     http::{
-        caching, frame,
+        caching,
         path_and_query::comment_id,
         routing::{cached, get, not_allowed},
     },
@@ -70,7 +70,6 @@ use address::Address;
 use error_page::{PageError, html};
 use head::Head;
 
-/// Registers the pages, the sitemap and `robots.txt`.
 pub(crate) fn configure(config: &mut web::ServiceConfig, max_age_seconds: u32) {
     let mut page = |path: &str, route: Route| {
         config.service(cached(path, "GET, HEAD", max_age_seconds).route(route));
@@ -80,7 +79,7 @@ pub(crate) fn configure(config: &mut web::ServiceConfig, max_age_seconds: u32) {
     page(
         "/static/style.css",
         get().to(async |request: HttpRequest, site: web::Data<Site>| {
-            site.look().style_sheet.answer(request.query_string())
+            site.look.style_sheet.answer(request.query_string())
         }),
     );
     page("/static/icon.svg", get().to(async |request: HttpRequest| assets::ICON.answer(request.query_string())));
@@ -104,7 +103,6 @@ pub(crate) fn configure(config: &mut web::ServiceConfig, max_age_seconds: u32) {
     page("/sitemap/{file}", get().to(sitemap::part));
     config.service(
         web::resource("/local/product/{product}/comments")
-            .wrap(from_fn(frame::complete))
             .route(get().to(form::show))
             .route(web::post().to(form::post))
             .default_service(not_allowed("GET, HEAD, POST")),
@@ -127,7 +125,6 @@ fn render(
     Ok(html(&mut answer, form_action, body))
 }
 
-/// Redirects to the page that shows a comment.
 async fn comment(
     request: HttpRequest,
     stores: web::Data<StoreClients>,
@@ -137,7 +134,7 @@ async fn comment(
     let comment = stores.comment(&id).await?.ok_or(ApiError::NoSuchComment)?;
     let position = stores.position(&comment, &Filter::ANY, Order::Oldest).await.ok_or(ApiError::IndexUnavailable)?;
     let Position { total, rank } = position;
-    let address = Address::of_product(comment.product, site.page_numbers);
+    let address = Address::of_product(comment.product, site.settings.page_numbers);
     let page = address.page(address.number_of_rank(total, rank));
     Ok(caching::lead_to(&(page + &links::fragment(&id))))
 }

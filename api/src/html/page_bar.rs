@@ -15,10 +15,8 @@ const LEAPS: [u64; 4] = [1, 10, 100, 1_000];
 #[cfg(test)]
 const ITEMS_MAX: usize = 13;
 
-/// A page in the bar.
 pub(super) struct BarItem {
     pub(super) label: String,
-    /// Whether the label is the page's number.
     pub(super) is_number: bool,
     pub(super) href: Option<String>,
     pub(super) current: bool,
@@ -27,12 +25,10 @@ pub(super) struct BarItem {
 }
 
 impl BarItem {
-    /// A page with this number.
     pub(super) fn numbered(t: &Interface, number: u64, href: Option<String>) -> Self {
         Self { label: t.number(number), is_number: true, href, current: false, after_gap: false }
     }
 
-    /// A page with this name.
     pub(super) fn named(label: String, href: String) -> Self {
         Self { label, is_number: false, href: Some(href), current: false, after_gap: false }
     }
@@ -49,7 +45,6 @@ pub(super) fn page_bar(current: u64, pages: u64, item: impl Fn(u64) -> BarItem) 
     items.collect()
 }
 
-/// The places to show.
 fn places(current: u64, pages: u64) -> BTreeSet<u64> {
     if pages < 2 {
         return BTreeSet::new();

@@ -9,7 +9,6 @@ use super::{
 };
 use crate::{read::page::ListingPage, texts::Interface};
 
-/// The place of a page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Place {
     /// Pages are counted in the order of the listing.
@@ -19,13 +18,14 @@ pub(super) enum Place {
         /// That next page may not have its comments yet. `None` without the page index.
         total_pages: Option<u64>,
     },
-    /// The front page of stable numbering.
     Front {
         /// Number of archive pages; `None` without the page index.
         archived: Option<u64>,
     },
-    /// A page with a stable number.
-    Archive { number: u64, archived: u64 },
+    Archive {
+        number: u64,
+        archived: u64,
+    },
     /// A page that a cursor leads to. Its place is unknown.
     Unknown,
 }

@@ -172,12 +172,13 @@ struct ProductsPage<'site> {
 impl<'site> ProductsPage<'site> {
     fn new(site: &'site Site, address: Address, page: &ProductPage, entries: Vec<Entry>) -> Self {
         let (sort, number) = (address.sort, address.number);
-        let may_index = sort == ProductSort::default() && !entries.is_empty() && site.indexable.admits(&Filter::ANY);
+        let may_index =
+            sort == ProductSort::default() && !entries.is_empty() && site.settings.indexable.admits(&Filter::ANY);
         let t = site.interface();
         let [_, title, which] = names(t, sort);
         let of_page = || (number != PageNumber::FIRST).then(|| t.page("page-number", number.get()));
         let title = t.joined([Some(title), of_page()]);
-        let mut head = Head::new(site, &address.path(), title, may_index);
+        let mut head = Head::of_page(site, &address.path(), title, may_index);
         let list = t.joined([Some(which.clone()), of_page()]);
         head.description = Some(t.with("description-products", [("list", list.into())]));
         head.neighbours = address.neighbours(page.total_pages);
@@ -223,7 +224,7 @@ pub(super) async fn list(
     }
     let page = match listed.into_inner().page(address.sort, address.number, PageSize::default()).await {
         Ok(page) => page,
-        Err(ApiError::PastTheEnd { total_pages, .. }) if site.past_the_end == PastTheEnd::Redirect => {
+        Err(ApiError::PastTheEnd { total_pages, .. }) if site.settings.past_the_end == PastTheEnd::Redirect => {
             let last = address.numbered(total_pages);
             return Ok(caching::lead_to(&last.unwrap_or_else(|| links::product_list(address.sort, None))));
         }
@@ -277,9 +278,9 @@ pub(super) async fn start(
     };
     let total = first.as_ref().map_or(0, |page| page.total);
     // A page that is indexed stays so while the page index is away.
-    let may_index = (first.is_none() || total > 0) && site.indexable.admits(&Filter::ANY);
+    let may_index = (first.is_none() || total > 0) && site.settings.indexable.admits(&Filter::ANY);
     let t = site.interface();
-    let mut head = Head::new(&site, "/", t.text("title-start").into_owned(), may_index);
+    let mut head = Head::of_page(&site, "/", t.text("title-start").into_owned(), may_index);
     head.description = Some(t.text("about").into_owned());
     let shown = usize::try_from(ON_START_PAGE).unwrap_or(usize::MAX);
     let entries = match &first {
@@ -289,7 +290,7 @@ pub(super) async fn start(
     let is_whole = entries.as_deref().is_some_and(are_whole);
     let page = StartPage {
         head,
-        is_stable: site.page_numbers == PageNumbers::Stable,
+        is_stable: site.settings.page_numbers == PageNumbers::Stable,
         entries,
         t,
         all: (links::PRODUCTS, t.number(total)),

@@ -13,7 +13,7 @@ use super::{
     description::{describe, heading, is_archive},
     feed,
     filters::{Chips, FilterLink, Filters},
-    fold::fold,
+    fold::Folded,
     head::{Head, Neighbours},
     language_name::{self, direction, text_direction},
     page_bar::BarItem,
@@ -41,7 +41,6 @@ const SHAPE: &str = concat!(
     include_str!("../../templates/reply_author.html"),
 );
 
-/// A page of comments.
 #[derive(Template)]
 #[template(path = "comments.html", blocks = ["list"])]
 pub(super) struct CommentsPage<'page> {
@@ -52,7 +51,6 @@ pub(super) struct CommentsPage<'page> {
     name: &'page str,
     /// The language of the name, if it is known.
     language_of_name: Option<&'page Language>,
-    /// The product's page in the shop.
     shop: Option<&'page WebUrl>,
     /// The filter and the page number in words, such as "in English, rated 5, page 3"; empty for the first page of
     /// everything.
@@ -61,9 +59,7 @@ pub(super) struct CommentsPage<'page> {
     /// The page of the same comments in the other order; `None` where that makes no difference.
     reversed: Option<FilterLink>,
     comments: Vec<CommentView<'page>>,
-    /// Whether the page index was unavailable.
     is_degraded: bool,
-    /// Whether a cursor leads on from here, and not a number.
     leads_by_cursor: bool,
     is_filtered: bool,
     /// Whether the product has comments, as far as is known.
@@ -79,7 +75,6 @@ pub(super) struct CommentsPage<'page> {
 
 /// What a page shows of the whole product and of the whole listing.
 struct Volatile {
-    /// The average of the whole product.
     average: Option<AverageView>,
     /// The average of the language that the filter selects, and the name of that language.
     average_of_language: Option<AverageView>,
@@ -105,11 +100,8 @@ struct CommentView<'page> {
     stars: String,
     out_of_5: String,
     body_direction: &'static str,
-    beginning: String,
-    /// The part below the beginning of a long body, folded, behind words about its length.
-    rest: Option<(String, String)>,
+    body: Folded,
     time: String,
-    /// Whether the site says that it was verified.
     is_verified: bool,
     reply: Option<ReplyView>,
 }
@@ -157,7 +149,7 @@ impl<'page> CommentsPage<'page> {
             leads_by_cursor,
             is_filtered: query.filter != Filter::ANY,
             has_comments: !is_empty || counts.of_product() != Some(0),
-            comment_form: site.comment_form.then(|| links::comment_form(&query.product)),
+            comment_form: site.settings.comment_form.then(|| links::comment_form(&query.product)),
             contrast: None,
             is_fragment: false,
             volatile: Some(Volatile::new(site, t, counts, place, listing, average)),
@@ -173,7 +165,8 @@ impl<'page> CommentsPage<'page> {
     }
 
     /// The page as a fragment: only its list will be shown.
-    pub(super) fn into_fragment(self) -> Self {
+    pub(super) fn into_fragment(mut self, site: &Site) -> Self {
+        self.head.base = site.public_url.to_string();
         Self { is_fragment: true, ..self }
     }
 
@@ -268,13 +261,13 @@ fn head(
     let title = t.joined([Some(subject.clone()), place.number(t), other_order]);
     if is_empty {
         // Any address at all is a page of some product without comments.
-        return Head { title, ..Head::default() };
+        return Head::new(site, title);
     }
     let has_place = place != Place::Unknown;
     let indexing = if has_place { counts.indexing(site, &query.filter, query.order) } else { Indexing::No };
     // A copy says nothing against indexing: search engines would apply that to the original too.
     let path = if indexing == Indexing::Copy { address.original() } else { address.canonical() };
-    let mut head = Head::new(site, &path, title, indexing != Indexing::No);
+    let mut head = Head::of_page(site, &path, title, indexing != Indexing::No);
     // Search engines keep an archive page as it is, so it repeats nothing that changes with later comments.
     let average = average.filter(|_| !is_archive(place));
     head.description = Some(describe(t, address, place, listing, average, subject));
@@ -288,7 +281,6 @@ impl<'page> CommentView<'page> {
     fn new(t: &Interface, comment: &'page Comment) -> Self {
         let direction = direction(&comment.language);
         let body = displayed(&comment.text.body);
-        let (beginning, rest) = fold(body);
         let documented = comment.site.attributes.as_ref().map(Documented::of).unwrap_or_default();
         Self {
             comment,
@@ -297,8 +289,7 @@ impl<'page> CommentView<'page> {
             stars: stars(comment.rating),
             out_of_5: t.out_of_5(comment.rating),
             body_direction: text_direction(direction, body),
-            beginning,
-            rest: rest.map(|rest| (t.more_characters(&rest), rest)),
+            body: Folded::new(body),
             time: t.minute(comment.created_at),
             is_verified: documented.is_verified,
             reply: documented.reply.map(|reply| ReplyView::new(t, reply, direction)),
@@ -324,7 +315,6 @@ mod tests {
         rendered_with(None, path, indexable, total)
     }
 
-    /// The same of a product with a record.
     fn rendered_with(
         record: Option<&ProductRecord>,
         path: &str,
@@ -334,7 +324,6 @@ mod tests {
         rendered_as(SiteSettings { indexable, ..SiteSettings::default() }, record, path, total)
     }
 
-    /// The same of a site with these settings.
     fn rendered_as(
         settings: SiteSettings,
         record: Option<&ProductRecord>,

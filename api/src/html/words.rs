@@ -86,7 +86,6 @@ impl Interface {
         self.counted("comments", total)
     }
 
-    /// A message with a plural form.
     pub(super) fn counted(&self, id: &'static str, count: u64) -> String {
         self.with(id, [("count", count.into())])
     }
@@ -96,14 +95,8 @@ impl Interface {
         Count { number: self.number(total), noun: self.counted("comments-noun", total) }
     }
 
-    /// A message with a number of a page.
     pub(super) fn page(&self, id: &'static str, number: u64) -> String {
         self.with(id, [("page", number.into())])
-    }
-
-    /// "8,500 more characters": the length of a text.
-    pub(super) fn more_characters(&self, text: &str) -> String {
-        self.counted("show-rest-note", u64::try_from(text.chars().count()).unwrap_or(u64::MAX))
     }
 
     /// The number with its thousands separated, `392,716`.
@@ -162,7 +155,6 @@ impl Interface {
     }
 }
 
-/// A number of comments.
 pub(super) struct Count {
     pub(super) number: String,
     /// "comments", for screen readers.

@@ -36,7 +36,6 @@ const MAKING_COMMENT_BYTES: usize = 160 * 1024;
 /// The longest wait for room: a page is made in less, so a short peak is served and not refused.
 const ROOM_TIMEOUT: Duration = Duration::from_millis(500);
 
-/// The memory for answers.
 #[derive(Debug, Clone)]
 pub(crate) struct AnswerMemory {
     free: Arc<Semaphore>,
@@ -59,7 +58,6 @@ impl AnswerMemory {
         Ok(())
     }
 
-    /// Reserves this many bytes, if they become free in time.
     async fn reserve(&self, bytes: usize) -> Result<Reservation, ApiError> {
         let room = async {
             let permits = u32::try_from(bytes).ok().filter(|_| bytes <= self.bytes)?;
@@ -72,7 +70,6 @@ impl AnswerMemory {
         })
     }
 
-    /// How many bytes answers hold.
     pub(crate) fn held(&self) -> usize {
         self.bytes.saturating_sub(self.free.available_permits())
     }

@@ -3,7 +3,6 @@
 use actix_web::{HttpResponse, http::header, web::Bytes};
 use sha2::{Digest, Sha256};
 
-/// A file.
 #[derive(Debug)]
 pub(crate) struct Asset {
     media_type: &'static str,
@@ -21,7 +20,6 @@ impl Asset {
         Self { media_type, path, content, version: format!("v={version}") }
     }
 
-    /// The URL that pages load it from.
     pub(crate) fn url(&self) -> String {
         format!("{}?{}", self.path, self.version)
     }

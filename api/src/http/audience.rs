@@ -2,7 +2,6 @@
 
 use crate::{error::ApiError, html::error_page::PageError};
 
-/// The kind of reader that an answer is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Audience {
     /// A program: problems as JSON.
@@ -19,7 +18,6 @@ impl Audience {
         }
     }
 
-    /// The error in the form for this audience.
     pub(crate) fn error(self, error: ApiError) -> actix_web::Error {
         match self {
             Self::Program => error.into(),

@@ -69,7 +69,6 @@ fn cache_control(max_age_seconds: u32) -> String {
     }
 }
 
-/// A header value that this service makes.
 pub(crate) fn value(text: &str) -> HeaderValue {
     // Such a value is visible ASCII.
     HeaderValue::from_str(text).unwrap_or_else(|_| HeaderValue::from_static(""))

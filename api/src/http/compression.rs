@@ -67,7 +67,6 @@ fn gzip(text: &[u8]) -> io::Result<Vec<u8>> {
     encoder.finish()
 }
 
-/// Compresses answers for clients that accept it.
 pub(crate) async fn compress(request: ServiceRequest, next: Next<BoxBody>) -> Result<ServiceResponse, Error> {
     let (wanted, audience) = (wanted(&request), Audience::of_path(request.path()));
     let answer = next.call(request).await?;

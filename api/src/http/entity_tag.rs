@@ -6,10 +6,8 @@ use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
 use model::Revision;
 use sha2::{Digest, Sha256};
 
-/// How many bytes of a hash form an entity tag.
 const TAG_BYTES: usize = 12;
 
-/// The strong tag of a comment: its revision in quotes.
 pub(crate) fn strong_tag(revision: Revision) -> String {
     format!("\"{revision}\"")
 }
@@ -31,7 +29,6 @@ impl WeakTagWriter {
         Self(Sha256::new())
     }
 
-    /// The tag of everything that was written.
     pub(crate) fn finish(self) -> String {
         weak_tag_of(&self.0.finalize())
     }

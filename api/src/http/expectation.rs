@@ -15,7 +15,6 @@ use actix_http::{HttpMessage, Payload, Request, Response};
 use actix_web::body::BoxBody;
 use futures_util::{Stream, future::LocalBoxFuture, stream};
 
-/// An answer that is being made.
 pub(super) type Answering = LocalBoxFuture<'static, Response<BoxBody>>;
 
 /// Begins to answer a request whose client waits before it sends the body. The returned request stands for the work

@@ -27,7 +27,6 @@ pub(crate) struct Load {
 }
 
 impl Load {
-    /// Allows `max` concurrent requests.
     pub(crate) fn new(max: usize, refused: Counter) -> Self {
         let max = max.min(Semaphore::MAX_PERMITS);
         Self { free: Semaphore::new(max), max, refused }
@@ -38,13 +37,11 @@ impl Load {
         self.free.try_acquire().ok()
     }
 
-    /// The number of requests under way.
     pub(crate) fn under_way(&self) -> usize {
         self.max - self.free.available_permits()
     }
 }
 
-/// Refuses requests beyond the limit.
 pub(crate) async fn bound(
     load: Data<Load>,
     request: ServiceRequest,

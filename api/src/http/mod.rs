@@ -2,11 +2,10 @@
 //!
 //! - `server`: actix's server with bounded connections (`connection`); a body is requested when it is read
 //!   (`expectation`).
-//! - The layers around all handlers: `connection::follow`, `frame`, `cross_origin`, `load`, `answer_memory`, `deadline`,
+//! - The layers around all handlers: `connection::follow`, `base_path`, `cross_origin`, `load`, `answer_memory`, `deadline`,
 //!   `panics`. [`crate::service`] lists them in order.
-//! - The layers around some resources: `compression`, `caching` and `frame`. `routing` registers such resources.
+//! - The layers around some resources: `compression` and `caching`. `routing` registers such resources.
 //! - For handlers: `path_and_query`, `body`, `entity_tag`, `asset`, `audience`.
-//! - For the frame of pages: `base_path`.
 
 pub(crate) mod answer_memory;
 pub(crate) mod asset;
@@ -20,7 +19,6 @@ pub(crate) mod cross_origin;
 pub(crate) mod deadline;
 pub(crate) mod entity_tag;
 mod expectation;
-pub(crate) mod frame;
 pub(crate) mod load;
 pub(crate) mod panics;
 pub(crate) mod path_and_query;

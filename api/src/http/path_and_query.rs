@@ -19,12 +19,10 @@ pub(crate) fn path_part(request: &HttpRequest, index: usize, field: &'static str
     decode(part).ok_or_else(|| not_encoded(field))
 }
 
-/// The product that a part of the path names.
 pub(crate) fn product(request: &HttpRequest, index: usize) -> Result<ProductId, ApiError> {
     Ok(ProductId::parse(&path_part(request, index, "product")?)?)
 }
 
-/// The comment id that a part of the path names.
 pub(crate) fn comment_id(request: &HttpRequest, index: usize) -> Result<CommentId, ApiError> {
     Ok(CommentId::parse(&path_part(request, index, "id")?)?)
 }
@@ -42,11 +40,9 @@ pub(crate) fn decode(encoded: &str) -> Option<String> {
 pub(crate) struct Pair<'text> {
     pub(crate) name: Option<String>,
     pub(crate) value: Option<String>,
-    /// Both as they were sent.
     pub(crate) spelling: &'text str,
 }
 
-/// The names and values of a query string, or of a form.
 pub(crate) fn pairs(text: &str) -> impl Iterator<Item = Pair<'_>> {
     let decode = |encoded: &str| decode(&encoded.replace('+', " "));
     text.split('&').filter(|pair| !pair.is_empty()).map(move |spelling| {
@@ -55,12 +51,10 @@ pub(crate) fn pairs(text: &str) -> impl Iterator<Item = Pair<'_>> {
     })
 }
 
-/// The error of a field that is not percent-encoded UTF-8.
 pub(crate) fn not_encoded(field: &'static str) -> ApiError {
     ApiError::invalid(field, "is not percent-encoded UTF-8")
 }
 
-/// The error of a field that may occur once.
 pub(crate) fn repeated(field: impl Into<std::borrow::Cow<'static, str>>) -> ApiError {
     ApiError::invalid(field, "is given more than once")
 }

@@ -8,7 +8,7 @@ use actix_web::{
     web,
 };
 
-use super::{audience::Audience, caching, compression, frame};
+use super::{audience::Audience, caching, compression};
 use crate::error::ApiError;
 
 /// A resource whose answers are compressed, and which caches may keep for a while and revalidate.
@@ -20,7 +20,6 @@ pub(crate) fn cached(
     impl ServiceFactory<ServiceRequest, Config = (), Response = ServiceResponse, Error = Error, InitError = ()> + use<>,
 > {
     web::resource(path)
-        .wrap(from_fn(frame::complete))
         .wrap(from_fn(move |request, next| caching::revalidate(max_age_seconds, request, next)))
         .wrap(from_fn(compression::compress))
         .default_service(not_allowed(allow))
@@ -39,7 +38,6 @@ pub(crate) fn not_allowed(allow: &'static str) -> Route {
     })
 }
 
-/// Answers all other addresses.
 pub(crate) async fn no_route(request: HttpRequest) -> Result<&'static str, Error> {
     Err(Audience::of_path(request.path()).error(ApiError::NoRoute))
 }

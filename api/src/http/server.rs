@@ -17,7 +17,6 @@ use super::{
     expectation::{Answering, begin, resume},
 };
 
-/// The bounds of a server.
 #[derive(Debug, Clone)]
 pub(crate) struct ServerBounds {
     pub(crate) deadlines: Deadlines,

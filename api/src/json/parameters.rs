@@ -71,7 +71,7 @@ pub(crate) static COMMENT_ID: Parameter = Parameter {
 pub(crate) static AUTHOR_ID: Parameter = Parameter {
     name: AuthorId::FIELD,
     place: ParameterIn::Path,
-    description: "The id of an author at the site, percent-encoded",
+    description: "The id of an author at the site, with at least one visible character, percent-encoded",
     schema: || schema::author_id_text().into(),
     example: || json!("customer-4711"),
 };

@@ -122,7 +122,11 @@ impl PartialSchema for ProductFields {
         ObjectBuilder::new()
             .description(Some("The whole record: what is left out, or null, the product does not have."))
             .additional_properties(Some(AdditionalProperties::FreeForm(false)))
-            .property("name", schema::product_name().description(Some("The name for people, one line")))
+            .property(
+                "name",
+                schema::product_name()
+                    .description(Some("The name for people: one line with at least one visible character")),
+            )
             .property("url", url("The product's page in the shop: pages of comments link to it"))
             .property("image", url("A picture of the product, for search engines"))
             .property("brand", text(ProductDetails::BRAND_MAX_CHARS, "Without a visible character it is none"))

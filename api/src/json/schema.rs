@@ -1,10 +1,8 @@
 //! OpenAPI schemas of the values that clients send, by the limits of `model`.
 //!
-//! The service accepts a value that a schema allows, and refuses any other.
+//! The service refuses a value that a schema does not allow. It accepts any other, but for what a description says.
 
-use std::sync::LazyLock;
-
-use model::{AuthorId, CommentText, Language, ProductDetails, ProductId, Rating, Status, WebUrl, visible::is_visible};
+use model::{AuthorId, CommentText, Language, ProductDetails, ProductId, Rating, Status, WebUrl};
 use utoipa::openapi::{
     ObjectBuilder, OneOfBuilder, Schema, Type,
     schema::{AdditionalProperties, SchemaType},
@@ -25,17 +23,7 @@ const WEB_URL: &str = "^https?://[A-Za-z0-9](?:[A-Za-z0-9-]*[A-Za-z0-9])?(?:\\.[
                        (?::(?:[0-9]{1,4}|[1-5][0-9]{4}|6[0-4][0-9]{3}|65[0-4][0-9]{2}|655[0-2][0-9]|6553[0-5]))?\
                        (?:[/?#](?:[A-Za-z0-9._~:/?#\\[\\]@!$&'()*+,;=-]|%[0-9A-Fa-f]{2})*)?$";
 
-/// A visible character, as a pattern: the rule of `model::visible`.
-static VISIBLE: LazyLock<String> = LazyLock::new(|| {
-    // Pattern dialects agree only on the escapes of the first plane.
-    let escaped = |c: char| if c <= '\u{ffff}' { format!("\\u{:04x}", u32::from(c)) } else { c.to_string() };
-    let invisible: Vec<char> = ('\0'..=char::MAX).filter(|c| !is_visible(*c)).collect();
-    let ranges = invisible.chunk_by(|one, next| u32::from(*one) + 1 == u32::from(*next)).map(|range| match range {
-        [first, .., last] => format!("{}-{}", escaped(*first), escaped(*last)),
-        single => single.iter().map(|c| escaped(*c)).collect(),
-    });
-    format!("[^{}]", ranges.collect::<String>())
-});
+// Descriptions say where a text must have a visible character: a pattern of all those would be too long.
 
 pub(super) fn text(pattern: impl Into<String>) -> ObjectBuilder {
     ObjectBuilder::new().schema_type(Type::String).pattern(Some(pattern))
@@ -68,14 +56,11 @@ pub(super) fn optional_line(max_chars: usize) -> ObjectBuilder {
 }
 
 pub(super) fn body() -> ObjectBuilder {
-    let pattern = format!("^{LINES}*{}{LINES}*$", *VISIBLE);
-    text(pattern).min_length(Some(1)).max_length(Some(CommentText::BODY_MAX_CHARS))
+    text(format!("^{LINES}+$")).min_length(Some(1)).max_length(Some(CommentText::BODY_MAX_CHARS))
 }
 
-/// A name of a product: one line with a visible character.
 pub(super) fn product_name() -> ObjectBuilder {
-    let pattern = format!("^{NO_CONTROL}*{}{NO_CONTROL}*$", *VISIBLE);
-    text(pattern).min_length(Some(1)).max_length(Some(ProductDetails::NAME_MAX_CHARS))
+    text(format!("^{NO_CONTROL}+$")).min_length(Some(1)).max_length(Some(ProductDetails::NAME_MAX_CHARS))
 }
 
 /// A URL, or null.
@@ -107,14 +92,13 @@ pub(super) fn attributes() -> ObjectBuilder {
 /// The id of an author at the site. No schema can express that its limit is in bytes. Like products, it is neither `.`
 /// nor `..`.
 pub(super) fn author_id_text() -> ObjectBuilder {
-    let pattern = format!("^{NO_CONTROL}*{}{NO_CONTROL}*$", *VISIBLE);
-    text(pattern).min_length(Some(1)).max_length(Some(AuthorId::MAX_BYTES))
+    text(format!("^{NO_CONTROL}+$")).min_length(Some(1)).max_length(Some(AuthorId::MAX_BYTES))
 }
 
 /// The id of an author at the site, or null.
 pub(super) fn author_id() -> ObjectBuilder {
-    let description =
-        "The author's id at the site, at most 128 bytes of UTF-8; only clients with a write token read it";
+    let description = "The author's id at the site, at most 128 bytes of UTF-8 with at least one visible character; only \
+                       clients with a write token read it";
     author_id_text().schema_type(or_null()).description(Some(description))
 }
 

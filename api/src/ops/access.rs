@@ -128,7 +128,6 @@ fn forwarded_for(headers: &HeaderMap, proxies: usize) -> Option<String> {
     (client.len() <= ADDRESS_MAX_LEN).then(|| (*client).to_owned())
 }
 
-/// A header value that is ASCII.
 fn text(headers: &HeaderMap, name: HeaderName) -> Option<&str> {
     headers.get(name)?.to_str().ok()
 }

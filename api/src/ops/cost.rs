@@ -20,7 +20,6 @@ tokio::task_local! {
     static COST: RefCell<Cost>;
 }
 
-/// What a request has asked so far.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Cost {
     calls: BTreeMap<&'static str, Calls>,
@@ -28,7 +27,6 @@ pub(crate) struct Cost {
     pub(crate) queries: Vec<QueryCost>,
 }
 
-/// The calls of one store.
 #[derive(Debug, Clone, Copy, Default)]
 struct Calls {
     count: u32,
@@ -36,18 +34,15 @@ struct Calls {
     took: Duration,
 }
 
-/// A query for a page, and what it consumed.
 #[derive(Debug, Clone)]
 pub(crate) struct QueryCost {
     pub(crate) query: PageQuery,
-    /// Number of items read.
     pub(crate) items: usize,
     /// The read units, as the table reported them.
     pub(crate) read_units: f64,
 }
 
 impl Cost {
-    /// Number of calls of a store.
     pub(crate) fn calls_of(&self, store: &str) -> u32 {
         self.calls.get(store).map_or(0, |calls| calls.count)
     }
@@ -83,12 +78,10 @@ pub(crate) async fn follow(request: ServiceRequest, next: Next<BoxBody>) -> Resu
     answer
 }
 
-/// What this request has asked so far.
 pub(crate) fn so_far() -> Cost {
     COST.try_with(|cost| cost.borrow().clone()).unwrap_or_default()
 }
 
-/// Keeps a call of a store.
 pub(crate) fn note_call(store: &'static str, took: Duration) {
     note(|cost| {
         let calls = cost.calls.entry(store).or_default();
@@ -97,7 +90,6 @@ pub(crate) fn note_call(store: &'static str, took: Duration) {
     });
 }
 
-/// Keeps an answered query.
 pub(crate) fn note_query(query: &PageQuery, page: &Page) {
     note(|cost| {
         let items = page.comments.len() + page.malformed.len() + page.left_out.len();

@@ -16,7 +16,6 @@ use strum::{IntoStaticStr, VariantArray};
 /// Minimum pause between two log lines about the page index.
 const LOG_PAUSE: Duration = Duration::from_secs(5);
 
-/// The answers of the page index.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, IntoStaticStr, VariantArray)]
 #[strum(serialize_all = "snake_case")]
 pub(crate) enum IndexAnswerKind {
@@ -29,7 +28,6 @@ pub(crate) enum IndexAnswerKind {
     Broken,
 }
 
-/// The last answer of each partition.
 #[derive(Debug)]
 pub(crate) struct IndexWatch(Mutex<Watched>);
 
@@ -38,7 +36,6 @@ struct Watched {
     partitions: Vec<Option<IndexAnswerKind>>,
     /// How many partitions have an answer other than [`IndexAnswerKind::Ready`].
     unavailable: usize,
-    /// The number that was last logged.
     logged: usize,
     logged_at: Option<Instant>,
 }

@@ -5,6 +5,7 @@
 
 use std::{
     hash::Hash,
+    sync::atomic::AtomicU64,
     time::{Duration, Instant},
 };
 
@@ -25,16 +26,18 @@ use prometheus_client::{
 };
 use strum::{IntoStaticStr, VariantArray};
 
-use super::{cost, index_watch::IndexAnswerKind};
+use super::{
+    PATHS, cost,
+    index_watch::IndexAnswerKind,
+    series::{Calls, Snapshot},
+};
 
-/// Begins every metric's name.
 const PREFIX: &str = "pagemark";
 
 /// Upper bounds of durations, in seconds: from an immediate answer to a request's time-out.
 const DURATION_BUCKETS: [f64; 14] =
     [0.001, 0.002, 0.004, 0.008, 0.015, 0.03, 0.06, 0.125, 0.25, 0.5, 1.0, 2.5, 8.0, 25.0];
 
-/// A call of a store.
 #[derive(Debug, Clone, Copy, IntoStaticStr)]
 #[strum(serialize_all = "snake_case")]
 pub(crate) enum StoreCall {
@@ -56,14 +59,20 @@ pub(crate) enum StoreCall {
 }
 
 impl StoreCall {
-    /// The store that it asks.
-    fn store(self) -> &'static str {
+    fn store(self) -> Store {
         match self {
-            Self::Comment | Self::Page | Self::Create | Self::Patch | Self::Delete | Self::Author => "table",
-            Self::Moderation | Self::Product | Self::PutProduct | Self::DeleteProduct => "table",
-            Self::PageStart | Self::Position | Self::Stats | Self::Catalog | Self::Readiness => "page_index",
+            Self::Comment | Self::Page | Self::Create | Self::Patch | Self::Delete | Self::Author => Store::Table,
+            Self::Moderation | Self::Product | Self::PutProduct | Self::DeleteProduct => Store::Table,
+            Self::PageStart | Self::Position | Self::Stats | Self::Catalog | Self::Readiness => Store::PageIndex,
         }
     }
+}
+
+#[derive(Debug, Clone, Copy, IntoStaticStr)]
+#[strum(serialize_all = "snake_case")]
+enum Store {
+    Table,
+    PageIndex,
 }
 
 /// How table and page index differed when a page was read. A write that is still on its way looks the same, so a few
@@ -79,7 +88,6 @@ pub(crate) enum DriftSign {
     EmptyPage,
 }
 
-/// Durations by their labels.
 type Durations<Labels> = Family<Labels, Histogram, fn() -> Histogram>;
 
 /// Labels whose values are names of this service.
@@ -92,17 +100,38 @@ struct RequestLabels {
     status: u16,
 }
 
-/// All counters of the service.
 pub(crate) struct Metrics {
     registry: Registry,
     requests: Family<RequestLabels, Counter>,
     durations: Durations<[(&'static str, String); 1]>,
-    /// Refused requests.
     pub(crate) shed: Counter,
     store_calls: Durations<Names<3>>,
     index_answers: Family<Names<1>, Counter>,
     drift_signs: Family<Names<1>, Counter>,
     malformed_items: Counter,
+    sums: Sums,
+}
+
+/// Sums over labels, for snapshots.
+#[derive(Default)]
+struct Sums {
+    requests: Counter,
+    server_errors: Counter,
+    drift_signs: Counter,
+    table: CallSums,
+    page_index: CallSums,
+}
+
+#[derive(Default)]
+struct CallSums {
+    count: Counter,
+    seconds: Counter<f64, AtomicU64>,
+}
+
+impl CallSums {
+    fn get(&self) -> Calls {
+        Calls { count: self.count.get(), seconds: self.seconds.get() }
+    }
 }
 
 impl Metrics {
@@ -126,6 +155,7 @@ impl Metrics {
                 "malformed_items",
                 "Items that pages were shown without, because they are no comments as they must be",
             ),
+            sums: Sums::default(),
             registry,
         };
         // Rates need a first value: a counter of events that have not happened yet is 0, not absent.
@@ -138,6 +168,10 @@ impl Metrics {
     /// Counts an answered request. `route` is the pattern that its path matched.
     pub(crate) fn count_request(&self, route: Option<String>, method: &Method, status: StatusCode, took: Duration) {
         let route = route.unwrap_or_else(|| "none".to_owned());
+        if !PATHS.contains(&route.as_str()) {
+            self.sums.requests.inc();
+            self.sums.server_errors.inc_by(status.is_server_error().into());
+        }
         self.durations.get_or_create(&[("route", route.clone())]).observe(took.as_secs_f64());
         let labels = RequestLabels { route, method: method_name(method), status: status.as_u16() };
         self.requests.get_or_create(&labels).inc();
@@ -149,14 +183,13 @@ impl Metrics {
 
     pub(crate) fn count_drift_sign(&self, sign: DriftSign) {
         self.drift_signs.get_or_create(&[("sign", sign.into())]).inc();
+        self.sums.drift_signs.inc();
     }
 
-    /// Counts the items that a page leaves out.
     pub(crate) fn count_malformed_items(&self, count: usize) {
         self.malformed_items.inc_by(u64::try_from(count).unwrap_or(u64::MAX));
     }
 
-    /// Makes a call of a store and measures it.
     pub(crate) async fn timed<T, E>(
         &self,
         call: StoreCall,
@@ -165,11 +198,39 @@ impl Metrics {
         let began = Instant::now();
         let result = calling.await;
         let outcome = if result.is_ok() { "ok" } else { "error" };
-        let labels = [("store", call.store()), ("call", call.into()), ("outcome", outcome)];
+        let labels = [("store", call.store().into()), ("call", call.into()), ("outcome", outcome)];
         let took = began.elapsed();
         self.store_calls.get_or_create(&labels).observe(took.as_secs_f64());
-        cost::note_call(call.store(), took);
+        let sums = match call.store() {
+            Store::Table => &self.sums.table,
+            Store::PageIndex => &self.sums.page_index,
+        };
+        sums.count.inc();
+        sums.seconds.inc_by(took.as_secs_f64());
+        cost::note_call(call.store().into(), took);
         result
+    }
+
+    /// What [`Series`](super::series::Series) are made of. The arguments are those of [`Metrics::text`].
+    pub(crate) fn snapshot(
+        &self,
+        in_flight: usize,
+        answer_bytes: usize,
+        partitions: &[(IndexAnswerKind, usize)],
+    ) -> Snapshot {
+        let Sums { requests, server_errors, drift_signs, table, page_index } = &self.sums;
+        Snapshot {
+            requests: requests.get(),
+            server_errors: server_errors.get(),
+            shed: self.shed.get(),
+            in_flight,
+            answer_bytes,
+            table: table.get(),
+            page_index: page_index.get(),
+            page_index_available: is_available(partitions),
+            drift_signs: drift_signs.get(),
+            malformed_items: self.malformed_items.get(),
+        }
     }
 
     /// All metrics, in the OpenMetrics text format. `in_flight` is the number of requests under way; `answer_bytes` is
@@ -186,13 +247,12 @@ impl Metrics {
         present.register("http_requests_in_flight", "Requests under way", ConstGauge::new(number(in_flight)));
         let help = "Memory held for answers that are being made or have not been taken";
         present.register_with_unit("http_answer", help, Unit::Bytes, ConstGauge::new(number(answer_bytes)));
-        if partitions.iter().any(|(_, count)| *count > 0) {
+        if let Some(is_available) = is_available(partitions) {
             let help = "Partitions of the page index by what they answered the last time";
             let by_answer: Family<Names<1>, Gauge> = registered(&mut present, "page_index_partitions", help);
             for (kind, count) in partitions {
                 by_answer.get_or_create(&[("answer", kind.into())]).set(number(*count));
             }
-            let is_available = partitions.iter().all(|(kind, count)| *kind == IndexAnswerKind::Ready || *count == 0);
             let help =
                 "Whether every partition of the page index that was asked had an answer to believe the last time";
             present.register("page_index_available", help, ConstGauge::new(i64::from(is_available)));
@@ -204,7 +264,12 @@ impl Metrics {
     }
 }
 
-/// A new metric in the registry.
+/// Whether every partition that was asked had an answer to believe the last time. `None` until one was asked.
+fn is_available(partitions: &[(IndexAnswerKind, usize)]) -> Option<bool> {
+    let mut asked = partitions.iter().filter(|(_, count)| *count > 0).peekable();
+    asked.peek().is_some().then(|| asked.all(|(kind, _)| *kind == IndexAnswerKind::Ready))
+}
+
 fn registered<M: Metric + Clone + Default>(registry: &mut Registry, name: &str, help: &str) -> M {
     let metric = M::default();
     registry.register(name, help, metric.clone());
@@ -278,5 +343,10 @@ mod tests {
             let labels = format!(r#"store="table",call="page",outcome="{outcome}""#);
             assert!(text.contains(&format!("pagemark_store_call_duration_seconds_count{{{labels}}} 1")), "{text}");
         }
+        let Snapshot { table, page_index, .. } = metrics.snapshot(0, 0, &[]);
+        let seconds = text.lines().filter(|line| line.starts_with("pagemark_store_call_duration_seconds_sum{"));
+        let seconds: f64 = seconds.map(|line| line.rsplit(' ').next().unwrap().parse::<f64>().unwrap()).sum();
+        assert_eq!((table.count, page_index.count), (2, 0));
+        assert!((table.seconds - seconds).abs() < 1e-9, "{} and {seconds}", table.seconds);
     }
 }

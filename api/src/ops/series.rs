@@ -1,9 +1,7 @@
 //! The series that CloudWatch shows of the API, which nothing scrapes in a deployed stack. The log has a line with them
 //! every minute, in the embedded metric format, and a last one at the end of the process.
-//!
-//! **Invariant:** each value comes from the text of `/metrics`. A counter's values add up to what `/metrics` says.
 
-use std::{fmt, pin::pin, time::Duration};
+use std::{pin::pin, time::Duration};
 
 use process::emf;
 use serde_json::Value;
@@ -22,11 +20,8 @@ pub enum Series {
     Requests,
     /// Answers 500 to 599 among them.
     ServerErrors,
-    /// Requests turned away because too many were under way.
     RequestsShed,
-    /// Requests under way at the end of the minute.
     RequestsInFlight,
-    /// Memory held by answers at the end of the minute.
     AnswerBytes,
     /// Mean time of a call of the table, with its retries.
     TableTime,
@@ -34,17 +29,13 @@ pub enum Series {
     PageIndexTime,
     /// 1 if every partition of the page index had an answer to believe the last time, 0 otherwise.
     PageIndexAvailable,
-    /// Pages where the table and the page index did not agree.
     DriftSigns,
-    /// Items that pages were shown without.
     MalformedItems,
 }
 
 impl Series {
-    /// Every series.
     pub const ALL: &[Self] = Self::VARIANTS;
 
-    /// Its name in CloudWatch.
     pub fn name(self) -> &'static str {
         self.into()
     }
@@ -60,70 +51,75 @@ impl Series {
         }
     }
 
-    /// The value since an earlier text of `/metrics`, which is empty for the first one. `None` without any.
-    fn value(self, now: &str, before: &str) -> Option<Value> {
-        let rose = |name, labels| sum(now, name, labels) - sum(before, name, labels);
-        let mean_ms = |store| {
-            let count = rose("pagemark_store_call_duration_seconds_count", store);
-            (count > 0.0).then(|| (1e3 * rose("pagemark_store_call_duration_seconds_sum", store) / count).into())
-        };
-        let whole = |number: f64| Value::from(number.round());
+    /// The value of the time between two snapshots. `None` without any.
+    fn value(self, now: &Snapshot, before: &Snapshot) -> Option<Value> {
+        let rose = |of: fn(&Snapshot) -> u64| Some(Value::from(of(now) - of(before)));
         match self {
-            Self::Requests => Some(whole(rose("pagemark_http_requests_total", ""))),
-            Self::ServerErrors => Some(whole(rose("pagemark_http_requests_total", "status=\"5"))),
-            Self::RequestsShed => Some(whole(rose("pagemark_http_requests_shed_total", ""))),
-            Self::RequestsInFlight => Some(whole(sum(now, "pagemark_http_requests_in_flight", ""))),
-            Self::AnswerBytes => Some(whole(sum(now, "pagemark_http_answer_bytes", ""))),
-            Self::TableTime => mean_ms("store=\"table\""),
-            Self::PageIndexTime => mean_ms("store=\"page_index\""),
-            // It is absent until the page index has been asked.
-            Self::PageIndexAvailable => now
-                .contains("\npagemark_page_index_available ")
-                .then(|| whole(sum(now, "pagemark_page_index_available", ""))),
-            Self::DriftSigns => Some(whole(rose("pagemark_drift_signs_total", ""))),
-            Self::MalformedItems => Some(whole(rose("pagemark_malformed_items_total", ""))),
+            Self::Requests => rose(|at| at.requests),
+            Self::ServerErrors => rose(|at| at.server_errors),
+            Self::RequestsShed => rose(|at| at.shed),
+            Self::RequestsInFlight => Some(now.in_flight.into()),
+            Self::AnswerBytes => Some(now.answer_bytes.into()),
+            Self::TableTime => now.table.mean_ms_since(before.table),
+            Self::PageIndexTime => now.page_index.mean_ms_since(before.page_index),
+            Self::PageIndexAvailable => now.page_index_available.map(|is_available| u8::from(is_available).into()),
+            Self::DriftSigns => rose(|at| at.drift_signs),
+            Self::MalformedItems => rose(|at| at.malformed_items),
         }
     }
 }
 
-/// The sum of a metric's samples whose labels contain a text, without those of health checks.
-fn sum(text: &str, name: &str, labels: &str) -> f64 {
-    let samples = text.lines().filter_map(|line| line.strip_prefix(name)?.rsplit_once(' '));
-    let samples = samples.filter(|(found, _)| found.is_empty() || found.starts_with('{'));
-    let is_check = |found: &str| super::PATHS.iter().any(|path| found.contains(&format!("route=\"{path}\"")));
-    let counted = samples.filter(|(found, _)| found.contains(labels) && !is_check(found));
-    counted.filter_map(|(_, value)| value.parse::<f64>().ok()).sum()
+/// What the metrics say at an instant. Counters count from the start of the process.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Snapshot {
+    /// Without those of health checks, as are the server errors among them.
+    pub(crate) requests: u64,
+    pub(crate) server_errors: u64,
+    pub(crate) shed: u64,
+    pub(crate) in_flight: usize,
+    pub(crate) answer_bytes: usize,
+    pub(crate) table: Calls,
+    pub(crate) page_index: Calls,
+    /// `None` until the page index has been asked.
+    pub(crate) page_index_available: Option<bool>,
+    pub(crate) drift_signs: u64,
+    pub(crate) malformed_items: u64,
 }
 
-/// The line of a minute: `now` and `before` are the texts of `/metrics` at its end and at its beginning.
-fn line(namespace: &str, at_epoch_ms: i64, now: &str, before: &str) -> String {
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Calls {
+    pub(crate) count: u64,
+    /// How long they took together.
+    pub(crate) seconds: f64,
+}
+
+impl Calls {
+    fn mean_ms_since(self, before: Self) -> Option<Value> {
+        let count = u32::try_from(self.count - before.count).ok().filter(|count| *count > 0)?;
+        Some((1e3 * (self.seconds - before.seconds) / f64::from(count)).into())
+    }
+}
+
+fn line(namespace: &str, at_epoch_ms: i64, now: &Snapshot, before: &Snapshot) -> String {
     let values =
         Series::ALL.iter().filter_map(|series| Some((series.name(), series.unit(), series.value(now, before)?)));
     emf::line(namespace, PROCESS, at_epoch_ms, &values.collect::<Vec<_>>())
 }
 
 /// Prints a line every minute, and the last one when `end` completes.
-pub(crate) async fn print_until(
-    end: impl Future<Output = ()>,
-    namespace: String,
-    metrics_text: impl Fn() -> Result<String, fmt::Error>,
-) {
+pub(crate) async fn print_until(end: impl Future<Output = ()>, namespace: String, snapshot: impl Fn() -> Snapshot) {
     let mut end = pin!(end);
     let mut minutes = tokio::time::interval_at(tokio::time::Instant::now() + PERIOD, PERIOD);
-    let mut before = String::new();
+    let mut before = Snapshot::default();
     let mut is_last = false;
     while !is_last {
         is_last = tokio::select! {
             _ = minutes.tick() => false,
             () = &mut end => true,
         };
-        match metrics_text() {
-            Ok(now) => {
-                println!("{}", line(&namespace, process::now().epoch_ms(), &now, &before));
-                before = now;
-            }
-            Err(error) => tracing::error!(%error, "the metrics of this minute are lost"),
-        }
+        let now = snapshot();
+        println!("{}", line(&namespace, process::now().epoch_ms(), &now, &before));
+        before = now;
     }
 }
 
@@ -133,19 +129,7 @@ mod tests {
 
     #[test]
     fn each_line_has_what_was_added_since_the_one_before() {
-        let text = |read: u32, failed: u32, seconds: f64, more: &str| {
-            format!(
-                "# TYPE pagemark_http_requests counter\n\
-                 pagemark_http_requests_total{{route=\"/livez\",method=\"GET\",status=\"200\"}} 70\n\
-                 pagemark_http_requests_total{{route=\"/products\",method=\"GET\",status=\"200\"}} {read}\n\
-                 pagemark_http_requests_total{{route=\"none\",method=\"GET\",status=\"503\"}} {failed}\n\
-                 pagemark_http_requests_in_flight 2\n\
-                 pagemark_store_call_duration_seconds_sum{{store=\"table\",call=\"page\",outcome=\"ok\"}} {seconds}\n\
-                 pagemark_store_call_duration_seconds_count{{store=\"table\",call=\"page\",outcome=\"ok\"}} {read}\n\
-                 {more}# EOF\n"
-            )
-        };
-        let values = |now: &str, before: &str| {
+        let values = |now: &Snapshot, before: &Snapshot| {
             let line: Value = serde_json::from_str(&line("Pagemark/one", 1_700_000_000_123, now, before)).unwrap();
             let directive = &line["_aws"]["CloudWatchMetrics"][0];
             assert_eq!((&line["Function"], &directive["Namespace"]), (&"api".into(), &"Pagemark/one".into()));
@@ -155,9 +139,16 @@ mod tests {
             ["Requests", "ServerErrors", "RequestsInFlight", "TableTime", "PageIndexAvailable"]
                 .map(|name| line[name].as_f64())
         };
-        let first = text(4, 1, 0.5, "");
-        assert_eq!(values(&first, ""), [Some(5.0), Some(1.0), Some(2.0), Some(125.0), None]);
-        let second = text(6, 1, 0.75, "pagemark_page_index_available 0\n");
+        let first = Snapshot {
+            requests: 5,
+            server_errors: 1,
+            in_flight: 2,
+            table: Calls { count: 4, seconds: 0.5 },
+            ..Snapshot::default()
+        };
+        assert_eq!(values(&first, &Snapshot::default()), [Some(5.0), Some(1.0), Some(2.0), Some(125.0), None]);
+        let table = Calls { count: 6, seconds: 0.75 };
+        let second = Snapshot { requests: 7, table, page_index_available: Some(false), ..first };
         assert_eq!(values(&second, &first), [Some(2.0), Some(0.0), Some(2.0), Some(125.0), Some(0.0)]);
         assert_eq!(values(&second, &second), [Some(0.0), Some(0.0), Some(2.0), None, Some(0.0)]);
     }

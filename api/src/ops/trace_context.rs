@@ -12,7 +12,6 @@ pub(crate) struct TraceParent<'header> {
     pub(crate) trace_id: &'header str,
     /// 16 hex digits.
     pub(crate) parent_id: &'header str,
-    /// Whether the caller records its trace.
     pub(crate) is_sampled: bool,
 }
 

@@ -15,7 +15,7 @@ use crate::{
 /// # Errors
 /// [`ApiError::NoSuchProduct`]; the table's. A record that cannot be read is not taken for a missing one.
 pub(crate) async fn check_known(stores: &StoreClients, site: &Site, product: &ProductId) -> Result<(), ApiError> {
-    if site.unknown_products == UnknownProducts::Serve || stores.has_record(product).await {
+    if site.settings.unknown_products == UnknownProducts::Serve || stores.has_record(product).await {
         return Ok(());
     }
     let key = FilterKey { product: product.clone(), filter: Filter::ANY };

@@ -3,7 +3,6 @@
 use std::{borrow::Cow, fmt};
 
 use fluent_bundle::{FluentArgs, FluentResource, FluentValue, concurrent::FluentBundle, types::FluentNumber};
-use fluent_syntax::parser::ParserError;
 use icu_decimal::{DecimalFormatter, input::Decimal};
 use icu_locale::Locale;
 use intl_memoizer::{Memoizable, concurrent::IntlLangMemoizer};
@@ -12,7 +11,6 @@ use unic_langid::LanguageIdentifier;
 
 use super::InterfaceLanguage;
 
-/// The texts of pages in one language.
 pub(crate) struct Interface {
     language: InterfaceLanguage,
     bundle: FluentBundle<FluentResource>,
@@ -31,22 +29,16 @@ impl Interface {
         for source in sources {
             hash.update(source);
             // What cannot be read was refused before, or is found by a test.
-            bundle.add_resource_overriding(parsed(source).unwrap_or_else(|(readable, _)| readable));
+            let resource = FluentResource::try_new(source.to_owned()).unwrap_or_else(|(readable, _)| readable);
+            bundle.add_resource_overriding(resource);
         }
         Self { language, bundle, version: hash.finalize().into() }
     }
 
-    /// The language.
-    pub(super) fn language(&self) -> InterfaceLanguage {
-        self.language
-    }
-
-    /// The language tag of the texts.
     pub(crate) fn tag(&self) -> &'static str {
         self.language.tag()
     }
 
-    /// The writing direction of the texts: the value of an attribute `dir`.
     pub(crate) fn direction(&self) -> &'static str {
         self.language.direction()
     }
@@ -56,7 +48,6 @@ impl Interface {
         self.version
     }
 
-    /// A message without variables.
     pub(crate) fn text(&self, id: &'static str) -> Cow<'_, str> {
         self.found(id, None).unwrap_or(Cow::Borrowed(id))
     }
@@ -81,7 +72,8 @@ impl Interface {
         Some(self.bundle.format_pattern(message.value()?, variables, &mut Vec::new()))
     }
 
-    /// The problems of formatting a message.
+    /// The problems of formatting a message; none for one that does not exist.
+    #[cfg(test)]
     pub(super) fn problems(&self, id: &str, variables: &FluentArgs<'_>) -> Vec<fluent_bundle::FluentError> {
         let mut problems = Vec::new();
         if let Some(pattern) = self.bundle.get_message(id).and_then(|message| message.value()) {
@@ -97,12 +89,14 @@ impl fmt::Debug for Interface {
     }
 }
 
-/// The messages of a source; or what can be read of it, and the errors.
-pub(super) fn parsed(source: &str) -> Result<FluentResource, (FluentResource, Vec<ParserError>)> {
-    FluentResource::try_new(source.to_owned())
+/// The first line of a source that is no Fluent syntax, and what the parser says of it.
+pub(crate) fn first_mistake(source: &str) -> Option<String> {
+    let (_, errors) = FluentResource::try_new(source.to_owned()).err()?;
+    let error = errors.first()?;
+    let before = source.get(..error.pos.start).unwrap_or_default();
+    Some(format!("line {}: {}", before.matches('\n').count() + 1, error.kind))
 }
 
-/// Writes numbers in the way of a language.
 struct Numbers(DecimalFormatter);
 
 impl Memoizable for Numbers {

@@ -4,13 +4,11 @@
 //! (`api/texts/languages/de.ftl`, from Unicode's CLDR), both in the Fluent syntax (<https://projectfluent.org>). They are
 //! parsed once per process.
 //!
-//! - `interface`: the messages of one language, with its numbers and plural forms.
-//! - `check`: what is wrong with messages that a site gives itself.
+//! `interface` has the messages of one language, with its numbers and plural forms.
 //!
 //! **Invariant:** every language has the messages of English, with the same variables, and each can be formatted
 //! (`every_language_has_the_messages_of_english`). So no page shows a text of another language.
 
-mod check;
 mod interface;
 
 use std::sync::{Arc, LazyLock};
@@ -19,12 +17,8 @@ use clap::ValueEnum;
 use model::Language;
 use strum::{Display, VariantArray};
 
-use check::English;
-pub use check::TextsError;
-use interface::parsed;
-pub(crate) use interface::{Interface, hundredths};
+pub(crate) use interface::{Interface, first_mistake, hundredths};
 
-/// A language that pages can be written in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum, Display, VariantArray)]
 #[strum(serialize_all = "lowercase")]
 pub enum InterfaceLanguage {
@@ -52,7 +46,6 @@ impl InterfaceLanguage {
         Self::VARIANTS.iter().copied().find(|known| known.tag() == primary)
     }
 
-    /// The language tag (BCP 47).
     pub(crate) fn tag(self) -> &'static str {
         match self {
             Self::En => "en",
@@ -92,37 +85,18 @@ impl InterfaceLanguage {
     }
 }
 
-/// The texts in all languages.
 #[derive(Debug)]
-pub struct Texts(Vec<Interface>);
+pub(crate) struct Texts(Vec<Interface>);
 
 impl Texts {
-    /// The texts as they are delivered.
-    pub fn built_in() -> Arc<Self> {
+    pub(crate) fn built_in() -> Arc<Self> {
         static BUILT_IN: LazyLock<Arc<Texts>> = LazyLock::new(|| Arc::new(Texts::with(&[])));
         Arc::clone(&BUILT_IN)
     }
 
     /// The texts with messages of the site in place of those delivered. Each source has messages of one language in the
     /// Fluent syntax. It may leave out any of them.
-    ///
-    /// # Errors
-    /// A source is no valid Fluent syntax. Or it has a message that English does not have, or a message with a variable that the
-    /// English one does not have.
-    pub fn load(overrides: &[(InterfaceLanguage, String)]) -> Result<Self, TextsError> {
-        let english = English::new(InterfaceLanguage::En.sources());
-        for (language, source) in overrides {
-            english.check(*language, source)?;
-        }
-        let texts = Self::with(overrides);
-        for (language, source) in overrides {
-            let messages = parsed(source).map_err(|syntax| TextsError::syntax(*language, source, syntax))?;
-            english.try_out(texts.in_language(*language), messages.entries())?;
-        }
-        Ok(texts)
-    }
-
-    fn with(overrides: &[(InterfaceLanguage, String)]) -> Self {
+    pub(crate) fn with(overrides: &[(InterfaceLanguage, String)]) -> Self {
         let interface = |language: InterfaceLanguage| {
             let own = overrides.iter().filter(|(of, _)| *of == language).map(|(_, source)| source.as_str());
             Interface::new(language, language.sources().into_iter().chain(own))
@@ -130,7 +104,6 @@ impl Texts {
         Self(InterfaceLanguage::VARIANTS.iter().copied().map(interface).collect())
     }
 
-    /// The texts of a language.
     pub(crate) fn in_language(&self, language: InterfaceLanguage) -> &Interface {
         // They are in the order of the variants.
         self.0.get(language as usize).unwrap_or_else(|| unreachable!("every language has an interface"))

@@ -160,7 +160,7 @@ impl Cache {
         let products = self.stores.product_languages(partition).await?;
         let listings = products.into_iter().flat_map(|product| Listing::of_product(&self.site, product)).collect();
         let site_bytes = self.site.public_url.to_string().len();
-        let sitemap = Arc::new(PartitionSitemap::new(listings, self.site.page_numbers, site_bytes));
+        let sitemap = Arc::new(PartitionSitemap::new(listings, self.site.settings.page_numbers, site_bytes));
         let mut contents = self.contents();
         contents.partitions.insert(partition, (Instant::now(), Arc::clone(&sitemap)));
         contents.drop_oldest();

@@ -37,7 +37,7 @@ const NAMESPACE: &str = "http://www.sitemaps.org/schemas/sitemap/0.9";
 
 /// Whether the site has a sitemap: only if some pages may be indexed.
 fn is_offered(site: &Site) -> bool {
-    site.indexable.admits(&Filter::ANY)
+    site.settings.indexable.admits(&Filter::ANY)
 }
 
 /// Does not forbid pages with `noindex`: a crawler must fetch a page to see its `noindex`.

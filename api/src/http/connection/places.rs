@@ -5,7 +5,6 @@ use std::sync::{
     atomic::{AtomicUsize, Ordering},
 };
 
-/// The places for connections, of all threads.
 #[derive(Debug, Clone)]
 pub(crate) struct Places {
     taken: Arc<AtomicUsize>,

@@ -28,7 +28,6 @@ const GRACE: Duration = Duration::from_secs(2);
 /// How long an idle connection is kept when places are scarce.
 const SCARCE_KEEP_ALIVE: Duration = Duration::from_secs(5);
 
-/// The deadlines of a connection's phases.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Deadlines {
     /// For the head of a request.
@@ -41,7 +40,6 @@ pub(crate) struct Deadlines {
     pub(crate) keep_alive: Duration,
 }
 
-/// What a connection is doing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Phase {
     Receiving,
@@ -57,14 +55,11 @@ pub(crate) struct Progress {
     place: Place,
     pub(super) phase: Cell<Phase>,
     pub(super) deadline: Cell<Instant>,
-    /// The bytes of the arriving head so far.
     head_bytes: Cell<usize>,
     /// The request has a body that was not read to its end. What arrives after its answer may still belong to it, and is
     /// not counted as a head.
     pub(super) has_body: Cell<bool>,
-    /// The request's body is being read.
     pub(super) wants_body: Cell<bool>,
-    /// actix waits until it may read.
     pub(super) reader: RefCell<Option<Waker>>,
     /// The system has not yet taken all of the answers.
     owes: Cell<bool>,
@@ -72,9 +67,7 @@ pub(crate) struct Progress {
     taken_bytes: Cell<usize>,
     /// All of the answer has been handed to actix.
     pub(super) answer_is_whole: Cell<bool>,
-    /// The last answer of the connection is made.
     pub(super) is_after_last: Cell<bool>,
-    /// A request has come after the last answer.
     pub(super) is_over: Cell<bool>,
 }
 
@@ -132,7 +125,6 @@ impl Progress {
         }
     }
 
-    /// The head of a request is whole.
     pub(super) fn handling(&self, has_body: bool) {
         self.has_body.set(has_body);
         self.wants_body.set(false);
@@ -143,19 +135,16 @@ impl Progress {
         }
     }
 
-    /// The request's body is read from now on.
     pub(super) fn body_begins(&self) {
         self.wants_body.set(true);
         self.wake_reader();
     }
 
-    /// The request's body was read to its end.
     pub(super) fn body_ended(&self) {
         self.wants_body.set(false);
         self.has_body.set(false);
     }
 
-    /// The answer is made.
     pub(super) fn sending(&self) {
         self.wants_body.set(false);
         self.answer_is_whole.set(false);
@@ -166,7 +155,6 @@ impl Progress {
         }
     }
 
-    /// The system has taken bytes.
     pub(super) fn taken(&self, bytes: usize) {
         let taken = self.taken_bytes.get() + bytes;
         if self.owes.get() && taken >= TAKEN_BYTES_MIN {

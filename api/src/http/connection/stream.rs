@@ -24,7 +24,6 @@ use super::{
 /// requests ahead took 0.3 MB each. Nothing more is read before these requests are answered.
 const HEAD_READ_BYTES: usize = 1024;
 
-/// Maximum length of one read of a body.
 const BODY_READ_BYTES: usize = 8 * 1024;
 
 /// Bytes of an answer that the system may keep for its client; Linux doubles the number. Without this bound Linux keeps
@@ -38,7 +37,6 @@ const HEAD_TOO_LARGE: &[u8] =
 /// of the answer.
 const THROWN_AWAY_MAX_BYTES: usize = 512 * 1024;
 
-/// A connection as actix reads and writes it.
 pub(crate) struct TimedStream {
     io: TcpStream,
     progress: Rc<Progress>,
@@ -56,7 +54,6 @@ impl TimedStream {
         Self { io, progress, timer, pause: false }
     }
 
-    /// The progress, for the requests on the connection.
     pub(crate) fn progress(&self) -> Rc<Progress> {
         Rc::clone(&self.progress)
     }

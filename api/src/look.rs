@@ -1,0 +1,128 @@
+//! A site's own look, from the folder that `PAGEMARK_SITE_DIR` names (docs/site.md). It is read once, at the start.
+//!
+//! The files are the site's own, so they are trusted. What the content security policy of pages (`html::error_page`)
+//! forbids, browsers leave out.
+
+use std::{
+    fs, io,
+    path::{Path, PathBuf},
+};
+
+use strum::VariantArray;
+use thiserror::Error;
+
+use crate::{
+    http::asset::Asset,
+    texts::{InterfaceLanguage, first_mistake},
+};
+
+const OWN_STYLE: &str = include_str!("../static/style.css");
+
+/// How a site looks. Header and footer are HTML for the top and the bottom of every page.
+#[derive(Debug)]
+pub(crate) struct Look {
+    pub(crate) style_sheet: Asset,
+    pub(crate) header: String,
+    pub(crate) footer: String,
+}
+
+/// The messages that a site gives itself, in the Fluent syntax.
+pub(crate) type OwnMessages = Vec<(InterfaceLanguage, String)>;
+
+#[derive(Debug, Error)]
+#[error("the site folder's {} cannot be used: {problem}; check PAGEMARK_SITE_DIR and the file", path.display())]
+pub struct LookError {
+    path: PathBuf,
+    problem: String,
+}
+
+impl Look {
+    /// The site's rules follow ours, so they win.
+    fn new(theme: &str, header: String, footer: String) -> Self {
+        let style = if theme.is_empty() { OWN_STYLE.to_owned() } else { [OWN_STYLE, "\n", theme].concat() };
+        Self { style_sheet: Asset::new("text/css; charset=utf-8", "/static/style.css", style), header, footer }
+    }
+
+    /// Reads a site's folder. Without one, the site has our look and our messages.
+    ///
+    /// # Errors
+    /// The folder or a file cannot be read, or a file of messages is no Fluent syntax.
+    pub(crate) fn read(folder: Option<&Path>) -> Result<(Self, OwnMessages), LookError> {
+        let Some(folder) = folder else { return Ok((Self::new("", String::new(), String::new()), Vec::new())) };
+        // Every file is optional, so only this shows a misspelt folder.
+        fs::read_dir(folder).map_err(|error| LookError { path: folder.to_owned(), problem: error.to_string() })?;
+        let text = |name: &str| read_text(&folder.join(name));
+        let look = Self::new(&text("theme.css")?, text("header.html")?, text("footer.html")?);
+        let mut messages = Vec::new();
+        for language in InterfaceLanguage::VARIANTS {
+            let path = folder.join("messages").join(format!("{language}.ftl"));
+            let source = read_text(&path)?;
+            if let Some(problem) = first_mistake(&source) {
+                return Err(LookError { path, problem });
+            }
+            messages.push((*language, source));
+        }
+        Ok((look, messages))
+    }
+}
+
+fn read_text(path: &Path) -> Result<String, LookError> {
+    match fs::read_to_string(path) {
+        Ok(text) => Ok(text.strip_prefix('\u{feff}').map(str::to_owned).unwrap_or(text)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(String::new()),
+        Err(error) => Err(LookError { path: path.to_owned(), problem: error.to_string() }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(files: &[(&str, &[u8])]) -> Result<(Look, OwnMessages), String> {
+        let folder = tempfile::tempdir().unwrap();
+        fs::create_dir(folder.path().join("messages")).unwrap();
+        for (name, content) in files {
+            fs::write(folder.path().join(name), content).unwrap();
+        }
+        let shown = |error: LookError| error.to_string().replace(folder.path().to_str().unwrap(), "SITE");
+        Look::read(Some(folder.path())).map_err(shown)
+    }
+
+    #[test]
+    fn a_folder_may_have_any_of_the_known_files() {
+        let (own, _) = Look::read(None).unwrap();
+        let (plain, messages) = read(&[(".gitignore", b"x")]).unwrap();
+        assert_eq!((plain.style_sheet.url(), plain.header.as_str()), (own.style_sheet.url(), ""));
+        assert!(messages.iter().all(|(_, source)| source.is_empty()));
+        let files: [(&str, &[u8]); 3] = [
+            ("theme.css", b"\xef\xbb\xbf:root { --link: #070; }"),
+            ("footer.html", b"<p>Shop</p>"),
+            ("messages/de.ftl", b"anonymous = Gast\n"),
+        ];
+        let (look, messages) = read(&files).unwrap();
+        assert_eq!((look.header.as_str(), look.footer.as_str()), ("", "<p>Shop</p>"));
+        assert_ne!(look.style_sheet.url(), plain.style_sheet.url());
+        assert!(messages.contains(&(InterfaceLanguage::De, "anonymous = Gast\n".to_owned())));
+        assert_eq!(
+            read(&[("theme.css", b":root { --link: #070; }")]).unwrap().0.style_sheet.url(),
+            look.style_sheet.url()
+        );
+    }
+
+    #[test]
+    fn a_file_that_cannot_be_read_is_named_in_one_line() {
+        let error = |name: &str, content: &[u8]| read(&[(name, content)]).err().unwrap();
+        let of = |name: &str, problem: &str| {
+            format!("the site folder's SITE/{name} cannot be used: {problem}; check PAGEMARK_SITE_DIR and the file")
+        };
+        assert_eq!(error("footer.html", b"<p>\n\xff</p>"), of("footer.html", "stream did not contain valid UTF-8"));
+        let mistake = error("messages/de.ftl", b"newest = Neueste\noldest =\n");
+        assert!(mistake.starts_with("the site folder's SITE/messages/de.ftl cannot be used: line 2: "), "{mistake}");
+        let folder = tempfile::tempdir().unwrap();
+        fs::create_dir(folder.path().join("header.html")).unwrap();
+        for unreadable in [folder.path(), &folder.path().join("none")] {
+            let error = Look::read(Some(unreadable)).err().unwrap().to_string();
+            assert!(error.contains("cannot be used") && error.lines().count() == 1, "{error}");
+        }
+    }
+}
