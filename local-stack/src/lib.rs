@@ -13,7 +13,7 @@
 //! - `quiet`: which runs of the repair job are left out, because comments have not changed lately.
 //! - `catch_up`: what a start does before readers may believe the page index.
 //! - `doctor`: looks at a data folder.
-//! - `data_dir`: the folder of the data. `page_numbers`: how its pages are numbered. `file_lock`: locks of files.
+//! - `data_dir`: the folder of the data. `file_lock`: locks of files.
 //!   `running`: how other commands find the stack. [`memory`]: memory use. `cursor_key`: what keeps cursors valid over a
 //!   restart.
 //! - `attached`: commands on a data folder, whether its stack runs or not.
@@ -42,7 +42,6 @@ mod index_keeper;
 pub mod index_place;
 pub mod memory;
 pub mod origin;
-mod page_numbers;
 mod quiet;
 pub mod redis_server;
 pub mod repair;

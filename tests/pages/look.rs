@@ -55,7 +55,7 @@ async fn a_sites_own_look_is_on_every_page_and_read_again_at_sighup() {
     write(folder.path(), "header.html", HEADER);
     write(folder.path(), "footer.html", "<p>First footer</p>");
     fs::create_dir(folder.path().join("messages")).unwrap();
-    write(folder.path(), "messages/en.ftl", "find-a-date = Comments of a month\n");
+    write(folder.path(), "messages/en.ftl", "feed-of-comments = Comments as a feed\n");
     let stores = Stores::start_ready_with_redis().await;
     stores.fill(45).await;
     let mut variables = api_variables(&stores);
@@ -80,7 +80,7 @@ async fn a_sites_own_look_is_on_every_page_and_read_again_at_sighup() {
         assert!(at("</main>") < at("<p>First footer</p>") && page.body.trim_end().ends_with("</html>"), "{path}");
         assert!(page.body.contains(&format!("href=\"{BASE_PATH}/")), "our own addresses have the base path");
     }
-    assert!(api.http.get(&list).await.body.contains("Comments of a month"), "a message of the site");
+    assert!(api.http.get(&list).await.body.contains("Comments as a feed"), "a message of the site");
     let fragment = api.http.get(&format!("/fragment{list}")).await;
     assert!(fragment.status == 200 && !fragment.body.contains("Cart") && !fragment.body.contains("First footer"));
 

@@ -21,7 +21,6 @@ use crate::{
     texts::Interface,
 };
 
-/// The media type of a feed.
 pub(super) const ATOM: &str = "application/atom+xml";
 
 #[derive(Template)]
@@ -35,14 +34,13 @@ struct Feed<'feed> {
     comments: &'feed [Comment],
 }
 
-/// Answers the feed of a listing.
 pub(super) async fn feed(
     request: HttpRequest,
     stores: web::Data<StoreClients>,
     memory: web::Data<AnswerMemory>,
     site: web::Data<Site>,
 ) -> Result<HttpResponse, PageError> {
-    let (address, _) = address::read(&request, site.page_numbers)?;
+    let (address, _) = address::read(&request)?;
     let answered = answer(&request, &address, &stores, &memory, &site).await;
     answered.map_err(|error| error.of_filter(&address.query.filter))
 }

@@ -62,7 +62,6 @@ pub(super) fn status() -> ObjectBuilder {
     ObjectBuilder::new().schema_type(Type::String).enum_values(Some(Status::ALL.map(Status::as_str)))
 }
 
-/// A text of one line, or null.
 pub(super) fn optional_line(max_chars: usize) -> ObjectBuilder {
     text(format!("^{NO_CONTROL}*$")).schema_type(or_null()).max_length(Some(max_chars))
 }
@@ -78,7 +77,6 @@ pub(super) fn product_name() -> ObjectBuilder {
     text(pattern).min_length(Some(1)).max_length(Some(ProductDetails::NAME_MAX_CHARS))
 }
 
-/// A URL, or null.
 pub(super) fn optional_url() -> ObjectBuilder {
     text(WEB_URL).schema_type(or_null()).max_length(Some(WebUrl::MAX_LEN))
 }
@@ -88,7 +86,6 @@ pub(super) fn optional_gtin() -> ObjectBuilder {
     text("^(?:[0-9]{8}|[0-9]{12,14})$").schema_type(or_null())
 }
 
-/// A language tag, or null.
 pub(super) fn optional_language() -> ObjectBuilder {
     language().schema_type(or_null())
 }
@@ -111,7 +108,6 @@ pub(super) fn author_id_text() -> ObjectBuilder {
     text(pattern).min_length(Some(1)).max_length(Some(AuthorId::MAX_BYTES))
 }
 
-/// The id of an author at the site, or null.
 pub(super) fn author_id() -> ObjectBuilder {
     let description =
         "The author's id at the site, at most 128 bytes of UTF-8; only clients with a write token read it";

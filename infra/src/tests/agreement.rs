@@ -94,7 +94,6 @@ fn named(name: &str) -> String {
         "PublicUrl" => "https://comments.example.com".to_owned(),
         "Tokens" => format!("shop/comments:write+products:write/sha256:{}", "0a".repeat(32)),
         "Redis.ConfigurationEndPoint.Port" => "6379".to_owned(),
-        "PageNumbers" => "stable".to_owned(),
         "NewComments" => "published".to_owned(),
         "Proxies" => "1".to_owned(),
         "CursorKeys" => "0a".repeat(32),

@@ -6,7 +6,7 @@
 //! - `connection`: which server a command goes to, and what happens when that server is gone.
 //! - `iam`: the token that logs a connection in to ElastiCache.
 //! - `error`: the meaning of the client's errors.
-//! - `reads`: what readers ask; `stats`, `product_totals` and `creation_times` are parts of it, and `known_languages`
+//! - `reads`: what readers ask; `stats`, `products` and `creation_times` are parts of it, and `known_languages`
 //!   saves a call.
 //! - `edits`: the writes of `page-indexer` and the repair job.
 //! - `rebuild`: empties the index, and marks it ready once it has been filled.
@@ -26,7 +26,7 @@ mod iam;
 mod keys;
 mod known_languages;
 mod markers;
-mod product_totals;
+mod products;
 mod reads;
 mod rebuild;
 mod scripts;
