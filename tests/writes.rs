@@ -291,21 +291,6 @@ async fn a_key_record_of_an_earlier_version_counts_until_it_expires() {
     stores.finish().await;
 }
 
-#[tokio::test]
-async fn an_idempotency_key_belongs_to_its_client_and_product() {
-    let stores = Stores::start().await;
-    let create = async |id: &str, client: &str, product: &str| {
-        let idempotency = Idempotency { client: client.to_owned(), ..idempotency("k1", product) };
-        let new = NewComment { product: data::product(product), ..new_comment(id, 4) };
-        stores.table.create_comment(new, Some(idempotency)).await.unwrap()
-    };
-    for (id, client, product) in [("c1", "ann", "p1"), ("c2", "ann", "p2"), ("c3", "bob", "p1")] {
-        let Created::New(created) = create(id, client, product).await else { panic!("{id} is new") };
-        assert_eq!(create("again", client, product).await, Created::Before(created));
-    }
-    stores.finish().await;
-}
-
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn concurrent_unconditional_changes_of_one_comment_all_happen() {
     const WRITERS: usize = 32;
