@@ -35,7 +35,7 @@ impl From<&NewComment> for Listed {
 }
 
 /// The 31 sets of ratings, including all five, each with every language of the product and with any language.
-pub(crate) fn every_filter(comments: &[Listed], product: &ProductId) -> Vec<Filter> {
+fn every_filter(comments: &[Listed], product: &ProductId) -> Vec<Filter> {
     let of_product = comments.iter().filter(|comment| comment.placement.product == *product);
     let languages: BTreeSet<&Language> = of_product.map(|comment| &comment.placement.language).collect();
     let languages = languages.into_iter().map(Some).chain([None]);
@@ -46,13 +46,7 @@ pub(crate) fn every_filter(comments: &[Listed], product: &ProductId) -> Vec<Filt
 
 /// Walks the listing of a filter in every way and compares it with a brute-force filter and sort of `comments`. Returns
 /// the number of requests.
-pub(crate) async fn check_listing(
-    http: &Http,
-    comments: &[Listed],
-    product: &ProductId,
-    filter: &Filter,
-    order: Order,
-) -> usize {
+async fn check_listing(http: &Http, comments: &[Listed], product: &ProductId, filter: &Filter, order: Order) -> usize {
     let matching = comments.iter().filter(|c| c.placement.product == *product && filter.matches(&c.placement));
     let mut cds: Vec<&Cd> = matching.map(|comment| &comment.cd).sorted().collect();
     if order == Order::Newest {
@@ -122,7 +116,7 @@ pub(crate) fn listing_url(product: &ProductId, filter: &Filter, order: Order, pa
     url
 }
 
-pub(crate) async fn check_listings(http: &Http, comments: &[Listed], what: Vec<(ProductId, Filter, Order)>) {
+async fn check_listings(http: &Http, comments: &[Listed], what: Vec<(ProductId, Filter, Order)>) {
     let (began, listings) = (Instant::now(), what.len());
     let checks = stream::iter(what)
         .map(|(product, filter, order)| async move { check_listing(http, comments, &product, &filter, order).await });

@@ -30,7 +30,7 @@ async fn ask(index: &PageIndex, table_id: &str, at: Timestamp) -> IndexAnswer<Pa
         std::slice::from_ref(&judgement)
     );
     let partition = index.partition_of(&product);
-    assert_eq!(index.product_totals(partition, table_id, at).await.unwrap().map(drop), judgement);
+    assert_eq!(index.products(partition, table_id, at).await.unwrap().map(drop), judgement);
     let newest = ProductRank { product: &product, language: None, order: Order::Newest, rank: 0 };
     assert_eq!(index.creation_times(partition, &[newest], table_id, at).await.unwrap().map(drop), judgement);
     let cd = Cd { created_at: at, id: data::comment_id("c1") };

@@ -69,7 +69,7 @@ async fn read(index: &PageIndex) -> Result<(), StoreError> {
     index.position(&product, &Filter::ANY, &cd, Order::Newest, TABLE_ID, now()).await?.unwrap();
     index.stats(&product, &Filter::ANY, TABLE_ID, now()).await?.unwrap();
     let partition = index.partition_of(&product);
-    index.product_totals(partition, TABLE_ID, now()).await?.unwrap();
+    index.products(partition, TABLE_ID, now()).await?.unwrap();
     let newest = ProductRank { product: &product, language: None, order: Order::Newest, rank: 0 };
     index.creation_times(partition, &[newest], TABLE_ID, now()).await?.unwrap();
     Ok(())

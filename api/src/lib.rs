@@ -8,7 +8,7 @@
 //! | `service` | what requests share, and the layers that each one passes, in order |
 //! | `http` | the server, its connections, and the layers |
 //! | `json`, `html` | the two forms of answers: the JSON API with its description, the pages with their sitemap |
-//! | `read` | one page of comments, by number or by cursor: plan, page index, table |
+//! | `read` | one page of comments, by number or by cursor: plan, page index, table; the walk over all products |
 //! | `write` | the fields of a comment, each checked, and the creation of comments |
 //! | `store` | the clients of table and page index; every call is measured |
 //! | `texts` | the texts of pages, in the languages of the interface |
@@ -48,6 +48,6 @@ pub use look::LookError;
 pub use ops::series::{PROCESS, Series};
 pub use secrets::{BearerToken, CursorKey, Scope, TokenHash};
 pub use settings::{ApiSettings, REQUEST_TIMEOUT, Settings, WritingSettings};
-pub use site::{Indexable, PageNumbers, PastTheEnd, PublicUrl, SiteSettings, UnknownProducts};
+pub use site::{Indexable, PastTheEnd, PublicUrl, SiteSettings, UnknownProducts};
 pub use texts::InterfaceLanguage;
 pub use tokens::{NamedToken, TokenName};

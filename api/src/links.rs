@@ -5,9 +5,7 @@
 //! **Invariant:** a product id in a path has everything percent-encoded but unreserved characters (RFC 3986 section
 //! 2.3), so that no client, proxy or crawler reads a separator into it.
 
-use model::{
-    ANY, AuthorId, CommentId, Filter, Language, Order, PageNumber, PageSize, Period, ProductId, ProductSort, Timestamp,
-};
+use model::{ANY, AuthorId, CommentId, Filter, Language, Order, PageNumber, PageSize, ProductId, Timestamp};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, PercentEncode, utf8_percent_encode};
 
 use crate::read::ListingQuery;
@@ -86,10 +84,9 @@ impl ListingUrls<'_> {
     }
 }
 
-/// The common part of the URLs of one product list's pages in the JSON API. Defaults are left out.
+/// The common part of the URLs of the product list's pages in the JSON API. Defaults are left out.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ProductListUrls<'site> {
-    pub(crate) sort: ProductSort,
     pub(crate) page_size: PageSize,
     /// The path of the site's root, empty or such as `/reviews`. Nothing later adds it to a JSON text.
     pub(crate) base_path: &'site str,
@@ -97,8 +94,7 @@ pub(crate) struct ProductListUrls<'site> {
 
 impl ProductListUrls<'_> {
     pub(crate) fn page(self, number: u64) -> String {
-        let mut parameters = sort_parameter(self.sort);
-        parameters.push(("page", number.to_string()));
+        let mut parameters = vec![("page", number.to_string())];
         if self.page_size != PageSize::default() {
             parameters.push(("page_size", self.page_size.to_string()));
         }
@@ -106,15 +102,10 @@ impl ProductListUrls<'_> {
     }
 }
 
-/// A page of a list of products, for people. The first page has no number.
-pub(crate) fn product_list(sort: ProductSort, number: Option<PageNumber>) -> String {
-    let mut parameters = sort_parameter(sort);
-    parameters.extend(number.map(|number| ("page", number.to_string())));
-    with_query(PRODUCTS.to_owned(), &parameters)
-}
-
-fn sort_parameter(sort: ProductSort) -> Vec<(&'static str, String)> {
-    (sort != ProductSort::default()).then(|| ("sort", sort.to_string())).into_iter().collect()
+/// A page of the list of products, for people. The first page has no number.
+pub(crate) fn product_list(number: Option<PageNumber>) -> String {
+    let number = number.map(|number| ("page", number.to_string()));
+    with_query(PRODUCTS.to_owned(), &number.into_iter().collect::<Vec<_>>())
 }
 
 fn with_query(mut url: String, parameters: &[(&'static str, String)]) -> String {
@@ -146,16 +137,7 @@ pub(crate) fn page_at_cursor(listing: &ListingQuery, cursor: &str) -> String {
     of_listing("comments", product, filter, *order, Some(("cursor", cursor.to_owned())))
 }
 
-/// Leads to the page of a listing that holds the newest comment of a period.
-pub(crate) fn dated_page(product: &ProductId, filter: &Filter, order: Order, period: Period) -> String {
-    of_listing("comments", product, filter, order, Some(("date", period.to_string())))
-}
-
-/// The years and months of a listing, those of one year or of the newest.
-pub(crate) fn dates(product: &ProductId, filter: &Filter, order: Order, year: Option<u16>) -> String {
-    of_listing("dates", product, filter, order, year.map(|year| ("year", year.to_string())))
-}
-
+/// The feed of a listing.
 pub(crate) fn feed(product: &ProductId, filter: &Filter) -> String {
     of_listing("feed", product, filter, Order::default(), None)
 }
@@ -182,10 +164,10 @@ pub(crate) fn comment_form(product: &ProductId) -> String {
     format!("/local/product/{}/comments", encoded(product.as_str()))
 }
 
-/// The most commented products, for people.
+/// The products that have comments, the most commented first, for people.
 pub(crate) const PRODUCTS: &str = "/products";
 
-/// The part of the sitemap with the start page and the most commented products.
+/// The part of the sitemap with the start page and the list of products.
 pub(crate) const SITEMAP_OF_LISTS: &str = "/sitemap/lists.xml";
 
 pub(crate) const SITEMAP: &str = "/sitemap.xml";

@@ -12,7 +12,7 @@ use page_index::PageIndex;
 use table::Table;
 
 use crate::{
-    html::{self, explanation, sitemap},
+    html::{self, explanation},
     http::{
         answer_memory::{self, AnswerMemory},
         base_path,
@@ -24,7 +24,7 @@ use crate::{
     json::{self, openapi::DescriptionText},
     look::LookError,
     ops::{self, access, cost, is_operational, metrics::Metrics, series::Snapshot},
-    read::{cursor::CursorSealer, products::ListedProducts},
+    read::{cursor::CursorSealer, products::Products},
     secrets::CursorKey,
     settings::ApiSettings,
     site::Site,
@@ -47,8 +47,7 @@ pub(crate) struct Service {
     cursors: Data<CursorSealer>,
     tokens: Data<Tokens>,
     site: Data<Site>,
-    sitemap: Data<sitemap::Cache>,
-    products: Data<ListedProducts>,
+    products: Data<Products>,
     description: Data<DescriptionText>,
     body_timeout: BodyTimeout,
     request_timeout: Duration,
@@ -76,7 +75,7 @@ impl Service {
             settings.product_max_age,
             settings.writing.new_comments,
         ));
-        let site = Site::new(settings.site, address)?;
+        let site = Data::new(Site::new(settings.site, address)?);
         let memory_bytes = usize::from(settings.answer_memory_mib) * BYTES_A_MIB;
         let mut cursor_keys = settings.cursor_keys.into_iter();
         let sealing_key = cursor_keys.next().unwrap_or_else(CursorKey::random);
@@ -87,10 +86,9 @@ impl Service {
             metrics: Data::from(metrics),
             cursors: Data::new(CursorSealer::new(sealing_key, cursor_keys.collect())),
             tokens: Data::new(Tokens::new(settings.writing.tokens)),
-            products: Data::new(ListedProducts::new(stores.clone())),
-            sitemap: Data::new(sitemap::Cache::new(stores.clone(), &site)),
+            products: Data::new(Products::new(stores.clone(), site.clone())),
             description: Data::new(DescriptionText::new(site.public_url.base_path())),
-            site: Data::new(site),
+            site,
             stores,
             body_timeout: BodyTimeout(settings.body_timeout),
             request_timeout: settings.request_timeout,
@@ -133,7 +131,6 @@ impl Service {
             .app_data(self.cursors.clone())
             .app_data(self.tokens.clone())
             .app_data(self.site.clone())
-            .app_data(self.sitemap.clone())
             .app_data(self.products.clone())
             .app_data(self.description.clone())
             .app_data(self.body_timeout)

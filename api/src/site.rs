@@ -172,7 +172,7 @@ pub enum PastTheEnd {
     /// A 404 that leads to pages that exist.
     #[default]
     NotFound,
-    /// A redirect (302) to the last page; in stable numbering, to the page with the newest comments.
+    /// A redirect (302): newest first to the page with the newest comments, oldest first to the last page.
     Redirect,
 }
 
@@ -187,16 +187,6 @@ pub enum UnknownProducts {
     NotFound,
 }
 
-/// How the pages for people are numbered, newest first. The oldest-first listings count from the oldest comment anyway.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
-pub enum PageNumbers {
-    /// From the oldest comment. Later comments change no full page; the newest comments are on a page without a number.
-    #[default]
-    Stable,
-    /// From the newest comment. Each comment shifts all pages.
-    NewestFirst,
-}
-
 /// The settings of the pages.
 #[derive(Debug, Clone, clap::Args)]
 pub struct SiteSettings {
@@ -209,10 +199,6 @@ pub struct SiteSettings {
     /// Minimum number of comments of a filter whose pages search engines may index.
     #[arg(long, env = "PAGEMARK_INDEXABLE_COMMENTS_MIN", value_name = "COMMENTS", default_value_t = INDEXABLE_COMMENTS_MIN)]
     pub indexable_comments_min: u64,
-    /// How pages are numbered: from the oldest comment (`stable`), so that full pages keep their comments, or from the
-    /// newest. Choose once in a site's life: afterwards every known address would show other comments.
-    #[arg(long, env = "PAGEMARK_PAGE_NUMBERS", value_name = "HOW", default_value = "stable")]
-    pub page_numbers: PageNumbers,
     /// What a page past the end of its listing is.
     #[arg(long, env = "PAGEMARK_PAST_THE_END", value_name = "WHAT", default_value = "not-found")]
     pub past_the_end: PastTheEnd,
@@ -241,7 +227,6 @@ impl Default for SiteSettings {
             indexable: Indexable::default(),
             indexable_comments_min: INDEXABLE_COMMENTS_MIN,
             unknown_products: UnknownProducts::Serve,
-            page_numbers: PageNumbers::default(),
             past_the_end: PastTheEnd::default(),
             interface_language: InterfaceLanguage::default(),
             interface_by_filter: false,
@@ -312,7 +297,6 @@ impl Site {
             public_url: _,
             indexable,
             indexable_comments_min,
-            page_numbers,
             comment_form,
             past_the_end: _,
             unknown_products: _,
@@ -322,7 +306,7 @@ impl Site {
             // A page has its look in it.
             site_dir: _,
         } = &self.settings;
-        (&self.public_url, indexable, indexable_comments_min, page_numbers, comment_form)
+        (&self.public_url, indexable, indexable_comments_min, comment_form)
     }
 }
 

@@ -20,7 +20,6 @@ month = { $month ->
     [11] Nov.
    *[12] Dez.
 }
-month-of-year = { month } { $year }
 day = { $day }. { month } { $year }
 minute = { $day }, { $time } UTC
 days = { $from } bis { $to }
@@ -93,7 +92,6 @@ average-from = aus { $count ->
 view-product = Zum Produkt
 write-a-comment = Kommentar schreiben
 write-the-first-comment = Den ersten Kommentar schreiben
-find-a-date = Datum suchen
 show-newest-first = Neueste zuerst anzeigen
 show-oldest-first = Älteste zuerst anzeigen
 feed-of-comments = Feed dieser Kommentare
@@ -132,26 +130,11 @@ oldest = Älteste
 page-to-go = Seite
 go = Los
 
-## Dates
-
-dates-on = Daten der Kommentare zu
-title-dates = Daten der Kommentare zu { $name }
-years = Jahre
-older-are-in-oldest-year = Ältere Kommentare sind im ältesten Jahr mitgezählt.
-
-## Lists of products, and the start page
+## The list of products, and the start page
 
 products = Produkte
-order = Reihenfolge
-most-commented = Meistkommentiert
-recently-commented = Zuletzt kommentiert
-top-rated = Bestbewertet
 title-most-commented = Meistkommentierte Produkte
-title-recently-commented = Zuletzt kommentierte Produkte
-title-top-rated = Bestbewertete Produkte
 words-most-commented = meistkommentiert
-words-recently-commented = zuletzt kommentiert
-words-top-rated = bestbewertet
 description-products = Produkte nach ihren Kommentaren: { $list }.
 products-of = Produkte { $from } bis { $to } von { $total }
 no-products = Noch kein Produkt hat Kommentare.
@@ -164,7 +147,6 @@ base-path = Vor jedem Pfad steht { $path }.
 product-id = Setzen Sie die ID Ihres Produkts, prozentkodiert, anstelle von PRODUCT ein: Ein Schrägstrich darin wird zu %2F.
 help-comments = Alle Kommentare, neueste zuerst.
 help-page-from-oldest = Seite 7, vom ältesten an gezählt.
-help-page-from-newest = Seite 7, vom neuesten an gezählt.
 help-oldest = Die ältesten zuerst.
 help-language = Die in einer Sprache (BCP-47-Kürzel) oder in allen: ~.
 help-ratings = Die mit einer von mehreren Bewertungen.
@@ -209,7 +191,6 @@ heading-away = Diese Seite ist für einen Moment nicht verfügbar
 heading-error = Fehler { $status }
 last-page = Die letzte Seite, Seite { $page }
 page-1 = Seite 1
-page-1-newest = Seite 1, mit den neuesten Kommentaren
 page-1-oldest = Seite 1, mit den ältesten Kommentaren
 first-page = Die erste Seite
 meanwhile-first-page = Im Moment fehlen nur die Seitenzahlen. Die erste Seite der Liste ist weiterhin lesbar.
@@ -218,7 +199,6 @@ error-mistake = Dieser Teil davon ist falsch: { $part }.
 part-page = die Seitenzahl
 part-order = die Reihenfolge
 part-date = das Datum
-part-year = das Jahr
 part-cursor = der Cursor
 part-language = die Sprache
 part-rating = die Bewertung

@@ -26,7 +26,6 @@ month = { $month ->
     [11] Nov
    *[12] Dec
 }
-month-of-year = { month } { $year }
 day = { $day } { month } { $year }
 # $day is such as "29 Feb 2024", $time such as "23:59".
 minute = { $day }, { $time } UTC
@@ -111,7 +110,6 @@ average-from = from { $count ->
 view-product = View this product
 write-a-comment = Write a comment
 write-the-first-comment = Write the first comment
-find-a-date = Find a date
 show-newest-first = Show the newest first
 show-oldest-first = Show the oldest first
 feed-of-comments = Feed of these comments
@@ -154,28 +152,12 @@ oldest = Oldest
 page-to-go = Page
 go = Go
 
-## Dates
-
-# Before the name of the product, on a line of its own.
-dates-on = Dates of the comments on
-title-dates = Dates of the comments on { $name }
-years = Years
-older-are-in-oldest-year = Older comments are counted in the oldest year.
-
-## Lists of products, and the start page
+## The list of products, and the start page
 
 products = Products
-order = Order
-# On a button; in the title; in a sentence.
-most-commented = Most commented
-recently-commented = Recently commented
-top-rated = Top rated
+# In the title; in a sentence.
 title-most-commented = Most commented products
-title-recently-commented = Recently commented products
-title-top-rated = Top rated products
 words-most-commented = most commented
-words-recently-commented = recently commented
-words-top-rated = top rated
 # $list is such as "most commented, page 2".
 description-products = Products by their comments: { $list }.
 products-of = Products { $from } to { $to } of { $total }
@@ -190,7 +172,6 @@ base-path = In front of each path stands { $path }.
 product-id = Put the id of your product, percent-encoded, in place of PRODUCT: a slash in it becomes %2F.
 help-comments = All comments, newest first.
 help-page-from-oldest = Page 7, counted from the oldest.
-help-page-from-newest = Page 7, counted from the newest.
 help-oldest = The oldest first.
 help-language = Those in one language (a BCP 47 tag), or in any: ~.
 help-ratings = Those with one of some ratings.
@@ -237,7 +218,6 @@ heading-away = This page is away for a moment
 heading-error = Error { $status }
 last-page = The last page, page { $page }
 page-1 = Page 1
-page-1-newest = Page 1, with the newest comments
 page-1-oldest = Page 1, with the oldest comments
 first-page = The first page
 meanwhile-first-page = Only the numbering of pages is missing at the moment. The first page of the list can be read meanwhile.
@@ -247,7 +227,6 @@ error-mistake = This part of it is wrong: { $part }.
 part-page = the page number
 part-order = the order
 part-date = the date
-part-year = the year
 part-cursor = the cursor
 part-language = the language
 part-rating = the rating

@@ -20,7 +20,6 @@ month = { $month ->
     [11] nov
    *[12] dic
 }
-month-of-year = { month } { $year }
 day = { $day } { month } { $year }
 minute = { $day }, { $time } UTC
 days = del { $from } al { $to }
@@ -93,7 +92,6 @@ average-from = según { $count ->
 view-product = Ver el producto
 write-a-comment = Escribir un comentario
 write-the-first-comment = Escribir el primer comentario
-find-a-date = Buscar una fecha
 show-newest-first = Mostrar primero los más recientes
 show-oldest-first = Mostrar primero los más antiguos
 feed-of-comments = Fuente web de estos comentarios
@@ -132,26 +130,11 @@ oldest = Más antiguos
 page-to-go = Página
 go = Ir
 
-## Dates
-
-dates-on = Fechas de los comentarios sobre
-title-dates = Fechas de los comentarios sobre { $name }
-years = Años
-older-are-in-oldest-year = Los comentarios anteriores se cuentan en el año más antiguo.
-
-## Lists of products, and the start page
+## The list of products, and the start page
 
 products = Productos
-order = Orden
-most-commented = Más comentados
-recently-commented = Comentados hace poco
-top-rated = Mejor valorados
 title-most-commented = Productos más comentados
-title-recently-commented = Productos comentados hace poco
-title-top-rated = Productos mejor valorados
 words-most-commented = más comentados
-words-recently-commented = comentados hace poco
-words-top-rated = mejor valorados
 description-products = Productos según sus comentarios: { $list }.
 products-of = Productos del { $from } al { $to } de { $total }
 no-products = Ningún producto tiene comentarios todavía.
@@ -164,7 +147,6 @@ base-path = Delante de cada ruta va { $path }.
 product-id = Ponga el identificador de su producto, con codificación por ciento, en lugar de PRODUCT: una barra se convierte en %2F.
 help-comments = Todos los comentarios, primero los más recientes.
 help-page-from-oldest = La página 7, contada desde el más antiguo.
-help-page-from-newest = La página 7, contada desde el más reciente.
 help-oldest = Primero los más antiguos.
 help-language = Los de un idioma (una etiqueta BCP 47), o los de todos: ~.
 help-ratings = Los que tienen una de varias puntuaciones.
@@ -209,7 +191,6 @@ heading-away = Esta página no está disponible por el momento
 heading-error = Error { $status }
 last-page = La última página, página { $page }
 page-1 = Página 1
-page-1-newest = Página 1, con los comentarios más recientes
 page-1-oldest = Página 1, con los comentarios más antiguos
 first-page = La primera página
 meanwhile-first-page = Por el momento solo faltan los números de página. Mientras tanto se puede leer la primera página de la lista.
@@ -218,7 +199,6 @@ error-mistake = Esta parte es incorrecta: { $part }.
 part-page = el número de página
 part-order = el orden
 part-date = la fecha
-part-year = el año
 part-cursor = el cursor
 part-language = el idioma
 part-rating = la puntuación

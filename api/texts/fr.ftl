@@ -20,7 +20,6 @@ month = { $month ->
     [11] nov.
    *[12] déc.
 }
-month-of-year = { month } { $year }
 day = { $day } { month } { $year }
 minute = { $day }, { $time } UTC
 days = du { $from } au { $to }
@@ -93,7 +92,6 @@ average-from = d’après { $count ->
 view-product = Voir le produit
 write-a-comment = Écrire un commentaire
 write-the-first-comment = Écrire le premier commentaire
-find-a-date = Chercher une date
 show-newest-first = Afficher d’abord les plus récents
 show-oldest-first = Afficher d’abord les plus anciens
 feed-of-comments = Flux de ces commentaires
@@ -132,26 +130,11 @@ oldest = Les plus anciens
 page-to-go = Page
 go = Aller
 
-## Dates
-
-dates-on = Dates des commentaires sur
-title-dates = Dates des commentaires sur { $name }
-years = Années
-older-are-in-oldest-year = Les commentaires antérieurs sont comptés dans l’année la plus ancienne.
-
-## Lists of products, and the start page
+## The list of products, and the start page
 
 products = Produits
-order = Ordre
-most-commented = Les plus commentés
-recently-commented = Commentés récemment
-top-rated = Les mieux notés
 title-most-commented = Produits les plus commentés
-title-recently-commented = Produits commentés récemment
-title-top-rated = Produits les mieux notés
 words-most-commented = les plus commentés
-words-recently-commented = commentés récemment
-words-top-rated = les mieux notés
 description-products = Produits d’après leurs commentaires : { $list }.
 products-of = Produits { $from } à { $to } sur { $total }
 no-products = Aucun produit n’a encore de commentaires.
@@ -164,7 +147,6 @@ base-path = Chaque chemin commence par { $path }.
 product-id = Mettez l’identifiant de votre produit, avec encodage-pourcent, à la place de PRODUCT : une barre oblique y devient %2F.
 help-comments = Tous les commentaires, du plus récent au plus ancien.
 help-page-from-oldest = La page 7, comptée depuis le plus ancien.
-help-page-from-newest = La page 7, comptée depuis le plus récent.
 help-oldest = Les plus anciens d’abord.
 help-language = Ceux d’une langue (une étiquette BCP 47), ou de toutes : ~.
 help-ratings = Ceux qui ont l’une de plusieurs notes.
@@ -209,7 +191,6 @@ heading-away = Cette page est indisponible pour le moment
 heading-error = Erreur { $status }
 last-page = La dernière page, page { $page }
 page-1 = Page 1
-page-1-newest = Page 1, avec les commentaires les plus récents
 page-1-oldest = Page 1, avec les commentaires les plus anciens
 first-page = La première page
 meanwhile-first-page = Seuls les numéros de page manquent pour le moment. En attendant, la première page de la liste reste lisible.
@@ -218,7 +199,6 @@ error-mistake = Cette partie est incorrecte : { $part }.
 part-page = le numéro de page
 part-order = l’ordre
 part-date = la date
-part-year = l’année
 part-cursor = le curseur
 part-language = la langue
 part-rating = la note

@@ -20,7 +20,6 @@ month = { $month ->
     [11] נוב׳
    *[12] דצמ׳
 }
-month-of-year = { month } { $year }
 day = { $day } ב{ month } { $year }
 minute = { $day }, { $time } UTC
 days = { $from } עד { $to }
@@ -97,7 +96,6 @@ average-from = לפי { $count ->
 view-product = לעמוד המוצר
 write-a-comment = כתיבת תגובה
 write-the-first-comment = כתיבת התגובה הראשונה
-find-a-date = חיפוש לפי תאריך
 show-newest-first = הצגת החדשות קודם
 show-oldest-first = הצגת הישנות קודם
 feed-of-comments = עדכוני התגובות האלה (Atom)
@@ -137,26 +135,11 @@ oldest = הישנות ביותר
 page-to-go = עמוד
 go = מעבר
 
-## Dates
-
-dates-on = תאריכי התגובות על
-title-dates = תאריכי התגובות על { $name }
-years = שנים
-older-are-in-oldest-year = תגובות ישנות יותר נספרות בשנה הישנה ביותר.
-
-## Lists of products, and the start page
+## The list of products, and the start page
 
 products = מוצרים
-order = סדר
-most-commented = הכי הרבה תגובות
-recently-commented = תגובות אחרונות
-top-rated = הדירוג הגבוה ביותר
 title-most-commented = המוצרים עם הכי הרבה תגובות
-title-recently-commented = המוצרים עם התגובות האחרונות
-title-top-rated = המוצרים עם הדירוג הגבוה ביותר
 words-most-commented = הכי הרבה תגובות
-words-recently-commented = תגובות אחרונות
-words-top-rated = הדירוג הגבוה ביותר
 description-products = מוצרים לפי התגובות עליהם: { $list }.
 products-of = מוצרים { $from } עד { $to } מתוך { $total }
 no-products = עדיין אין תגובות על אף מוצר.
@@ -169,7 +152,6 @@ base-path = לפני כל נתיב בא { $path }.
 product-id = במקום PRODUCT יש לכתוב את המזהה של המוצר בקידוד אחוזים: לוכסן הופך ל־%2F.
 help-comments = כל התגובות, מהחדשה לישנה.
 help-page-from-oldest = עמוד 7, בספירה מהתגובה הישנה ביותר.
-help-page-from-newest = עמוד 7, בספירה מהתגובה החדשה ביותר.
 help-oldest = הישנות קודם.
 help-language = התגובות בשפה אחת (תג BCP 47), או בכל שפה: ~.
 help-ratings = התגובות עם אחד מכמה דירוגים.
@@ -216,7 +198,6 @@ heading-away = העמוד הזה אינו זמין כרגע
 heading-error = שגיאה { $status }
 last-page = העמוד האחרון, עמוד { $page }
 page-1 = עמוד 1
-page-1-newest = עמוד 1, עם התגובות החדשות ביותר
 page-1-oldest = עמוד 1, עם התגובות הישנות ביותר
 first-page = העמוד הראשון
 meanwhile-first-page = כרגע חסרים רק מספרי העמודים. בינתיים אפשר לקרוא את העמוד הראשון ברשימה.
@@ -225,7 +206,6 @@ error-mistake = החלק הזה שגוי: { $part }.
 part-page = מספר העמוד
 part-order = הסדר
 part-date = התאריך
-part-year = השנה
 part-cursor = הסמן
 part-language = השפה
 part-rating = הדירוג

@@ -7,7 +7,6 @@ separator = 、
 sentence-separator = { "" }
 or = { $first }または{ $last }
 month = { $month }月
-month-of-year = { $year }年{ month }
 day = { $year }年{ month }{ $day }日
 minute = { $day } { $time } UTC
 days = { $from }～{ $to }
@@ -67,7 +66,6 @@ average-from = （コメント{ $count }件）
 view-product = 商品を見る
 write-a-comment = コメントを書く
 write-the-first-comment = 最初のコメントを書く
-find-a-date = 日付で探す
 show-newest-first = 新しい順に表示
 show-oldest-first = 古い順に表示
 feed-of-comments = このコメントのフィード
@@ -103,26 +101,11 @@ oldest = 最古
 page-to-go = ページ
 go = 移動
 
-## Dates
-
-dates-on = コメントの日付
-title-dates = { $name }のコメントの日付
-years = 年
-older-are-in-oldest-year = それより前のコメントは最も古い年に含まれます。
-
-## Lists of products, and the start page
+## The list of products, and the start page
 
 products = 商品
-order = 並び順
-most-commented = コメントが多い順
-recently-commented = コメントが新しい順
-top-rated = 評価が高い順
 title-most-commented = コメントが多い商品
-title-recently-commented = 最近コメントされた商品
-title-top-rated = 評価が高い商品
 words-most-commented = コメントが多い順
-words-recently-commented = コメントが新しい順
-words-top-rated = 評価が高い順
 description-products = コメントから見た商品一覧：{ $list }。
 products-of = 全{ $total }商品中{ $from }～{ $to }
 no-products = コメントのある商品はまだありません。
@@ -135,7 +118,6 @@ base-path = 各パスの前に { $path } が付きます。
 product-id = PRODUCT の部分に商品のIDをパーセントエンコードして入れてください。スラッシュは %2F になります。
 help-comments = すべてのコメント（新しい順）。
 help-page-from-oldest = 古い方から数えて7ページ目。
-help-page-from-newest = 新しい方から数えて7ページ目。
 help-oldest = 古い順。
 help-language = 1つの言語のコメント（BCP 47の言語タグ）。「~」はすべての言語。
 help-ratings = いずれかの評価のコメント。
@@ -174,7 +156,6 @@ heading-away = 現在このページを表示できません
 heading-error = エラー { $status }
 last-page = 最後のページ（{ $page }ページ）
 page-1 = 1ページ
-page-1-newest = 1ページ（最新のコメント）
 page-1-oldest = 1ページ（最も古いコメント）
 first-page = 最初のページ
 meanwhile-first-page = 現在、ページ番号だけが使えません。一覧の最初のページは読めます。
@@ -183,7 +164,6 @@ error-mistake = 誤りのある部分：{ $part }。
 part-page = ページ番号
 part-order = 並び順
 part-date = 日付
-part-year = 年
 part-cursor = カーソル
 part-language = 言語
 part-rating = 評価

@@ -20,7 +20,6 @@ month = { $month ->
     [11] nov.
    *[12] dez.
 }
-month-of-year = { month } de { $year }
 day = { $day } de { month } de { $year }
 minute = { $day }, { $time } UTC
 days = de { $from } a { $to }
@@ -93,7 +92,6 @@ average-from = segundo { $count ->
 view-product = Ver o produto
 write-a-comment = Escrever um comentário
 write-the-first-comment = Escrever o primeiro comentário
-find-a-date = Procurar uma data
 show-newest-first = Mostrar primeiro os mais recentes
 show-oldest-first = Mostrar primeiro os mais antigos
 feed-of-comments = Feed destes comentários
@@ -132,26 +130,11 @@ oldest = Mais antigos
 page-to-go = Página
 go = Ir
 
-## Dates
-
-dates-on = Datas dos comentários sobre
-title-dates = Datas dos comentários sobre { $name }
-years = Anos
-older-are-in-oldest-year = Comentários anteriores são contados no ano mais antigo.
-
-## Lists of products, and the start page
+## The list of products, and the start page
 
 products = Produtos
-order = Ordem
-most-commented = Mais comentados
-recently-commented = Comentados recentemente
-top-rated = Mais bem avaliados
 title-most-commented = Produtos mais comentados
-title-recently-commented = Produtos comentados recentemente
-title-top-rated = Produtos mais bem avaliados
 words-most-commented = mais comentados
-words-recently-commented = comentados recentemente
-words-top-rated = mais bem avaliados
 description-products = Produtos segundo seus comentários: { $list }.
 products-of = Produtos { $from } a { $to } de { $total }
 no-products = Nenhum produto tem comentários ainda.
@@ -164,7 +147,6 @@ base-path = Antes de cada caminho vem { $path }.
 product-id = Coloque o identificador do seu produto, com codificação por cento, no lugar de PRODUCT: uma barra vira %2F.
 help-comments = Todos os comentários, os mais recentes primeiro.
 help-page-from-oldest = A página 7, contada a partir do mais antigo.
-help-page-from-newest = A página 7, contada a partir do mais recente.
 help-oldest = Os mais antigos primeiro.
 help-language = Os de um idioma (uma etiqueta BCP 47), ou de todos: ~.
 help-ratings = Os que têm uma de várias notas.
@@ -209,7 +191,6 @@ heading-away = Esta página não está disponível no momento
 heading-error = Erro { $status }
 last-page = A última página, página { $page }
 page-1 = Página 1
-page-1-newest = Página 1, com os comentários mais recentes
 page-1-oldest = Página 1, com os comentários mais antigos
 first-page = A primeira página
 meanwhile-first-page = No momento faltam apenas os números de página. Enquanto isso, a primeira página da lista pode ser lida.
@@ -218,7 +199,6 @@ error-mistake = Esta parte está errada: { $part }.
 part-page = o número da página
 part-order = a ordem
 part-date = a data
-part-year = o ano
 part-cursor = o cursor
 part-language = o idioma
 part-rating = a nota

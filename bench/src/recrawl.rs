@@ -1,13 +1,13 @@
-//! `recrawl`: what a crawler finds when it comes again after some posts, with each way to number pages.
+//! `recrawl`: what a crawler finds when it comes again after some posts.
 //!
-//! One product has all comments. The API serves it twice, once for each numbering. The crawler follows the links to older
+//! One product has all comments. The crawler follows the links to older
 //! pages under several filters, and keeps the entity tag and the comments of each page. After the posts it asks for the
 //! same addresses again, with the tags.
 
 use std::{collections::BTreeMap, net::SocketAddr};
 
 use anyhow::{Context, ensure};
-use api::{ApiSettings, Application, PageNumbers, SiteSettings};
+use api::{ApiSettings, Application};
 use futures_util::{StreamExt, TryStreamExt, stream};
 use http_body_util::{BodyExt, Empty};
 use hyper::{Request, StatusCode, header};
@@ -37,10 +37,10 @@ pub(crate) async fn measure(report: &mut Report, comments: u32) -> anyhow::Resul
     let mut workload = Comments::new(11)?;
     post(&stack, workload.take(comments)?).await?;
     stack.settle().await;
-    let (stable, newest_first) = (serve(&stack, PageNumbers::Stable)?, serve(&stack, PageNumbers::NewestFirst)?);
+    let address = serve(&stack)?;
 
     report.step("crawling");
-    let (kept, kept_newest_first) = (crawl(stable).await?, crawl(newest_first).await?);
+    let kept = crawl(address).await?;
     let mut later = workload.take(POSTS)?;
     for (comment, ms) in later.iter_mut().zip(1..) {
         comment.created_at = Timestamp::from_epoch_ms(FIRST_MS + SPAN_MS + ms)?;
@@ -49,26 +49,18 @@ pub(crate) async fn measure(report: &mut Report, comments: u32) -> anyhow::Resul
     stack.settle().await;
 
     report.step("crawling again");
-    let stayed = Recrawl::of(stable, &kept).await?;
-    let shifted = Recrawl::of(newest_first, &kept_newest_first).await?;
-    let about = |numbering: &str| {
-        format!("{numbering}: {POSTS} posts on {} comments, under {} filters", count(comments), FILTERS.len())
-    };
-    report.add("recrawl: stable", &about("pages counted from the oldest comment"), &stayed.figures());
-    report.add("recrawl: newest first", &about("pages counted from the newest comment"), &shifted.figures());
-    let beside = |value: f64| format!("newest first: {value:.3}");
-    let changed = beside(shifted.changed_max());
-    report.ratio_noted("stable_pages_changed", stayed.changed_max(), Limit::AtMost(1.0), &changed);
-    let known = beside(shifted.not_modified_share());
-    report.ratio_noted("recrawl_not_modified", stayed.not_modified_share(), Limit::AtLeast(0.95), &known);
+    let stayed = Recrawl::of(address, &kept).await?;
+    let about = format!("{POSTS} posts on {} comments, under {} filters", count(comments), FILTERS.len());
+    report.add("recrawl", &about, &stayed.figures());
+    report.ratio("stable_pages_changed", stayed.changed_max(), Limit::AtMost(1.0));
+    report.ratio("recrawl_not_modified", stayed.not_modified_share(), Limit::AtLeast(0.95));
     stack.stop().await;
     Ok(())
 }
 
-/// Serves the stack's comments with this numbering, until the program ends.
-fn serve(stack: &Stack, page_numbers: PageNumbers) -> anyhow::Result<SocketAddr> {
-    let site = SiteSettings { page_numbers, ..SiteSettings::default() };
-    let settings = ApiSettings { site, ..ApiSettings::default() };
+/// Serves the stack's comments until the program ends.
+fn serve(stack: &Stack) -> anyhow::Result<SocketAddr> {
+    let settings = ApiSettings::default();
     let any_port = SocketAddr::from(([127, 0, 0, 1], 0));
     let served = Application::with_stores(any_port, stack.table().clone(), stack.index().clone(), settings)?;
     let address = served.address();

@@ -12,9 +12,9 @@
 //! - `quiet`: which runs of the repair job are left out, because comments have not changed lately.
 //! - `catch_up`: what a start does before readers may believe the page index.
 //! - `doctor`: looks at a data folder.
-//! - `data_dir`: the folder of the data. `page_numbers`: how its pages are numbered. `file_lock`: locks of files.
-//!   [`memory`]: memory use. `cursor_key`: what keeps cursors valid over a restart.
-//! - `attached`: how other commands find the stack, or run one.
+//! - `data_dir`: the folder of the data. `file_lock`: locks of files. [`memory`]: memory use. `cursor_key`: what keeps
+//!   cursors valid over a restart.
+//! - `attached`: how other commands find the stack, or run one. `parts`: what runs as long as the stack.
 //! - [`control`]: the socket through which other processes run the repair job inside the stack.
 //! - `blocking`: work that blocks, beside the async threads.
 //! - [`cli`]: the command `pagemark`.
@@ -40,7 +40,6 @@ mod index_keeper;
 pub mod index_place;
 pub mod memory;
 pub mod origin;
-mod page_numbers;
 mod parts;
 mod quiet;
 pub mod repair;

@@ -36,7 +36,6 @@ use crate::{
     event_source_mapping::{EventSourceMapping, Handler, MappingSettings, MappingState},
     index_keeper::{IndexState, keep_index, looked_at},
     index_place::{IndexPlace, PlacedIndex, SNAPSHOT_EVERY},
-    page_numbers,
     parts::Parts,
     quiet::LastChanges,
     repair::{AuditSchedule, RepairSchedule, begin_watermark, on_schedule},
@@ -155,7 +154,6 @@ impl Stack {
     /// The part that could not be started, and why: one line that says what to do.
     pub async fn start(settings: StackSettings) -> anyhow::Result<Self> {
         let data_dir = DataDir::open(settings.data_dir.as_deref())?;
-        page_numbers::keep(&data_dir, settings.site.page_numbers)?;
         Self::start_in(data_dir, settings).await
     }
 

@@ -68,21 +68,19 @@ async function turnPages(browser) {
   await page.close();
 }
 
-/** The feed and the calendar are no lists of comments: the browser goes there at once. */
+/** The feed is no list of comments: the browser goes there at once. */
 async function leave(browser) {
-  for (const link of ["/dates", "/feed"]) {
-    const page = await open(browser, product);
-    const asked = [];
-    page.on("request", (request) => asked.push(new URL(request.url()).pathname));
-    await becomes(page, `${count} > 0`, true, "whether the list is shown");
-    asked.length = 0;
-    const target = product.replace("/comments", link);
-    const left = page.waitForRequest((request) => new URL(request.url()).pathname === target);
-    await page.evaluate(`${shadow}.querySelector('a[href*="${link}"]').click()`);
-    await left;
-    assertEqual(asked.filter((path) => path.startsWith("/fragment/")), [], "fragments that are no list");
-    await page.close();
-  }
+  const page = await open(browser, product);
+  const asked = [];
+  page.on("request", (request) => asked.push(new URL(request.url()).pathname));
+  await becomes(page, `${count} > 0`, true, "whether the list is shown");
+  asked.length = 0;
+  const target = product.replace("/comments", "/feed");
+  const left = page.waitForRequest((request) => new URL(request.url()).pathname === target);
+  await page.evaluate(`${shadow}.querySelector('a[href*="/feed"]').click()`);
+  await left;
+  assertEqual(asked.filter((path) => path.startsWith("/fragment/")), [], "fragments that are no list");
+  await page.close();
 }
 
 async function fallBack(browser) {

@@ -1,14 +1,9 @@
-//! Every page has one address, and every other spelling leads there in one step. Pages are counted from the newest comment
-//! here; `stable` has those with stable numbers.
+//! Every page has one address, and every other spelling leads there in one step.
 
 use hyper::Method;
-use local_stack::stack::StackSettings;
 
-use super::{SITE, comment, html::Page, newest_first, start, three_pages};
-use crate::fixture::{
-    http::{Answer, Http},
-    stack::Running,
-};
+use super::{SITE, comment, html::Page, site_settings, start, three_pages};
+use crate::fixture::http::{Answer, Http};
 
 /// Asserts that an address redirects to another for each method, and that the other does not redirect.
 pub(super) async fn assert_moved(http: &Http, from: &str, to: &str) {
@@ -33,13 +28,12 @@ async fn every_spelling_of_an_address_redirects_to_the_canonical_one() {
     let mut some = three_pages("few");
     some.truncate(3);
     comments.extend(some);
-    let running = start(newest_first(), &comments).await;
+    let running = start(site_settings(), &comments).await;
     let http = &running.http;
     for (to, others) in [
-        ("", vec!["?page=1", "/", "/~", "/~/~", "/~?page=1&utm_source=x", "/~/1.2.3.4.5/", "?order=newest"]),
-        ("?page=2", vec!["/?page=2", "?page=2&order=newest"]),
-        ("?page=3", vec!["/%7E/%7e?page=3", "?page=03", "?page=+3", "?page=%2B3", "?pag%65=3"]),
-        ("?page=3", vec!["/~?utm_source=x&page=3&fbclid=y"]),
+        ("", vec!["/", "/~", "/~/~", "/~?utm_source=x", "/~/1.2.3.4.5/", "?order=newest"]),
+        ("?page=1", vec!["/?page=1", "?page=1&order=newest", "/~?utm_source=x&page=1&fbclid=y"]),
+        ("?page=1", vec!["/%7E/%7e?page=1", "?page=01", "?page=+1", "?page=%2B1", "?pag%65=1"]),
         ("/en", vec!["/EN", "/en/~", "/en/", "/e%6e", "/en/5.4.3.2.1"]),
         ("/pt-BR", vec!["/pt-br"]),
         ("/~/1.5", vec!["/~/5.1", "/~/1.1.5"]),
@@ -52,19 +46,19 @@ async fn every_spelling_of_an_address_redirects_to_the_canonical_one() {
         }
     }
     for spelling in ["a%2fb%20c~d", "a%2Fb%20c%7Ed", "%61%2Fb%20c~d"] {
-        let to = "/product/a%2Fb%20c~d/comments?page=2";
-        assert_moved(http, &format!("/product/{spelling}/comments?page=2"), to).await;
+        let to = "/product/a%2Fb%20c~d/comments?page=1";
+        assert_moved(http, &format!("/product/{spelling}/comments?page=1"), to).await;
     }
     running.finish().await;
 }
 
 #[tokio::test]
 async fn other_parameters_are_ignored_and_invalid_ones_are_refused() {
-    let running = start(newest_first(), &three_pages("p")).await;
+    let running = start(site_settings(), &three_pages("p")).await;
     let http = &running.http;
-    for query in ["?utm_source=newsletter&page=2", "?page=2&x", "?page=2&orders=7&rating=1&&=", "?%FF=%FF&page=2"] {
+    for query in ["?utm_source=newsletter&page=1", "?page=1&x", "?page=1&orders=7&rating=1&&=", "?%FF=%FF&page=1"] {
         let page = Page::get(http, &format!("/product/p/comments{query}"), 200).await;
-        assert_eq!(page.canonical().unwrap(), format!("{SITE}/product/p/comments?page=2"), "{query}");
+        assert_eq!(page.canonical().unwrap(), format!("{SITE}/product/p/comments?page=1"), "{query}");
         assert_eq!(page.all("article").len(), 20);
     }
     for (named, targets) in [
@@ -85,61 +79,43 @@ async fn other_parameters_are_ignored_and_invalid_ones_are_refused() {
     running.finish().await;
 }
 
-/// Requests pages past the end.
-async fn past_the_end(settings: StackSettings) -> (Running, Vec<Answer>) {
-    let running = start(settings, &three_pages("p")).await;
-    let mut answers = Vec::new();
-    for target in ["p/comments?page=4", "p/comments?page=1000000000000", "p/comments/~/1?page=2", "q/comments?page=2"] {
-        answers.push(running.http.get(&format!("/product/{target}")).await);
-    }
-    (running, answers)
-}
+/// Each address past the end, and where it leads if that is configured.
+const PAST_THE_END: [(&str, &str); 6] = [
+    ("/product/p/comments?page=3", "/product/p/comments"),
+    ("/product/p/comments?page=1000000000000", "/product/p/comments"),
+    ("/product/p/comments/en?page=2", "/product/p/comments/en"),
+    ("/product/q/comments?page=2", "/product/q/comments"),
+    ("/product/p/comments?order=oldest&page=4", "/product/p/comments?order=oldest&page=3"),
+    ("/product/p/comments/~/1?order=oldest&page=2", "/product/p/comments/~/1?order=oldest"),
+];
 
 #[tokio::test]
 async fn a_page_past_the_end_is_404_with_links_to_pages_that_exist() {
-    let (running, answers) = past_the_end(newest_first()).await;
-    assert!(answers.iter().all(|answer| answer.status == 404), "{answers:?}");
-    let page = Page::get(&running.http, "/product/p/comments/en?page=9", 404).await;
-    assert_eq!((page.robots().as_str(), page.canonical()), ("noindex,follow", None));
-    let links = page.links("main a");
-    let expected = ["/product/p/comments/en?page=2", "/product/p/comments/en", "/product/p/comments", "/"];
-    assert_eq!(links, expected);
-    for link in links {
-        assert_eq!(running.http.get(link).await.status, 200, "{link}");
+    let running = start(site_settings(), &three_pages("p")).await;
+    let http = &running.http;
+    for (target, _) in PAST_THE_END {
+        let page = Page::get(http, target, 404).await;
+        assert_eq!((page.robots().as_str(), page.canonical()), ("noindex,follow", None));
+        for link in page.links("main a") {
+            assert_eq!(http.get(link).await.status, 200, "{target}: {link}");
+        }
     }
-    let page = Page::get(&running.http, "/product/p/comments/en?order=oldest&page=9", 404).await;
-    let links = page.links("main a");
-    let expected =
-        ["/en?order=oldest&page=2", "/en?order=oldest", "?order=oldest"].map(|to| format!("/product/p/comments{to}"));
-    assert_eq!(links[..3], expected);
+    let all = "/product/p/comments";
+    let page = Page::get(http, &format!("{all}/en?page=9"), 404).await;
+    assert_eq!(page.links("main a"), ["/product/p/comments/en", all, "/"]);
+    let page = Page::get(http, &format!("{all}/en?order=oldest&page=9"), 404).await;
+    let expected = ["/en?order=oldest&page=2", "/en?order=oldest", "?order=oldest"].map(|to| format!("{all}{to}"));
+    assert_eq!(page.links("main a")[..3], expected);
     running.finish().await;
 }
 
 #[tokio::test]
-async fn a_page_past_the_end_redirects_to_the_last_one_if_configured() {
-    let mut settings = newest_first();
+async fn a_page_past_the_end_redirects_to_one_that_exists_if_configured() {
+    let mut settings = site_settings();
     settings.site.past_the_end = api::PastTheEnd::Redirect;
-    let (running, answers) = past_the_end(settings).await;
-    let expected = ["p/comments?page=3", "p/comments?page=3", "p/comments/~/1", "q/comments"];
-    for (answer, to) in answers.iter().zip(expected) {
-        assert_leads_to(answer, &format!("/product/{to}"));
+    let running = start(settings, &three_pages("p")).await;
+    for (target, to) in PAST_THE_END {
+        assert_leads_to(&running.http.get(target).await, to);
     }
-    let answer = running.http.get("/product/p/comments?order=oldest&page=4").await;
-    assert_leads_to(&answer, "/product/p/comments?order=oldest&page=3");
-    running.finish().await;
-}
-
-#[tokio::test]
-async fn a_permalink_leads_to_the_page_that_shows_the_comment() {
-    let comments = three_pages("p");
-    let running = start(newest_first(), &comments).await;
-    for (number, page) in [(44, ""), (24, "?page=2"), (0, "?page=3")] {
-        let id = comments[number].id.as_str();
-        let answer = running.http.get(&format!("/comments/{id}")).await;
-        assert_leads_to(&answer, &format!("/product/p/comments{page}#comment-{id}"));
-        let page = Page::get(&running.http, &format!("/product/p/comments{page}"), 200).await;
-        assert_eq!(page.all(&format!("article[id='comment-{id}']")).len(), 1);
-    }
-    Page::get(&running.http, "/comments/nobody", 404).await;
     running.finish().await;
 }

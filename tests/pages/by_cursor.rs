@@ -2,7 +2,7 @@
 
 use local_stack::stack::StackSettings;
 
-use super::{html::Page, newest_first, site_settings, stable::shown, start, three_pages};
+use super::{html::Page, site_settings, stable::shown, start, three_pages};
 use crate::fixture::{http::Http, redis_server::OwnRedis, stack::settings_at};
 
 /// The page to which the bar at the foot of a page leads in one direction.
@@ -35,39 +35,37 @@ type Chosen = fn(usize) -> bool;
 #[tokio::test]
 async fn without_the_index_cursors_lead_from_the_first_page_to_every_comment_and_back() {
     let comments = three_pages("p");
-    for site in [site_settings(), newest_first()] {
-        let redis = OwnRedis::start().await;
-        let settings = StackSettings { page_index: settings_at(&redis).page_index, ..site };
-        let running = start(settings, &comments).await;
-        let http = &running.http;
-        redis.kill().await;
-        let mut kept = None;
-        let listings: [(&str, Chosen); 3] = [("", |_| true), ("/en", |at| at % 3 != 0), ("?order=oldest", |_| true)];
-        for (filter, is_matching) in listings {
-            let first = Page::get(http, &format!("/product/p/comments{filter}"), 200).await;
-            assert_eq!(first.answer.header("cache-control"), Some("no-store"));
-            let mut expected: Vec<String> =
-                (0..45).rev().filter(|at| is_matching(*at)).map(|at| comments[at].id.to_string()).collect();
-            if filter.contains("oldest") {
-                expected.reverse();
-            }
-            let (ids, last) = follow(http, &first, "next").await;
-            assert_eq!([shown(&first), ids].concat(), expected, "{filter}");
-            let last = Page::get(http, &last.unwrap(), 200).await;
-            let (back, _) = follow(http, &last, "prev").await;
-            assert_eq!(back.len() + shown(&last).len(), expected.len(), "{filter}");
-            kept = turn(&first, "next");
+    let redis = OwnRedis::start().await;
+    let settings = StackSettings { page_index: settings_at(&redis).page_index, ..site_settings() };
+    let running = start(settings, &comments).await;
+    let http = &running.http;
+    redis.kill().await;
+    let mut kept = None;
+    let listings: [(&str, Chosen); 3] = [("", |_| true), ("/en", |at| at % 3 != 0), ("?order=oldest", |_| true)];
+    for (filter, is_matching) in listings {
+        let first = Page::get(http, &format!("/product/p/comments{filter}"), 200).await;
+        assert_eq!(first.answer.header("cache-control"), Some("no-store"));
+        let mut expected: Vec<String> =
+            (0..45).rev().filter(|at| is_matching(*at)).map(|at| comments[at].id.to_string()).collect();
+        if filter.contains("oldest") {
+            expected.reverse();
         }
-        // The address still answers when numbers are back, and shows the numbered pages the way.
-        redis.server.restart().await.unwrap();
-        http.wait_for_200("/product/p/comments?order=oldest&page=2").await;
-        let page = Page::get(http, &kept.unwrap(), 200).await;
-        assert_eq!((page.robots().as_str(), shown(&page).len()), ("noindex,follow", 20));
-        assert_eq!(page.links("#pages li a"), ["/product/p/comments?order=oldest#comments"]);
-        let first = Page::get(http, "/product/p/comments", 200).await;
-        assert!(!turn(&first, "next").unwrap().contains("cursor"));
-        running.finish().await;
+        let (ids, last) = follow(http, &first, "next").await;
+        assert_eq!([shown(&first), ids].concat(), expected, "{filter}");
+        let last = Page::get(http, &last.unwrap(), 200).await;
+        let (back, _) = follow(http, &last, "prev").await;
+        assert_eq!(back.len() + shown(&last).len(), expected.len(), "{filter}");
+        kept = turn(&first, "next");
     }
+    // The address still answers when numbers are back, and shows the numbered pages the way.
+    redis.server.restart().await.unwrap();
+    http.wait_for_200("/product/p/comments?order=oldest&page=2").await;
+    let page = Page::get(http, &kept.unwrap(), 200).await;
+    assert_eq!((page.robots().as_str(), shown(&page).len()), ("noindex,follow", 20));
+    assert_eq!(page.links("#pages li a"), ["/product/p/comments?order=oldest#comments"]);
+    let first = Page::get(http, "/product/p/comments", 200).await;
+    assert!(!turn(&first, "next").unwrap().contains("cursor"));
+    running.finish().await;
 }
 
 #[tokio::test]

@@ -1,5 +1,5 @@
-//! A crawler follows the links of a whole site, as a search engine does: it finds the pages of the sitemap, and no others
-//! that it may index.
+//! A crawler follows the links of a whole site, as a search engine does: it finds the pages of the sitemap, no others that
+//! it may index, and on them every comment.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,9 +7,9 @@ use futures_util::{StreamExt, stream};
 use local_stack::demo::demo_comments;
 use table::NewComment;
 
-use super::{SITE, comment, html::Page, newest_first, site_settings, sitemap, start};
+use super::{SITE, comment, html::Page, site_settings, sitemap, stable::shown, start, three_pages};
 use crate::fixture::{
-    http::{Answer, Http, page_path},
+    http::{Answer, Http},
     size::{Size, size},
 };
 
@@ -20,9 +20,11 @@ fn comments() -> Vec<NewComment> {
         Size::Usual => 1_000,
         Size::Full => 3_000,
     };
-    // Also a product with one comment, and one in a single language.
+    // Also a product with one comment, one in a single language, and one with an odd name.
     let alone = [comment("alone", "en", 2, 0)];
-    demo_comments(count).chain(alone).chain((0..50).map(|number| comment("one language", "ja", 4, number))).collect()
+    let one_language = (0..50).map(|number| comment("one language", "ja", 4, number));
+    let odd = three_pages("100% & <odd> \"product\"/☕");
+    demo_comments(count).chain(alone).chain(one_language).chain(odd).collect()
 }
 
 /// A page that the crawler has seen.
@@ -31,6 +33,8 @@ struct Seen {
     is_indexed: bool,
     /// The creation time of the newest comment on it.
     newest: Option<String>,
+    /// The ids of its comments.
+    shown: Vec<String>,
     /// The addresses that it leads to.
     followed: Vec<String>,
     /// Those that a crawler need not follow.
@@ -52,6 +56,7 @@ impl Seen {
         Self {
             is_indexed: page.robots() == "index,follow" && page.canonical() == Some(format!("{SITE}{target}")),
             newest: page.all("article time").iter().map(|time| time.attr("datetime").unwrap().to_owned()).max(),
+            shown: shown(&page),
             followed,
             others,
         }
@@ -92,34 +97,37 @@ async fn crawl(http: &Http, from: impl IntoIterator<Item = String>) -> BTreeMap<
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_crawler_finds_exactly_the_pages_of_the_sitemap_and_no_broken_link() {
     let comments = comments();
-    let products: BTreeSet<&str> = comments.iter().map(|comment| comment.product.as_str()).collect();
-    for settings in [site_settings(), newest_first()] {
-        let running = start(settings, &comments).await;
-        let http = &running.http;
-        let seen = crawl(http, ["/".to_owned()]).await;
-        assert!(products.iter().all(|product| seen.contains_key(&page_path(product))));
-        let indexed: BTreeSet<&String> =
-            seen.iter().filter(|(_, page)| page.is_indexed).map(|(path, _)| path).collect();
-        let listed = sitemap::walk(http).await;
-        assert_eq!(listed.iter().map(|(path, _)| path).collect::<BTreeSet<_>>(), indexed);
-        assert_eq!(listed.len(), indexed.len(), "none twice");
-        for (path, lastmod) in &listed {
-            if sitemap::LISTS.contains(&path.as_str()) {
-                assert_eq!(*lastmod, None, "{path}");
-                continue;
-            }
-            assert!(lastmod.is_some() && *lastmod == seen[path].newest, "{path}: {lastmod:?}");
+    let running = start(site_settings(), &comments).await;
+    let http = &running.http;
+    let seen = crawl(http, ["/".to_owned()]).await;
+    let indexed: BTreeSet<&String> = seen.iter().filter(|(_, page)| page.is_indexed).map(|(path, _)| path).collect();
+    let listed = sitemap::walk(http).await;
+    assert_eq!(listed.iter().map(|(path, _)| path).collect::<BTreeSet<_>>(), indexed);
+    assert_eq!(listed.len(), indexed.len(), "none twice");
+    for (path, lastmod) in &listed {
+        if sitemap::is_list(path) {
+            assert_eq!(*lastmod, None, "{path}");
+            continue;
         }
-        // The other links lead to pages too. Of the many permalinks, some are tried.
-        let others: BTreeSet<&String> = seen.values().flat_map(|page| &page.others).collect();
-        let (permalinks, others): (Vec<&String>, Vec<&String>) =
-            others.into_iter().partition(|link| link.starts_with("/comments/"));
-        let tried: Vec<&String> = others.into_iter().chain(permalinks.into_iter().step_by(20)).collect();
-        println!("{} pages, {} of them indexed; {} other links tried", seen.len(), indexed.len(), tried.len());
-        let answers = stream::iter(tried).map(async |target| (target, get(http, target).await.1.status));
-        for (target, status) in answers.buffer_unordered(4).collect::<Vec<_>>().await {
-            assert_eq!(status, 200, "{target}");
-        }
-        running.finish().await;
+        assert!(lastmod.is_some() && *lastmod == seen[path].newest, "{path}: {lastmod:?}");
     }
+    // The pages of each listing show all of its comments, each once.
+    let mut found: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    for path in indexed.into_iter().filter(|path| !sitemap::is_list(path)) {
+        let listing = path.split('?').next().unwrap().to_owned();
+        found.entry(listing).or_default().extend(seen[path].shown.iter().cloned());
+    }
+    found.values_mut().for_each(|ids| ids.sort_unstable());
+    assert_eq!(found, sitemap::indexable_listings(&comments));
+    // The other links lead to pages too. Of the many permalinks, some are tried.
+    let others: BTreeSet<&String> = seen.values().flat_map(|page| &page.others).collect();
+    let (permalinks, others): (Vec<&String>, Vec<&String>) =
+        others.into_iter().partition(|link| link.starts_with("/comments/"));
+    let tried: Vec<&String> = others.into_iter().chain(permalinks.into_iter().step_by(20)).collect();
+    println!("{} pages, {} listings indexed; {} other links tried", seen.len(), found.len(), tried.len());
+    let answers = stream::iter(tried).map(async |target| (target, get(http, target).await.1.status));
+    for (target, status) in answers.buffer_unordered(4).collect::<Vec<_>>().await {
+        assert_eq!(status, 200, "{target}");
+    }
+    running.finish().await;
 }

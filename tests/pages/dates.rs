@@ -1,14 +1,9 @@
-//! The way to a month or a day: by its date to the page that holds its newest comment, and the list of months.
+//! The way to a month or a day: by its date to the page that holds its newest comment.
 
-use model::{Filter, Language, Order, Period, Placement, RatingSet};
+use model::{Filter, Language, Period, Placement, RatingSet};
 use table::NewComment;
 
-use super::{
-    addresses::assert_leads_to,
-    comment,
-    html::{Page, text_of},
-    newest_first, site_settings, start,
-};
+use super::{addresses::assert_leads_to, comment, html::Page, site_settings, start};
 use crate::fixture::{
     http::{Http, ids},
     redis_server::OwnRedis,
@@ -63,26 +58,25 @@ async fn assert_leads_to_date(http: &Http, comments: &[NewComment], path: &str, 
 }
 
 #[tokio::test]
-async fn a_date_leads_to_the_page_with_its_newest_comment_in_both_numberings() {
+async fn a_date_leads_to_the_page_with_its_newest_comment() {
     let comments = three_years();
-    for settings in [site_settings(), newest_first()] {
-        let running = start(settings, &comments).await;
-        for (filter, order) in [("", ""), ("/en", ""), ("/~/1.5", ""), ("/de/4", ""), ("", "?order=oldest")] {
-            let mut parts = filter.split('/').skip(1);
-            let language = parts.next().and_then(|tag| Language::parse(tag).ok());
-            let parsed = Filter::new(language, parts.next().and_then(|set| RatingSet::parse(set).ok()));
-            for period in periods(&comments) {
-                let path = format!("{PAGES}{filter}{order}");
-                assert_leads_to_date(&running.http, &comments, &path, &parsed, &period).await;
-            }
+    let running = start(site_settings(), &comments).await;
+    for (filter, order) in [("", ""), ("/en", ""), ("/~/1.5", ""), ("/de/4", ""), ("", "?order=oldest")] {
+        let mut parts = filter.split('/').skip(1);
+        let language = parts.next().and_then(|tag| Language::parse(tag).ok());
+        let parsed = Filter::new(language, parts.next().and_then(|set| RatingSet::parse(set).ok()));
+        for period in periods(&comments) {
+            let path = format!("{PAGES}{filter}{order}");
+            assert_leads_to_date(&running.http, &comments, &path, &parsed, &period).await;
         }
-        // Nobody has commented here: the first page says so.
-        assert_leads_to(
-            &running.http.get("/product/nobody/comments?date=2024-05").await,
-            "/product/nobody/comments#comments",
-        );
-        running.finish().await;
     }
+    // Nobody has commented here: the first page says so.
+    assert_leads_to(
+        &running.http.get("/product/nobody/comments?date=2024-05").await,
+        "/product/nobody/comments#comments",
+    );
+    Page::get(&running.http, "/product/p/dates", 404).await;
+    running.finish().await;
 }
 
 #[tokio::test]
@@ -108,59 +102,14 @@ async fn a_date_in_the_json_api_leads_to_that_page_too() {
 }
 
 #[tokio::test]
-async fn the_months_of_a_listing_are_counted_and_lead_to_their_comments() {
-    let comments = three_years();
-    let running = start(site_settings(), &comments).await;
-    let http = &running.http;
-    for (path, order) in [("", Order::Newest), ("/en/4.5", Order::Newest), ("", Order::Oldest)] {
-        let filter = if path.is_empty() {
-            Filter::ANY
-        } else {
-            Filter::new(Language::parse("en").ok(), RatingSet::parse("4.5").ok())
-        };
-        let query = if order == Order::Oldest { "?order=oldest" } else { "" };
-        let list = Page::get(http, &format!("{PAGES}{path}{query}"), 200).await;
-        let dates = format!("/product/p/dates{path}{query}");
-        assert!(list.links(".tools a").contains(&dates.as_str()), "{dates}");
-        let newest = Page::get(http, &dates, 200).await;
-        assert_eq!(newest.robots(), "noindex,follow");
-        let years: Vec<String> =
-            newest.links("main h2 ~ h2 ~ .dates a").into_iter().map(str::to_owned).chain([dates]).collect();
-        assert!(years.len() >= 3, "{years:?}");
-        let mut counted = 0;
-        for year in years {
-            let page = Page::get(http, &year, 200).await;
-            for entry in page.all("main h2:first-of-type + .dates li") {
-                let (month, count) =
-                    (text_of(entry), text_of(entry).split(' ').nth(2).unwrap().parse::<u64>().unwrap());
-                counted += count;
-                let link = page.links("main h2:first-of-type + .dates a");
-                assert!(!link.is_empty(), "{month}");
-            }
-            for link in page.links("main h2:first-of-type + .dates a") {
-                let period = link.split("date=").nth(1).unwrap();
-                let path = format!("{PAGES}{path}{query}");
-                assert_leads_to_date(http, &comments, &path, &filter, period).await;
-                assert!(wanted(&comments, &filter, period).created_at.to_string().starts_with(period));
-            }
-        }
-        let matching = comments.iter().filter(|comment| matches(&filter, comment)).count();
-        assert_eq!(counted, matching as u64, "every comment is in one month");
-    }
-    Page::get(http, "/product/nobody/dates", 404).await;
-    Page::get(http, "/product/p/dates?year=x", 400).await;
-    running.finish().await;
-}
-
-#[tokio::test]
 async fn without_the_index_a_date_is_for_later() {
     let redis = OwnRedis::start().await;
     let running = start(settings_at(&redis), &three_years()[..30]).await;
     redis.kill().await;
-    for path in ["/product/p/comments?date=2024-05", "/product/p/dates", "/api/v1/products/p/comments?date=2024-05"] {
+    for path in ["/product/p/comments?date=2024-05", "/api/v1/products/p/comments?date=2024-05"] {
         running.http.get(path).await.assert_later();
     }
     redis.server.restart().await.unwrap();
-    running.http.wait_for_200("/product/p/dates").await;
+    running.http.wait_for_200("/product/p/comments?order=oldest&page=2").await;
     running.finish().await;
 }

@@ -1,65 +1,17 @@
 //! How pages describe themselves: titles, descriptions, neighbours, and permissions for search engines.
 
-use std::collections::BTreeSet;
-
 use api::Indexable;
 use serde_json::json;
 use table::NewComment;
 
 use super::{
     SITE, comment,
-    html::{Page, assert_turns, inside, text_of},
-    newest_first, site_settings,
+    html::{Page, inside, text_of},
+    site_settings,
     stable::shown,
     start, three_pages,
 };
 use crate::fixture::http::Http;
-
-#[tokio::test]
-async fn each_page_has_its_own_title_description_and_neighbours() {
-    let running = start(newest_first(), &three_pages("a/b")).await;
-    let http = &running.http;
-    let url = |page: u64| match page {
-        1 => "/product/a%2Fb/comments".to_owned(),
-        page => format!("/product/a%2Fb/comments?page={page}"),
-    };
-    let (mut titles, mut descriptions) = (BTreeSet::new(), BTreeSet::new());
-    for number in 1..=3_u64 {
-        let page = Page::get(http, &url(number), 200).await;
-        let title = page.text("title");
-        let place = if number > 1 { format!(", page {number}") } else { String::new() };
-        assert_eq!(title, format!("Comments on a/b{place}"));
-        titles.insert(title);
-        let description = page.attribute("meta[name=description]", "content").unwrap();
-        assert!(description.contains("Rated 3.00 out of 5 by 45 comments"), "{description}");
-        descriptions.insert(description);
-        let heading = page.text("h1");
-        assert_eq!(heading.contains(&format!("page {number}")), number > 1, "{heading}");
-        let (from, to) = (number * 20 - 19, (number * 20).min(45));
-        assert_eq!(page.text("main h2"), format!("45 comments, page {number} of 3: {from} to {to}, newest first"));
-        let prev = (number > 1).then(|| url(number - 1));
-        let next = (number < 3).then(|| url(number + 1));
-        assert_eq!(page.attribute("link[rel=prev]", "href"), prev);
-        assert_eq!(page.attribute("link[rel=next]", "href"), next);
-        assert_turns(&page, prev.as_deref(), next.as_deref());
-        let own = [("canonical", Some(url(number))), ("first", Some(url(1))), ("prev", prev), ("next", next)];
-        let links = own.into_iter().chain([("last", Some(url(3)))]);
-        let links = links.filter_map(|(rel, path)| Some((rel.to_owned(), format!("{SITE}{}", path?))));
-        assert_eq!(page.link_header(), links.collect::<Vec<_>>());
-        // HEAD is GET without the body.
-        let head = http.send(hyper::Method::HEAD, &url(number), &[], b"").await;
-        assert_eq!((head.status, head.header("link"), head.body.as_str()), (200, page.answer.header("link"), ""));
-    }
-    assert_eq!((titles.len(), descriptions.len()), (3, 3));
-    // The JSON listings have the same links.
-    let listing = http.get("/api/v1/products/a%2Fb/comments?page=2").await;
-    let url = "/api/v1/products/a%2Fb/comments";
-    let expected = format!(
-        "<{url}?page=1>; rel=\"first\", <{url}?page=1>; rel=\"prev\", <{url}?page=3>; rel=\"next\", <{url}?page=3>; rel=\"last\""
-    );
-    assert_eq!(listing.header("link"), Some(expected.as_str()));
-    running.finish().await;
-}
 
 #[tokio::test]
 async fn the_filter_is_in_title_and_heading_and_can_be_removed() {

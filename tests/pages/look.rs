@@ -43,7 +43,7 @@ async fn a_sites_own_look_is_on_every_page_and_changes_its_entity_tags() {
     write(folder.path(), "header.html", HEADER);
     write(folder.path(), "footer.html", "<p>First footer</p>");
     fs::create_dir(folder.path().join("messages")).unwrap();
-    write(folder.path(), "messages/en.ftl", "show-oldest-first = From the beginning\n");
+    write(folder.path(), "messages/en.ftl", "feed-of-comments = Comments as a feed\n");
     let stores = Stores::start_ready_with_redis().await;
     stores.fill(45).await;
     let mut variables = api_variables(&stores);
@@ -68,7 +68,7 @@ async fn a_sites_own_look_is_on_every_page_and_changes_its_entity_tags() {
         assert!(at("</main>") < at("<p>First footer</p>") && page.body.trim_end().ends_with("</html>"), "{path}");
         assert!(page.body.contains(&format!("href=\"{BASE_PATH}/")), "our own addresses have the base path");
     }
-    assert!(api.http.get(&list).await.body.contains("From the beginning"), "a message of the site");
+    assert!(api.http.get(&list).await.body.contains("Comments as a feed"), "a message of the site");
     let fragment = api.http.get(&format!("/fragment{list}")).await;
     assert!(fragment.status == 200 && !fragment.body.contains("Cart") && !fragment.body.contains("First footer"));
 

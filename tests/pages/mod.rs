@@ -2,7 +2,7 @@
 //!
 //! - `html`: parses pages like a browser.
 //! - `addresses`: where each address leads.
-//! - `stable`: pages with stable numbers: where they lead, and that they stay. `recrawl`: how many stay.
+//! - `stable`: pages with numbers: where they lead, and that they stay. `recrawl`: how many stay.
 //! - `by_cursor`: pages that no number leads to.
 //! - `dates`: the way to a month or a day.
 //! - `head`: how pages describe themselves.
@@ -10,7 +10,7 @@
 //! - `structured_data`: their description in the terms of schema.org.
 //! - `languages`: pages in other languages than English.
 //! - `texts`: people's texts on a page.
-//! - `products`: the lists of products.
+//! - `products`: the list of products.
 //! - `sitemap`: the list of all pages.
 //! - `feed`: the feed of a listing.
 //! - `crawl`: what a crawler finds.
@@ -38,7 +38,6 @@ mod stable;
 mod structured_data;
 mod texts;
 
-use api::PageNumbers;
 use local_stack::stack::StackSettings;
 use model::CommentText;
 use table::NewComment;
@@ -55,13 +54,6 @@ const SITE: &str = "https://comments.example.com";
 fn site_settings() -> StackSettings {
     let mut settings = settings();
     settings.site.public_url = Some(SITE.parse().unwrap());
-    settings
-}
-
-/// The settings of a site whose pages are counted from the newest comment.
-fn newest_first() -> StackSettings {
-    let mut settings = site_settings();
-    settings.site.page_numbers = PageNumbers::NewestFirst;
     settings
 }
 

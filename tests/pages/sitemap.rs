@@ -1,20 +1,15 @@
-//! The sitemap lists every page once by its canonical address, and answers nothing when the pages are unknown.
+//! The sitemap answers nothing when the pages are unknown. `crawl` checks its content.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use api::Indexable;
-use futures_util::{StreamExt, stream};
-use local_stack::{demo::demo_comments, stack::StackSettings};
-use model::plan::index_edits;
-use page_index::ProductLanguages;
-use process::now;
+use local_stack::stack::StackSettings;
 use table::NewComment;
 
-use super::{SITE, html::Page, newest_first, site_settings, start, three_pages};
+use super::{SITE, site_settings, start, three_pages};
 use crate::fixture::{
-    data,
     http::{Http, page_path},
-    redis_server::{self, OwnRedis, TABLE_ID},
+    redis_server::OwnRedis,
     stack::settings_at,
     wait_for,
 };
@@ -22,8 +17,10 @@ use crate::fixture::{
 /// An entry of a sitemap or sitemap index: the path on the site, and the date.
 pub(super) type Entry = (String, Option<String>);
 
-/// The pages of the sitemap that show products. They have no date.
-pub(super) const LISTS: [&str; 2] = ["/", "/products"];
+/// Whether a page of the sitemap shows products. Such a page has no date.
+pub(super) fn is_list(path: &str) -> bool {
+    path == "/" || path.split('?').next() == Some("/products")
+}
 
 async fn listed(http: &Http, path: &str, root: &str, entry: &str) -> Vec<Entry> {
     let answer = http.get(path).await;
@@ -56,85 +53,25 @@ pub(super) async fn walk(http: &Http) -> Vec<Entry> {
     pages
 }
 
-/// The listings of a product that search engines may index, each with its number of comments. These are all comments, and
-/// those of each language that has five or more, but not all.
-fn indexable_listings(comments: &[NewComment], product: &str) -> Vec<(String, u64)> {
-    let mut by_language = BTreeMap::new();
-    for comment in comments.iter().filter(|comment| comment.product.as_str() == product) {
-        *by_language.entry(comment.language.to_string()).or_insert(0) += 1;
-    }
-    let total: u64 = by_language.values().sum();
-    let of_languages = by_language.into_iter().filter(|(_, count)| (5..total).contains(count));
-    let of_languages = of_languages.map(|(tag, count)| (format!("{}/{tag}", page_path(product)), count));
-    of_languages.chain([(page_path(product), total)]).collect()
-}
-
-/// Checks that the sitemap lists every page of the comments. `numbers` are those of a product with this many comments.
-async fn check_sitemap(settings: StackSettings, numbers: fn(u64) -> std::ops::RangeInclusive<u64>) {
-    let comments: Vec<_> = demo_comments(1_500).chain(three_pages("100% & <odd> \"product\"/☕")).collect();
-    let running = start(settings, &comments).await;
-    let http = &running.http;
-    let mut expected = BTreeSet::from(LISTS.map(str::to_owned));
-    let products: BTreeSet<&str> = comments.iter().map(|comment| comment.product.as_str()).collect();
-    for product in products {
-        for (path, count) in indexable_listings(&comments, product) {
-            expected.extend(numbers(count).map(|page| format!("{path}?page={page}")));
-            expected.insert(path);
+/// The listings that search engines may index, each with the ids of its comments in ascending order. Those are all comments
+/// of a product, and those of each language that has five or more, but not all.
+pub(super) fn indexable_listings(comments: &[NewComment]) -> BTreeMap<String, Vec<String>> {
+    let mut listings: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    for comment in comments {
+        let whole = page_path(comment.product.as_str());
+        let of_language = format!("{whole}/{}", comment.language);
+        for listing in [whole, of_language] {
+            listings.entry(listing).or_default().push(comment.id.to_string());
         }
     }
-    assert!(
-        expected.iter().any(|path| path.ends_with("/en")) && expected.iter().any(|path| path.contains("/en?page="))
-    );
-    let walked = walk(http).await;
-    assert_eq!(walked.iter().map(|(path, _)| path.clone()).collect::<BTreeSet<_>>(), expected);
-    assert_eq!(walked.len(), expected.len(), "none twice");
-    let fetched = stream::iter(&walked).map(async |(path, date)| {
-        let page = Page::get(http, path, 200).await;
-        assert_eq!((page.canonical(), page.robots()), (Some(format!("{SITE}{path}")), "index,follow".to_owned()));
-        if LISTS.contains(&path.as_str()) {
-            assert_eq!(*date, None, "{path}");
-            return;
-        }
-        let newest = page.all("article time").iter().map(|time| time.attr("datetime").unwrap().to_owned()).max();
-        assert!(newest.is_some() && *date == newest, "{path}: {date:?} is not the date of its newest comment");
-    });
-    fetched.buffer_unordered(4).collect::<Vec<_>>().await;
-    for missing in ["/sitemap/0-0.xml", "/sitemap/00-1.xml", "/sitemap/256-1.xml", "/sitemap/0-1", "/sitemap/x-1.xml"] {
-        assert_eq!(http.get(missing).await.status, 404, "{missing}");
-    }
-    running.finish().await;
-}
-
-#[tokio::test]
-async fn the_sitemap_lists_every_page_and_each_is_canonical_indexable_and_dated() {
-    check_sitemap(site_settings(), |count| 1..=(count / 20).saturating_sub(1)).await;
-}
-
-#[tokio::test]
-async fn newest_first_the_sitemap_lists_every_page_too() {
-    check_sitemap(newest_first(), |count| 2..=count.div_ceil(20)).await;
-}
-
-#[tokio::test]
-async fn without_a_ready_index_there_is_no_sitemap() {
-    let redis = OwnRedis::start().await;
-    let settings = StackSettings { page_index: settings_at(&redis).page_index, ..newest_first() };
-    let running = start(settings, &three_pages("p")).await;
-    let http = &running.http;
-    let part = format!("/sitemap/{}-1.xml", running.stack.index().partition_of(&data::product("p")).number());
-    redis.kill().await;
-    for path in ["/sitemap.xml", &part, "/sitemap/0-1.xml"] {
-        let page = Page::get(http, path, 503).await;
-        assert!(page.answer.header("retry-after").is_some() && page.robots() == "noindex,follow");
-    }
-    assert_eq!(http.get("/robots.txt").await.status, 200);
-    redis.server.restart().await.unwrap();
-    assert_eq!(
-        http.wait_for_200(&part).await.body.matches("<loc>").count(),
-        6,
-        "three pages, two in English, one in German"
-    );
-    running.finish().await;
+    let sizes: BTreeMap<String, usize> = listings.iter().map(|(path, ids)| (path.clone(), ids.len())).collect();
+    let is_indexable = |path: &str, size: usize| match path.strip_suffix("/comments") {
+        Some(_) => true,
+        None => (5..sizes[path.rsplit_once('/').unwrap().0]).contains(&size),
+    };
+    listings.retain(|path, ids| is_indexable(path, ids.len()));
+    listings.values_mut().for_each(|ids| ids.sort_unstable());
+    listings
 }
 
 #[tokio::test]
@@ -174,49 +111,13 @@ async fn a_site_without_indexable_pages_has_no_sitemap() {
     settings.site.indexable = Indexable::None;
     let running = start(settings, &three_pages("p")).await;
     assert_eq!(running.http.get("/sitemap.xml").await.status, 404);
+    for missing in ["/sitemap/0-1.xml", "/sitemap/lists.xml"] {
+        assert_eq!(running.http.get(missing).await.status, 404, "{missing}");
+    }
     let robots = running.http.get("/robots.txt").await;
     assert!(!robots.body.contains("Sitemap") && !robots.body.contains("Disallow: /\n"), "{}", robots.body);
     running.finish().await;
     let running = start(site_settings(), &[]).await;
     assert_eq!(running.http.get("/sitemap.xml").await.status, 404);
     running.finish().await;
-}
-
-#[tokio::test]
-async fn a_partition_lists_every_product_that_has_comments() {
-    const PRODUCTS: usize = 2_500;
-    let index = redis_server::own_index().await;
-    let placement =
-        |number: usize, rating| data::placement(&data::product(&format!("{{product}} ~{number}")), "en", rating);
-    let id = |number: usize| data::comment_id(&format!("c{number}"));
-    let rebuild = index.begin_rebuild().await.unwrap();
-    let edits: Vec<_> = (0..PRODUCTS)
-        .flat_map(|number| {
-            let of = placement(number / 2, 1 + number as u64 % 5);
-            data::index_comment(&id(number), &of, data::at_ms(number as i64))
-        })
-        .collect();
-    index.apply(&edits).await.unwrap();
-    // A product that once had comments.
-    let gone = placement(PRODUCTS, 3);
-    index.apply(&data::index_comment(&id(PRODUCTS), &gone, now())).await.unwrap();
-    index.apply(&index_edits(&id(PRODUCTS), None, &[gone])).await.unwrap();
-    index.finish_rebuild(&rebuild, TABLE_ID, now()).await.unwrap();
-    let mut all = Vec::new();
-    for partition in index.partitions() {
-        let totals = index.product_languages(partition, TABLE_ID, now()).await.unwrap().unwrap();
-        assert!(totals.is_sorted_by(|a, b| a.product < b.product));
-        assert!(totals.iter().all(|of| index.partition_of(&of.product) == partition));
-        all.extend(totals);
-    }
-    all.sort_by(|a, b| a.product.cmp(&b.product));
-    let mut expected: Vec<_> = (0..PRODUCTS / 2)
-        .map(|number| ProductLanguages {
-            product: placement(number, 1).product,
-            total: 2,
-            by_language: vec![(data::language("en"), 2)],
-        })
-        .collect();
-    expected.sort_by(|a, b| a.product.cmp(&b.product));
-    assert_eq!(all, expected);
 }

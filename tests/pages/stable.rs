@@ -1,10 +1,8 @@
-//! Stable numbering: pages are counted from the oldest comment, and the newest comments are on the page without a number.
+//! Pages are counted from the oldest comment, and the newest comments are on the page without a number.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::BTreeSet;
 
 use hyper::Method;
-use local_stack::stack::StackSettings;
-use model::{Filter, Language, RatingSet};
 use serde_json::{Value, json};
 use table::NewComment;
 
@@ -13,7 +11,7 @@ use super::{
     addresses::{assert_leads_to, assert_moved},
     comment,
     html::{Page, assert_turns},
-    in_turn, newest_first, site_settings, start,
+    in_turn, site_settings, start,
     structured_data::shown_reviews,
     three_pages,
 };
@@ -33,7 +31,7 @@ fn newest_ids(comments: &[NewComment]) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn a_number_leads_to_its_page_to_the_front_page_or_past_the_end() {
+async fn a_number_leads_to_its_page_or_to_the_front_page() {
     let comments = three_pages("p");
     let running = start(site_settings(), &comments).await;
     let http = &running.http;
@@ -48,21 +46,6 @@ async fn a_number_leads_to_its_page_to_the_front_page_or_past_the_end() {
     }
     assert_leads_to(&http.get("/product/q/comments?page=1").await, "/product/q/comments");
     assert_moved(http, &format!("{PAGES}?page=01&order=newest"), &format!("{PAGES}?page=1")).await;
-    for target in ["p/comments?page=3", "p/comments/en?page=2", "q/comments?page=2", "p/comments?page=1000000000000"] {
-        let page = Page::get(http, &format!("/product/{target}"), 404).await;
-        assert_eq!((page.robots().as_str(), page.canonical()), ("noindex,follow", None));
-        for link in page.links("main a") {
-            assert_eq!(http.get(link).await.status, 200, "{target}: {link}");
-        }
-    }
-    let past_the_end = Page::get(http, &format!("{PAGES}/en?page=9"), 404).await;
-    assert_eq!(past_the_end.links("main a"), ["/product/p/comments/en", PAGES, "/"]);
-    running.finish().await;
-
-    let mut settings = site_settings();
-    settings.site.past_the_end = api::PastTheEnd::Redirect;
-    let running = start(settings, &comments).await;
-    assert_leads_to(&running.http.get(&format!("{PAGES}?page=9")).await, PAGES);
     running.finish().await;
 }
 
@@ -74,6 +57,7 @@ async fn an_archive_page_names_its_neighbours_by_numbers_and_no_total_in_its_hea
         0 => "/product/a%2Fb/comments".to_owned(),
         page => format!("/product/a%2Fb/comments?page={page}"),
     };
+    let mut descriptions = BTreeSet::new();
     // Each page with its title, its heading, and the pages before and after it in the order of the listing.
     for (number, title, heading, prev, next) in [
         (0, "Comments on a/b", "65 comments: the newest 25, newest first", None, Some(2)),
@@ -110,16 +94,27 @@ async fn an_archive_page_names_its_neighbours_by_numbers_and_no_total_in_its_hea
         let description = page.attribute("meta[name=description]", "content").unwrap();
         assert_eq!(description.contains("Rated 3.00 out of 5 by 65 comments"), number == 0, "{description}");
         assert_eq!(description.contains("65"), number == 0, "{description}");
+        assert!(descriptions.insert(description), "each page has its own");
         let data = page.structured_data().unwrap();
         assert_eq!(data.get("aggregateRating").is_some(), number == 0, "{data}");
         assert_eq!(data["review"], json!(shown_reviews(&page)));
         assert_eq!(page.text(".average"), "★ 3.00 out of 5, from 65 comments");
+        // HEAD is GET without the body.
+        let head = running.http.send(Method::HEAD, &path(number), &[], b"").await;
+        assert_eq!((head.status, head.header("link"), head.body.as_str()), (200, page.answer.header("link"), ""));
     }
+    // The JSON listings have such links, too.
+    let listing = running.http.get("/api/v1/products/a%2Fb/comments?page=2").await;
+    let url = "/api/v1/products/a%2Fb/comments";
+    let expected = format!(
+        "<{url}?page=1>; rel=\"first\", <{url}?page=1>; rel=\"prev\", <{url}?page=3>; rel=\"next\", <{url}?page=4>; rel=\"last\""
+    );
+    assert_eq!(listing.header("link"), Some(expected.as_str()));
     running.finish().await;
 }
 
 #[tokio::test]
-async fn a_permalink_leads_to_the_stable_page_that_shows_the_comment() {
+async fn a_permalink_leads_to_the_page_that_shows_the_comment() {
     let comments = three_pages("p");
     let running = start(site_settings(), &comments).await;
     for (number, page) in [(44, ""), (20, ""), (19, "?page=1"), (0, "?page=1")] {
@@ -131,74 +126,8 @@ async fn a_permalink_leads_to_the_stable_page_that_shows_the_comment() {
                 .contains(&comments[number].id.to_string())
         );
     }
+    Page::get(&running.http, "/comments/nobody", 404).await;
     running.finish().await;
-}
-
-/// The status of an address, and where it leads in one step.
-async fn lead(http: &Http, target: &str) -> (u16, Option<String>) {
-    let answer = http.get(target).await;
-    (answer.status, answer.header("location").map(str::to_owned))
-}
-
-/// Whether a comment belongs to the listing at a path.
-fn belongs(comment: &NewComment, path: &str) -> bool {
-    let filter = path.trim_start_matches(PAGES).trim_start_matches('/');
-    let (language, ratings) = filter.split_once('/').unwrap_or((filter, "~"));
-    let filter = Filter::new(Language::parse(language).ok(), RatingSet::parse(ratings).ok());
-    filter.language().is_none_or(|language| *language == comment.language)
-        && filter.ratings().is_none_or(|ratings| ratings.contains(comment.rating))
-}
-
-/// Follows all links of a product's pages, from the first one on. Each must lead to a page, with at most one redirect. The
-/// pages of each listing must show all of its comments, each once.
-async fn walk(settings: StackSettings) {
-    let comments = in_turn(&["de", "en", "en"], &[1, 2, 3, 4, 5], 130);
-    let running = start(settings, &comments).await;
-    let (mut found, mut open) = (BTreeSet::from([PAGES.to_owned()]), VecDeque::from([PAGES.to_owned()]));
-    let mut listings: BTreeMap<String, Vec<String>> = BTreeMap::new();
-    while let Some(target) = open.pop_front() {
-        let (status, location) = lead(&running.http, &target).await;
-        if status == 302 {
-            let to = location.unwrap();
-            assert_eq!(running.http.get(to.split('#').next().unwrap()).await.status, 200, "{target} leads to {to}");
-            continue;
-        }
-        let page = Page::get(&running.http, &target, 200).await;
-        if target.starts_with(PAGES) && !target.contains("order=oldest") {
-            let listing = target.split('?').next().unwrap().to_owned();
-            listings.entry(listing).or_default().extend(shown(&page));
-        }
-        for link in page.links("body a[href^='/']") {
-            // What follows `#` is a place on the page.
-            let link = link.split('#').next().unwrap();
-            // Each page oldest first links to every filter oldest first.
-            let is_followed = !link.contains("order=oldest") || target == PAGES;
-            let is_page = !link.starts_with("/local") && !link.starts_with("/product/p/feed");
-            if is_followed && is_page && found.insert(link.to_owned()) {
-                open.push_back(link.to_owned());
-            }
-        }
-    }
-    for (listing, mut ids) in listings {
-        let belonging = comments.iter().filter(|comment| belongs(comment, &listing));
-        let mut expected: Vec<String> = belonging.map(|comment| comment.id.to_string()).collect();
-        ids.sort_unstable();
-        expected.sort_unstable();
-        assert_eq!(ids, expected, "{listing}");
-    }
-    println!("{} addresses", found.len());
-    assert!(found.len() > 300, "{}", found.len());
-    running.finish().await;
-}
-
-#[tokio::test]
-async fn every_link_leads_to_a_page_and_pages_show_every_comment_once() {
-    walk(site_settings()).await;
-}
-
-#[tokio::test]
-async fn newest_first_every_link_leads_to_a_page_too() {
-    walk(newest_first()).await;
 }
 
 /// Asks for a page that the client already has.

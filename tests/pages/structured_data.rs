@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::{
     SITE, comment,
     html::{Page, inside, text_of},
-    newest_first, site_settings, start, three_pages, with_text,
+    site_settings, start, three_pages, with_text,
 };
 use crate::fixture::{redis_server::OwnRedis, stack::settings_at, wait_for};
 use local_stack::stack::StackSettings;
@@ -38,9 +38,9 @@ pub(super) fn shown_reviews(page: &Page) -> Vec<Value> {
 
 #[tokio::test]
 async fn structured_data_equals_what_the_page_shows() {
-    let running = start(newest_first(), &three_pages("a b/c")).await;
+    let running = start(site_settings(), &three_pages("a b/c")).await;
     let url = "/product/a%20b%2Fc/comments";
-    for (target, count) in [("", 14), ("?page=2", 13), ("?page=3", 3), ("/de", 0), ("/en/1.5", 12), ("/~/3", 6)] {
+    for (target, count) in [("", 17), ("?page=1", 13), ("/de", 0), ("/en/1.5", 12), ("/~/3", 6)] {
         let page = Page::get(&running.http, &format!("{url}{target}"), 200).await;
         let mut data = page.structured_data().unwrap();
         let shown = shown_reviews(&page);
@@ -50,10 +50,14 @@ async fn structured_data_equals_what_the_page_shows() {
         let average = json!({
             "@type": "AggregateRating", "ratingValue": "3.00", "bestRating": 5, "worstRating": 1, "reviewCount": 45,
         });
-        let product = json!({
+        let mut product = json!({
             "@context": "https://schema.org", "@type": "Product", "@id": format!("{SITE}{url}"),
             "url": format!("{SITE}{url}"), "aggregateRating": average,
         });
+        if target.contains("page=") {
+            // It would change with each later comment.
+            product.as_object_mut().unwrap().remove("aggregateRating");
+        }
         assert_eq!(data, product);
         // Every page shows the average of the whole product, for any filter.
         assert_eq!(page.text(".average"), "★ 3.00 out of 5, from 45 comments", "{target}");

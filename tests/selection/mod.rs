@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use futures_util::{StreamExt, stream};
 use itertools::{Itertools, iproduct};
 use model::{
-    Cd, Filter, Language, Order, Placement, Rating, RatingSet, Timestamp,
+    Cd, Filter, Language, Order, Placement, RatingCounts, RatingSet, Timestamp,
     plan::{IndexEdit, index_edits},
 };
 use page_index::{PageIndex, PageStartQuery, Stats, Summary};
@@ -102,11 +102,6 @@ pub(crate) async fn check_product(index: &PageIndex, product: &Product, random: 
         let skips: Vec<u64> = (0..=total + 1).chain([total + 1000, 100_000_000_000_000]).collect();
         check_starts(index, product, filter, None, &skips).await;
         let instant = product.comments.choose(random).unwrap().cd.created_at;
-        let instants = [instant, instant.plus_ms(-1), Timestamp::MIN, Timestamp::MAX];
-        let counts = index.counts_until(&product.id, filter, &instants, TABLE_ID, now()).await.unwrap().unwrap();
-        let listing = product.listing(filter, Order::Newest);
-        let until = |instant: &Timestamp| listing.iter().filter(|cd| cd.created_at <= *instant).count() as u64;
-        assert_eq!(counts, instants.iter().map(until).collect_vec(), "{}: {filter:?}", product.shape);
         for as_of in [instant, instant.plus_ms(-1), Timestamp::MIN] {
             let some: Vec<u64> = skips.sample(random, 60).copied().chain([0, total]).collect();
             check_starts(index, product, filter, Some(as_of), &some).await;
@@ -182,7 +177,7 @@ async fn scripts_that_the_server_forgot_are_loaded_again() {
     let (applied, ()) = tokio::join!(applied, forget());
     applied.unwrap();
     let stats = index.stats(&product.id, &Filter::ANY, TABLE_ID, now()).await.unwrap().unwrap();
-    assert_eq!(stats.by_rating.iter().map(|(_, count)| count).sum::<u64>(), 700);
+    assert_eq!(stats.by_rating.total(), 700);
 }
 
 pub(crate) async fn check_positions(index: &PageIndex, product: &Product, filter: &Filter) {
@@ -227,11 +222,10 @@ pub(crate) async fn check_stats(index: &PageIndex, product: &Product, filter: &F
     };
     let in_language = |placement: &Placement| filter.language().is_none_or(|language| placement.language == *language);
     let found = index.stats(&product.id, filter, TABLE_ID, now()).await.unwrap().unwrap();
-    for (rating, count) in &found.by_rating {
-        let (rating, count) = (*rating, *count);
+    for (rating, count) in found.by_rating.iter() {
         assert_eq!(count, counted(&|placement| placement.rating == rating && in_language(placement)), "{rating}");
     }
-    for (rating, count) in found.by_rating_in_any_language {
+    for (rating, count) in found.by_rating_in_any_language.iter() {
         assert_eq!(count, counted(&|placement| placement.rating == rating), "{rating}");
     }
     let nobody = data::product("nobody has commented on this");
@@ -239,8 +233,7 @@ pub(crate) async fn check_stats(index: &PageIndex, product: &Product, filter: &F
     let summaries = index.summaries(&asked, filter.language(), TABLE_ID, now()).await.unwrap();
     let [Ok(of_nobody), Ok(summary)] = summaries.as_slice() else { panic!("{summaries:?}") };
     assert_eq!(*summary, Summary { by_rating: found.by_rating, last_commented_at: found.last_commented_at });
-    let without_comments = Rating::ALL.into_iter().map(|rating| (rating, 0)).collect();
-    assert_eq!(*of_nobody, Summary { by_rating: without_comments, last_commented_at: None });
+    assert_eq!(*of_nobody, Summary { by_rating: RatingCounts::default(), last_commented_at: None });
     let mut by_language: BTreeMap<&Language, u64> = BTreeMap::new();
     for Listed { placement, .. } in &product.comments {
         let is_wanted = filter.ratings().is_none_or(|ratings| ratings.contains(placement.rating));

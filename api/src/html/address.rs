@@ -3,21 +3,21 @@
 //! | asked for | leads to |
 //! | --- | --- |
 //! | `?page=03`, `?page=+3` | the number as it is written |
-//! | `?page=1`, unless pages have stable numbers | without it: a page without a number is page 1 |
 //! | `/~`, `/~/~`, `/en/~`, a slash at the end | without them |
 //! | ratings unsorted, repeated, or all five (`5.1.1`, `1.2.3.4.5`) | sorted, each once; none |
 //! | a tag in another case (`pt-br`) | `pt-BR` |
 //! | other percent-encoding (`%7E`, `%2f`, `a:b`) | that of [`links`] |
 //! | `?order=newest` | without it: that is the order of pages that name none |
 //! | `?page=3&order=oldest` | `?order=oldest&page=3` |
+//! | `?order=oldest&page=1` | `?order=oldest`: oldest first, the page without a number is page 1 |
 //!
 //! `?cursor=…` is a page that no number leads to. `?date=2024-05`, without a page number, leads to the page that holds the
-//! newest comment of that month (`dates`).
+//! newest comment of that month.
 //!
 //! Other parameters than `order`, `page`, `cursor` and `date` change nothing: they neither redirect nor are refused.
 //!
-//! In stable numbering, the page without a number is the front page, and page 1 has the oldest comments. `comments` leads a
-//! number to the front page: that depends on how many comments there are.
+//! Newest first, the page without a number is the front page, and page 1 has the oldest comments. `comments` leads a number
+//! to the front page: that depends on how many comments there are.
 //!
 //! **Invariant:** a canonical address leads nowhere else (`a_canonical_address_does_not_redirect`).
 
@@ -29,7 +29,6 @@ use crate::{
     http::path_and_query::{not_encoded, pairs, path_part, product, repeated},
     links,
     read::ListingQuery,
-    site::PageNumbers,
 };
 
 #[derive(Debug, Clone)]
@@ -39,22 +38,21 @@ pub(super) struct Address {
     pub(super) number: Option<PageNumber>,
     /// The sealed cursor of a page that has no place among the numbers.
     pub(super) cursor: Option<String>,
-    /// How the site numbers pages.
-    pub(super) page_numbers: PageNumbers,
     /// A month or a day to lead to, instead of a page.
     pub(super) date: Option<Period>,
 }
 
 impl Address {
-    pub(super) fn of_product(product: ProductId, page_numbers: PageNumbers) -> Self {
+    /// The first page of all comments on a product, newest first.
+    pub(super) fn of_product(product: ProductId) -> Self {
         let (filter, order, page_size) = (Filter::ANY, Order::default(), PageSize::default());
         let query = ListingQuery { product, filter, order, page_size };
-        Self { query, number: None, cursor: None, page_numbers, date: None }
+        Self { query, number: None, cursor: None, date: None }
     }
 
-    /// Whether the listing has stable numbering. Oldest first, pages are counted from their first one anyway.
+    /// Whether the listing has archive pages and a front page. Oldest first, all pages are counted from the first one.
     pub(super) fn is_stable(&self) -> bool {
-        self.page_numbers == PageNumbers::Stable && self.query.order == Order::Newest
+        self.query.order == Order::Newest
     }
 
     pub(super) fn canonical(&self) -> String {
@@ -89,18 +87,6 @@ impl Address {
         number.filter(|number| self.is_stable() || *number != PageNumber::FIRST)
     }
 
-    /// The path and query that lead to the page with the newest comment of a period.
-    pub(super) fn dated(&self, period: Period) -> String {
-        let ListingQuery { product, filter, order, .. } = &self.query;
-        links::dated_page(product, filter, *order, period)
-    }
-
-    /// The path and query of the years and months of the listing, those of one year or of the newest.
-    pub(super) fn dates(&self, year: Option<u16>) -> String {
-        let ListingQuery { product, filter, order, .. } = &self.query;
-        links::dates(product, filter, *order, year)
-    }
-
     pub(super) fn feed(&self) -> String {
         links::feed(&self.query.product, &self.query.filter)
     }
@@ -130,7 +116,7 @@ impl Address {
 ///
 /// # Errors
 /// Names the part of the address that belongs to no page.
-pub(super) fn read(request: &HttpRequest, page_numbers: PageNumbers) -> Result<(Address, bool), ApiError> {
+pub(super) fn read(request: &HttpRequest) -> Result<(Address, bool), ApiError> {
     let product = product(request, 2)?;
     let path = request.uri().path();
     // Behind /product/{product}/comments there are two parts at most.
@@ -147,7 +133,8 @@ pub(super) fn read(request: &HttpRequest, page_numbers: PageNumbers) -> Result<(
         "" | ANY => None,
         set => parse_ratings(set)?,
     };
-    let Parameters { page, order, cursor, date, spelling } = parameters(request.query_string())?;
+    let ([page, order, cursor, date], spelling) =
+        parameters(request.query_string(), ["page", "order", "cursor", "date"])?;
     if page.is_some() && cursor.is_some() {
         return Err(ApiError::invalid("page", "cannot be combined with cursor"));
     }
@@ -158,7 +145,7 @@ pub(super) fn read(request: &HttpRequest, page_numbers: PageNumbers) -> Result<(
     let number = page.map(|page| parse_number(&page)).transpose()?;
     let order = order.map(|order| Order::parse(&order)).transpose()?.unwrap_or_default();
     let query = ListingQuery { product, filter: Filter::new(language, ratings), order, page_size: PageSize::default() };
-    let mut address = Address { query, number, cursor, page_numbers, date };
+    let mut address = Address { query, number, cursor, date };
     if !address.is_stable() {
         address.number = number.filter(|number| *number != PageNumber::FIRST);
     }
@@ -167,55 +154,25 @@ pub(super) fn read(request: &HttpRequest, page_numbers: PageNumbers) -> Result<(
     Ok((address, is_canonical))
 }
 
-#[derive(Default)]
-struct Parameters {
-    page: Option<String>,
-    order: Option<String>,
-    cursor: Option<String>,
-    date: Option<String>,
-    /// All of them as they were sent.
-    spelling: String,
-}
-
-/// Reads the known parameters of a page. All others, such as campaign tags, are ignored.
+/// The values of these parameters, decoded, and their spelling as they were sent. All others, such as campaign tags, are
+/// ignored.
 ///
 /// # Errors
 /// A known parameter is repeated, or is not percent-encoded UTF-8.
-fn parameters(query: &str) -> Result<Parameters, ApiError> {
-    let mut known = Parameters::default();
-    let mut spellings = Vec::new();
+pub(super) fn parameters<const N: usize>(
+    query: &str,
+    names: [&'static str; N],
+) -> Result<([Option<String>; N], String), ApiError> {
+    let (mut values, mut spellings) = ([const { None }; N], Vec::new());
     for pair in pairs(query) {
-        let (name, value) = match pair.name.as_deref() {
-            Some("page") => ("page", &mut known.page),
-            Some("order") => ("order", &mut known.order),
-            Some("cursor") => ("cursor", &mut known.cursor),
-            Some("date") => ("date", &mut known.date),
-            Some(_) | None => continue,
-        };
+        let mut known = names.into_iter().zip(&mut values);
+        let Some((name, value)) = known.find(|(name, _)| pair.name.as_deref() == Some(name)) else { continue };
         if value.replace(pair.value.ok_or_else(|| not_encoded(name))?).is_some() {
             return Err(repeated(name));
         }
-        if name != "date" {
-            spellings.push(pair.spelling);
-        }
+        spellings.push(pair.spelling);
     }
-    Ok(Parameters { spelling: spellings.join("&"), ..known })
-}
-
-/// The year of a page of dates. All other parameters are ignored.
-///
-/// # Errors
-/// The year is given more than once, or is not a number of at most four digits.
-pub(super) fn read_year(query: &str) -> Result<Option<u16>, ApiError> {
-    let mut years = pairs(query).filter(|pair| pair.name.as_deref() == Some("year"));
-    let Some(year) = years.next() else { return Ok(None) };
-    if years.next().is_some() {
-        return Err(repeated("year"));
-    }
-    let text = year.value.ok_or_else(|| not_encoded("year"))?;
-    let is_year = text.len() <= 4 && text.bytes().all(|byte| byte.is_ascii_digit());
-    let year = text.parse().ok().filter(|_| is_year);
-    year.map(Some).ok_or_else(|| ApiError::invalid("year", "is not a number of at most four digits"))
+    Ok((values, spellings.join("&")))
 }
 
 fn parse_ratings(text: &str) -> Result<Option<RatingSet>, InvalidInput> {
@@ -235,12 +192,8 @@ mod tests {
     use crate::error::tests::refused_field;
     use actix_web::test::TestRequest;
 
-    fn read_with(uri: &str, page_numbers: PageNumbers) -> Result<(Address, bool), ApiError> {
-        read(&TestRequest::with_uri(uri).to_http_request(), page_numbers)
-    }
-
     fn read_at(uri: &str) -> Result<(Address, bool), ApiError> {
-        read_with(uri, PageNumbers::NewestFirst)
+        read(&TestRequest::with_uri(uri).to_http_request())
     }
 
     /// `every_spelling_of_an_address_redirects_to_the_canonical_one` sends the other spellings to a real service.
@@ -249,7 +202,10 @@ mod tests {
         for (asked, canonical) in [
             ("p/comments//", "p/comments"),
             ("p/comments/pt-br/%34", "p/comments/pt-BR/4"),
-            ("p/comments?page=0001", "p/comments"),
+            ("p/comments?page=0001", "p/comments?page=1"),
+            ("p/comments?page=1&order=newest", "p/comments?page=1"),
+            ("p/comments?order=oldest&page=1", "p/comments?order=oldest"),
+            ("p/comments?cursor=%41&order=oldest", "p/comments?order=oldest&cursor=A"),
             ("p/comments?page=03&utm_source=x&order=%6Fldest", "p/comments?order=oldest&page=3"),
             ("a+b/comments", "a%2Bb/comments"),
             ("a:b/comments", "a%3Ab/comments"),
@@ -258,16 +214,6 @@ mod tests {
             let (address, is_canonical) = read_at(&format!("/product/{asked}")).unwrap();
             assert_eq!((address.canonical(), is_canonical), (format!("/product/{canonical}"), false), "{asked}");
         }
-        for (asked, canonical) in [
-            ("?page=0001", "?page=1"),
-            ("?page=1&order=newest", "?page=1"),
-            ("?order=oldest&page=1", "?order=oldest"),
-            ("?cursor=%41&order=oldest", "?order=oldest&cursor=A"),
-        ] {
-            let (address, is_canonical) =
-                read_with(&format!("/product/p/comments{asked}"), PageNumbers::Stable).unwrap();
-            assert_eq!((address.canonical(), is_canonical), (format!("/product/p/comments{canonical}"), false));
-        }
     }
 
     #[test]
@@ -275,17 +221,14 @@ mod tests {
         for product in ["p", "a%2Fb", "%E2%98%95%20mug", "a~b_c.d-e"] {
             for filter in ["", "/en", "/pt-BR", "/~/1.5", "/zh-Hant-TW/4"] {
                 let cursors = ["?cursor=AbC-_", "?order=oldest&cursor=AbC-_"];
-                let pages = ["", "?page=2", "?page=1000000000000", "?order=oldest", "?order=oldest&page=2"];
+                let pages = ["", "?page=1", "?page=1000000000000", "?order=oldest", "?order=oldest&page=2"];
                 for page in pages.into_iter().chain(cursors) {
                     let uri = format!("/product/{product}/comments{filter}{page}");
-                    for page_numbers in [PageNumbers::Stable, PageNumbers::NewestFirst] {
-                        let (address, is_canonical) = read_with(&uri, page_numbers).unwrap();
-                        assert_eq!((address.canonical(), is_canonical), (uri.clone(), true));
-                    }
+                    let (address, is_canonical) = read_at(&uri).unwrap();
+                    assert_eq!((address.canonical(), is_canonical), (uri, true));
                 }
             }
         }
-        assert!(read_with("/product/p/comments?page=1", PageNumbers::Stable).unwrap().1);
         // Ignored parameters do not make an address differ from its canonical spelling.
         for query in ["?", "?utm_source=x", "?x=%FF&page=2&y", "?order=oldest&x=1&page=2&orders=newest"] {
             assert!(read_at(&format!("/product/p/comments{query}")).unwrap().1, "{query}");

@@ -5,14 +5,13 @@ use actix_web::{
     http::{StatusCode, header},
     web,
 };
-use model::{Filter, Order, PageNumber};
+use model::{Filter, PageNumber, Period};
 use page_index::Stats;
 
 use super::{
     address::{self, Address},
     contrast,
     counts::Counts,
-    dates,
     error_page::{Help, PageError},
     fragment,
     head::Neighbours,
@@ -22,9 +21,11 @@ use super::{
 use crate::{
     error::ApiError,
     http::{answer_memory::AnswerMemory, caching},
+    links,
     read::{
         contrast::Contrast,
         cursor::{Cursor, CursorSealer},
+        dates,
         page::{CursorPage, ListingPage, NumberedPage, stable::StablyNumberedPage},
     },
     site::{PastTheEnd, Site},
@@ -39,16 +40,23 @@ pub(super) async fn page(
     site: web::Data<Site>,
     cursors: web::Data<CursorSealer>,
 ) -> Result<HttpResponse, PageError> {
-    let (address, is_canonical) = address::read(&request, site.settings.page_numbers)?;
+    let (address, is_canonical) = address::read(&request)?;
     let in_language_of_page = |error: PageError| error.of_filter(&address.query.filter);
     if let Some(period) = address.date {
-        return dates::lead(&address, period, &stores).await.map_err(in_language_of_page);
+        return lead_to_date(&address, period, &stores).await.map_err(in_language_of_page);
     }
     if !is_canonical {
         // The canonical address depends only on the address, so caches may keep the redirect.
         return Ok(HttpResponse::MovedPermanently().insert_header((header::LOCATION, address.canonical())).finish());
     }
     answer(&request, &address, &stores, &memory, &site, &cursors).await.map_err(in_language_of_page)
+}
+
+/// Redirects to the page that holds the newest comment of a period, and to that comment.
+async fn lead_to_date(address: &Address, period: Period, stores: &StoreClients) -> Result<HttpResponse, PageError> {
+    let place = dates::place(stores, &address.query, period).await?;
+    let fragment = place.id.as_ref().map_or_else(|| links::TO_COMMENTS.to_owned(), links::fragment);
+    Ok(caching::lead_to(&(address.page(address.number_of_rank(place.total, place.rank)) + &fragment)))
 }
 
 async fn answer(
@@ -132,7 +140,7 @@ fn by_cursor(address: &Address, listing: &ListingPage, cursors: &CursorSealer) -
     Ok(Some(Neighbours { prev: page(&listing.prev)?, next: page(&listing.next)?, ..Neighbours::default() }))
 }
 
-/// Reads the page at an address, which is `stable` in stable numbering. `None` when its number leads to the front page.
+/// Reads the page at an address, which is `stable` newest first. `None` when its number leads to the front page.
 async fn read(
     stable: Option<StablyNumberedPage<'_>>,
     cursor: Option<Cursor>,
@@ -179,8 +187,7 @@ fn help(t: &Interface, address: &Address, error: &ApiError, stats: Option<&Stats
         } else if is_later_page && matches!(error, ApiError::NotYetListed) {
             lead(text("page-1"), first);
         } else if is_later_page && matches!(error, ApiError::IndexUnavailable) {
-            let id = if address.query.order == Order::Newest { "page-1-newest" } else { "page-1-oldest" };
-            lead(text(id), first);
+            lead(text("page-1-oldest"), first);
         }
     }
     if address.query.filter != Filter::ANY && counts.of_product() != Some(0) {

@@ -1,14 +1,10 @@
 //! The numbers of comments of the filters that a page links to.
 
-use model::{Filter, Order, Rating, RatingSet};
+use model::{Filter, Order};
 use page_index::Stats;
 
-use crate::{
-    json::stats::total,
-    site::{Indexing, Site, Totals},
-};
-
 use super::address::Address;
+use crate::site::{Indexing, Site, Totals};
 
 /// What the page index counted for the page at an address; without counts if it is unavailable.
 #[derive(Clone, Copy)]
@@ -27,8 +23,8 @@ impl<'page> Counts<'page> {
     pub(super) fn of(self, filter: &Filter) -> Option<u64> {
         let (stats, own) = (self.stats?, &self.address.query.filter);
         match filter.language() {
-            None => Some(wanted(&stats.by_rating_in_any_language, filter.ratings())),
-            language if language == own.language() => Some(wanted(&stats.by_rating, filter.ratings())),
+            None => Some(stats.by_rating_in_any_language.of_set(filter.ratings())),
+            language if language == own.language() => Some(stats.by_rating.of_set(filter.ratings())),
             Some(language) if filter.ratings() == own.ratings() => {
                 stats.by_language.iter().find(|(counted, _)| counted == language).map(|(_, total)| *total)
             }
@@ -37,7 +33,7 @@ impl<'page> Counts<'page> {
     }
 
     pub(super) fn of_product(self) -> Option<u64> {
-        Some(total(&self.stats?.by_rating_in_any_language))
+        Some(self.stats?.by_rating_in_any_language.total())
     }
 
     pub(super) fn indexing(self, site: &Site, filter: &Filter, order: Order) -> Indexing {
@@ -45,9 +41,4 @@ impl<'page> Counts<'page> {
         let totals = totals.map(|(filter, product)| Totals { filter, product });
         site.indexing(filter, order, totals)
     }
-}
-
-pub(super) fn wanted(by_rating: &[(Rating, u64)], set: Option<RatingSet>) -> u64 {
-    let of_set = by_rating.iter().filter(|(rating, _)| set.is_none_or(|set| set.contains(*rating)));
-    of_set.map(|(_, total)| total).sum()
 }

@@ -40,7 +40,7 @@ pub(super) async fn feed(
     memory: web::Data<AnswerMemory>,
     site: web::Data<Site>,
 ) -> Result<HttpResponse, PageError> {
-    let (address, _) = address::read(&request, site.settings.page_numbers)?;
+    let (address, _) = address::read(&request)?;
     let answered = answer(&request, &address, &stores, &memory, &site).await;
     answered.map_err(|error| error.of_filter(&address.query.filter))
 }

@@ -7,12 +7,11 @@ use model::{Filter, Language, Rating, RatingSet};
 use page_index::Stats;
 
 use super::{
-    counts::{Counts, wanted},
+    counts::Counts,
     language_name::{direction, native_name},
     words::Count,
 };
 use crate::{
-    json::stats::total,
     site::{Indexing, Site},
     texts::Interface,
 };
@@ -109,9 +108,9 @@ impl Filters {
         let query = &address.query;
         let to = |language, ratings| FilterLink::new(site, counts, language, ratings);
         let (language, set) = (query.filter.language(), query.filter.ratings());
-        let all = stats.map_or(0, |stats| total(&stats.by_rating));
+        let all = stats.map_or(0, |stats| stats.by_rating.total());
         let ratings = Rating::ALL.into_iter().rev().map(|rating| {
-            let count = stats.map(|stats| wanted(&stats.by_rating, RatingSet::of([rating])));
+            let count = stats.map(|stats| stats.by_rating.of_set(RatingSet::of([rating])));
             let selected = set.is_some_and(|set| set.contains(rating));
             let link = to(language.cloned(), toggled(set, rating));
             RatingChoice {
@@ -188,7 +187,7 @@ fn known_languages<'query>(
         && !known.iter().any(|(language, _)| *language == current)
     {
         // The chosen language has no comments, or the product has more languages than are counted.
-        known.push((current, stats.map(|stats| wanted(&stats.by_rating, set))));
+        known.push((current, stats.map(|stats| stats.by_rating.of_set(set))));
     }
     known
 }

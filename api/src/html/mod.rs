@@ -3,9 +3,8 @@
 //! - `address`: the addresses of pages, and which of them is canonical.
 //! - `comments`: a page of comments, made of `view`, `filters`, `place`, `page_bar`; its `head`, `description` and
 //!   `structured_data`. `counts` tells how many comments its filters have.
-//! - `products`: the lists of products, and the start page.
+//! - `products`: the list of products, and the start page.
 //! - `contrast`: two comments that differ, on the front page.
-//! - `dates`: the years and months of a listing, and the way to the page for one.
 //! - `assets`: the files that pages load.
 //! - `feed`: the newest comments for readers of feeds.
 //! - `fold`: shows the beginning of a long text.
@@ -24,7 +23,6 @@ mod assets;
 mod comments;
 mod contrast;
 mod counts;
-mod dates;
 mod description;
 pub(crate) mod error_page;
 pub(crate) mod explanation;
@@ -40,7 +38,7 @@ mod place;
 mod products;
 mod reply;
 mod script_json;
-pub(crate) mod sitemap;
+mod sitemap;
 mod structured_data;
 mod view;
 mod words;
@@ -85,8 +83,6 @@ pub(crate) fn configure(config: &mut web::ServiceConfig, max_age_seconds: u32) {
     page("/static/icon.svg", get().to(async |request: HttpRequest| assets::ICON.answer(request.query_string())));
     page("/product/{product}/comments", get().to(comments::page));
     page("/product/{product}/comments/{filter:.*}", get().to(comments::page));
-    page("/product/{product}/dates", get().to(dates::page));
-    page("/product/{product}/dates/{filter:.*}", get().to(dates::page));
     page("/product/{product}/feed", get().to(feed::feed));
     page("/product/{product}/feed/{filter:.*}", get().to(feed::feed));
     for path in ["/fragment/product/{product}/comments", "/fragment/product/{product}/comments/{filter:.*}"] {
@@ -125,16 +121,13 @@ fn render(
     Ok(html(&mut answer, form_action, body))
 }
 
-async fn comment(
-    request: HttpRequest,
-    stores: web::Data<StoreClients>,
-    site: web::Data<Site>,
-) -> Result<HttpResponse, PageError> {
+/// Redirects to the page that shows a comment.
+async fn comment(request: HttpRequest, stores: web::Data<StoreClients>) -> Result<HttpResponse, PageError> {
     let id = comment_id(&request, 2)?;
     let comment = stores.comment(&id).await?.ok_or(ApiError::NoSuchComment)?;
     let position = stores.position(&comment, &Filter::ANY, Order::Oldest).await.ok_or(ApiError::IndexUnavailable)?;
     let Position { total, rank } = position;
-    let address = Address::of_product(comment.product, site.settings.page_numbers);
+    let address = Address::of_product(comment.product);
     let page = address.page(address.number_of_rank(total, rank));
     Ok(caching::lead_to(&(page + &links::fragment(&id))))
 }

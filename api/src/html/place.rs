@@ -11,15 +11,15 @@ use crate::{read::page::ListingPage, texts::Interface};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Place {
-    /// Pages are counted in the order of the listing.
+    /// Oldest first, pages are counted in the order of the listing.
     Counted {
         number: u64,
         /// How many pages are linked: those that the total reaches, and the next one when a full page is not the last.
         /// That next page may not have its comments yet. `None` without the page index.
         total_pages: Option<u64>,
     },
+    /// Newest first, the page without a number.
     Front {
-        /// Number of archive pages; `None` without the page index.
         archived: Option<u64>,
     },
     Archive {

@@ -123,7 +123,7 @@ impl<'page> CommentsPage<'page> {
         let name = details.map_or(query.product.as_str(), |details| &details.name);
         let counts = Counts::new(address, stats);
         let place = Place::of(address, listing);
-        let average = stats.and_then(|stats| Average::of(&stats.by_rating_in_any_language));
+        let average = stats.and_then(|stats| Average::of(stats.by_rating_in_any_language));
         let is_empty = listing.comments.is_empty();
         let leads_by_cursor = by_cursor.is_some();
         let mut head = head(site, counts, record, place, listing, average.as_ref());
@@ -220,7 +220,7 @@ impl Volatile {
         let Counts { address, stats } = counts;
         let language = address.query.filter.language();
         let average_of_language =
-            language.and_then(|language| Some((t.language_name(language), Average::of(&stats?.by_rating)?)));
+            language.and_then(|language| Some((t.language_name(language), Average::of(stats?.by_rating)?)));
         Self {
             average: average.map(|average| AverageView {
                 before: String::new(),
@@ -305,7 +305,7 @@ mod tests {
     use super::*;
     use crate::{
         html::address,
-        site::{Indexable, PageNumbers, SiteSettings},
+        site::{Indexable, SiteSettings},
         texts::InterfaceLanguage,
     };
 
@@ -332,7 +332,7 @@ mod tests {
     ) -> (String, String, Option<String>) {
         let site = Site::new(settings, ([127, 0, 0, 1], 80).into()).unwrap();
         let request = TestRequest::with_uri(path).to_http_request();
-        let (address, _) = address::read(&request, PageNumbers::Stable).unwrap();
+        let (address, _) = address::read(&request).unwrap();
         let listing = ListingPage {
             comments: Vec::new(),
             total: Some(total),

@@ -2,13 +2,10 @@
 
 use std::borrow::Borrow;
 
-use model::{Filter, Language, Order, Period, Rating, Timestamp};
+use model::{Filter, Language, Order, Rating, RatingCounts, Timestamp};
 
 use super::language_name::english_name;
-use crate::{
-    json::stats,
-    texts::{Interface, hundredths},
-};
+use crate::texts::{Interface, hundredths};
 
 /// An average rating, and the number of comments behind it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -19,9 +16,8 @@ pub(super) struct Average {
 
 impl Average {
     /// The average of comment counts by rating; `None` without comments.
-    pub(super) fn of(by_rating: &[(Rating, u64)]) -> Option<Self> {
-        let hundredths = stats::average_hundredths(by_rating)?;
-        Some(Self { hundredths, total: stats::total(by_rating) })
+    pub(super) fn of(by_rating: RatingCounts) -> Option<Self> {
+        Some(Self { hundredths: by_rating.average_hundredths()?, total: by_rating.total() })
     }
 
     /// With two decimals, for programs: "4.27".
@@ -129,13 +125,6 @@ impl Interface {
         self.with("day", [("day", of_digits(day)), ("month", of_digits(month)), ("year", year.into())])
     }
 
-    /// A month, `Feb 2024`.
-    pub(super) fn month(&self, period: Period) -> String {
-        let text = period.to_string();
-        let [year, month] = [(0, 4), (5, 7)].map(|(from, to)| text.get(from..to).unwrap_or_default());
-        self.with("month-of-year", [("month", of_digits(month)), ("year", year.into())])
-    }
-
     /// The day and the minute, `29 Feb 2024, 23:59 UTC`.
     pub(super) fn minute(&self, instant: Timestamp) -> String {
         let time = instant.to_string().get(11..16).unwrap_or_default().to_owned();
@@ -211,7 +200,6 @@ mod tests {
         assert_eq!([0, 999, 1_000, 392_716].map(|number| t.number(number)), ["0", "999", "1,000", "392,716"]);
         assert_eq!(t.number(1_000_000_000_000), "1,000,000,000,000");
         assert_eq!(t.day(at("2024-02-29T23:59:59Z")), "29 Feb 2024");
-        assert_eq!(t.month(Period::month(2024, 2)), "Feb 2024");
         assert_eq!(t.minute(at("2016-12-05T00:07:59.999Z")), "5 Dec 2016, 00:07 UTC");
         assert_eq!([1, 12_275].map(|total| t.comments(total)), ["1 comment", "12,275 comments"]);
     }

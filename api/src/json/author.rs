@@ -18,7 +18,6 @@ use crate::{
     tokens::CommentWriter,
 };
 
-/// A request for some comments of an author.
 pub(crate) struct AuthorRequest {
     author: AuthorId,
     page_size: PageSize,

@@ -1,7 +1,7 @@
 //! One comment: `/api/v1/comments/{id}` and its position.
 
 use actix_web::{HttpRequest, HttpResponse, http::header, web};
-use model::{Comment, CommentId, Filter, Order, PageNumber, PageSize, Revision, StablePage, StablePages};
+use model::{Comment, CommentId, Filter, Order, PageNumber, PageSize, Revision};
 use page_index::Position;
 use serde::Serialize;
 use table::CommentPatch;
@@ -10,12 +10,13 @@ use utoipa::ToSchema;
 use super::{
     comment_body::CommentBody,
     fields::{CommentChange, read_change},
-    headers::{IF_MATCH, IF_NONE_MATCH, Revisions, if_match, if_none_match},
+    headers::{Conditions, IF_MATCH, IF_NONE_MATCH, Revisions},
     parameters::{COMMENT_ID, LANGUAGE, NUMBERING, ORDER, PAGE_SIZE, Parameter, Parsed, Query, RATING, Request},
 };
 use crate::{
     error::ApiError,
     http::{entity_tag::strong_tag, path_and_query::comment_id},
+    read::ListingQuery,
     secrets::Scope,
     store::StoreClients,
     tokens::{AnyCaller, CommentWriter, WriterOrModerator},
@@ -73,11 +74,9 @@ pub(crate) async fn get_comment(
     Ok(answer.append_header((header::VARY, "Authorization")).json(body))
 }
 
-/// A request to change or delete a comment, on conditions about its revision.
 pub(crate) struct WriteRequest {
     id: CommentId,
-    if_match: Revisions,
-    if_none_match: Revisions,
+    conditions: Conditions,
 }
 
 impl Request for WriteRequest {
@@ -86,7 +85,7 @@ impl Request for WriteRequest {
     fn read(request: &HttpRequest) -> Result<Self, ApiError> {
         let id = comment_id(request, 4)?;
         Query::read(request, Self::PARAMETERS)?;
-        Ok(Self { id, if_match: if_match(request)?, if_none_match: if_none_match(request)? })
+        Ok(Self { id, conditions: Conditions::read(request)? })
     }
 }
 
@@ -157,23 +156,23 @@ pub(crate) async fn delete_comment(
 /// `If-Match` is evaluated first (RFC 9110 section 13.2.2). A comment never has a revision twice. So if `If-None-Match`
 /// does not exclude a revision now, it does not exclude it when the write happens.
 async fn expected_revision(stores: &StoreClients, target: &WriteRequest) -> Result<Option<Revision>, ApiError> {
-    let WriteRequest { id, if_match, if_none_match } = target;
+    let Conditions { if_match, if_none_match } = &target.conditions;
     let excludes_nothing = matches!(if_none_match, Revisions::These(excluded) if excluded.is_empty());
     match if_match {
-        Revisions::All if excludes_nothing => return Ok(None),
-        Revisions::These(revisions) if excludes_nothing && revisions.len() == 1 => {
+        None | Some(Revisions::All) if excludes_nothing => return Ok(None),
+        Some(Revisions::These(revisions)) if excludes_nothing && revisions.len() == 1 => {
             return Ok(revisions.first().copied());
         }
-        Revisions::All | Revisions::These(_) => {}
+        None | Some(Revisions::All | Revisions::These(_)) => {}
     }
-    let current = stores.comment_of_any_status(id).await?.ok_or(ApiError::NoSuchComment)?.revision;
-    if !if_match.contains(current) {
+    let current = stores.comment_of_any_status(&target.id).await?.ok_or(ApiError::NoSuchComment)?.revision;
+    if if_match.as_ref().is_some_and(|allowed| !allowed.contains(current)) {
         return Err(ApiError::RevisionMismatch { current });
     }
     if if_none_match.contains(current) {
         return Err(ApiError::RevisionExcluded { current });
     }
-    Ok(if let Revisions::These(_) = if_match { Some(current) } else { None })
+    Ok(if let Some(Revisions::These(_)) = if_match { Some(current) } else { None })
 }
 
 fn answer(comment: &Comment) -> HttpResponse {
@@ -182,7 +181,6 @@ fn answer(comment: &Comment) -> HttpResponse {
         .json(CommentBody::for_writer(comment))
 }
 
-/// A request for the place of a comment in a listing.
 pub(crate) struct PositionRequest {
     id: CommentId,
     filter: Filter,
@@ -237,13 +235,11 @@ pub(crate) async fn comment_position(
         return Err(ApiError::FilterDoesNotMatch { language, rating });
     }
     let Position { total, rank } = stores.position(&comment, &filter, order).await.ok_or(ApiError::IndexUnavailable)?;
-    let page = if is_stable {
-        match StablePages::new(total, page_size).of_rank(total.saturating_sub(1 + rank)) {
-            StablePage::Front => None,
-            StablePage::Archive(number) => Some(number),
-        }
-    } else {
-        Some(PageNumber::of_rank(rank, page_size))
+    let listing = ListingQuery { product: comment.product, filter, order, page_size };
+    let from_oldest = match order {
+        Order::Newest => total.saturating_sub(1 + rank),
+        Order::Oldest => rank,
     };
+    let page = listing.number_of_rank(is_stable, total, from_oldest);
     Ok(HttpResponse::Ok().json(PositionBody { page, position: rank + 1, total }))
 }

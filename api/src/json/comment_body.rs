@@ -68,7 +68,6 @@ impl<'comment> From<&'comment Comment> for CommentBody<'comment> {
     }
 }
 
-/// The comment that the OpenAPI document shows.
 pub(super) fn example() -> Value {
     json!({
         "id": "01JCP3D7W0K2V6H9QF1T8MZ4XB", "product": "espresso-machine", "language": "en", "rating": 5,

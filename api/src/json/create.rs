@@ -18,7 +18,6 @@ use crate::{
     write::{self, IdempotencyKey, content::NewContent},
 };
 
-/// A request to create a comment.
 pub(crate) struct CreateRequest {
     product: ProductId,
     key: Option<IdempotencyKey>,

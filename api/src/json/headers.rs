@@ -69,36 +69,25 @@ impl Revisions {
     }
 }
 
-/// The header `If-Match`: the revisions at which a comment may be changed; all without the header.
-///
-/// # Errors
-/// Neither `*` nor entity tags. A weak one never matches (RFC 9110 section 13.1.1).
-pub(crate) fn if_match(request: &HttpRequest) -> Result<Revisions, ApiError> {
-    Ok(Revisions::read(request, &IF_MATCH, false)?.unwrap_or(Revisions::All))
-}
-
-/// The header `If-None-Match`: the revisions at which a comment may not be changed; none without the header. A weak
-/// entity tag matches like a strong one (RFC 9110 section 13.1.2).
-///
-/// # Errors
-/// Neither `*` nor entity tags.
-pub(crate) fn if_none_match(request: &HttpRequest) -> Result<Revisions, ApiError> {
-    Ok(Revisions::read(request, &IF_NONE_MATCH, true)?.unwrap_or(Revisions::These(Vec::new())))
-}
-
-/// The conditions of a write that may also create: on the revision of what is there, if anything is.
+/// The conditions of a write on the revision of what is there.
+#[derive(Debug)]
 pub(crate) struct Conditions {
-    /// `None` without the header.
-    if_match: Option<Revisions>,
-    if_none_match: Revisions,
+    /// The header `If-Match`; `None` without it.
+    pub(crate) if_match: Option<Revisions>,
+    /// The header `If-None-Match`: the revisions that exclude the write.
+    pub(crate) if_none_match: Revisions,
 }
 
 impl Conditions {
     /// # Errors
-    /// Those of [`if_match`] and [`if_none_match`].
+    /// A header is neither `*` nor entity tags. In `If-Match`, a weak one never matches; in `If-None-Match`, it matches like
+    /// a strong one (RFC 9110 sections 13.1.1 and 13.1.2).
     pub(crate) fn read(request: &HttpRequest) -> Result<Self, ApiError> {
-        let if_match = Revisions::read(request, &IF_MATCH, false)?;
-        Ok(Self { if_match, if_none_match: if_none_match(request)? })
+        let if_none_match = Revisions::read(request, &IF_NONE_MATCH, true)?;
+        Ok(Self {
+            if_match: Revisions::read(request, &IF_MATCH, false)?,
+            if_none_match: if_none_match.unwrap_or(Revisions::These(Vec::new())),
+        })
     }
 
     /// Whether they hold (RFC 9110 section 13.1): `current` is `None` when nothing is there.
@@ -156,8 +145,8 @@ mod tests {
 
     #[test]
     fn if_match_is_strong_entity_tags_or_a_star() {
-        let read =
-            |list: &str| if_match(&TestRequest::patch().insert_header((header::IF_MATCH, list)).to_http_request());
+        let read_all = |request: TestRequest| Ok(Conditions::read(&request.to_http_request())?.if_match);
+        let read = |list: &str| read_all(TestRequest::patch().insert_header((header::IF_MATCH, list)));
         let revision = Revision::parse(REVISION).unwrap();
         let strong = strong_tag(revision);
         let (one, none) = (Revisions::These(vec![revision]), Revisions::These(Vec::new()));
@@ -171,12 +160,12 @@ mod tests {
             (", {},", &one),
             ("W/{}, {}", &one),
         ] {
-            assert_eq!(read(&list.replace("{}", &strong)).unwrap(), *revisions, "{list}");
+            assert_eq!(read(&list.replace("{}", &strong)).unwrap().as_ref(), Some(revisions), "{list}");
         }
-        assert_eq!(if_match(&TestRequest::patch().to_http_request()).unwrap(), Revisions::All);
+        assert_eq!(read_all(TestRequest::patch()).unwrap(), None);
         let twice = TestRequest::patch().append_header((header::IF_MATCH, "\"a\""));
-        let twice = twice.append_header((header::IF_MATCH, strong)).to_http_request();
-        assert_eq!(if_match(&twice).unwrap(), one);
+        let twice = twice.append_header((header::IF_MATCH, strong));
+        assert_eq!(read_all(twice).unwrap(), Some(one));
         for wrong in ["", ",", REVISION, "W/a", "\"a\" \"b\"", "\"a\", *", "*, \"a\"", "\"", "\"a", "\"a b\""] {
             assert_eq!(refused_field(read(wrong)), "If-Match", "{wrong}");
         }
@@ -184,13 +173,11 @@ mod tests {
 
     #[test]
     fn if_none_match_excludes_revisions_by_weak_tags_too() {
-        let read = |value: &str| {
-            if_none_match(&TestRequest::patch().insert_header((header::IF_NONE_MATCH, value)).to_http_request())
-        };
+        let read_all = |request: TestRequest| Ok(Conditions::read(&request.to_http_request())?.if_none_match);
+        let read = |value: &str| read_all(TestRequest::patch().insert_header((header::IF_NONE_MATCH, value)));
         let revision = Revision::parse(REVISION).unwrap();
         let strong = strong_tag(revision);
-        let without = if_none_match(&TestRequest::patch().to_http_request()).unwrap();
-        assert_eq!(without, Revisions::These(Vec::new()));
+        assert_eq!(read_all(TestRequest::patch()).unwrap(), Revisions::These(Vec::new()));
         for excluding in ["*", &strong, &format!("W/{strong}"), &format!("\"a\", {strong}")] {
             assert!(read(excluding).unwrap().contains(revision), "{excluding}");
         }

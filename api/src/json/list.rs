@@ -29,14 +29,12 @@ use crate::{
     store::StoreClients,
 };
 
-/// A request for a page of a listing.
 pub(crate) struct ListRequest {
     listing: ListingQuery,
     asked: Asked,
     explains: bool,
 }
 
-/// What is asked for.
 enum Asked {
     Page(Place),
     /// The way to the page that holds the newest comment of a period.
@@ -46,7 +44,6 @@ enum Asked {
     },
 }
 
-/// The requested page.
 enum Place {
     Page {
         number: PageNumber,
@@ -54,7 +51,6 @@ enum Place {
     },
     /// A page in stable numbering; `None` for the front page.
     Stable(Option<PageNumber>),
-    /// A sealed cursor.
     Cursor(String),
 }
 
@@ -182,7 +178,6 @@ pub(crate) async fn list_comments(
     Ok(answer.json(body))
 }
 
-/// The URL of the page that holds the newest comment of a period.
 async fn dated_page(
     stores: &StoreClients,
     query: &ListingQuery,
@@ -267,7 +262,7 @@ struct FilterBody<'listing> {
 /// URLs of pages. They are of cursors while page numbers are unavailable; so is `next` on the last page that has a number,
 /// when more comments follow.
 #[derive(Debug, Serialize, ToSchema)]
-struct Links {
+pub(super) struct Links {
     #[serde(rename = "self")]
     this: String,
     first: String,
@@ -280,8 +275,19 @@ struct Links {
 }
 
 impl Links {
+    /// The links of the page of this number, where all pages have numbers.
+    pub(super) fn of_pages(number: u64, total_pages: u64, url: impl Fn(u64) -> String) -> Self {
+        Self {
+            this: url(number),
+            first: url(1),
+            prev: (number > 1).then(|| url(number - 1)),
+            next: (number < total_pages).then(|| url(number + 1)),
+            last: Some(url(total_pages)),
+        }
+    }
+
     /// The header `Link`: these links without the page itself.
-    fn header(&self) -> String {
+    pub(super) fn header(&self) -> String {
         let Self { this: _, first, prev, next, last } = self;
         let others =
             [("first", Some(first)), ("prev", prev.as_ref()), ("next", next.as_ref()), ("last", last.as_ref())];
@@ -350,10 +356,8 @@ fn page_links(
     let by_cursor = |cursor: &Option<String>| cursor.as_deref().map(|cursor| urls.cursor(cursor));
     let (this, prev, next) = match (place, total_pages) {
         (Place::Page { number, .. }, Some(total_pages)) => {
-            let number = number.get();
-            let prev = (number > 1).then(|| urls.page(number - 1));
-            let next = (number < total_pages).then(|| urls.page(number + 1));
-            (urls.page(number), prev, next.or_else(|| by_cursor(&cursor.next)))
+            let links = Links::of_pages(number.get(), total_pages, |page| urls.page(page));
+            return Links { next: links.next.or_else(|| by_cursor(&cursor.next)), ..links };
         }
         (Place::Page { number, .. }, None) => (urls.page(number.get()), None, by_cursor(&cursor.next)),
         (Place::Stable(number), _) => {

@@ -15,10 +15,10 @@ mod moderation;
 pub(crate) mod openapi;
 mod parameters;
 mod product;
-mod product_lists;
+mod product_list;
 mod responses;
 mod schema;
-pub(crate) mod stats;
+mod stats;
 mod summaries;
 
 use actix_web::web;
@@ -29,7 +29,7 @@ use crate::http::routing::{cached, get};
 pub(crate) fn configure(config: &mut web::ServiceConfig, max_age_seconds: u32) {
     let resource = |path, allow| cached(path, allow, max_age_seconds);
     config
-        .service(resource("/api/v1/products", "GET, HEAD").route(get().to(product_lists::list_products)))
+        .service(resource("/api/v1/products", "GET, HEAD").route(get().to(product_list::list_products)))
         .service(
             resource("/api/v1/products/{product}/comments", "GET, HEAD, POST")
                 .route(get().to(list::list_comments))

@@ -23,7 +23,6 @@ use crate::{
 /// than two.
 const QUERIES_MAX: usize = 4;
 
-/// A list of comments of one status, in pages of one size.
 pub(crate) struct ModerationList {
     status: Status,
     page_size: PageSize,
@@ -35,7 +34,6 @@ impl Listing for ModerationList {
     }
 }
 
-/// A request for a page of such a list.
 pub(crate) struct ModerationRequest {
     list: ModerationList,
     cursor: Option<String>,

@@ -20,13 +20,12 @@ use utoipa::{
     },
 };
 
-use super::{author, comment, create, list, moderation, product, product_lists, responses::Errors, stats, summaries};
+use super::{author, comment, create, list, moderation, product, product_list, responses::Errors, stats, summaries};
 use crate::{
     error::{ApiError, Problem},
     ops::{health, scrape},
 };
 
-/// The description.
 #[derive(OpenApi)]
 #[openapi(
     info(
@@ -37,7 +36,7 @@ use crate::{
         license(name = "MIT", identifier = "MIT"),
     ),
     paths(
-        product_lists::list_products,
+        product_list::list_products,
         list::list_comments,
         create::create_comment,
         stats::product_stats,
@@ -59,7 +58,7 @@ use crate::{
     modifiers(&BearerTokens, &Errors),
     tags(
         (name = "comments", description = "The comments of products"),
-        (name = "products", description = "The lists of products, and what a site says about each"),
+        (name = "products", description = "The list of products, and what a site says about each"),
         (name = "moderation", description = "The comments that readers do not see"),
         (name = "operations", description = "Health and metrics, for operators; perhaps at another address"),
     ),
@@ -101,7 +100,6 @@ impl DescriptionText {
     }
 }
 
-/// Answers `/openapi.json`.
 pub(crate) async fn description(text: web::Data<DescriptionText>) -> Result<HttpResponse, ApiError> {
     Ok(HttpResponse::Ok().insert_header(ContentType::json()).body(text.get()?))
 }

@@ -6,8 +6,7 @@ use std::future::{Ready, ready};
 
 use actix_web::{FromRequest, HttpRequest, dev::Payload};
 use model::{
-    AuthorId, CommentId, Filter, InvalidInput, Language, Order, PageNumber, PageSize, ProductSort, Rating, RatingSet,
-    Status,
+    AuthorId, CommentId, Filter, InvalidInput, Language, Order, PageNumber, PageSize, Rating, RatingSet, Status,
 };
 use serde_json::{Value, json};
 use utoipa::{
@@ -26,7 +25,6 @@ use crate::{
     read::cursor::SEALED_MAX_LEN,
 };
 
-/// A parameter as the OpenAPI document describes it.
 pub(crate) struct Parameter {
     pub(crate) name: &'static str,
     pub(crate) place: ParameterIn,
@@ -48,7 +46,6 @@ pub(crate) static PRODUCT: Parameter = Parameter {
 /// the number bounds how long the index works for one request.
 pub(crate) const PRODUCTS_MAX: usize = 100;
 
-/// May be repeated.
 pub(crate) static PRODUCTS: Parameter = Parameter {
     name: PRODUCT.name,
     place: ParameterIn::Query,
@@ -84,7 +81,6 @@ pub(crate) static LANGUAGE: Parameter = Parameter {
     example: || json!("en"),
 };
 
-/// May be repeated.
 pub(crate) static RATING: Parameter = Parameter {
     name: "rating",
     place: ParameterIn::Query,
@@ -155,20 +151,6 @@ pub(crate) static ORDER: Parameter = Parameter {
         order.default(Some("newest".into())).into()
     },
     example: || json!("newest"),
-};
-
-pub(crate) static SORT: Parameter = Parameter {
-    name: "sort",
-    place: ParameterIn::Query,
-    description: "The order of the products. `most_commented`: the most comments first; `recently_commented`: the newest \
-                  comment first; `top_rated`: the highest score first, which is the mean of the product's ratings and of \
-                  ten more that equal the mean rating of all comments. Equal products follow by their ids",
-    schema: || {
-        let names = ProductSort::ALL.map(|sort| sort.to_string());
-        let sort = ObjectBuilder::new().schema_type(Type::String).enum_values(Some(names));
-        sort.default(Some(ProductSort::default().to_string().into())).into()
-    },
-    example: || json!("top_rated"),
 };
 
 pub(crate) static NUMBERING: Parameter = Parameter {
@@ -276,7 +258,6 @@ impl<R: Request> IntoParams for Parsed<R> {
     }
 }
 
-/// The parameters of a query string.
 pub(crate) struct Query(Vec<(&'static Parameter, String)>);
 
 impl Query {
@@ -304,17 +285,14 @@ impl Query {
         Ok(query)
     }
 
-    /// The values of a parameter.
     pub(crate) fn all(&self, parameter: &Parameter) -> impl Iterator<Item = &str> {
         self.0.iter().filter(|(given, _)| given.name == parameter.name).map(|(_, value)| value.as_str())
     }
 
-    /// The value of a parameter.
     pub(crate) fn get(&self, parameter: &Parameter) -> Option<&str> {
         self.all(parameter).next()
     }
 
-    /// The value of a parameter, parsed.
     pub(crate) fn parse<T>(
         &self,
         parameter: &Parameter,

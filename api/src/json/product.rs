@@ -39,7 +39,6 @@ impl Request for ProductId {
     }
 }
 
-/// A request to put or delete a record, on conditions about its revision.
 pub(crate) struct RecordRequest {
     product: ProductId,
     conditions: Conditions,

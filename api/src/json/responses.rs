@@ -27,7 +27,6 @@ impl Modify for Errors {
     }
 }
 
-/// The errors of an operation, each with its status.
 fn errors(path: &str, operation: &Operation) -> Vec<(&'static str, ResponseBuilder)> {
     let is_of_comment = path.starts_with("/api/v1/comments/");
     let mut errors = vec![("500", problem("A mistake of the server's; it has been logged"))];

@@ -50,7 +50,6 @@ pub(super) fn status() -> ObjectBuilder {
     ObjectBuilder::new().schema_type(Type::String).enum_values(Some(Status::ALL.map(Status::as_str)))
 }
 
-/// A text of one line, or null.
 pub(super) fn optional_line(max_chars: usize) -> ObjectBuilder {
     text(format!("^{NO_CONTROL}*$")).schema_type(or_null()).max_length(Some(max_chars))
 }
@@ -63,7 +62,6 @@ pub(super) fn product_name() -> ObjectBuilder {
     text(format!("^{NO_CONTROL}+$")).min_length(Some(1)).max_length(Some(ProductDetails::NAME_MAX_CHARS))
 }
 
-/// A URL, or null.
 pub(super) fn optional_url() -> ObjectBuilder {
     text(WEB_URL).schema_type(or_null()).max_length(Some(WebUrl::MAX_LEN))
 }
@@ -73,7 +71,6 @@ pub(super) fn optional_gtin() -> ObjectBuilder {
     text("^(?:[0-9]{8}|[0-9]{12,14})$").schema_type(or_null())
 }
 
-/// A language tag, or null.
 pub(super) fn optional_language() -> ObjectBuilder {
     language().schema_type(or_null())
 }
@@ -95,7 +92,6 @@ pub(super) fn author_id_text() -> ObjectBuilder {
     text(format!("^{NO_CONTROL}+$")).min_length(Some(1)).max_length(Some(AuthorId::MAX_BYTES))
 }
 
-/// The id of an author at the site, or null.
 pub(super) fn author_id() -> ObjectBuilder {
     let description = "The author's id at the site, at most 128 bytes of UTF-8 with at least one visible character; only \
                        clients with a write token read it";

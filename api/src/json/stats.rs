@@ -1,7 +1,7 @@
 //! `GET /api/v1/products/{product}/stats`
 
 use actix_web::{HttpRequest, HttpResponse, web};
-use model::{Filter, Language, ProductId, Rating, Timestamp};
+use model::{Filter, Language, ProductId, Rating, RatingCounts, Timestamp};
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -14,7 +14,6 @@ use crate::{
     store::StoreClients,
 };
 
-/// A request for the totals of a product.
 pub(crate) struct StatsRequest {
     product: ProductId,
     language: Option<Language>,
@@ -37,23 +36,30 @@ impl Request for StatsRequest {
         {"rating": 1, "total": 2}, {"rating": 2, "total": 1}, {"rating": 3, "total": 4}, {"rating": 4, "total": 12},
         {"rating": 5, "total": 26}
     ],
-    "by_language": [{"language": "de", "total": 15}, {"language": "en", "total": 30}], "languages": 2,
-    "average": 4.31, "last_commented_at": "2024-11-14T09:21:05.600Z"
+    "average": 4.31, "last_commented_at": "2024-11-14T09:21:05.600Z",
+    "by_language": [{"language": "de", "total": 15}, {"language": "en", "total": 30}], "languages": 2
 }))]
 pub(crate) struct Body<'stats> {
     product: &'stats str,
     /// Null: of all languages.
     #[schema(required)]
     language: Option<&'stats str>,
-    /// How many there are, in the language when one is given.
-    total: u64,
-    /// By rating, all five, in the language when one is given.
-    by_rating: Vec<RatingTotal>,
+    /// In the language when one is given.
+    #[serde(flatten)]
+    totals: Totals,
     /// By language, whichever is given: the first 200 by their tags.
     #[schema(max_items = 200)]
     by_language: Vec<LanguageTotal<'stats>>,
     /// How many languages there are.
     languages: u64,
+}
+
+/// How many comments there are, and how they rate.
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct Totals {
+    total: u64,
+    /// How many there are of each rating, all five.
+    by_rating: Vec<RatingTotal>,
     /// The average rating, to two decimals; null without comments.
     #[schema(minimum = 1, maximum = 5, required)]
     average: Option<f64>,
@@ -63,10 +69,21 @@ pub(crate) struct Body<'stats> {
 }
 
 #[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct RatingTotal {
+struct RatingTotal {
     #[schema(value_type = u8, minimum = 1, maximum = 5)]
-    pub(super) rating: Rating,
-    pub(super) total: u64,
+    rating: Rating,
+    total: u64,
+}
+
+impl Totals {
+    pub(super) fn new(by_rating: RatingCounts, last_commented_at: Option<Timestamp>) -> Self {
+        Self {
+            total: by_rating.total(),
+            by_rating: by_rating.iter().map(|(rating, total)| RatingTotal { rating, total }).collect(),
+            average: by_rating.average_hundredths().map(|hundredths| f64::from(hundredths) / 100.0),
+            last_commented_at,
+        }
+    }
 }
 
 #[derive(Debug, Serialize, ToSchema)]
@@ -98,58 +115,18 @@ pub(crate) async fn product_stats(
     site: web::Data<Site>,
 ) -> Result<HttpResponse, ApiError> {
     let stats = stores.stats(&product, &Filter::new(language.clone(), None)).await.ok_or(ApiError::IndexUnavailable)?;
-    if total(&stats.by_rating) == 0 {
+    if stats.by_rating.total() == 0 {
         check_known(&stores, &site, &product).await?;
     }
     Ok(HttpResponse::Ok().json(Body {
         product: product.as_str(),
         language: language.as_ref().map(Language::as_str),
-        total: total(&stats.by_rating),
-        by_rating: by_rating(&stats.by_rating),
+        totals: Totals::new(stats.by_rating, stats.last_commented_at),
         by_language: stats
             .by_language
             .iter()
             .map(|(language, total)| LanguageTotal { language, total: *total })
             .collect(),
         languages: stats.languages,
-        average: average(&stats.by_rating),
-        last_commented_at: stats.last_commented_at,
     }))
-}
-
-/// The totals of the ratings.
-pub(super) fn by_rating(by_rating: &[(Rating, u64)]) -> Vec<RatingTotal> {
-    by_rating.iter().map(|&(rating, total)| RatingTotal { rating, total }).collect()
-}
-
-/// Average rating, rounded half up to two decimals; `None` without comments.
-pub(super) fn average(by_rating: &[(Rating, u64)]) -> Option<f64> {
-    average_hundredths(by_rating).map(|hundredths| f64::from(hundredths) / 100.0)
-}
-
-/// Total number of comments.
-pub(crate) fn total(by_rating: &[(Rating, u64)]) -> u64 {
-    by_rating.iter().map(|(_, total)| total).sum()
-}
-
-/// Average rating in hundredths, rounded half up; `None` without comments.
-pub(crate) fn average_hundredths(by_rating: &[(Rating, u64)]) -> Option<u16> {
-    let total = u128::from(total(by_rating));
-    let sum: u128 = by_rating.iter().map(|(rating, total)| u128::from(rating.get()) * u128::from(*total)).sum();
-    u16::try_from((sum * 200 + total).checked_div(total * 2)?).ok()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_average_is_rounded_to_two_decimals() {
-        let average = |totals: [u64; 5]| average_hundredths(&Rating::ALL.into_iter().zip(totals).collect::<Vec<_>>());
-        assert_eq!(average([0, 0, 0, 0, 0]), None);
-        assert_eq!(average([0, 0, 0, 0, 7]), Some(500));
-        assert_eq!(average([1, 0, 0, 0, 2]), Some(367));
-        assert_eq!(average([1, 2, 0, 0, 0]), Some(167));
-        assert_eq!(average([u64::MAX / 5; 5]), Some(300));
-    }
 }

@@ -3,17 +3,16 @@
 use std::collections::BTreeSet;
 
 use actix_web::{HttpRequest, HttpResponse, web};
-use model::{Language, ProductId, Timestamp};
+use model::{Language, ProductId};
 use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::{
     parameters::{LANGUAGE, PRODUCTS, PRODUCTS_MAX, Parameter, Parsed, Query, Request},
-    stats::{RatingTotal, average, by_rating, total},
+    stats::Totals,
 };
 use crate::{error::ApiError, store::StoreClients};
 
-/// A request for the totals of some products.
 pub(crate) struct SummariesRequest {
     /// Each once.
     products: Vec<ProductId>,
@@ -74,15 +73,8 @@ pub(crate) struct Body<'summaries> {
 #[derive(Debug, Serialize, ToSchema)]
 struct ProductSummary<'summaries> {
     product: &'summaries str,
-    total: u64,
-    /// By rating, all five.
-    by_rating: Vec<RatingTotal>,
-    /// The average rating, to two decimals; null without comments.
-    #[schema(minimum = 1, maximum = 5, required)]
-    average: Option<f64>,
-    /// When the newest was made; null without comments.
-    #[schema(value_type = Option<String>, format = DateTime, required)]
-    last_commented_at: Option<Timestamp>,
+    #[serde(flatten)]
+    totals: Totals,
 }
 
 /// How many comments up to 100 products have, by rating: for a page that lists products.
@@ -100,10 +92,7 @@ pub(crate) async fn stats_of_products(
     let summaries = stores.summaries(&products, language.as_ref()).await.ok_or(ApiError::IndexUnavailable)?;
     let products = products.iter().zip(&summaries).map(|(product, summary)| ProductSummary {
         product: product.as_str(),
-        total: total(&summary.by_rating),
-        by_rating: by_rating(&summary.by_rating),
-        average: average(&summary.by_rating),
-        last_commented_at: summary.last_commented_at,
+        totals: Totals::new(summary.by_rating, summary.last_commented_at),
     });
     let products = products.collect();
     Ok(HttpResponse::Ok().json(Body { language: language.as_ref().map(Language::as_str), products }))

@@ -11,7 +11,6 @@ use table::{Table, TableConfig};
 
 use crate::{ApiSettings, BearerToken, NamedToken, WritingSettings, service::Service};
 
-/// The answer to a request.
 struct Answer {
     status: StatusCode,
     headers: header::HeaderMap,

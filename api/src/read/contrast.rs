@@ -8,14 +8,12 @@ use crate::store::StoreClients;
 /// The lowest rating of a positive comment. Large shops draw the line here too.
 const POSITIVE_FROM: u8 = 4;
 
-/// A comment, and the filter whose newest comment it is.
 #[derive(Debug)]
 pub(crate) struct Side {
     pub(crate) comment: Comment,
     pub(crate) filter: Filter,
 }
 
-/// Two comments that differ.
 #[derive(Debug)]
 pub(crate) struct Contrast {
     pub(crate) positive: Side,
@@ -23,7 +21,6 @@ pub(crate) struct Contrast {
 }
 
 impl Contrast {
-    /// The most comments that it holds.
     pub(crate) const COMMENTS: u16 = 2;
 
     /// Reads both comments; `None` unless both exist. The rest of a page does not need them, so an error is logged and

@@ -44,14 +44,11 @@ const LEB128_MAX_LEN: usize = 10;
 /// The direction in which a cursor leads from its comment, in the listing's order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Direction {
-    /// To the page after the comment.
     Forward,
-    /// To the page before the comment.
     Backward,
 }
 
 impl Direction {
-    /// The other direction.
     pub(crate) fn reversed(self) -> Self {
         match self {
             Self::Forward => Self::Backward,
@@ -135,7 +132,6 @@ fn write_number(bytes: &mut Vec<u8>, number: i64) {
     bytes.push(rest.to_le_bytes()[0]);
 }
 
-/// Takes a number from the front.
 fn read_number(bytes: &mut &[u8]) -> Option<i64> {
     let mut number = 0_u64;
     for place in 0..LEB128_MAX_LEN {
@@ -151,10 +147,8 @@ fn read_number(bytes: &mut &[u8]) -> Option<i64> {
     None
 }
 
-/// Seals and opens cursors.
 pub(crate) struct CursorSealer {
     sealing: CursorKey,
-    /// Further keys that open.
     others: Vec<CursorKey>,
 }
 
@@ -163,7 +157,6 @@ impl CursorSealer {
         Self { sealing, others }
     }
 
-    /// The cursor in the form that clients get.
     pub(crate) fn seal(&self, listing: &impl Listing, cursor: &Cursor) -> Result<String, ApiError> {
         let sealed = siv(&self.sealing).encrypt(associated_data(listing), &cursor.to_bytes());
         // Sealing fails only for more than 126 parts.

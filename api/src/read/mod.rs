@@ -3,9 +3,9 @@
 //! - `page`: a page by number or by cursor: filter → plan → page index → one query of the table. `page::stable` has the
 //!   pages of stable numbering.
 //! - `contrast`: the most recent positive comment and the most recent critical one.
-//! - `dates`: the page for a month or a day, and how many comments each month has.
+//! - `dates`: the page for a month or a day.
 //! - `known`: whether a product is known.
-//! - `products`: a page of a list of products.
+//! - `products`: the walk over all products, for their list and the sitemap.
 //! - `cursor`: the sealed positions that lead from page to page.
 
 pub(crate) mod contrast;

@@ -55,19 +55,15 @@ use crate::{error::ApiError, ops::metrics::DriftSign, store::StoreClients};
 /// the usual size, and 13 read units, which one request may cost.
 const LOOKED_INTO_MAX: u64 = 25;
 
-/// How many of them are looked up concurrently.
 const LOOKED_INTO_TOGETHER: usize = 5;
 
-/// A page of a listing.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ListingPage {
     pub(crate) comments: Vec<Comment>,
     /// The number of comments that match the filter: the count of the page index, but at least the number shown. `None`
     /// when the page index is unavailable.
     pub(crate) total: Option<u64>,
-    /// Where the next page starts; `None` at the end.
     pub(crate) next: Option<Cursor>,
-    /// Where the previous page ends; `None` at the beginning.
     pub(crate) prev: Option<Cursor>,
     /// The instant that page numbers refer to: comments dated later are not counted. `None` for a cursor, and when the
     /// page index is unavailable and the request names no instant.
@@ -85,7 +81,6 @@ enum Row {
 }
 
 impl Row {
-    /// Its place in the order.
     fn cd(&self) -> Option<Cd> {
         match self {
             Self::Comment(comment) => Some(comment.cd()),
@@ -105,9 +100,7 @@ impl Row {
 /// The result of a query for one row more than the page shows.
 #[derive(Debug)]
 struct Found {
-    /// The places of the page, in the query's order.
     rows: Vec<Row>,
-    /// Whether more rows follow.
     more: bool,
     /// Whether the table's answer ended before the page was full, although more rows follow.
     is_cut: bool,
@@ -132,12 +125,10 @@ impl Found {
         Self { rows, more, is_cut: cut_short && !ended }
     }
 
-    /// How many rows the page has.
     fn len(&self) -> u64 {
         self.rows.len() as u64
     }
 
-    /// The comments that the page shows.
     fn comments(&self) -> impl Iterator<Item = &Comment> {
         self.rows.iter().filter_map(Row::comment)
     }
@@ -149,7 +140,6 @@ impl ListingQuery {
         self.page_query(order, u16::from(self.page_size.get()) + 1, start)
     }
 
-    /// How many rows a page has.
     fn rows(&self) -> usize {
         self.page_size.get().into()
     }
@@ -159,13 +149,11 @@ impl ListingQuery {
         PageQuery { key, order, limit, start }
     }
 
-    /// The query for the page index.
     pub(super) fn page_start(&self, skip: u64, as_of: Option<Timestamp>) -> PageStartQuery<'_> {
         PageStartQuery { product: &self.product, filter: &self.filter, skip, order: self.order, as_of }
     }
 }
 
-/// A page of a listing by its number.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct NumberedPage<'query> {
     pub(crate) query: &'query ListingQuery,
@@ -184,7 +172,6 @@ impl NumberedPage<'_> {
         self.read_at(stores, start.as_ref()).await
     }
 
-    /// The query for the page index.
     fn page_start(&self) -> PageStartQuery<'_> {
         self.query.page_start(self.skip(), self.as_of)
     }
@@ -234,12 +221,10 @@ impl NumberedPage<'_> {
         Ok(ListingPage { as_of, ..self.cut(total, found)? })
     }
 
-    /// How many comments are on the pages before.
     fn skip(&self) -> u64 {
         self.number.skip(self.query.page_size)
     }
 
-    /// Plans the query to the table.
     fn plan(&self, start: Option<&PageStart>) -> Result<PageQuery, ApiError> {
         let Self { query, number, as_of } = self;
         if *number == PageNumber::FIRST {
@@ -259,7 +244,6 @@ impl NumberedPage<'_> {
         ApiError::PastTheEnd { page: self.number.get(), total_pages: self.query.page_size.total_pages(total) }
     }
 
-    /// Makes the page from the table's answer.
     fn cut(&self, total: Option<u64>, found: Found) -> Result<ListingPage, ApiError> {
         let shown_up_to = self.skip().saturating_add(found.len());
         let Found { rows, more, .. } = found;
@@ -278,12 +262,10 @@ impl NumberedPage<'_> {
         Ok(listing_page(rows, total, next, prev))
     }
 
-    /// How many comments the ranks promise for the page.
     fn promised(&self, total: u64) -> u64 {
         total.saturating_sub(self.skip()).min(u64::from(self.query.page_size.get()))
     }
 
-    /// How the page differs from what the ranks promise for it; `None` when it does not.
     fn drift_sign(&self, total: u64, found: &Found) -> Option<DriftSign> {
         drift_sign(self.promised(total), found)
     }
@@ -356,7 +338,6 @@ fn numbered_as_of(start: &PageStart, found: &Found) -> Timestamp {
     newest.map_or(start.reached, |shown| start.reached.max(shown.min(process::now())))
 }
 
-/// The page that a cursor leads to.
 #[derive(Debug)]
 pub(crate) struct CursorPage<'query> {
     pub(crate) query: &'query ListingQuery,
@@ -378,7 +359,6 @@ impl CursorPage<'_> {
         self.query.whole_page(self.order(), Some(self.cursor.at.clone()))
     }
 
-    /// The order in which the table is read.
     fn order(&self) -> Order {
         match self.cursor.direction {
             Direction::Forward => self.query.order,
@@ -431,13 +411,11 @@ fn listing_page(rows: Vec<Row>, total: Option<u64>, next: Option<Cursor>, prev: 
     }
 }
 
-/// Where the page after these rows starts.
 fn last(rows: &[Row]) -> Option<Cursor> {
     let at = rows.iter().rev().find_map(Row::cd)?;
     Some(Cursor { direction: Direction::Forward, at })
 }
 
-/// Where the page before these rows ends.
 fn first(rows: &[Row]) -> Option<Cursor> {
     let at = rows.iter().find_map(Row::cd)?;
     Some(Cursor { direction: Direction::Backward, at })

@@ -1,179 +1,262 @@
-//! The lists of products. They are made of the totals of all products, which the page index keeps anyway. So no write
-//! maintains them, and they are as right as the page index is.
+//! The products that have comments. One cached walk over the page index serves the list of products and the sitemap.
 //!
-//! **Invariant:** the lists come from a ready page index, every partition of it
-//! (`without_a_ready_index_there_are_no_lists`).
+//! **Invariant:** a walk comes from a ready page index, every partition of it
+//! (`without_a_ready_index_there_is_neither_a_list_nor_a_sitemap`).
 //!
-//! **Invariant:** one task at a time reads the totals, and reading takes at most a twentieth of the time
-//! ([`READING_SHARE`]). So the lists of a small site are seconds old, and those of a large one do not keep its page index
-//! busy. The task continues after its requester has gone.
+//! **Invariant:** one task at a time walks, and then pauses [`PAUSE`] times as long as it walked. So a large site does
+//! not keep its page index busy. The task continues after its requester has gone.
+
+pub(crate) mod parts;
 
 use std::{
-    sync::{Arc, MutexGuard, PoisonError},
+    cmp::Reverse,
+    ops::Range,
+    sync::{
+        Arc, MutexGuard, PoisonError,
+        atomic::{AtomicUsize, Ordering},
+    },
     time::{Duration, Instant},
 };
 
 use actix_web::web::Data;
-use futures_util::{StreamExt, TryStreamExt, stream};
-use model::{PageNumber, PageSize, ProductLists, ProductSort, ProductTotals};
+use futures_util::{StreamExt, stream};
+use model::{PageNumber, PageSize};
+use page_index::{IndexPartition, ProductRank};
 use tokio::sync::{Mutex, OwnedMutexGuard};
 
-use crate::{error::ApiError, store::StoreClients};
+use crate::{error::ApiError, site::Site, store::StoreClients};
+use parts::{Dates, PartitionSitemap, Product};
 
-/// The lists stay current for at least this long.
-const CURRENT_MIN: Duration = Duration::from_secs(5);
+/// A walk is followed by a pause of this many times its duration, whether or not it succeeded.
+const PAUSE: u32 = 100;
 
-/// And for at most this long, however slow reading was.
-const CURRENT_MAX: Duration = Duration::from_secs(120);
+/// The shortest pause. Without it, requests would queue up while the page index is away, and fail one after another.
+const PAUSE_MIN: Duration = Duration::from_secs(1);
 
-/// The lists stay current for this many times as long as it took to read them.
-const READING_SHARE: u32 = 20;
-
-/// The lists are given out for this many times as long as they are current. After they stopped being current, a request
-/// has them read again, and does not wait for it.
-const USABLE: u32 = 2;
-
-/// Pause after a failure, during which no request reads the index. Otherwise requests would queue up and fail one after
-/// another.
-const RETRY_AFTER: Duration = Duration::from_secs(1);
+/// A walk is used for at least this long, and for at least two pauses. So the list and the sitemap outlive a short
+/// absence of the page index.
+const USED_FOR_MIN: Duration = Duration::from_secs(600);
 
 /// How many partitions are read in parallel: enough to hide the round trips of many small ones.
 const PARTITIONS_TOGETHER: usize = 8;
 
-/// Maximum number of listed products: about 120 MB, and as much again while they are read.
-const PRODUCTS_MAX: usize = 1_000_000;
+/// Maximum number of listings of a walk: one for each product, and one for each language that search engines may index.
+/// They take about 130 MB, and as much again while the next walk is under way.
+const LISTINGS_MAX: usize = 1_000_000;
 
-/// The lists, kept for a short time.
-pub(crate) struct ListedProducts {
-    stores: Data<StoreClients>,
-    kept: std::sync::Mutex<Kept>,
-    reading: Arc<Mutex<()>>,
+/// Maximum number of pages of a walk whose dates are kept, in 32 MB. Those of further parts are read each time.
+const DATES_MAX: usize = 2 << 20;
+
+#[derive(Debug, Default)]
+pub(crate) struct Walk {
+    partitions: Vec<(IndexPartition, PartitionSitemap)>,
+    /// The places of the products in `partitions`: the most comments first, equal ones by their ids.
+    most_commented: Vec<[u32; 2]>,
+    /// How many pages have dates.
+    dated: AtomicUsize,
 }
 
-#[derive(Default)]
-struct Kept {
-    read: Option<Read>,
-    failed: Option<Instant>,
-}
+impl Walk {
+    /// The dates of partitions that have not changed since the walk `before` stay known.
+    fn new(mut partitions: Vec<(IndexPartition, PartitionSitemap)>, before: Option<&Self>) -> Self {
+        let mut dated = 0;
+        for (partition, sitemap) in &mut partitions {
+            let mut known = before.iter().flat_map(|before| &before.partitions);
+            if let Some((_, before)) = known.find(|(known, _)| known == partition) {
+                dated += sitemap.take_dates(before);
+            }
+        }
+        let mut products = Vec::new();
+        for ((_, partition), at) in partitions.iter().zip(0..) {
+            products.extend(partition.products().iter().zip(0..).map(|(product, place)| (product, [at, place])));
+        }
+        products.sort_unstable_by_key(|(product, _)| (Reverse(product.by_rating.total()), &product.id));
+        let most_commented = products.into_iter().map(|(_, place)| place).collect();
+        Self { partitions, most_commented, dated: AtomicUsize::new(dated) }
+    }
 
-/// Lists that were read.
-struct Read {
-    lists: Arc<ProductLists>,
-    /// When reading began. The lists may lack whatever was indexed later.
-    began: Instant,
-    current_for: Duration,
-}
+    /// How many products have comments.
+    pub(crate) fn total(&self) -> u64 {
+        u64::try_from(self.most_commented.len()).unwrap_or(u64::MAX)
+    }
 
-impl Read {
-    fn new(lists: ProductLists, began: Instant) -> Self {
-        let current_for = (began.elapsed() * READING_SHARE).clamp(CURRENT_MIN, CURRENT_MAX);
-        Self { lists: Arc::new(lists), began, current_for }
+    /// The partitions that have products.
+    pub(crate) fn partitions(&self) -> impl Iterator<Item = (u16, &PartitionSitemap)> {
+        self.partitions.iter().map(|(partition, sitemap)| (partition.number(), sitemap))
+    }
+
+    fn most_commented(&self, places: Range<u64>) -> impl Iterator<Item = &Product> {
+        let [from, to] = [places.start, places.end].map(|place| usize::try_from(place).unwrap_or(usize::MAX));
+        let places = self.most_commented.get(from..to.min(self.most_commented.len())).unwrap_or_default();
+        places.iter().filter_map(|place| {
+            let [partition, product] = place.map(|place| usize::try_from(place).unwrap_or(usize::MAX));
+            self.partitions.get(partition)?.1.products().get(product)
+        })
     }
 }
 
-impl Kept {
-    /// The lists, if they are younger than this many times the time for which they are current.
-    fn younger_than(&self, times: u32) -> Option<Arc<ProductLists>> {
-        let read = self.read.as_ref().filter(|read| read.began.elapsed() < read.current_for * times)?;
-        Some(Arc::clone(&read.lists))
-    }
-
-    fn has_just_failed(&self) -> bool {
-        self.failed.is_some_and(|failed| failed.elapsed() < RETRY_AFTER)
-    }
-}
-
-/// A page of a list.
 #[derive(Debug)]
 pub(crate) struct ProductPage {
-    lists: Arc<ProductLists>,
-    sort: ProductSort,
-    skip: u64,
-    size: PageSize,
+    walk: Arc<Walk>,
+    places: Range<u64>,
     /// How many products have comments.
     pub(crate) total: u64,
     pub(crate) total_pages: u64,
 }
 
 impl ProductPage {
-    /// The products of the page.
-    pub(crate) fn products(&self) -> impl Iterator<Item = &ProductTotals> {
-        self.lists.part(self.sort, self.skip, self.size.get().into())
+    pub(crate) fn products(&self) -> impl Iterator<Item = &Product> {
+        self.walk.most_commented(self.places.clone())
     }
 }
 
-impl ListedProducts {
-    pub(crate) fn new(stores: Data<StoreClients>) -> Self {
-        Self { stores, kept: Default::default(), reading: Arc::default() }
+/// The last walk.
+pub(crate) struct Products {
+    stores: Data<StoreClients>,
+    site: Data<Site>,
+    kept: std::sync::Mutex<Kept>,
+    walking: Arc<Mutex<()>>,
+    dating: Mutex<()>,
+}
+
+#[derive(Default)]
+struct Kept {
+    /// The walk, and until when it is used.
+    walk: Option<(Arc<Walk>, Instant)>,
+    pause_until: Option<Instant>,
+}
+
+impl Kept {
+    fn usable(&self, now: Instant) -> Option<Arc<Walk>> {
+        let (walk, until) = self.walk.as_ref()?;
+        (now < *until).then(|| Arc::clone(walk))
     }
 
-    /// A page of a list. Page 1 exists even without products.
+    fn pauses(&self, now: Instant) -> bool {
+        self.pause_until.is_some_and(|until| now < until)
+    }
+
+    /// Keeps what a walk found that has just ended.
+    fn end_walk(&mut self, found: Option<&Arc<Walk>>, began: Instant, now: Instant) {
+        let pause = (now.saturating_duration_since(began) * PAUSE).max(PAUSE_MIN);
+        self.pause_until = Some(now + pause);
+        if let Some(walk) = found {
+            self.walk = Some((Arc::clone(walk), now + USED_FOR_MIN.max(pause * 2)));
+        }
+    }
+}
+
+impl Products {
+    pub(crate) fn new(stores: Data<StoreClients>, site: Data<Site>) -> Self {
+        Self { stores, site, kept: Default::default(), walking: Arc::default(), dating: Mutex::default() }
+    }
+
+    /// A page of the list, the most commented products first. Page 1 exists even without products.
     ///
     /// # Errors
     /// [`ApiError::PastTheEnd`], and [`ApiError::IndexUnavailable`].
-    pub(crate) async fn page(
-        self: Arc<Self>,
-        sort: ProductSort,
-        number: PageNumber,
-        size: PageSize,
-    ) -> Result<ProductPage, ApiError> {
-        let lists = self.lists().await?;
-        let total = u64::try_from(lists.len()).unwrap_or(u64::MAX);
+    pub(crate) async fn page(self: Arc<Self>, number: PageNumber, size: PageSize) -> Result<ProductPage, ApiError> {
+        let walk = self.walk().await?;
+        let total = walk.total();
         let (page, total_pages) = (number.get(), size.total_pages(total));
         if page > total_pages {
             return Err(ApiError::PastTheEnd { page, total_pages });
         }
-        Ok(ProductPage { lists, sort, skip: number.skip(size), size, total, total_pages })
+        let first = number.skip(size);
+        let places = first..first.saturating_add(size.get().into());
+        Ok(ProductPage { walk, places, total, total_pages })
     }
 
-    async fn lists(self: Arc<Self>) -> Result<Arc<ProductLists>, ApiError> {
-        if let Some(current) = self.kept().younger_than(1) {
-            return Ok(current);
-        }
-        let usable = self.kept().younger_than(USABLE);
+    /// The last walk, or a new one. A walk that is older than its pause has the next one begin, without waiting for it.
+    ///
+    /// # Errors
+    /// [`ApiError::IndexUnavailable`].
+    pub(crate) async fn walk(self: Arc<Self>) -> Result<Arc<Walk>, ApiError> {
+        let usable = self.kept().usable(Instant::now());
         if let Some(usable) = usable {
-            if let Ok(guard) = Arc::clone(&self.reading).try_lock_owned()
-                && !self.kept().has_just_failed()
+            if let Ok(guard) = Arc::clone(&self.walking).try_lock_owned()
+                && !self.kept().pauses(Instant::now())
             {
-                actix_web::rt::spawn(async move { self.read(guard).await });
+                actix_web::rt::spawn(async move { self.begin_walk(guard).await });
             }
             return Ok(usable);
         }
-        let guard = Arc::clone(&self.reading).lock_owned().await;
-        // Another task may have read them, or failed, meanwhile.
-        if let Some(usable) = self.kept().younger_than(USABLE) {
+        let guard = Arc::clone(&self.walking).lock_owned().await;
+        // Another task may have walked meanwhile.
+        if let Some(usable) = self.kept().usable(Instant::now()) {
             return Ok(usable);
         }
-        if self.kept().has_just_failed() {
+        if self.kept().pauses(Instant::now()) {
             return Err(ApiError::IndexUnavailable);
         }
-        let reading = actix_web::rt::spawn(async move { self.read(guard).await });
-        reading.await.map_err(ApiError::internal)?.ok_or(ApiError::IndexUnavailable)
+        let walking = actix_web::rt::spawn(async move { self.begin_walk(guard).await });
+        walking.await.map_err(ApiError::internal)?.ok_or(ApiError::IndexUnavailable)
     }
 
-    /// Reads the totals of all products. `None` when a partition is not ready.
-    async fn read(&self, _alone: OwnedMutexGuard<()>) -> Option<Arc<ProductLists>> {
+    /// Walks over all products. `None` when a partition is not ready.
+    async fn begin_walk(&self, _alone: OwnedMutexGuard<()>) -> Option<Arc<Walk>> {
         let began = Instant::now();
-        let totals = stream::iter(self.stores.partitions())
-            .map(async |partition| self.stores.product_totals(partition).await.ok_or(()))
-            .buffered(PARTITIONS_TOGETHER)
-            .try_fold(Vec::new(), async |mut all, totals| {
-                all.extend(totals);
-                all.truncate(PRODUCTS_MAX);
-                Ok(all)
-            });
-        let read = match totals.await {
-            Ok(totals) => sorted(totals).await.map(|lists| Read::new(lists, began)),
-            Err(()) => None,
+        let walk = match self.read().await {
+            Some(partitions) => self.sorted(partitions).await.map(Arc::new),
+            None => None,
         };
-        let lists = read.as_ref().map(|read| Arc::clone(&read.lists));
-        let failed = read.is_none().then(Instant::now);
-        let mut kept = self.kept();
-        kept.failed = failed;
-        if read.is_some() {
-            kept.read = read;
+        self.kept().end_walk(walk.as_ref(), began, Instant::now());
+        walk
+    }
+
+    /// Sorts the list on a thread for such work: a million products take about a second, and this thread answers requests.
+    /// `None` when that fails, which is logged.
+    async fn sorted(&self, partitions: Vec<(IndexPartition, PartitionSitemap)>) -> Option<Walk> {
+        let before = self.kept().usable(Instant::now());
+        let sorted = actix_web::web::block(move || Walk::new(partitions, before.as_deref())).await;
+        sorted.inspect_err(|error| tracing::error!(%error, "the list of products was not sorted")).ok()
+    }
+
+    async fn read(&self) -> Option<Vec<(IndexPartition, PartitionSitemap)>> {
+        let site_bytes = self.site.public_url.to_string().len();
+        let reads = stream::iter(self.stores.partitions())
+            .map(async |partition| (partition, self.stores.products(partition).await))
+            .buffered(PARTITIONS_TOGETHER);
+        let mut reads = std::pin::pin!(reads);
+        let (mut partitions, mut listings) = (Vec::new(), 0);
+        while let Some((partition, products)) = reads.next().await {
+            let products = products?.into_iter().map(|listed| Product::new(&self.site, listed));
+            let products: Vec<Product> = products
+                .take_while(|product| {
+                    listings += product.listings();
+                    listings <= LISTINGS_MAX
+                })
+                .collect();
+            if !products.is_empty() {
+                partitions.push((partition, PartitionSitemap::new(products, site_bytes)));
+            }
+            if listings > LISTINGS_MAX {
+                tracing::warn!("there are more products than a walk holds; the others are in neither list nor sitemap");
+                break;
+            }
         }
-        lists
+        Some(partitions)
+    }
+
+    /// The dates of a part of a partition's sitemap, counted from 0. They are read once for as long as the partition does
+    /// not change. `None` while the page index is away.
+    pub(crate) async fn dates(&self, walk: &Walk, partition: u16, part: usize) -> Option<Arc<Dates>> {
+        let (partition, sitemap) = walk.partitions.iter().find(|(found, _)| found.number() == partition)?;
+        if let Some(known) = sitemap.dates(part) {
+            return Some(known);
+        }
+        // One request at a time asks for so many ranks.
+        let _alone = self.dating.lock().await;
+        if let Some(known) = sitemap.dates(part) {
+            return Some(known);
+        }
+        let pages = sitemap.pages(part)?;
+        let newest: Vec<ProductRank<'_>> = pages.iter().map(|page| page.newest).collect();
+        let dates = Arc::new(self.stores.creation_times(*partition, &newest).await?);
+        if walk.dated.fetch_add(dates.len(), Ordering::Relaxed) < DATES_MAX {
+            sitemap.keep_dates(part, &dates);
+        }
+        Some(dates)
     }
 
     fn kept(&self) -> MutexGuard<'_, Kept> {
@@ -181,30 +264,25 @@ impl ListedProducts {
     }
 }
 
-/// Sorts the lists on a thread for such work: a million products take about a second, and this thread answers requests.
-/// `None` when that fails, which is logged.
-async fn sorted(totals: Vec<ProductTotals>) -> Option<ProductLists> {
-    if totals.len() == PRODUCTS_MAX {
-        tracing::warn!("the lists have as many products as there may be; others are not in them");
-    }
-    let sorted = actix_web::web::block(|| ProductLists::new(totals)).await;
-    sorted.inspect_err(|error| tracing::error!(%error, "the lists of products were not sorted")).ok()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn lists_stay_current_for_seconds_or_twenty_times_as_long_as_they_took() {
-        let now = Instant::now();
-        let Some(before) = now.checked_sub(Duration::from_secs(3)) else { return };
-        let quick = Read::new(ProductLists::default(), now);
-        assert_eq!(quick.current_for, CURRENT_MIN);
-        let slow = Read::new(ProductLists::default(), before);
-        assert!((60..=CURRENT_MAX.as_secs()).contains(&slow.current_for.as_secs()), "{:?}", slow.current_for);
-        let kept = Kept { read: Some(Read { current_for: Duration::from_secs(2), ..slow }), failed: None };
-        assert!(kept.younger_than(1).is_none() && kept.younger_than(USABLE).is_some());
-        assert!(!kept.has_just_failed() && Kept { failed: Some(now), ..kept }.has_just_failed());
+    fn a_walk_is_followed_by_a_pause_of_a_hundred_times_its_duration() {
+        let began = Instant::now();
+        let after = |seconds| began + Duration::from_secs(seconds);
+        let mut kept = Kept::default();
+        assert!(kept.usable(began).is_none() && !kept.pauses(began));
+        kept.end_walk(Some(&Arc::default()), began, after(8));
+        assert!(kept.pauses(after(807)) && !kept.pauses(after(808)));
+        // Without another walk, this one is used for two pauses.
+        assert!(kept.usable(after(1_607)).is_some() && kept.usable(after(1_608)).is_none());
+        // A walk that fails at once pauses for a second, and the last one stays in use.
+        kept.end_walk(None, after(900), after(900));
+        assert!(kept.pauses(after(900)) && !kept.pauses(after(901)) && kept.usable(after(900)).is_some());
+        // A quick walk is used for ten minutes.
+        kept.end_walk(Some(&Arc::default()), after(2_000), after(2_000));
+        assert!(kept.usable(after(2_599)).is_some() && kept.usable(after(2_600)).is_none());
     }
 }

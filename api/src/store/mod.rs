@@ -12,10 +12,10 @@ use std::{
 
 use model::{
     AuthorId, Cd, Comment, CommentId, Filter, Language, Malformed, Order, PageSize, ProductDetails, ProductId,
-    ProductRecord, ProductTotals, Revision, Status, Timestamp,
+    ProductRecord, Revision, Status, Timestamp,
 };
 use page_index::{
-    Extent, IndexAnswer, IndexPartition, PageIndex, PageStart, PageStartQuery, Position, ProductLanguages, ProductRank,
+    Extent, IndexAnswer, IndexPartition, ListedProduct, PageIndex, PageStart, PageStartQuery, Position, ProductRank,
     Stats, Summary,
 };
 use process::{StoreError, now};
@@ -39,11 +39,10 @@ pub(crate) struct StoreClients {
     table: PerThread<Table>,
     index: PerThread<PageIndex>,
     table_id: Arc<TableId>,
-    products: ProductCache,
+    records: ProductCache,
     /// The status of comments that are created here.
     new_comments: Status,
     metrics: Arc<Metrics>,
-    /// The last state of the page index.
     index_watch: IndexWatch,
 }
 
@@ -59,7 +58,7 @@ impl StoreClients {
         Self {
             new_comments,
             table_id: TableId::of(table.clone()),
-            products: ProductCache::new(product_max_age),
+            records: ProductCache::new(product_max_age),
             table: PerThread::new(table, Table::with_own_connections),
             index_watch: IndexWatch::new(index.partitions().count()),
             // Readers should rather get pages without totals than wait for a server that does not answer.
@@ -100,7 +99,6 @@ impl StoreClients {
         }
     }
 
-    /// The result of a change: an invalid primary item counts as absent.
     fn of_valid<T>(&self, changed: Result<T, WriteError>) -> Result<T, WriteError> {
         match changed {
             Err(WriteError::Store(StoreError::Malformed(problem))) => {
@@ -170,7 +168,6 @@ impl StoreClients {
         self.of_valid(deleted)
     }
 
-    /// Comments of an author, after the one of this id.
     pub(crate) async fn comments_of_author(
         &self,
         author: &AuthorId,
@@ -186,7 +183,6 @@ impl StoreClients {
         Ok(part)
     }
 
-    /// The record of a product, strongly consistent.
     pub(crate) async fn product(&self, product: &ProductId) -> Result<Option<ProductRecord>, StoreError> {
         self.metrics.timed(StoreCall::Product, self.table.product(product)).await
     }
@@ -194,7 +190,7 @@ impl StoreClients {
     /// The record of a product as it was at most the maximum age ago. Where it cannot be read, an older one is used: a page
     /// is served without its product's name rather than not at all.
     pub(crate) async fn known_record(&self, product: &ProductId) -> KnownRecord {
-        let before = match self.products.get(product) {
+        let before = match self.records.get(product) {
             Cached::Fresh(known) => return known,
             Cached::Old(before) => before,
         };
@@ -202,7 +198,7 @@ impl StoreClients {
         match self.metrics.timed(StoreCall::Product, self.table.product_to_show(product)).await {
             Ok(record) => {
                 let known = KnownRecord::from(record);
-                self.products.keep(product, known.clone(), asked);
+                self.records.keep(product, known.clone(), asked);
                 known
             }
             Err(error) => {
@@ -221,7 +217,7 @@ impl StoreClients {
         let asked = Instant::now();
         let Ok(record) = self.product(product).await else { return true };
         let has_record = record.is_some();
-        self.products.keep(product, record.into(), asked);
+        self.records.keep(product, record.into(), asked);
         has_record
     }
 
@@ -233,7 +229,7 @@ impl StoreClients {
     ) -> Result<ProductPut, WriteError> {
         let put = self.table.put_product(product, details, allows);
         let put = self.metrics.timed(StoreCall::PutProduct, put).await?;
-        self.products.keep(product, Some(put.record.clone()).into(), Instant::now());
+        self.records.keep(product, Some(put.record.clone()).into(), Instant::now());
         Ok(put)
     }
 
@@ -244,7 +240,7 @@ impl StoreClients {
     ) -> Result<(), WriteError> {
         let deletion = self.table.delete_product(product, allows);
         self.metrics.timed(StoreCall::DeleteProduct, deletion).await?;
-        self.products.keep(product, KnownRecord::None, Instant::now());
+        self.records.keep(product, KnownRecord::None, Instant::now());
         Ok(())
     }
 
@@ -267,18 +263,6 @@ impl StoreClients {
         self.ask_index(self.index.partition_of(query.product), StoreCall::PageStart, ask).await
     }
 
-    /// How many comments of a filter are dated up to each of some instants; `None` when the page index is unavailable.
-    pub(crate) async fn counts_until(
-        &self,
-        product: &ProductId,
-        filter: &Filter,
-        instants: &[Timestamp],
-    ) -> Option<Vec<u64>> {
-        let ask = async |table_id: &str| self.index.counts_until(product, filter, instants, table_id, now()).await;
-        self.ask_index(self.index.partition_of(product), StoreCall::Stats, ask).await
-    }
-
-    /// The place of a comment; `None` when the page index is unavailable.
     pub(crate) async fn position(&self, comment: &Comment, filter: &Filter, order: Order) -> Option<Position> {
         let (product, cd) = (&comment.product, comment.cd());
         let ask = async |table_id: &str| self.index.position(product, filter, &cd, order, table_id, now()).await;
@@ -302,15 +286,9 @@ impl StoreClients {
         self.index.partitions()
     }
 
-    /// The products of a partition with their totals; `None` when the page index is unavailable.
-    pub(crate) async fn product_totals(&self, partition: IndexPartition) -> Option<Vec<ProductTotals>> {
-        let ask = async |table_id: &str| self.index.product_totals(partition, table_id, now()).await;
-        self.ask_index(partition, StoreCall::Catalog, ask).await
-    }
-
-    /// The products of a partition with their languages; `None` when the page index is unavailable.
-    pub(crate) async fn product_languages(&self, partition: IndexPartition) -> Option<Vec<ProductLanguages>> {
-        let ask = async |table_id: &str| self.index.product_languages(partition, table_id, now()).await;
+    /// The products of a partition; `None` when the page index is unavailable.
+    pub(crate) async fn products(&self, partition: IndexPartition) -> Option<Vec<ListedProduct>> {
+        let ask = async |table_id: &str| self.index.products(partition, table_id, now()).await;
         self.ask_index(partition, StoreCall::Catalog, ask).await
     }
 

@@ -15,7 +15,6 @@ pub(crate) struct PerThread<T: Send> {
 }
 
 impl<T: Send> PerThread<T> {
-    /// `another` creates each thread's value from the template.
     pub(crate) fn new(template: T, another: fn(&T) -> T) -> Self {
         Self { of_threads: ThreadLocal::new(), template, another }
     }

@@ -15,19 +15,14 @@ use model::{ProductId, ProductRecord};
 /// count too. A full cache forgets the half that was read first.
 const PRODUCTS_MAX: usize = 4_096;
 
-/// What is known of a product's record.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum KnownRecord {
-    /// This is the record.
     Record(Arc<ProductRecord>),
-    /// There is none.
     None,
-    /// It cannot be read.
     Unreadable,
 }
 
 impl KnownRecord {
-    /// The record, if there is one and it can be read.
     pub(crate) fn record(&self) -> Option<&ProductRecord> {
         if let Self::Record(record) = self { Some(record) } else { None }
     }
@@ -39,7 +34,6 @@ impl From<Option<ProductRecord>> for KnownRecord {
     }
 }
 
-/// The cache.
 pub(super) struct ProductCache {
     known: Mutex<HashMap<ProductId, (Instant, KnownRecord)>>,
     max_age: Duration,
@@ -76,7 +70,6 @@ impl ProductCache {
     }
 }
 
-/// What the cache has.
 pub(super) enum Cached {
     Fresh(KnownRecord),
     /// It must be read again. If that fails, this is used.

@@ -11,7 +11,6 @@ use crate::error::ApiError;
 /// The names of the fields that a person fills in.
 pub(crate) const FORM_FIELDS: [&str; 5] = ["language", "rating", "title", "body", "author"];
 
-/// The names of the fields of a new comment.
 pub(crate) const FIELDS: [&str; 7] =
     ["language", "rating", "title", "body", "author", CommentAttributes::FIELD, AuthorId::FIELD];
 
@@ -21,7 +20,6 @@ pub(crate) const STATUS: &str = "status";
 /// The fields of a request, with their values. The value of `attributes` is a text: its JSON as it was sent.
 pub(crate) type Fields = BTreeMap<String, Value>;
 
-/// The content of a new comment.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct NewContent {
     pub(crate) language: Language,

@@ -21,7 +21,6 @@ impl IdempotencyKey {
     /// The header of the JSON API, which also names the key in problems.
     pub(crate) const HEADER: &str = "Idempotency-Key";
 
-    /// Maximum length, in bytes.
     pub(crate) const MAX_LEN: usize = 255;
 
     /// # Errors

@@ -6,7 +6,6 @@ use serde_json::Value;
 use super::content::{Fields, parse_text};
 use crate::error::ApiError;
 
-/// The names of the fields.
 pub(crate) const PRODUCT_FIELDS: [&str; 7] = ["name", "url", "image", "brand", "gtin", "sku", "language"];
 
 /// What a record says; a field that is null counts as left out.

@@ -43,8 +43,6 @@ impl ApiProcess {
         // A file takes less of the machine than a pipe that must be read.
         let log = folder.path().join("log");
         let child = Command::new(binary)
-            // Counted from the newest comment, a page for people shows the same comments as in the other designs.
-            .args(["--page-numbers", "newest-first"])
             .args(["--listen", "127.0.0.1:0", "--public-url", "https://comments.example.com"])
             .args(["--table", dataset.stores.table.name(), "--dynamodb-url", dynamodb_url, "--redis-url", redis_url])
             .stdin(Stdio::null())

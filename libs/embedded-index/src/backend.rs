@@ -11,12 +11,12 @@ use std::{
 
 use async_trait::async_trait;
 use model::{
-    BaseSet, Cd, CommentId, Filter, Language, Order, ProductId, ProductTotals, Timestamp,
+    BaseSet, Cd, CommentId, Filter, Language, Order, ProductId, Timestamp,
     plan::{IndexEdit, reconcile::Names},
 };
 use page_index::{
     Advance, Backend, ConfirmationTime, Contents, Edits, Extent, IndexAnswer, IndexPart, IndexPartition,
-    IndexScanPosition, Marker, Markers, PageIndex, PageStart, PageStartQuery, Position, ProductLanguages, ProductRank,
+    IndexScanPosition, ListedProduct, Marker, Markers, PageIndex, PageStart, PageStartQuery, Position, ProductRank,
     Reads, Rebuild, Rebuilds, ServerIdentity, Stats, Summary, owner,
 };
 use process::{Store, StoreError};
@@ -181,19 +181,6 @@ impl Reads for EmbeddedIndex {
         })
     }
 
-    async fn counts_until(
-        &self,
-        product: &ProductId,
-        filter: &Filter,
-        instants: &[Timestamp],
-        table_id: &str,
-        now: Timestamp,
-    ) -> Result<IndexAnswer<Vec<u64>>, StoreError> {
-        self.answer(product, table_id, now, |partition, product, _| {
-            product.counts_until(partition.languages.codes_of(filter), instants)
-        })
-    }
-
     async fn position(
         &self,
         product: &ProductId,
@@ -231,39 +218,23 @@ impl Reads for EmbeddedIndex {
         products.iter().map(summary).collect()
     }
 
-    async fn product_totals(
+    async fn products(
         &self,
         partition: IndexPartition,
         table_id: &str,
         now: Timestamp,
-    ) -> Result<IndexAnswer<Vec<ProductTotals>>, StoreError> {
+    ) -> Result<IndexAnswer<Vec<ListedProduct>>, StoreError> {
         let partition = self.read(partition)?;
         let judged = partition.marker.judge(&self.owner(table_id), now, self.0.max_age);
         Ok(judged.map(|_| {
-            let totals = |(id, product): (&ProductId, &Product)| {
-                let (by_rating, last_commented_at) = product.totals(&partition.languages)?;
-                Some(ProductTotals { product: id.clone(), by_rating, last_commented_at })
-            };
-            partition.products.iter().filter_map(totals).collect()
-        }))
-    }
-
-    async fn product_languages(
-        &self,
-        partition: IndexPartition,
-        table_id: &str,
-        now: Timestamp,
-    ) -> Result<IndexAnswer<Vec<ProductLanguages>>, StoreError> {
-        let partition = self.read(partition)?;
-        let judged = partition.marker.judge(&self.owner(table_id), now, self.0.max_age);
-        Ok(judged.map(|_| {
-            let languages = |(id, product): (&ProductId, &Product)| {
-                let Stats { mut by_language, .. } = product.stats(&Filter::ANY, &partition.languages);
+            let listed = |(id, product): (&ProductId, &Product)| {
+                let Stats { by_rating, mut by_language, last_commented_at, .. } =
+                    product.stats(&Filter::ANY, &partition.languages);
                 by_language.retain(|(_, total)| *total > 0);
-                let total = product.count(partition.languages.codes(None, None));
-                (total > 0).then(|| ProductLanguages { product: id.clone(), total, by_language })
+                let last_commented_at = last_commented_at?;
+                Some(ListedProduct { product: id.clone(), by_rating, last_commented_at, by_language })
             };
-            partition.products.iter().filter_map(languages).collect()
+            partition.products.iter().filter_map(listed).collect()
         }))
     }
 

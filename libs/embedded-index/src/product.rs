@@ -5,7 +5,7 @@
 use std::{collections::BTreeMap, ops::ControlFlow};
 
 use crate::counted_tree::{Code, CountedTree};
-use model::{Cd, CommentId, Filter, Language, Order, Rating, RatingSet, Timestamp, plan::IndexEdit};
+use model::{Cd, CommentId, Filter, Language, Order, Rating, RatingCounts, RatingSet, Timestamp, plan::IndexEdit};
 use page_index::{Ends, Extent, PageStartQuery, Position, Stats, Summary};
 
 use crate::{
@@ -128,10 +128,6 @@ impl Product {
         Extent { total: selection.total(), ends: ends.map(|(newest, oldest)| Ends { newest, oldest }) }
     }
 
-    pub(crate) fn counts_until(&self, codes: Codes, instants: &[Timestamp]) -> Vec<u64> {
-        instants.iter().map(|instant| self.select(codes, Some(*instant)).total()).collect()
-    }
-
     /// Where a comment stands. One that is not there counts as if it were.
     pub(crate) fn position(&self, cd: &Cd, codes: Codes, order: Order) -> Position {
         let all = self.count(codes);
@@ -155,38 +151,32 @@ impl Product {
     pub(crate) fn stats(&self, filter: &Filter, languages: &Languages) -> Stats {
         let of_language = languages.codes(filter.language(), None);
         let with_ratings = languages.codes(None, filter.ratings());
-        let mut by_rating: BTreeMap<Rating, u64> = Rating::ALL.into_iter().map(|rating| (rating, 0)).collect();
-        let mut by_rating_in_any_language = by_rating.clone();
+        let (mut by_rating, mut by_rating_in_any_language) = (RatingCounts::default(), RatingCounts::default());
         let mut by_language: BTreeMap<&Language, u64> = BTreeMap::new();
         for (code, comments) in self.tree.totals() {
             let Some((language, rating)) = languages.meaning(code) else { continue };
-            *by_rating_in_any_language.entry(rating).or_default() += comments;
-            *by_rating.entry(rating).or_default() += if of_language.contains(code) { comments } else { 0 };
+            by_rating_in_any_language.add(rating, comments);
+            by_rating.add(rating, if of_language.contains(code) { comments } else { 0 });
             *by_language.entry(language).or_default() += if with_ratings.contains(code) { comments } else { 0 };
         }
         let languages = u64::try_from(by_language.len()).unwrap_or(u64::MAX);
         let by_language = by_language.into_iter().map(|(language, comments)| (language.clone(), comments));
         Stats {
-            by_rating: by_rating.into_iter().collect(),
-            by_rating_in_any_language: by_rating_in_any_language.into_iter().collect(),
+            by_rating,
+            by_rating_in_any_language,
             by_language: by_language.take(Stats::LANGUAGES_MAX).collect(),
             languages,
             last_commented_at: self.newest(of_language),
         }
     }
 
-    /// The number of comments with each rating, and the creation time of the newest. `None` without comments.
-    pub(crate) fn totals(&self, languages: &Languages) -> Option<([u64; Rating::ALL.len()], Timestamp)> {
-        let newest = self.newest(languages.codes(None, None))?;
-        let of_rating = |rating| self.count(languages.codes(None, RatingSet::of([rating])));
-        Some((Rating::ALL.map(of_rating), newest))
-    }
-
+    /// How many comments there are by rating in a language, or in any.
     pub(crate) fn summary(&self, language: Option<&Language>, languages: &Languages) -> Summary {
-        let by_rating = Rating::ALL
-            .into_iter()
-            .map(|rating| (rating, self.count(languages.codes(language, RatingSet::of([rating])))));
-        Summary { by_rating: by_rating.collect(), last_commented_at: self.newest(languages.codes(language, None)) }
+        let mut by_rating = RatingCounts::default();
+        for rating in Rating::ALL {
+            by_rating.add(rating, self.count(languages.codes(language, RatingSet::of([rating]))));
+        }
+        Summary { by_rating, last_commented_at: self.newest(languages.codes(language, None)) }
     }
 
     pub(crate) fn languages<'languages>(

@@ -141,11 +141,11 @@ impl Compared {
         let count = |language: Option<&Language>, ratings: Option<RatingSet>| {
             self.matching(&Filter::new(language.cloned(), ratings)).len() as u64
         };
-        for (rating, comments) in &stats.by_rating {
-            assert_eq!(*comments, count(filter.language(), RatingSet::of([*rating])));
+        for (rating, comments) in stats.by_rating.iter() {
+            assert_eq!(comments, count(filter.language(), RatingSet::of([rating])));
         }
-        for (rating, comments) in &stats.by_rating_in_any_language {
-            assert_eq!(*comments, count(None, RatingSet::of([*rating])));
+        for (rating, comments) in stats.by_rating_in_any_language.iter() {
+            assert_eq!(comments, count(None, RatingSet::of([rating])));
         }
         let tags: BTreeSet<&Language> = self.comments.values().map(|(_, language, _)| language).collect();
         let by_language = tags.iter().map(|tag| ((*tag).clone(), count(Some(tag), filter.ratings())));

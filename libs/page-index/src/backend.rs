@@ -11,14 +11,14 @@ use std::{
 
 use async_trait::async_trait;
 use model::{
-    BaseSet, Cd, Filter, Language, Order, ProductId, ProductTotals, Timestamp,
+    BaseSet, Cd, Filter, Language, Order, ProductId, Timestamp,
     plan::{IndexEdit, reconcile::Names},
 };
 use process::StoreError;
 
 use crate::{
-    Advance, ConfirmationTime, Extent, IndexAnswer, IndexPart, IndexPartition, IndexScanPosition, Marker, PageIndex,
-    PageStart, PageStartQuery, Position, ProductLanguages, ProductRank, Rebuild, ServerIdentity, Stats, Summary,
+    Advance, ConfirmationTime, Extent, IndexAnswer, IndexPart, IndexPartition, IndexScanPosition, ListedProduct,
+    Marker, PageIndex, PageStart, PageStartQuery, Position, ProductRank, Rebuild, ServerIdentity, Stats, Summary,
 };
 
 #[async_trait]
@@ -71,16 +71,6 @@ pub trait Reads {
         now: Timestamp,
     ) -> Result<IndexAnswer<Extent>, StoreError>;
 
-    /// How many comments of a filter are dated up to each of some instants, all at one moment.
-    async fn counts_until(
-        &self,
-        product: &ProductId,
-        filter: &Filter,
-        instants: &[Timestamp],
-        table_id: &str,
-        now: Timestamp,
-    ) -> Result<IndexAnswer<Vec<u64>>, StoreError>;
-
     /// Where a comment stands under a filter that matches it. A comment that is not indexed yet counts as if it were.
     async fn position(
         &self,
@@ -111,30 +101,17 @@ pub trait Reads {
         now: Timestamp,
     ) -> Result<Vec<IndexAnswer<Summary>>, StoreError>;
 
-    /// The products of a partition that have comments, in ascending byte order of their ids, with their totals. A
-    /// product that is added or removed during the read may be included or not. Some products may be looked up later
-    /// than others.
+    /// The products of a partition that have comments, in ascending byte order of their ids. A product that is added or
+    /// removed during the read may be included or not. Some products may be looked up later than others.
     ///
     /// # Errors
     /// The store's. Also [`StoreError::Unavailable`] when the partition's marker keeps changing.
-    async fn product_totals(
+    async fn products(
         &self,
         partition: IndexPartition,
         table_id: &str,
         now: Timestamp,
-    ) -> Result<IndexAnswer<Vec<ProductTotals>>, StoreError>;
-
-    /// The products of a partition that have comments, in ascending byte order of their ids, with their languages. As
-    /// exact as [`Reads::product_totals`].
-    ///
-    /// # Errors
-    /// As for [`Reads::product_totals`].
-    async fn product_languages(
-        &self,
-        partition: IndexPartition,
-        table_id: &str,
-        now: Timestamp,
-    ) -> Result<IndexAnswer<Vec<ProductLanguages>>, StoreError>;
+    ) -> Result<IndexAnswer<Vec<ListedProduct>>, StoreError>;
 
     /// The creation times of the comments with these ranks, in the order of the ranks; `None` where a product has no
     /// comment of that rank. All products are in this partition. Some may be looked up independently, so a concurrent

@@ -29,7 +29,7 @@ pub use contents::{IndexPart, IndexScanPosition};
 pub use marker::{Advance, ConfirmationTime, Mark, Marker, Rebuild, ServerIdentity};
 pub use partition::IndexPartition;
 pub use query::{
-    Ends, Extent, IndexAnswer, PageStart, PageStartQuery, Position, ProductLanguages, ProductRank, Stats, Summary,
+    Ends, Extent, IndexAnswer, ListedProduct, PageStart, PageStartQuery, Position, ProductRank, Stats, Summary,
 };
 pub use readiness::NotReady;
 

@@ -1,6 +1,6 @@
 //! What a reader asks the page index, and what it answers.
 
-use model::{Cd, Filter, Language, Order, ProductId, Rating, Timestamp};
+use model::{Cd, Filter, Language, Order, ProductId, RatingCounts, Timestamp};
 
 use crate::NotReady;
 
@@ -58,8 +58,8 @@ pub struct ProductRank<'query> {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Stats {
     /// By rating, in the filter's language. Includes all five ratings, whichever the filter selects.
-    pub by_rating: Vec<(Rating, u64)>,
-    pub by_rating_in_any_language: Vec<(Rating, u64)>,
+    pub by_rating: RatingCounts,
+    pub by_rating_in_any_language: RatingCounts,
     /// By language in ascending order of the tags, with the filter's ratings. Includes the first
     /// [`Stats::LANGUAGES_MAX`] languages of the product, whichever the filter selects.
     pub by_language: Vec<(Language, u64)>,
@@ -77,15 +77,19 @@ impl Stats {
 /// How many comments a product has in one language, or in any.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Summary {
-    pub by_rating: Vec<(Rating, u64)>,
+    pub by_rating: RatingCounts,
+    /// Creation time of the newest comment.
     pub last_commented_at: Option<Timestamp>,
 }
 
+/// A product that has comments.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ProductLanguages {
+pub struct ListedProduct {
     pub product: ProductId,
-    pub total: u64,
+    pub by_rating: RatingCounts,
+    /// Creation time of the newest comment.
+    pub last_commented_at: Timestamp,
     /// The number of comments of each language that has any, in ascending order of the tags: of the first
-    /// [`Stats::LANGUAGES_MAX`] languages. Counted a moment before or after `total`.
+    /// [`Stats::LANGUAGES_MAX`] languages. Counted a moment before or after the ratings.
     pub by_language: Vec<(Language, u64)>,
 }

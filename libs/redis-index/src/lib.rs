@@ -6,7 +6,7 @@
 //! - `connection`: which server a command goes to, and what happens when that server is gone.
 //! - `iam`: the token that logs a connection in to ElastiCache.
 //! - `error`: the meaning of the client's errors.
-//! - `reads`: what readers ask; `stats` and `product_totals` are parts of it.
+//! - `reads`: what readers ask; `stats` and `products` are parts of it.
 //! - `edits`: the writes of `page-indexer` and the repair job.
 //! - `rebuild`: empties the index, and marks it ready once it has been filled.
 //! - `markers`: advances watermarks, and leaves confirmations.
@@ -23,7 +23,7 @@ mod error;
 mod iam;
 mod keys;
 mod markers;
-mod product_totals;
+mod products;
 mod reads;
 mod rebuild;
 mod scripts;

@@ -1,10 +1,10 @@
 //! What readers ask: where pages start, how far the ranks of a filter reach, and where a comment stands.
 
 use async_trait::async_trait;
-use model::{BaseSet, Cd, CommentId, Filter, Language, Malformed, Order, ProductId, ProductTotals, Timestamp};
+use model::{Cd, CommentId, Filter, Language, Malformed, Order, ProductId, Timestamp};
 use page_index::{
-    Ends, Extent, IndexAnswer, IndexPartition, PageStart, PageStartQuery, Position, ProductLanguages, ProductRank,
-    Reads, Stats, Summary,
+    Ends, Extent, IndexAnswer, IndexPartition, ListedProduct, PageStart, PageStartQuery, Position, ProductRank, Reads,
+    Stats, Summary,
 };
 use process::StoreError;
 
@@ -64,21 +64,6 @@ impl Reads for RedisIndex {
         }))
     }
 
-    async fn counts_until(
-        &self,
-        product: &ProductId,
-        filter: &Filter,
-        instants: &[Timestamp],
-        table_id: &str,
-        now: Timestamp,
-    ) -> Result<IndexAnswer<Vec<u64>>, StoreError> {
-        let call = Routed::call(&self.scripts.counts_until, &self.keys_of(product, filter));
-        let call = instants.iter().fold(call, |call, instant| call.arg(instant.epoch_ms()));
-        type Answer = (Option<String>, Option<i64>, Option<i64>, Vec<u64>);
-        let (table, watermark, confirmed, counts): Answer = self.ask(call).await?;
-        Ok(self.judge(marker_of_fields((table, watermark, confirmed)), table_id, now).map(|_| counts))
-    }
-
     async fn position(
         &self,
         product: &ProductId,
@@ -122,22 +107,13 @@ impl Reads for RedisIndex {
         self.summarise(products, language, table_id, now).await
     }
 
-    async fn product_totals(
+    async fn products(
         &self,
         partition: IndexPartition,
         table_id: &str,
         now: Timestamp,
-    ) -> Result<IndexAnswer<Vec<ProductTotals>>, StoreError> {
-        self.totals_of_partition(partition, table_id, now).await
-    }
-
-    async fn product_languages(
-        &self,
-        partition: IndexPartition,
-        table_id: &str,
-        now: Timestamp,
-    ) -> Result<IndexAnswer<Vec<ProductLanguages>>, StoreError> {
-        self.languages_of_partition(partition, table_id, now).await
+    ) -> Result<IndexAnswer<Vec<ListedProduct>>, StoreError> {
+        self.products_of_partition(partition, table_id, now).await
     }
 
     async fn creation_times(

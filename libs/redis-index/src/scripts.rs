@@ -8,7 +8,6 @@ use redis::Script;
 #[derive(Debug)]
 pub(super) struct Scripts {
     pub(super) page_start: Script,
-    pub(super) counts_until: Script,
     pub(super) position: Script,
     pub(super) stats: Script,
     pub(super) products: Script,
@@ -32,7 +31,6 @@ impl Scripts {
                 include_str!("scripts/select.lua"),
                 include_str!("scripts/page_start.lua")
             )),
-            counts_until: Script::new(concat!("#!lua flags=no-writes\n", include_str!("scripts/counts_until.lua"))),
             position: Script::new(concat!(
                 "#!lua flags=no-writes\n",
                 include_str!("scripts/order.lua"),

@@ -9,7 +9,7 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
 };
 
-use model::{BaseSet, Filter, Language, Malformed, ProductId, Rating, Timestamp};
+use model::{BaseSet, Filter, Language, Malformed, ProductId, Rating, RatingCounts, Timestamp};
 use page_index::{IndexAnswer, Stats, Summary};
 use process::{Store, StoreError};
 
@@ -80,8 +80,8 @@ impl RedisIndex {
                 continue;
             }
             return Ok(Ok(Stats {
-                by_rating: Rating::ALL.into_iter().zip(by_rating).collect(),
-                by_rating_in_any_language: Rating::ALL.into_iter().zip(in_any_language).collect(),
+                by_rating: rating_counts(by_rating)?,
+                by_rating_in_any_language: rating_counts(in_any_language)?,
                 by_language: languages
                     .into_iter()
                     .zip(by_language.chunks(sets_a_language).map(|sets| sets.iter().sum()))
@@ -105,7 +105,7 @@ impl RedisIndex {
         let answers: Vec<Answer> = self.ask_all(calls).await?;
         let summaries = answers.into_iter().map(|(table, watermark, confirmed, _, by_rating, _, last, _)| {
             let last_commented_at = last.map(timestamp_of).transpose()?;
-            let by_rating = Rating::ALL.into_iter().zip(by_rating).collect();
+            let by_rating = rating_counts(by_rating)?;
             let judged = self.judge(marker_of_fields((table, watermark, confirmed)), table_id, now);
             Ok(judged.map(|_| Summary { by_rating, last_commented_at }))
         });
@@ -127,4 +127,10 @@ impl RedisIndex {
         }
         Routed::call(&self.scripts.stats, &keys)
     }
+}
+
+/// The counts of the five ratings in a script's answer.
+pub(crate) fn rating_counts(ascending: Vec<u64>) -> Result<RatingCounts, Malformed> {
+    let counts = ascending.try_into().map_err(|_| Malformed::new("counts of ratings", "not five numbers"))?;
+    Ok(RatingCounts::new(counts))
 }

@@ -27,12 +27,10 @@ use crate::{
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct StablyNumberedPage<'query> {
     pub(crate) query: &'query ListingQuery,
-    /// `None` for the front page.
     pub(crate) number: Option<PageNumber>,
 }
 
 impl StablyNumberedPage<'_> {
-    /// The most comments that the page shows.
     pub(crate) fn comments_max(&self) -> u16 {
         let size = self.query.page_size;
         if self.number.is_some() { size.get().into() } else { front_max(size) }
@@ -111,7 +109,6 @@ impl StablyNumberedPage<'_> {
     }
 }
 
-/// What the ranks say about a front page.
 #[derive(Debug)]
 struct FrontRanks {
     /// Number of ranked comments, on all pages.
@@ -129,12 +126,10 @@ fn in_stable_numbering(error: ApiError) -> ApiError {
     }
 }
 
-/// The most comments that a front page shows.
 fn front_max(size: PageSize) -> u16 {
     2 * u16::from(size.get()) - 1
 }
 
-/// The rows of the table's answer that the front page shows.
 fn shown_on_front(page: Page, size: PageSize, ranks: Option<&FrontRanks>) -> Found {
     // Without the index, the end of the archive is unknown. Every front page shows as many as an archive page, or all.
     let Some(ranks) = ranks else { return Found::new(page, size.get().into(), None) };

@@ -46,7 +46,6 @@ fn answer(plan: &PageQuery, last: i64) -> Vec<Comment> {
     all.into_iter().filter(|comment| follows(&comment.cd())).take(usize::from(plan.limit)).collect()
 }
 
-/// The rows of an answer that a page of the query shows.
 fn found(query: &ListingQuery, page: Page) -> Found {
     Found::new(page, query.rows(), None)
 }

@@ -1,4 +1,4 @@
-//! The products that have comments. Lists of products are made of their totals, the sitemap of their languages.
+//! The products that have comments, for the list of products and the sitemap.
 //!
 //! **Invariant:** every step also reads the partition's marker, and all steps see the same marker. So an answer never
 //! comes from a partition that was lost or rebuilt during the read.
@@ -8,12 +8,14 @@
 
 use std::collections::BTreeSet;
 
-use model::{BaseSet, Language, Malformed, ProductId, ProductTotals, Rating, Timestamp};
-use page_index::{IndexAnswer, IndexPartition, NotReady, ProductLanguages, Stats};
+use model::{BaseSet, Language, Malformed, ProductId, Rating, RatingCounts, Timestamp};
+use page_index::{IndexAnswer, IndexPartition, ListedProduct, NotReady, Stats};
 use process::{Store, StoreError};
 use redis::FromRedisValue;
 
-use crate::{RedisIndex, connection::Routed, keys::Keys, markers::marker_of_fields, reads::timestamp_of};
+use crate::{
+    RedisIndex, connection::Routed, keys::Keys, markers::marker_of_fields, reads::timestamp_of, stats::rating_counts,
+};
 
 /// Number of names or sets that one call reads: some tenths of a millisecond of the server's time.
 const STEP: usize = 1_000;
@@ -54,66 +56,64 @@ struct Reading<'index> {
 }
 
 impl RedisIndex {
-    pub(crate) async fn totals_of_partition(
+    /// See [`page_index::Reads::products`].
+    pub(crate) async fn products_of_partition(
         &self,
         partition: IndexPartition,
         table_id: &str,
         now: Timestamp,
-    ) -> Result<IndexAnswer<Vec<ProductTotals>>, StoreError> {
+    ) -> Result<IndexAnswer<Vec<ListedProduct>>, StoreError> {
         for _ in 0..BEGUN_MAX {
             let mut reading = Reading { index: self, partition, table_id, now, watermark: None };
-            if let Some(answer) = answer(reading.product_totals().await) {
-                return answer;
+            match reading.listed_products().await {
+                Ok(products) => return Ok(Ok(products)),
+                Err(Interrupted::NotReady(not_ready)) => return Ok(Err(not_ready)),
+                Err(Interrupted::Failed(error)) => return Err(error),
+                Err(Interrupted::MarkerChanged) => {}
             }
         }
-        Err(changing())
+        let problem = "the partition's marker changes faster than its products are read";
+        Err(StoreError::unavailable(Store::PageIndex, problem))
     }
-
-    pub(crate) async fn languages_of_partition(
-        &self,
-        partition: IndexPartition,
-        table_id: &str,
-        now: Timestamp,
-    ) -> Result<IndexAnswer<Vec<ProductLanguages>>, StoreError> {
-        for _ in 0..BEGUN_MAX {
-            let mut reading = Reading { index: self, partition, table_id, now, watermark: None };
-            if let Some(answer) = answer(reading.product_languages().await) {
-                return answer;
-            }
-        }
-        Err(changing())
-    }
-}
-
-/// The answer of a read that has ended; `None` when it must start over.
-fn answer<T>(read: Result<T, Interrupted>) -> Option<Result<IndexAnswer<T>, StoreError>> {
-    match read {
-        Ok(read) => Some(Ok(Ok(read))),
-        Err(Interrupted::NotReady(not_ready)) => Some(Ok(Err(not_ready))),
-        Err(Interrupted::Failed(error)) => Some(Err(error)),
-        Err(Interrupted::MarkerChanged) => None,
-    }
-}
-
-fn changing() -> StoreError {
-    StoreError::unavailable(Store::PageIndex, "the partition's marker changes faster than its products are read")
 }
 
 impl<'index> Reading<'index> {
-    async fn product_totals(&mut self) -> Result<Vec<ProductTotals>, Interrupted> {
-        let mut product_totals = Vec::new();
-        for products in self.products().await?.chunks(TOTALS_STEP) {
-            let (totals, newest): (Vec<Vec<u64>>, Vec<Option<f64>>) = self.ask(self.totals_call(products)).await?;
-            for ((product, by_rating), newest) in products.iter().zip(totals).zip(newest) {
+    async fn listed_products(&mut self) -> Result<Vec<ListedProduct>, Interrupted> {
+        let mut listed = Vec::new();
+        for products in self.products().await?.chunks(STEP) {
+            let totals = self.totals(products).await?;
+            let languages = self.languages(products).await?;
+            let sets = products.iter().zip(&languages).flat_map(|(product, languages)| {
+                languages.iter().map(|language| BaseSet {
+                    product: product.clone(),
+                    language: Some(language.clone()),
+                    rating: None,
+                })
+            });
+            let mut of_languages = self.sizes(sets.collect()).await?.into_iter();
+            for ((product, totals), languages) in products.iter().zip(totals).zip(languages) {
+                let by_language = languages.into_iter().zip(of_languages.by_ref()).filter(|(_, total)| *total > 0);
+                let by_language = by_language.collect();
                 // Without a comment, the product is about to be removed.
-                let Some(newest) = newest else { continue };
-                let by_rating = by_rating.try_into().map_err(|_| Malformed::new("totals", "not five numbers"))?;
-                let last_commented_at = timestamp_of(newest)?;
-                product_totals.push(ProductTotals { product: product.clone(), by_rating, last_commented_at });
+                let Some((by_rating, last_commented_at)) = totals else { continue };
+                listed.push(ListedProduct { product: product.clone(), by_rating, last_commented_at, by_language });
             }
         }
-        product_totals.sort_by(|a, b| a.product.cmp(&b.product));
-        Ok(product_totals)
+        listed.sort_by(|a, b| a.product.cmp(&b.product));
+        Ok(listed)
+    }
+
+    /// The totals of each product, and the creation time of its newest comment; `None` without comments.
+    async fn totals(&mut self, products: &[ProductId]) -> Result<Vec<Option<(RatingCounts, Timestamp)>>, Interrupted> {
+        let mut totals = Vec::with_capacity(products.len());
+        for products in products.chunks(TOTALS_STEP) {
+            let (counts, newest): (Vec<Vec<u64>>, Vec<Option<f64>>) = self.ask(self.totals_call(products)).await?;
+            for (counts, newest) in counts.into_iter().zip(newest) {
+                let of = newest.map(|newest| Ok::<_, StoreError>((rating_counts(counts)?, timestamp_of(newest)?)));
+                totals.push(of.transpose()?);
+            }
+        }
+        Ok(totals)
     }
 
     fn totals_call(&self, products: &[ProductId]) -> Routed<'index> {
@@ -126,27 +126,6 @@ impl<'index> Reading<'index> {
             keys.extend(of_ratings.clone().map(|rating| Keys::base_set_at(&stem, &set(rating))));
         }
         Routed::call(&index.scripts.totals, &keys)
-    }
-
-    async fn product_languages(&mut self) -> Result<Vec<ProductLanguages>, Interrupted> {
-        let mut product_languages = Vec::new();
-        for products in self.products().await?.chunks(STEP) {
-            let whole = products.iter().map(|product| of_language(product, None)).collect();
-            let totals = self.sizes(whole).await?;
-            let languages = self.languages(products).await?;
-            let sets = products.iter().zip(&languages).flat_map(|(product, languages)| {
-                languages.iter().map(move |language| of_language(product, Some(language)))
-            });
-            let mut of_languages = self.sizes(sets.collect()).await?.into_iter();
-            for ((product, total), languages) in products.iter().zip(totals).zip(languages) {
-                let by_language = languages.into_iter().zip(of_languages.by_ref()).filter(|(_, total)| *total > 0);
-                let by_language = by_language.collect();
-                product_languages.push(ProductLanguages { product: product.clone(), total, by_language });
-            }
-        }
-        product_languages.retain(|product| product.total > 0);
-        product_languages.sort_by(|a, b| a.product.cmp(&b.product));
-        Ok(product_languages)
     }
 
     /// The names of the products, also of those that have no comment left.
@@ -203,10 +182,6 @@ impl<'index> Reading<'index> {
         }
         Ok(answer)
     }
-}
-
-fn of_language(product: &ProductId, language: Option<&Language>) -> BaseSet {
-    BaseSet { product: product.clone(), language: language.cloned(), rating: None }
 }
 
 fn product_of(escaped: &str) -> Result<ProductId, Malformed> {

@@ -1,30 +1,27 @@
 //! `/sitemap.xml`, `/sitemap/{partition}-{part}.xml` and `/robots.txt`: the list of pages for crawlers.
 //!
-//! - `parts`: distributes the pages of an index partition over files.
-//! - `cache`: caches content of the page index.
+//! The part `lists.xml` has the start page and the list of products. Its entries have no date: every comment may change
+//! them.
 //!
-//! The part `lists.xml` has the start page and the most commented products. Its entries have no date: every comment may
-//! change them.
-//!
-//! **Invariant:** the pages of a sitemap come from a ready page index. Otherwise the answer is 503, never an empty or
-//! shorter list (`without_a_ready_index_there_is_no_sitemap`).
+//! **Invariant:** the pages of a sitemap come from a walk over a ready page index. Without one the answer is 503, never an
+//! empty or shorter list (`without_a_ready_index_there_is_neither_a_list_nor_a_sitemap`).
 //!
 //! The `lastmod` of an entry is the creation time of the newest comment on that page, when the part was read. It says
 //! when comments were added. An edit or a deletion does not move it. While the times cannot be read, entries have none
 //! (`a_sitemap_that_was_read_outlives_the_page_index`).
-
-mod cache;
-mod parts;
 
 use std::sync::Arc;
 
 use actix_web::{HttpRequest, HttpResponse, http::header, web};
 use model::Filter;
 
-pub(crate) use cache::Cache;
-
 use super::{error_page::PageError, products};
-use crate::{error::ApiError, links, read::products::ListedProducts, site::Site};
+use crate::{
+    error::ApiError,
+    links,
+    read::products::{Products, parts},
+    site::Site,
+};
 
 /// Maximum number of children of a sitemap index (sitemaps.org). At some 8,000 URLs a part, that is 400,000,000
 /// pages.
@@ -49,14 +46,14 @@ pub(super) async fn robots(site: web::Data<Site>) -> HttpResponse {
     HttpResponse::Ok().insert_header((header::CONTENT_TYPE, "text/plain; charset=utf-8")).body(text)
 }
 
-/// Lists the parts of every partition.
-pub(super) async fn index(site: web::Data<Site>, cache: web::Data<Cache>) -> Result<HttpResponse, PageError> {
+pub(super) async fn index(site: web::Data<Site>, products: web::Data<Products>) -> Result<HttpResponse, PageError> {
     if !is_offered(&site) {
         return Err(ApiError::NoRoute.into());
     }
-    let parts = cache.into_inner().parts().await?;
-    let all =
-        parts.iter().flat_map(|(partition, count)| (1..=*count).map(|part| links::sitemap_part(*partition, part)));
+    let walk = products.into_inner().walk().await?;
+    let all = walk
+        .partitions()
+        .flat_map(|(partition, sitemap)| (1..=sitemap.parts()).map(move |part| links::sitemap_part(partition, part)));
     let mut children: Vec<String> = all.take(CHILDREN_MAX - 1).collect();
     if children.is_empty() {
         // A sitemap must not be empty.
@@ -74,12 +71,12 @@ pub(super) async fn index(site: web::Data<Site>, cache: web::Data<Cache>) -> Res
     Ok(xml_answer(xml))
 }
 
-/// Lists the start page and the most commented products.
-pub(super) async fn lists(site: web::Data<Site>, listed: web::Data<ListedProducts>) -> Result<HttpResponse, PageError> {
+pub(super) async fn lists(site: web::Data<Site>, products: web::Data<Products>) -> Result<HttpResponse, PageError> {
     if !is_offered(&site) {
         return Err(ApiError::NoRoute.into());
     }
-    let pages = products::listed_addresses(listed.into_inner(), LIST_PAGES_MAX).await?.ok_or(ApiError::NoRoute)?;
+    let walk = products.into_inner().walk().await?;
+    let pages = products::addresses(&walk, LIST_PAGES_MAX).ok_or(ApiError::NoRoute)?;
     let urls = ["/".to_owned()].into_iter().chain(pages).map(|path| {
         let url = site.public_url.join(&path).replace('&', "&amp;");
         [parts::BEFORE_URL, &url, parts::AFTER_URL, "\n"].concat()
@@ -87,29 +84,19 @@ pub(super) async fn lists(site: web::Data<Site>, listed: web::Data<ListedProduct
     Ok(xml_answer(urlset(&urls.collect::<String>())))
 }
 
-/// Lists the pages of a part.
 pub(super) async fn part(
     request: HttpRequest,
     site: web::Data<Site>,
-    cache: web::Data<Cache>,
+    products: web::Data<Products>,
 ) -> Result<HttpResponse, PageError> {
     let named = request.uri().path().split('/').nth(2).and_then(links::parse_sitemap_part);
-    let partition = named.and_then(|(number, part)| {
-        let partition = cache.partitions().find(|partition| partition.number() == number)?;
-        Some((partition, part))
-    });
-    let Some((partition, number)) = partition.filter(|_| is_offered(&site)) else {
-        return Err(ApiError::NoRoute.into());
-    };
-    let cache = cache.into_inner();
-    let sitemap = Arc::clone(&cache).of_partition(partition).await?;
+    let (partition, number) = named.filter(|_| is_offered(&site)).ok_or(ApiError::NoRoute)?;
+    let products = products.into_inner();
+    let walk = Arc::clone(&products).walk().await?;
     let at = number.checked_sub(1).ok_or(ApiError::NoRoute)?;
-    let pages = sitemap.pages(at).ok_or(ApiError::NoRoute)?;
-    let dates = match cache.dates(partition, Arc::clone(&sitemap), at).await {
-        Ok(dates) => Some(dates),
-        Err(ApiError::IndexUnavailable) => None,
-        Err(error) => return Err(error.into()),
-    };
+    let sitemap = walk.partitions().find(|(found, _)| *found == partition);
+    let pages = sitemap.and_then(|(_, sitemap)| sitemap.pages(at)).ok_or(ApiError::NoRoute)?;
+    let dates = products.dates(&walk, partition, at).await;
     let mut xml = String::new();
     for (place, page) in pages.iter().enumerate() {
         // Everything that XML would not take literally is percent-encoded in a URL.
@@ -120,7 +107,7 @@ pub(super) async fn part(
                     &[parts::BEFORE_URL, &url, parts::BEFORE_DATE, &date.to_string(), parts::AFTER_DATE].concat(),
                 );
             }
-            // The times cannot be read, or the page has lost its comments since the products were read.
+            // The times cannot be read, or the page has lost its comments since the walk.
             None => xml.push_str(&[parts::BEFORE_URL, &url, parts::AFTER_URL].concat()),
         }
         xml.push('\n');

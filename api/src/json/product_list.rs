@@ -1,0 +1,120 @@
+//! `GET /api/v1/products`
+
+use actix_web::{HttpRequest, HttpResponse, http::header, web};
+use model::{PageNumber, PageSize};
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use super::{
+    list::Links,
+    parameters::{PAGE_OF_LIST, PAGE_SIZE, Parameter, Parsed, Query, Request},
+    stats::Totals,
+};
+use crate::{
+    error::{ApiError, PROBLEM_JSON, Problem},
+    links::{self, ProductListUrls},
+    read::products::Products,
+    site::Site,
+};
+
+pub(crate) struct ProductsRequest {
+    number: PageNumber,
+    page_size: PageSize,
+}
+
+impl Request for ProductsRequest {
+    const PARAMETERS: &'static [&'static Parameter] = &[&PAGE_OF_LIST, &PAGE_SIZE];
+
+    fn read(request: &HttpRequest) -> Result<Self, ApiError> {
+        let query = Query::read(request, Self::PARAMETERS)?;
+        let number = query.parse(&PAGE_OF_LIST, PageNumber::parse)?.unwrap_or(PageNumber::FIRST);
+        Ok(Self { number, page_size: query.page_size()? })
+    }
+}
+
+/// One page of the list of products.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = ProductPage, example = json!({
+    "page": 2, "page_size": 1, "total": 3, "total_pages": 3,
+    "products": [{
+        "product": "espresso-machine", "total": 45,
+        "by_rating": [
+            {"rating": 1, "total": 2}, {"rating": 2, "total": 1}, {"rating": 3, "total": 4}, {"rating": 4, "total": 12},
+            {"rating": 5, "total": 26}
+        ],
+        "average": 4.31, "last_commented_at": "2024-11-14T09:21:05.600Z",
+        "comments": "/api/v1/products/espresso-machine/comments"
+    }],
+    "links": {
+        "self": "/api/v1/products?page=2&page_size=1",
+        "first": "/api/v1/products?page=1&page_size=1",
+        "prev": "/api/v1/products?page=1&page_size=1",
+        "next": "/api/v1/products?page=3&page_size=1",
+        "last": "/api/v1/products?page=3&page_size=1"
+    }
+}))]
+pub(crate) struct Body<'page> {
+    #[schema(value_type = u64, minimum = 1)]
+    page: PageNumber,
+    #[schema(value_type = u8, minimum = 1, maximum = 100)]
+    page_size: PageSize,
+    /// How many products have comments.
+    total: u64,
+    total_pages: u64,
+    /// The most commented first. Equal products follow by their ids.
+    products: Vec<ListedProduct<'page>>,
+    links: Links,
+}
+
+/// A product with comments.
+#[derive(Debug, Serialize, ToSchema)]
+struct ListedProduct<'page> {
+    product: &'page str,
+    #[serde(flatten)]
+    totals: Totals,
+    /// The URL of its comments.
+    comments: String,
+}
+
+/// One page of the products that have comments.
+///
+/// The list is made of the totals in the page index. It may be ten minutes old, or two hundred times as long as it takes to
+/// read these totals. While a part of the page index is away and no list is left, the answer is 503.
+#[utoipa::path(
+    get,
+    path = "/api/v1/products",
+    tag = "products",
+    params(Parsed<ProductsRequest>),
+    responses(
+        (
+            status = 200,
+            description = "The page; an empty page 1 means that no product has comments",
+            body = Body<'static>,
+            headers(
+                ("ETag" = String, description = "Weak"),
+                ("Link" = String, description = "`first`, `prev`, `next` and `last`, as in `links` (RFC 8288)"),
+            ),
+        ),
+        (status = 404, description = "The page lies past the end", body = Problem<'static>, content_type = PROBLEM_JSON),
+    ),
+)]
+pub(crate) async fn list_products(
+    Parsed(ProductsRequest { number, page_size }): Parsed<ProductsRequest>,
+    products: web::Data<Products>,
+    site: web::Data<Site>,
+) -> Result<HttpResponse, ApiError> {
+    let base_path = site.public_url.base_path();
+    let page = products.into_inner().page(number, page_size).await?;
+    let products = page.products().map(|product| ListedProduct {
+        product: product.id.as_str(),
+        totals: Totals::new(product.by_rating, Some(product.last_commented_at)),
+        comments: format!("{base_path}{}", links::api_comments(&product.id)),
+    });
+    let products = products.collect();
+    let (total, total_pages) = (page.total, page.total_pages);
+    let urls = ProductListUrls { page_size, base_path };
+    let links = Links::of_pages(number.get(), total_pages, |page| urls.page(page));
+    let mut answer = HttpResponse::Ok();
+    answer.insert_header((header::LINK, links.header()));
+    Ok(answer.json(Body { page: number, page_size, total, total_pages, products, links }))
+}
