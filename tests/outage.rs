@@ -20,10 +20,12 @@ use crate::{
     ordering::{Listed, check_listings, every_filter},
 };
 
+/// A page of five comments.
 fn listing(query: &str) -> String {
     http::listing(&format!("page_size=5&{query}"))
 }
 
+/// Starts a stack with 30 comments, written through the API.
 async fn start_with_comments(settings: StackSettings) -> Running {
     let mut running = Running::start_with(settings).await;
     for number in 0..30 {
@@ -65,6 +67,7 @@ async fn assert_degraded(http: &Http, cursor: &str, first: &Value) {
     timed(http, "/readyz").await.expect(200);
 }
 
+/// Walks the product under every filter.
 async fn check_all(running: &mut Running) {
     let contents = running.assert_invariants().await;
     let comments: Vec<Listed> =

@@ -13,6 +13,7 @@ use table::Table;
 
 use crate::config::FanOut;
 
+/// One call to the table.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Call {
     /// Writes that happen one by one, at most [`Table::BATCH_MAX`].
@@ -22,6 +23,7 @@ pub enum Call {
 }
 
 impl Call {
+    /// The writes.
     pub fn writes(&self) -> &[DuplicateWrite] {
         match self {
             Self::Batch(writes) | Self::Transaction(writes) => writes,

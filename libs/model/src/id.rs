@@ -104,11 +104,15 @@ impl ProductId {
     /// The product on which the canary posts. No list, page or sitemap shows it.
     pub const CANARY: &str = "pagemark-canary";
 
+    /// Whether this is the canary's product.
     pub fn is_canary(&self) -> bool {
         self.0 == Self::CANARY
     }
 
-    /// The id is kept as given, without Unicode normalisation.
+    /// Parses an id; it is kept as given, without Unicode normalisation.
+    ///
+    /// # Errors
+    /// Empty, too long, `.` or `..`, or with a control character (Unicode category Cc).
     pub fn parse(text: &str) -> Result<Self, InvalidInput> {
         let problem = if text.is_empty() {
             "is empty".to_owned()

@@ -27,6 +27,9 @@ impl Period {
     }
 
     /// Parses `YYYY-MM` or `YYYY-MM-DD`.
+    ///
+    /// # Errors
+    /// Any other text, a month above 12, or a day above 31.
     pub fn parse(text: &str) -> Result<Self, InvalidInput> {
         let refuse = || {
             let problem = format!("{} is not a month or a day, such as 2024-05 or 2024-05-17", quoted(text));
@@ -54,6 +57,7 @@ impl Period {
         date_time.ok().and_then(|date_time| u16::try_from(date_time.year()).ok()).unwrap_or_default()
     }
 
+    /// The last millisecond of the period.
     pub fn end(self) -> Timestamp {
         let Self { year, month, day } = self;
         let year = i32::from(year);

@@ -21,8 +21,10 @@ pub const PRIOR_COMMENTS: u64 = 10;
 #[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
 pub enum ProductSort {
+    /// The most comments first.
     #[default]
     MostCommented,
+    /// The product with the newest comment first.
     RecentlyCommented,
     /// The highest score first. The score is the mean of a product's ratings and of [`PRIOR_COMMENTS`] ratings that equal
     /// the mean rating of the site.
@@ -43,15 +45,19 @@ impl ProductSort {
     }
 }
 
+/// How a product with comments is rated.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ProductTotals {
+    /// The product.
     pub product: ProductId,
     /// Number of comments with each rating, in the order of [`Rating::ALL`].
     pub by_rating: [u64; Rating::ALL.len()],
+    /// Creation time of the newest comment.
     pub last_commented_at: Timestamp,
 }
 
 impl ProductTotals {
+    /// Number of comments.
     pub fn comments(&self) -> u64 {
         self.by_rating.iter().fold(0, |comments, of_rating| comments.saturating_add(*of_rating))
     }
@@ -61,15 +67,18 @@ impl ProductTotals {
         Rating::ALL.into_iter().zip(self.by_rating)
     }
 
+    /// The sum of all ratings.
     fn stars(&self) -> u128 {
         self.ratings().map(|(rating, comments)| u128::from(rating.get()) * u128::from(comments)).sum()
     }
 }
 
+/// All lists of some products.
 #[derive(Debug, Default)]
 pub struct ProductLists {
     /// In ascending byte order of their ids.
     products: Vec<ProductTotals>,
+    /// Places in `products`.
     most_commented: Vec<u32>,
     recently_commented: Vec<u32>,
     top_rated: Vec<u32>,
@@ -90,10 +99,12 @@ impl ProductLists {
         }
     }
 
+    /// Number of products.
     pub fn len(&self) -> usize {
         self.products.len()
     }
 
+    /// Whether there are no products.
     pub fn is_empty(&self) -> bool {
         self.products.is_empty()
     }

@@ -16,6 +16,7 @@ use crate::{
     run::settings::{JobSettings, TIME_MAX, parse_duration},
 };
 
+/// The meaning of the exit codes, for `--help`.
 pub const EXIT_CODES: &str = "\
 Exit code, a sum of bits:
    0  in order, and everything was done
@@ -31,12 +32,16 @@ Exit code, a sum of bits:
 #[derive(Debug, Clone, Parser)]
 #[command(name = "repair-job", version, after_help = EXIT_CODES)]
 pub struct Config {
+    /// Where the table is.
     #[command(flatten)]
     pub table: TableArgs,
+    /// Where the page index is.
     #[command(flatten)]
     pub page_index: RedisIndexArgs,
+    /// Where traces go.
     #[command(flatten)]
     pub traces: TracesArgs,
+    /// The command and its options.
     #[command(flatten)]
     pub run: RunArgs,
 }
@@ -45,6 +50,7 @@ pub struct Config {
 #[derive(Debug, Clone, Args, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RunArgs {
+    /// Its settings.
     #[command(flatten)]
     pub settings: JobSettings,
     /// Describe what would be read and written, and do nothing.
@@ -62,6 +68,10 @@ pub struct RunArgs {
 }
 
 impl RunArgs {
+    /// Checks what no single flag shows.
+    ///
+    /// # Errors
+    /// The segment does not exist, or a time is too long to be added to an instant.
     pub fn validate(&self) -> Result<(), String> {
         let JobSettings { lease, settle, overlap, indexer_lag, confirm_every, .. } = self.settings;
         let times = [lease, settle, overlap, indexer_lag, confirm_every].into_iter().chain(self.max_run_time);
@@ -79,10 +89,12 @@ impl RunArgs {
         }
     }
 
+    /// Whether the command takes so long that its progress is shown.
     pub fn has_progress(&self) -> bool {
         !self.explain && !matches!(self.command, Command::Check { .. } | Command::Status { .. })
     }
 
+    /// Makes this the place of the quarantine, for a command that uses it.
     pub fn set_quarantine(&mut self, place: QuarantinePlace) {
         match &mut self.command {
             Command::Quarantine(args) => args.quarantine = place,
@@ -167,6 +179,7 @@ pub struct AuditLimitArgs {
 #[derive(Debug, Clone, Args, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct AuditArgs {
+    /// Its limits.
     #[command(flatten)]
     pub limits: AuditLimitArgs,
     /// Check only this segment, and not the page index. Segments are numbered from 0.
@@ -187,6 +200,10 @@ pub struct AuditArgs {
 }
 
 impl AuditArgs {
+    /// The options of the job's audit.
+    ///
+    /// # Errors
+    /// The segment does not exist.
     pub fn options(&self) -> Result<AuditOptions, String> {
         let AuditLimitArgs { segments, at_once } = self.limits;
         let which = match (self.segment, self.rolling) {
@@ -207,18 +224,25 @@ impl AuditArgs {
 #[derive(Debug, Clone, Parser)]
 #[command(name = "repair-job", version)]
 pub struct FunctionConfig {
+    /// Where the table is.
     #[command(flatten)]
     pub table: TableArgs,
+    /// Where the page index is.
     #[command(flatten)]
     pub page_index: RedisIndexArgs,
+    /// Where the quarantine is.
     #[command(flatten)]
     pub quarantine: QuarantineArgs,
+    /// Where metrics go.
     #[command(flatten)]
     pub metrics: MetricsArgs,
+    /// Where traces go.
     #[command(flatten)]
     pub traces: TracesArgs,
+    /// Its settings.
     #[command(flatten)]
     pub settings: JobSettings,
+    /// The limits of its audit.
     #[command(flatten)]
     pub audit: AuditLimitArgs,
     /// Whether the run every five minutes rebuilds the partitions of the page index that have no marker.
@@ -227,6 +251,7 @@ pub struct FunctionConfig {
 }
 
 impl FunctionConfig {
+    /// The options of the function's audit: it checks what is due.
     pub fn audit_options(&self) -> AuditOptions {
         let AuditLimitArgs { segments, at_once } = self.audit;
         AuditOptions { segments, at_once, which: Which::Due, ..AuditOptions::default() }
