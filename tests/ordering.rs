@@ -21,6 +21,7 @@ use crate::fixture::{
 /// Filters walked in parallel: enough to keep two cores busy while one walk waits for its next page.
 const CONCURRENCY: usize = 8;
 
+/// A comment as a listing shows it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Listed {
     pub(crate) cd: Cd,
@@ -104,6 +105,7 @@ async fn check_listing(http: &Http, comments: &[Listed], product: &ProductId, fi
     requests
 }
 
+/// The address of a listing, without the page.
 pub(crate) fn listing_url(product: &ProductId, filter: &Filter, order: Order, page_size: usize) -> String {
     let mut url = format!("{}/comments?page_size={page_size}&order={order}", product_path(product.as_str()));
     if let Some(language) = filter.language() {
@@ -148,6 +150,7 @@ async fn pages_cursors_and_brute_force_agree_for_every_filter_of_every_product()
     running.finish().await;
 }
 
+/// Walks the numbered pages of all comments of a product, as of an instant.
 async fn walk_pages_as_of(http: &Http, product: &ProductId, order: Order, as_of: &str) -> (Vec<String>, u64) {
     let url = format!("{}&as_of={}", listing_url(product, &Filter::ANY, order, 7), encoded(as_of));
     let mut walked = Vec::new();

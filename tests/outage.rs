@@ -15,10 +15,12 @@ use crate::fixture::{
     wait_for,
 };
 
+/// A page of five comments.
 fn listing(query: &str) -> String {
     http::listing(&format!("page_size=5&{query}"))
 }
 
+/// Starts a stack with 30 comments, written through the API.
 async fn start_with_comments(settings: StackSettings) -> Running {
     let mut running = Running::start_with(settings).await;
     for number in 0..30 {

@@ -24,10 +24,12 @@ fn product(number: u64) -> ProductId {
 /// The scheduled run that confirms the page index.
 const SCHEDULED: Asked = Asked::Recent;
 
+/// Runs the function.
 async fn invoke(job: Job, stores: &Stores, asked: Asked) -> Invoked {
     Box::pin(repair_job::invoked(&job, &stores.quarantine(), AuditOptions::default(), asked)).await
 }
 
+/// The report of the rebuild in an invocation, if there was one.
 fn rebuild(invoked: &Invoked) -> Option<&Report> {
     invoked.reports.iter().find(|report| report.command == "rebuild")
 }
@@ -46,6 +48,7 @@ async fn fill(stores: &Stores) {
     super::expect(0, job(stores, true).recent().await);
 }
 
+/// Creates, changes and deletes comments. The functions see that later, or never.
 async fn write(stores: &Stores, numbers: Range<u64>) {
     stores.create_all(numbers.start + COMMENTS..numbers.end + COMMENTS, product).await;
     for number in numbers {

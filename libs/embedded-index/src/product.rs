@@ -13,15 +13,18 @@ use crate::{
     times::Times,
 };
 
+/// The comments of one product.
 #[derive(Debug, Default)]
 pub(crate) struct Product {
     tree: CountedTree,
     times: Times,
 }
 
+/// The comments of a filter up to `as_of`.
 #[derive(Debug, Clone, Copy)]
 struct Selection {
     codes: Codes,
+    /// Number of comments of the filter.
     all: u64,
     /// Number of them that are dated later than `as_of`.
     later: u64,
@@ -48,6 +51,7 @@ impl Product {
         self.tree.is_empty()
     }
 
+    /// Makes one comment's entry match an edit.
     pub(crate) fn apply(&mut self, edit: &IndexEdit, languages: &mut Languages) {
         let present = self.entry(&edit.id);
         // Four sets hold a comment. The one of its language and rating says everything.
@@ -80,12 +84,14 @@ impl Product {
         self.times.remove(cd);
     }
 
+    /// The place and the code of the comment with this id.
     pub(crate) fn entry(&self, id: &CommentId) -> Option<(Cd, Code)> {
         let cd = self.times.of(id, |cd| self.tree.get(cd).is_some())?;
         let code = self.tree.get(&cd)?;
         Some((cd, code))
     }
 
+    /// Number of comments with these codes.
     pub(crate) fn count(&self, codes: Codes) -> u64 {
         self.tree.count(|code| codes.contains(code))
     }
@@ -101,6 +107,7 @@ impl Product {
         Selection { codes, all, later: until.map_or(0, |end| all - before(end)) }
     }
 
+    /// The total of a query, and the comment just before its page.
     pub(crate) fn page_start(&self, query: &PageStartQuery<'_>, codes: Codes) -> (u64, Option<Cd>) {
         let selection = self.select(codes, query.as_of);
         let skip = i64::try_from(query.skip).ok().filter(|_| query.skip < selection.total());
@@ -108,6 +115,7 @@ impl Product {
         (selection.total(), place.and_then(|place| self.nth(codes, place)))
     }
 
+    /// The first `count` comments of a query's page, or as many as exist.
     pub(crate) fn comments_of_page(&self, query: &PageStartQuery<'_>, codes: Codes, count: u64) -> Vec<Cd> {
         let selection = self.select(codes, query.as_of);
         let end = query.skip.saturating_add(count).min(selection.total());
@@ -121,6 +129,7 @@ impl Product {
         Some(self.nth(codes, place)?.created_at)
     }
 
+    /// How far the ranks of a query's filter reach.
     pub(crate) fn extent(&self, query: &PageStartQuery<'_>, codes: Codes) -> Extent {
         let selection = self.select(codes, query.as_of);
         let end = |order| self.nth(selection.codes, selection.place(0, order).filter(|_| selection.total() > 0)?);
@@ -144,10 +153,12 @@ impl Product {
         Position { total, rank }
     }
 
+    /// The creation time of the newest comment with these codes.
     pub(crate) fn newest(&self, codes: Codes) -> Option<Timestamp> {
         Some(self.tree.last(|code| codes.contains(code))?.created_at)
     }
 
+    /// How many comments there are by rating and by language.
     pub(crate) fn stats(&self, filter: &Filter, languages: &Languages) -> Stats {
         let of_language = languages.codes(filter.language(), None);
         let with_ratings = languages.codes(None, filter.ratings());
@@ -179,6 +190,7 @@ impl Product {
         Summary { by_rating, last_commented_at: self.newest(languages.codes(language, None)) }
     }
 
+    /// The languages of the comments. One comes once for each of its ratings.
     pub(crate) fn languages<'languages>(
         &self,
         languages: &'languages Languages,

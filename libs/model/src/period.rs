@@ -21,6 +21,9 @@ pub struct Period {
 
 impl Period {
     /// Parses `YYYY-MM` or `YYYY-MM-DD`.
+    ///
+    /// # Errors
+    /// Any other text, a month above 12, or a day above 31.
     pub fn parse(text: &str) -> Result<Self, InvalidInput> {
         let refuse = || {
             let problem = format!("{} is not a month or a day, such as 2024-05 or 2024-05-17", quoted(text));

@@ -27,6 +27,7 @@ const TOTALS_STEP: usize = 100;
 /// repair advances.
 const BEGUN_MAX: usize = 3;
 
+/// Why a read ended early.
 enum Interrupted {
     /// Readers must not believe the partition.
     NotReady(NotReady),
@@ -47,11 +48,13 @@ impl From<Malformed> for Interrupted {
     }
 }
 
+/// A read of a partition, in several steps.
 struct Reading<'index> {
     index: &'index RedisIndex,
     partition: IndexPartition,
     table_id: &'index str,
     now: Timestamp,
+    /// The watermark that the first step saw.
     watermark: Option<Timestamp>,
 }
 
@@ -160,6 +163,7 @@ impl<'index> Reading<'index> {
         Ok(found.into_iter().map(of_product).collect::<Result<_, _>>()?)
     }
 
+    /// The sizes of sets, in their order.
     async fn sizes(&mut self, sets: Vec<BaseSet>) -> Result<Vec<u64>, Interrupted> {
         let index = self.index;
         let mut sizes = Vec::with_capacity(sets.len());

@@ -16,6 +16,7 @@ use crate::{
     run::settings::{JobSettings, TIME_MAX, parse_duration},
 };
 
+/// The meaning of the exit codes, for `--help`.
 pub const EXIT_CODES: &str = "\
 Exit code, a sum of bits:
    0  in order, and everything was done
@@ -31,12 +32,16 @@ Exit code, a sum of bits:
 #[derive(Debug, Clone, Parser)]
 #[command(name = "repair-job", version, after_help = EXIT_CODES)]
 pub struct Config {
+    /// Where the table is.
     #[command(flatten)]
     pub table: TableArgs,
+    /// Where the page index is.
     #[command(flatten)]
     pub page_index: RedisIndexArgs,
+    /// Where traces go.
     #[command(flatten)]
     pub traces: TracesArgs,
+    /// The command and its options.
     #[command(flatten)]
     pub run: RunArgs,
 }
@@ -45,6 +50,7 @@ pub struct Config {
 #[derive(Debug, Clone, Args, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RunArgs {
+    /// Its settings.
     #[command(flatten)]
     pub settings: JobSettings,
     /// Describe what would be read and written, and do nothing.
@@ -62,6 +68,10 @@ pub struct RunArgs {
 }
 
 impl RunArgs {
+    /// Checks what no single flag shows.
+    ///
+    /// # Errors
+    /// The segment does not exist, or a time is too long to be added to an instant.
     pub fn validate(&self) -> Result<(), String> {
         let JobSettings { lease, settle, overlap, indexer_lag, confirm_every, .. } = self.settings;
         let times = [lease, settle, overlap, indexer_lag, confirm_every].into_iter().chain(self.max_run_time);
@@ -79,10 +89,12 @@ impl RunArgs {
         }
     }
 
+    /// Whether the command takes so long that its progress is shown.
     pub fn has_progress(&self) -> bool {
         !self.explain && !matches!(self.command, Command::Check { .. } | Command::Status { .. })
     }
 
+    /// Makes this the place of the quarantine, for a command that uses it.
     pub fn set_quarantine(&mut self, place: QuarantinePlace) {
         match &mut self.command {
             Command::Quarantine(args) => args.quarantine = place,
@@ -179,6 +191,10 @@ pub struct AuditArgs {
 }
 
 impl AuditArgs {
+    /// The options of the job's audit.
+    ///
+    /// # Errors
+    /// The segment does not exist.
     pub fn options(&self) -> Result<AuditOptions, String> {
         let Self { segments, at_once, .. } = *self;
         let which = match (self.segment, self.rolling) {
@@ -199,16 +215,22 @@ impl AuditArgs {
 #[derive(Debug, Clone, Parser)]
 #[command(name = "repair-job", version)]
 pub struct FunctionConfig {
+    /// Where the table is.
     #[command(flatten)]
     pub table: TableArgs,
+    /// Where the page index is.
     #[command(flatten)]
     pub page_index: RedisIndexArgs,
+    /// Where the quarantine is.
     #[command(flatten)]
     pub quarantine: QuarantineArgs,
+    /// Where metrics go.
     #[command(flatten)]
     pub metrics: MetricsArgs,
+    /// Where traces go.
     #[command(flatten)]
     pub traces: TracesArgs,
+    /// Its settings.
     #[command(flatten)]
     pub settings: JobSettings,
 }

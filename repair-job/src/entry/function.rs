@@ -17,13 +17,16 @@ use crate::{
     },
 };
 
+/// The name of the function in its metrics.
 pub const FUNCTION: &str = "repair-job";
 
 /// Number of shards of the index `primaries` that a rebuild reads in parallel.
 const REBUILD_SEGMENTS: u32 = 16;
 
+/// What an event asks for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Asked {
+    /// The hourly run.
     Hourly,
     /// `recent`, by `{"command": "recent"}`. The schedule asks for it every five minutes, because it confirms the page
     /// index. Partitions of the page index that have no marker are then rebuilt.
@@ -62,11 +65,16 @@ impl Asked {
     }
 }
 
+/// What an invocation did.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Invoked {
+    /// One report per command that ran: `recent`, `quarantine`, `audit` or `rebuild`.
     pub reports: Vec<Report>,
+    /// The state of everything afterwards, or why it is unknown.
     pub status: Result<Status, String>,
+    /// Whether the page index answers afterwards.
     pub is_index_reachable: bool,
+    /// The answer of a step of a big repair, or why the step failed.
     pub step: Option<Result<Value, String>>,
 }
 
@@ -106,6 +114,10 @@ async fn hourly(job: &Job, quarantine: &Quarantine, audit: AuditOptions) -> Vec<
 }
 
 impl Invoked {
+    /// The answer of the function: that of a step of a big repair, or the reports.
+    ///
+    /// # Errors
+    /// The step or one of the commands failed.
     pub fn answer(&self) -> Result<Value, String> {
         if let Some(step) = &self.step {
             return step.clone();
