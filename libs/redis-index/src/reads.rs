@@ -1,7 +1,7 @@
 //! What readers ask: where pages start, how far the ranks of a filter reach, and where a comment stands.
 
 use async_trait::async_trait;
-use model::{Cd, CommentId, Filter, Language, Malformed, Order, ProductId, Timestamp};
+use model::{BaseSet, Cd, CommentId, Filter, Language, Malformed, Order, ProductId, Timestamp};
 use page_index::{
     Ends, Extent, IndexAnswer, IndexPartition, ListedProduct, PageStart, PageStartQuery, Position, ProductRank, Reads,
     Stats, Summary,
