@@ -211,7 +211,7 @@ mod tests {
         /// As the template deploys it.
         fn deployed() -> Self {
             let (_, template) = include_str!("../../infra/template.yaml").split_once("\n  RepairJob:\n").unwrap();
-            let (function, _) = template.split_once("\n  RepairJobLogs:\n").unwrap();
+            let (function, _) = template.split_once("\n  RepairPolicy:\n").unwrap();
             let (_, recent) = function.split_once("\n        Recent:\n").unwrap();
             let (recent, _) = recent.split_once("\n        Hourly:\n").unwrap();
             assert!(recent.contains(r#"Input: '{"command": "recent"}'"#), "{recent}");
