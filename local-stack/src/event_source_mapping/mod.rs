@@ -18,6 +18,7 @@
 
 mod plan;
 mod records;
+mod settings;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -30,12 +31,12 @@ use aws_lambda_events::{dynamodb::Event, streams::DynamoDbEventResponse};
 use aws_sdk_dynamodbstreams::{Client, types::Record as SdkRecord};
 use functions::{Quarantine, quarantine::Reason};
 use futures_util::{StreamExt, future::BoxFuture, stream};
-use model::FilterKey;
 use serde_json::{Value, json};
 use tokio::{sync::watch, task::JoinSet, time::Instant};
 
 use plan::{Attempt, Next, Record, first_failed, next, sequence_number};
 pub use records::to_lambda_record;
+pub use settings::{MappingSettings, passes_filter};
 
 use crate::stream_reader::{Consumer, Pace, StreamError, StreamReader, last_of};
 
@@ -50,36 +51,6 @@ const RETRY_PAUSE_MAX: Duration = Duration::from_secs(10);
 const INVOCATION_TIMEOUT: Duration = Duration::from_secs(60);
 /// A handler starts no further calls when less than this is left until that time-out.
 const INVOCATION_RESERVE: Duration = Duration::from_secs(2);
-
-/// The settings of a mapping that are imitated here. A test compares the constants with the deployment template
-/// (`tests/template/mappings.rs`).
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct MappingSettings {
-    pub batch_size: usize,
-    /// After so many retries a batch goes to quarantine.
-    pub maximum_retry_attempts: u32,
-    /// How many batches of one shard run in parallel. They are divided by item: partition and sort key.
-    pub parallelization_factor: u32,
-    /// Whether a batch that failed as a whole is split in two.
-    pub bisect_batch_on_function_error: bool,
-}
-
-impl MappingSettings {
-    pub const STREAM_WRITER: Self = Self {
-        batch_size: 100,
-        maximum_retry_attempts: 10_000,
-        parallelization_factor: 10,
-        bisect_batch_on_function_error: true,
-    };
-
-    pub const PAGE_INDEXER: Self = Self { parallelization_factor: 4, ..Self::STREAM_WRITER };
-}
-
-/// Whether a stream record, in the form that the handlers get, passes the filter of the mappings.
-pub fn passes_filter(record: &Value) -> bool {
-    let sort_key = record.pointer("/dynamodb/Keys/sk/S").and_then(Value::as_str);
-    sort_key.is_some_and(|sort_key| sort_key.ends_with(FilterKey::PRIMARY_SUFFIX))
-}
 
 /// The progress of a mapping.
 #[derive(Debug, Clone, Default)]
