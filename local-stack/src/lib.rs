@@ -5,8 +5,7 @@
 //! - [`index_place`]: the page index inside the process, or in Redis.
 //! - [`redis_server`]: a `redis-server` child that never outlives its parent.
 //! - [`event_source_mapping`]: polls the stream and calls the real handlers the way the Lambda service does.
-//!   [`stream_reader`]: reads its shards.
-//! - [`import`], [`demo`]: comments from files or another table, and generated ones. [`origin`]: the other table. [`follow`]: its changes. [`export`]: comments to a file. [`compression`]: how a
+//! - [`import`], [`demo`]: comments from files, and generated ones. [`export`]: comments to a file. [`compression`]: how a
 //!   file is compressed.
 //! - [`repair`], `index_keeper`, `trim`: what runs in the background: the repair job, rebuilds, the removal of stream
 //!   records.
@@ -36,19 +35,16 @@ pub mod engine;
 pub mod event_source_mapping;
 pub mod export;
 mod file_lock;
-pub mod follow;
 pub mod import;
 mod index_keeper;
 pub mod index_place;
 pub mod memory;
-pub mod origin;
 mod page_numbers;
 mod quiet;
 pub mod redis_server;
 pub mod repair;
 mod running;
 pub mod stack;
-pub mod stream_reader;
 mod trim;
 
 pub use index_keeper::IndexState;

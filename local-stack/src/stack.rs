@@ -182,7 +182,7 @@ impl Stack {
         let [fan_out, indexing] = event_source_mappings(
             &settings,
             engine.as_deref(),
-            streams_client(Some(&dynamodb_url), None).await,
+            streams_client(Some(&dynamodb_url)).await,
             stream_arn,
             &table,
             &index,

@@ -1,7 +1,6 @@
 //! An export holds every comment as an import reads it, also while writes continue, and resumes after any end.
 
 mod ends;
-mod moving;
 mod while_written;
 
 use std::cmp::Ordering;
