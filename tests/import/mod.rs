@@ -270,7 +270,7 @@ async fn an_update_leaves_what_a_row_does_not_name_and_empties_what_it_names_as_
 async fn an_update_of_a_products_record_leaves_what_its_line_does_not_name() {
     let stores = Stores::start().await;
     let update = async |line: &str| {
-        let source = json_rows(reader_of(line.as_bytes()), false, parse_product_line);
+        let source = json_rows(reader_of(line.as_bytes()), parse_product_line);
         let report = import_with(&stores.table, source, &updating(), &Arc::new(AtomicU64::new(0))).await.unwrap();
         assert_eq!((report.created + report.updated, report.bad), (1, 0), "{report:?}");
         stores.table.product(&product("p")).await.unwrap().unwrap().details

@@ -74,7 +74,7 @@ impl Work {
         let create =
             |path: &PathBuf| Rejects::create(path).with_context(|| format!("{} cannot be written", path.display()));
         let rejects = args.rejects.as_ref().map(create).transpose()?;
-        let reading = Reading::new(args.reading.clone(), rejects.is_some());
+        let reading = Reading::new(args.reading.clone());
         let options = ImportOptions { update: args.update, dry_run: args.dry_run, rejects };
         Ok(Self { products, comments, reading, options })
     }
@@ -84,7 +84,7 @@ impl Work {
         let Self { products, comments, reading, options } = self;
         let mut bad = 0;
         for (path, file) in products {
-            let source = |file| json_rows(file, options.rejects.is_some(), parse_product_line).until(interrupt.clone());
+            let source = |file| json_rows(file, parse_product_line).until(interrupt.clone());
             match import_one(table, &path, file, source, &options).await {
                 Ok(of_file) => bad += of_file,
                 Err(code) => return code,

@@ -159,7 +159,7 @@ async fn serve(
         None => 0,
     };
     let mut product = (demo > 0).then(top_product).flatten();
-    let (reading, options) = (Reading::new(ReadingArgs::default(), false), ImportOptions::default());
+    let (reading, options) = (Reading::new(ReadingArgs::default()), ImportOptions::default());
     for (path, file) in files {
         let (progress, source) = (file.progress.clone(), reading.source(&path, file));
         let imported = import_file(stack.table(), &path, source, progress, &options).await;

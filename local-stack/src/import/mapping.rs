@@ -173,29 +173,19 @@ impl Mapping {
 
     /// The value of a field as a line of an export has it.
     fn value(&self, field: Field, text: String) -> Result<Value, String> {
-        match field {
-            Field::Rating => {
-                let number = text.parse().ok().and_then(Number::from_f64).map(Value::Number);
-                number.ok_or_else(|| format!("{text:?} is not a number"))
-            }
-            Field::CreatedAt => match &self.date_format {
-                Some(format) => format.read(&text, &self.time_zone).map(|instant| instant.to_string().into()),
-                None => Ok(text.into()),
-            },
-            Field::Status => match Status::parse(&text.to_lowercase()) {
-                Ok(status) => Ok(status.as_str().into()),
-                Err(error) => Err(error.problem),
-            },
-            Field::Id
-            | Field::Product
-            | Field::Language
-            | Field::Title
-            | Field::Body
-            | Field::Author
-            | Field::Attributes
-            | Field::AuthorId => Ok(text.into()),
-        }
-        .map_err(|problem| printable(&format!("{field}: {problem}")))
+        let value = if field == Field::Rating {
+            let number = text.parse().ok().and_then(Number::from_f64).map(Value::Number);
+            number.ok_or_else(|| format!("{text:?} is not a number"))
+        } else if field == Field::Status {
+            Status::parse(&text.to_lowercase()).map(|status| status.as_str().into()).map_err(|error| error.problem)
+        } else if field == Field::CreatedAt
+            && let Some(format) = &self.date_format
+        {
+            format.read(&text, &self.time_zone).map(|instant| instant.to_string().into())
+        } else {
+            Ok(text.into())
+        };
+        value.map_err(|problem| printable(&format!("{field}: {problem}")))
     }
 
     fn note_left_out(&self, row: &Row) {

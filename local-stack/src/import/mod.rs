@@ -3,25 +3,24 @@
 //! An import is idempotent. So an interrupted import is simply run again. It leaves what exists as it is, unless it is told
 //! to update. Then a field that a row does not name stays, and one that it names as empty is emptied.
 //!
-//! - `lines`: the lines of a file, compressed or not; `source`: its rows, in any format; `separated`: those of tables.
+//! - `source`: the rows of a file, compressed or not, in any format; `separated`: those of tables.
 //! - `comment`, `product`: what a row says, as an export writes it, and its import.
 //! - `mapping`: which columns of a foreign file are the fields of a comment; `date`: its dates.
-//! - `rejects`: a file of what was not imported.
 //!
 //! **Invariant:** an import whose rows were not all read is an error, for any reason (`source`).
 
 mod comment;
 mod date;
-mod lines;
 mod mapping;
 mod product;
-mod rejects;
 mod separated;
 mod source;
 
 use std::{
     collections::HashSet,
-    io,
+    fs::File,
+    io::{self, Write},
+    path::Path,
     sync::{
         Arc,
         atomic::{AtomicU64, Ordering},
@@ -31,17 +30,16 @@ use std::{
 
 use model::ProductId;
 use process::StoreError;
+use serde_json::{Value, json};
 use table::Table;
 use thiserror::Error;
 use tokio::task::{JoinError, JoinSet};
 
 pub use comment::{CommentRow, parse_line, to_line};
-pub use lines::LineReader;
 pub use mapping::ReadingArgs;
 pub use product::{parse_product_line, to_product_line};
-pub use rejects::Rejects;
 use source::Row;
-pub use source::{Reading, Source, SourceError, json_rows, read_lines};
+pub use source::{LineReader, Reading, Source, SourceError, json_rows, read_lines};
 
 /// How many comments or records are written concurrently.
 const CONCURRENT: usize = 16;
@@ -63,6 +61,35 @@ pub struct ImportOptions {
     pub dry_run: bool,
     /// Where rows go that are not imported.
     pub rejects: Option<Rejects>,
+}
+
+/// A file of the rows that were not imported. Each is a JSON object with `file`, `line`, `reason` and `row`, which is null
+/// where the row could not be read. An import reads the corrected rows: `jq -c .row`.
+#[derive(Debug, Clone)]
+pub struct Rejects {
+    /// The name of the file that is imported.
+    of: String,
+    file: Arc<File>,
+}
+
+impl Rejects {
+    /// Creates the file, or empties it.
+    pub fn create(path: &Path) -> io::Result<Self> {
+        Ok(Self { of: String::new(), file: Arc::new(File::create(path)?) })
+    }
+
+    /// The same for the rows of one file.
+    #[must_use]
+    pub fn of_file(&self, name: &str) -> Self {
+        Self { of: name.to_owned(), file: Arc::clone(&self.file) }
+    }
+
+    fn write(&self, number: u64, reason: &str, text: &str) -> io::Result<()> {
+        let read = Some(text).filter(|text| !text.is_empty());
+        let row = read.map(|text| serde_json::from_str(text).unwrap_or_else(|_| Value::from(text)));
+        let line = json!({"file": self.of, "line": number, "reason": reason, "row": row});
+        self.file.as_ref().write_all(format!("{line}\n").as_bytes())
+    }
 }
 
 /// What became of a row.
@@ -144,9 +171,7 @@ pub enum ImportError {
     Store(#[from] StoreError),
     #[error("the file of rejected lines cannot be written: {0}; run it again, which leaves what was imported as it is")]
     Rejects(#[source] io::Error),
-    #[error(
-        "a comment could not be imported by a mistake of this program: {0}; please report this; what was imported stays"
-    )]
+    #[error("a comment could not be imported by a mistake of this program: {0}; please report this")]
     Panic(#[source] JoinError),
 }
 
@@ -160,18 +185,12 @@ pub struct Unfinished {
 }
 
 /// Imports comments, and leaves existing ones as they are. See [`import_with`].
-///
-/// # Errors
-/// As for [`import_with`].
 pub async fn import(table: &Table, source: Source, done: &Arc<AtomicU64>) -> Result<ImportReport, Unfinished> {
     import_with(table, source, &ImportOptions::default(), done).await
 }
 
 /// Imports comments or records; `done` counts those that have been looked at. Those before an error of the source are
 /// imported, too.
-///
-/// # Errors
-/// The source's, the table's, or that of the file of rejected rows, with the outcome until then.
 pub async fn import_with<T: Importable>(
     table: &Table,
     mut source: Source<T>,
@@ -197,19 +216,12 @@ pub async fn import_with<T: Importable>(
     }
 }
 
-struct Written {
-    key: String,
-    number: u64,
-    text: String,
-    outcome: Result<Outcome, StoreError>,
-}
-
 struct Import<'a> {
     table: &'a Table,
     options: &'a ImportOptions,
     done: &'a AtomicU64,
-    /// At most [`CONCURRENT`].
-    writes: JoinSet<Written>,
+    /// At most [`CONCURRENT`], each with its key, the number of its line and its text.
+    writes: JoinSet<(String, u64, String, Result<Outcome, StoreError>)>,
     /// The keys of what is being written.
     keys: HashSet<String>,
     report: ImportReport,
@@ -238,14 +250,14 @@ impl Import<'_> {
         let (table, options) = (self.table.clone(), self.options.clone());
         self.writes.spawn(async move {
             let outcome = import_row(&content, &table, &options).await;
-            Written { key, number, text, outcome }
+            (key, number, text, outcome)
         });
         Ok(())
     }
 
     async fn finish_one(&mut self) -> Result<(), ImportError> {
         let Some(written) = self.writes.join_next().await else { return Ok(()) };
-        let Written { key, number, text, outcome } = written.map_err(ImportError::Panic)?;
+        let (key, number, text, outcome) = written.map_err(ImportError::Panic)?;
         self.keys.remove(&key);
         self.count(number, outcome?, &text)
     }

@@ -4,8 +4,8 @@
 //!
 //! - A quote inside a cell that does not begin with one is text.
 //! - With commas and semicolons, a cell that begins with a quote ends with one, and may hold line ends (RFC 4180). Text
-//!   behind its closing quote makes the row a bad one, and the next line begins a new row. A quote that is never closed
-//!   ends the import.
+//!   behind its closing quote makes its first line a bad row, and the next line begins a new one. A quote that is never
+//!   closed ends the import.
 //! - Many programs write tables with tabs without any quoting. So quotes count only in a row where they are whole: each
 //!   cell that begins with a quote ends with one, and no such cell holds both a tab and a line end. In every other row,
 //!   quotes are text, and the row ends with its line.
@@ -17,9 +17,8 @@ use serde_json::Value;
 
 use super::{
     comment::{CommentRow, printable},
-    lines::{LINE_MAX_BYTES, LineReader, NumberedLine},
     mapping::{self, Mapping},
-    source::{Row, SourceError},
+    source::{LINE_MAX_BYTES, LineReader, NumberedLine, Row, SourceError},
 };
 
 /// How far the quotes of a row have been followed.
@@ -79,13 +78,8 @@ impl Quotes {
     }
 }
 
-/// A row before it is split into cells.
-struct RawRow {
-    number: u64,
-    bytes: Vec<u8>,
-    /// Whether quotes count, or why the row cannot be read.
-    quoting: Result<bool, String>,
-}
+/// A row before it is split into cells: its line, its bytes, and whether quotes count, or why it cannot be read.
+type RawRow = (u64, Vec<u8>, Result<bool, String>);
 
 struct Rows {
     lines: LineReader,
@@ -95,7 +89,6 @@ struct Rows {
     /// The names of the columns, after the first row.
     columns: Option<Vec<String>>,
     mapping: Mapping,
-    keeps_text: bool,
     /// A line has several rows if a program ends them with carriage returns alone.
     split: VecDeque<Row<CommentRow>>,
 }
@@ -105,17 +98,16 @@ pub(super) fn rows(
     lines: LineReader,
     delimiter: u8,
     mapping: Mapping,
-    keeps_text: bool,
 ) -> impl Iterator<Item = Result<Row<CommentRow>, SourceError>> + Send + 'static {
     let (ahead, split) = (VecDeque::new(), VecDeque::new());
-    let mut rows = Rows { lines, ahead, delimiter, columns: None, mapping, keeps_text, split };
+    let mut rows = Rows { lines, ahead, delimiter, columns: None, mapping, split };
     std::iter::from_fn(move || rows.next().transpose())
 }
 
 impl Rows {
     fn next(&mut self) -> Result<Option<Row<CommentRow>>, SourceError> {
         while self.split.is_empty() {
-            let Some(RawRow { number, bytes, quoting }) = self.next_raw()? else {
+            let Some((number, bytes, quoting)) = self.next_raw()? else {
                 // A file without a first row has no columns.
                 let named = self.columns.is_some();
                 return if named { Ok(None) } else { columns(&ByteRecord::new(), &self.mapping).map(|_| None) };
@@ -133,8 +125,7 @@ impl Rows {
                     return Err(SourceError::Columns(format!("its first row {reason}")));
                 }
                 Err(reason) => {
-                    let text =
-                        if self.keeps_text { String::from_utf8_lossy(&bytes).into_owned() } else { String::new() };
+                    let text = String::from_utf8_lossy(&bytes).into_owned();
                     self.split.push_back(Row { number, content: Err(reason), text });
                 }
             }
@@ -151,7 +142,7 @@ impl Rows {
         let (number, mut bytes) = match self.next_line()? {
             None => return Ok(None),
             Some((number, Ok(line))) => (number, line),
-            Some((number, Err(reason))) => return Ok(Some(RawRow { number, bytes: Vec::new(), quoting: Err(reason) })),
+            Some((number, Err(reason))) => return Ok(Some((number, Vec::new(), Err(reason)))),
         };
         let (mut quotes, first, mut others) = (Quotes::default(), bytes.len(), Vec::new());
         let mut found = quotes.follow(&bytes, self.delimiter);
@@ -165,17 +156,22 @@ impl Rows {
             found = quotes.follow(&bytes, self.delimiter);
             others.push(line);
         }
+        let is_tabs = self.delimiter == b'\t';
+        if found == Found::Open && !is_tabs {
+            return Err(SourceError::OpenQuote(number));
+        }
+        if found != Found::Whole {
+            bytes.truncate(first);
+            others.into_iter().rev().for_each(|line| self.ahead.push_front(line));
+        }
         let quoting = match found {
             Found::Whole => Ok(true),
-            Found::Open | Found::Broken if self.delimiter == b'\t' => {
-                bytes.truncate(first);
-                others.into_iter().rev().for_each(|line| self.ahead.push_front(line));
-                Ok(false)
+            Found::Open | Found::Broken if is_tabs => Ok(false),
+            Found::Open | Found::Broken => {
+                Err("has text behind a closing quote; in quotes, two quotes stand for one".to_owned())
             }
-            Found::Broken => Err("has text behind a closing quote; in quotes, two quotes stand for one".to_owned()),
-            Found::Open => return Err(SourceError::OpenQuote(number)),
         };
-        Ok(Some(RawRow { number, bytes, quoting }))
+        Ok(Some((number, bytes, quoting)))
     }
 
     fn records(&self, bytes: &[u8], quoting: bool) -> Result<Vec<ByteRecord>, String> {
@@ -196,7 +192,7 @@ impl Rows {
             let reason = format!("has {} cells, but the first row names {} columns", record.len(), columns.len());
             (cells.collect(), Err(reason))
         };
-        Row { number, content, text: if self.keeps_text { row.to_string() } else { String::new() } }
+        Row { number, content, text: row.to_string() }
     }
 }
 
@@ -225,12 +221,12 @@ fn columns(names: &ByteRecord, mapping: &Mapping) -> Result<Vec<String>, SourceE
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::import::{ReadingArgs, lines::tests::reader_of};
+    use crate::import::{ReadingArgs, source::tests::reader_of};
 
     const HEADER: &str = "id,product,language,rating,created_at,body\n";
 
     fn read_with(delimiter: u8, content: &[u8]) -> Vec<Result<Row<CommentRow>, SourceError>> {
-        let mut rows = rows(reader_of(content), delimiter, Mapping::new(ReadingArgs::default()), true);
+        let mut rows = rows(reader_of(content), delimiter, Mapping::new(ReadingArgs::default()));
         let mut read = Vec::new();
         // An error is the end.
         while read.last().is_none_or(Result::is_ok) {
@@ -285,9 +281,11 @@ mod tests {
     fn text_behind_a_closing_quote_makes_a_bad_row_and_the_next_line_is_read() {
         let rows = [row("1", "\"Great machine"), row("2", "fine"), row("3", "\"done\" they said"), row("4", "last")];
         let read = bodies(read(format!("{HEADER}{}", rows.concat()).as_bytes()));
-        let (bad, reason) = &read[0];
-        assert!(reason.as_ref().unwrap_err().contains("text behind a closing quote"), "{read:?}");
-        assert_eq!((*bad, &read[1..]), (2, &[(5, Ok("last".to_owned()))][..]));
+        let is_bad =
+            |at: usize| read[at].1.as_ref().is_err_and(|reason| reason.contains("text behind a closing quote"));
+        assert!(is_bad(0) && is_bad(2), "{read:?}");
+        assert_eq!(read.iter().map(|(number, _)| *number).collect::<Vec<_>>(), [2, 3, 4, 5]);
+        assert_eq!((&read[1].1, &read[3].1), (&Ok("fine".to_owned()), &Ok("last".to_owned())));
     }
 
     #[test]
@@ -312,7 +310,7 @@ mod tests {
             assert_eq!(bodies(read_with(b'\t', &table(texts))), expected);
         }
         let endless = [table(&["\"Great"]), b"x\n".repeat(LINE_MAX_BYTES)].concat();
-        let read = rows(reader_of(&endless), b'\t', Mapping::new(ReadingArgs::default()), false).take(2).collect();
+        let read = rows(reader_of(&endless), b'\t', Mapping::new(ReadingArgs::default())).take(2).collect();
         let read = bodies(read);
         assert_eq!((&read[0], read[1].0), (&(2, Ok("\"Great".to_owned())), 3));
     }

@@ -1,8 +1,14 @@
-//! The rows to import, from a file of any format, and the reasons why they may end early.
+//! The rows to import, from a file of any format, and the reasons why they may end early. No more than one is in memory.
 
-use std::{io, path::Path, pin::Pin};
+use std::{
+    fs::File,
+    io::{self, BufRead, Cursor, Read},
+    path::Path,
+    pin::Pin,
+};
 
 use clap::ValueEnum;
+use indicatif::ProgressBar;
 use serde::de::IgnoredAny;
 use serde_json::Value;
 use table::NewComment;
@@ -10,10 +16,95 @@ use thiserror::Error;
 
 use super::{
     comment::{CommentRow, NOT_LINES, printable, read_row},
-    lines::LineReader,
     mapping::{Mapping, ReadingArgs},
     separated,
 };
+use crate::compression::Compression;
+
+/// The longest line, and the longest row of a table. A comment at every limit takes some 62,000 bytes of escaped JSON.
+pub(super) const LINE_MAX_BYTES: usize = 1 << 20;
+
+/// The byte order mark with which some programs begin a UTF-8 text.
+const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
+
+/// The number of a line, from 1, and its bytes, or why it cannot be read.
+pub(super) type NumberedLine = (u64, Result<Vec<u8>, String>);
+
+/// A file of comments or records.
+pub struct LineReader {
+    bytes: Box<dyn BufRead + Send>,
+    compression: Compression,
+    number: u64,
+    /// How many of the file's bytes have been read. It is not shown.
+    pub progress: ProgressBar,
+}
+
+impl LineReader {
+    /// Opens a file; `-` is the standard input. Its first bytes say whether it is compressed.
+    ///
+    /// # Errors
+    /// The file system's.
+    pub fn open(path: &Path) -> io::Result<Self> {
+        let mut file = File::open(if path == Path::new("-") { Path::new("/dev/stdin") } else { path })?;
+        let progress = ProgressBar::hidden();
+        progress.set_length(file.metadata()?.len());
+        let mut magic = Vec::new();
+        file.by_ref().take(4).read_to_end(&mut magic)?;
+        let compression = Compression::of_start(&magic);
+        let file = progress.wrap_read(Cursor::new(magic).chain(file));
+        Ok(Self { bytes: compression.reader(file)?, compression, number: 0, progress })
+    }
+
+    /// The next line that is not blank, without the spaces around it; `None` at the end of the file.
+    ///
+    /// # Errors
+    /// The file cannot be read any further, for example because its compressed data is broken.
+    pub fn next_line(&mut self) -> Result<Option<NumberedLine>, SourceError> {
+        while let Some((number, line)) = self.next_raw()? {
+            let line = line.map(|line| line.trim_ascii().to_vec());
+            let is_blank = line.as_ref().is_ok_and(Vec::is_empty);
+            if !is_blank {
+                return Ok(Some((number, line)));
+            }
+        }
+        Ok(None)
+    }
+
+    /// The next line with its end.
+    pub(super) fn next_raw(&mut self) -> Result<Option<NumberedLine>, SourceError> {
+        self.read_raw().map_err(|source| self.ended(source))
+    }
+
+    fn read_raw(&mut self) -> io::Result<Option<NumberedLine>> {
+        let mut line = Vec::new();
+        let limit = LINE_MAX_BYTES as u64;
+        if self.bytes.by_ref().take(limit).read_until(b'\n', &mut line)? == 0 {
+            return Ok(None);
+        }
+        self.number += 1;
+        let is_cut = line.len() == LINE_MAX_BYTES && !line.ends_with(b"\n");
+        if self.number == 1 && line.starts_with(BYTE_ORDER_MARK) {
+            line.drain(..BYTE_ORDER_MARK.len());
+        }
+        if is_cut {
+            self.bytes.skip_until(b'\n')?;
+            let too_long = format!("is longer than {LINE_MAX_BYTES} bytes");
+            return Ok(Some((self.number, Err(if line.starts_with(b"[") { NOT_LINES.to_owned() } else { too_long }))));
+        }
+        Ok(Some((self.number, Ok(line))))
+    }
+
+    fn ended(&self, source: io::Error) -> SourceError {
+        use io::ErrorKind::{InvalidData, InvalidInput, Other, UnexpectedEof};
+        // The kinds by which the decoders report broken data.
+        let is_broken = matches!(source.kind(), InvalidInput | InvalidData | UnexpectedEof | Other);
+        if self.compression != Compression::None && is_broken {
+            SourceError::Broken { compression: self.compression.name(), line: self.number, source }
+        } else {
+            SourceError::File(self.number, source)
+        }
+    }
+}
 
 /// One comment or record to import, or what stands in its place.
 #[derive(Debug)]
@@ -22,7 +113,7 @@ pub(super) struct Row<T> {
     pub(super) number: u64,
     /// What the row says, or the reason why it says nothing.
     pub(super) content: Result<T, String>,
-    /// The row as it was read, for a file of rejected rows. Empty when there is no such file.
+    /// The row as it was read, for a file of rejected rows.
     pub(super) text: String,
 }
 
@@ -89,14 +180,12 @@ impl Source {
 
 /// Reads a file of comments as an export writes it.
 pub fn read_lines(reader: LineReader) -> Source {
-    json_rows(reader, false, read_row)
+    json_rows(reader, read_row)
 }
 
-/// Reads a file of JSON Lines, each by `parse`. A file that is one array over several lines is an error. With
-/// `keeps_text`, rejected rows can be written with their text.
+/// Reads a file of JSON Lines, each by `parse`. A file that is one array over several lines is an error.
 pub fn json_rows<T: 'static>(
     mut reader: LineReader,
-    keeps_text: bool,
     parse: impl Fn(&[u8]) -> Result<T, String> + Send + 'static,
 ) -> Source<T> {
     let mut is_first = true;
@@ -107,8 +196,7 @@ pub fn json_rows<T: 'static>(
             if std::mem::take(&mut is_first) && begins_an_array(&line) {
                 return Some(Err(SourceError::Array(number)));
             }
-            let text = if keeps_text { String::from_utf8_lossy(&line).into_owned() } else { String::new() };
-            Some(Ok(Row { number, content: parse(&line), text }))
+            Some(Ok(Row { number, content: parse(&line), text: String::from_utf8_lossy(&line).into_owned() }))
         }
     }))
 }
@@ -150,27 +238,24 @@ pub struct Reading {
     /// Whether lines may differ from those of an export: a format or a mapping was named.
     is_foreign: bool,
     mapping: Mapping,
-    keeps_text: bool,
 }
 
 impl Reading {
-    /// With `keeps_text`, rejected rows can be written with their text.
-    pub fn new(args: ReadingArgs, keeps_text: bool) -> Self {
-        let (format, is_foreign) = (args.format, args != ReadingArgs::default());
-        Self { format, is_foreign, mapping: Mapping::new(args), keeps_text }
+    pub fn new(args: ReadingArgs) -> Self {
+        Self { format: args.format, is_foreign: args != ReadingArgs::default(), mapping: Mapping::new(args) }
     }
 
     pub fn source(&self, path: &Path, reader: LineReader) -> Source {
-        let (mapping, keeps_text) = (self.mapping.clone(), self.keeps_text);
+        let mapping = self.mapping.clone();
         let delimiter = match self.format.unwrap_or_else(|| Format::of_name(path)) {
             // A misspelt field is not lost: lines of an export have no other fields.
-            Format::JsonLines if !self.is_foreign => return json_rows(reader, keeps_text, read_row),
-            Format::JsonLines => return json_rows(reader, keeps_text, move |line| foreign_line(line, &mapping)),
+            Format::JsonLines if !self.is_foreign => return json_rows(reader, read_row),
+            Format::JsonLines => return json_rows(reader, move |line| foreign_line(line, &mapping)),
             Format::Csv => b',',
             Format::Semicolons => b';',
             Format::Tsv => b'\t',
         };
-        Source::of_rows(separated::rows(reader, delimiter, mapping, keeps_text))
+        Source::of_rows(separated::rows(reader, delimiter, mapping))
     }
 
     /// The first columns of the files that no field took.
@@ -189,8 +274,50 @@ fn foreign_line(line: &[u8], mapping: &Mapping) -> Result<CommentRow, String> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
+    use std::io::Write;
+
     use super::*;
+
+    pub(crate) fn reader_of(content: &[u8]) -> LineReader {
+        let mut file = tempfile::NamedTempFile::new().unwrap();
+        file.write_all(content).unwrap();
+        LineReader::open(file.path()).unwrap()
+    }
+
+    fn lines_of(content: &[u8]) -> Vec<NumberedLine> {
+        let mut reader = reader_of(content);
+        std::iter::from_fn(|| reader.next_line().unwrap()).collect()
+    }
+
+    #[test]
+    fn lines_keep_their_numbers_without_blank_lines_and_a_byte_order_mark() {
+        for (content, expected) in [
+            ("a\r\n\n  \nb", &[(1, "a"), (4, "b")][..]),
+            ("\u{feff}a\nb", &[(1, "a"), (2, "b")]),
+            ("\u{feff}\nb", &[(2, "b")]),
+            ("a\n\u{feff}b", &[(1, "a"), (2, "\u{feff}b")]),
+        ] {
+            let expected: Vec<NumberedLine> =
+                expected.iter().map(|(number, text)| (*number, Ok(text.as_bytes().to_vec()))).collect();
+            assert_eq!(lines_of(content.as_bytes()), expected);
+        }
+    }
+
+    #[test]
+    fn a_line_without_end_is_refused_and_the_next_is_read() {
+        let mut content = vec![b'x'; 3 << 20];
+        content.extend(b"\nb\n");
+        let lines = lines_of(&content);
+        assert!(lines[0].1.is_err());
+        assert_eq!(lines[1], (2, Ok(b"b".to_vec())));
+    }
+
+    #[test]
+    fn an_array_in_one_long_line_is_named() {
+        let lines = lines_of(format!("[{}]", "1,".repeat(1 << 20)).as_bytes());
+        assert_eq!(lines, [(1, Err(NOT_LINES.to_owned()))]);
+    }
 
     #[test]
     fn only_an_array_over_several_lines_begins_one() {
@@ -204,7 +331,7 @@ mod tests {
 
     #[test]
     fn a_foreign_line_is_a_json_object() {
-        for (line, expected) in [("[]", "JSON Lines"), ("1", "not a JSON object"), ("{", "not JSON"), ("{}", "product")]
+        for (line, expected) in [("[]", "JSON Lines"), ("1", "not a JSON object"), ("{", "not JSON"), ("{}", "id: ")]
         {
             let error = foreign_line(line.as_bytes(), &Mapping::new(ReadingArgs::default())).unwrap_err();
             assert!(error.contains(expected), "{error}");
