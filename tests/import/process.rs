@@ -80,7 +80,7 @@ async fn a_broken_zstd_file_is_named_with_the_counts_so_far() {
     assert_eq!((code, there), (0, 120), "{stdout}{stderr}");
     let (code, stdout, stderr, there) = imported(&packed[..packed.len() * 2 / 3]).await;
     assert_eq!(code, 1, "{stdout}{stderr}");
-    assert!((1..120).contains(&there) && stdout.contains(&format!("comments: {there} new, 0 unchanged")), "{stdout}");
+    assert!(there < 120 && stdout.contains(&format!("comments: {there} new, 0 unchanged")), "{stdout}");
     assert!(stderr.contains(&format!("its zstd data is broken or cut off after line {there} ")), "{stderr}");
     assert!(stderr.contains("`zstd -t`"), "{stderr}");
 }

@@ -331,8 +331,7 @@ pub(crate) mod tests {
 
     #[test]
     fn a_foreign_line_is_a_json_object() {
-        for (line, expected) in [("[]", "JSON Lines"), ("1", "not a JSON object"), ("{", "not JSON"), ("{}", "id: ")]
-        {
+        for (line, expected) in [("[]", "JSON Lines"), ("1", "not a JSON object"), ("{", "not JSON"), ("{}", "id: ")] {
             let error = foreign_line(line.as_bytes(), &Mapping::new(ReadingArgs::default())).unwrap_err();
             assert!(error.contains(expected), "{error}");
         }
