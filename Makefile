@@ -56,7 +56,7 @@ test-full: tools redis python-tools browser ## All tests on the whole of the rev
 # The modules of the package `tests` that write to a table or read its stream also run on DynamoDB Local, and those that
 # depend on the page index's server on Valkey beside it. A test
 # (`every_module_says_whether_it_runs_on_dynamodb_local`) checks that every module is in one of the two lists.
-DYNAMODB_LOCAL_TESTS := attributes:: backends:: behind:: cluster:: deployed:: described:: designs:: edits:: engines:: export:: failures:: fixture:: follow:: import:: input:: moderation:: ordering:: payloads:: preconditions:: readiness:: records:: repair:: replay:: selection:: serving:: turning:: upgrade:: writes::
+DYNAMODB_LOCAL_TESTS := attributes:: backends:: behind:: cluster:: deployed:: described:: designs:: edits:: engines:: export:: failures:: fixture:: import:: input:: moderation:: ordering:: payloads:: preconditions:: readiness:: records:: repair:: replay:: selection:: serving:: turning:: upgrade:: writes::
 # `faults` writes faster than DynamoDB Local accepts. The other modules depend on neither: they test pages, failing
 # networks, the deployment, the installation or the code, or a process with a separate engine. Skipped are a test of items
 # that expire, which DynamoDB Local does not remove, tests of repair and import that write fast or much, those of the
@@ -67,7 +67,7 @@ DYNAMODB_LOCAL_LEFT_OUT := big_repair:: bounds:: connections:: data_folder:: emb
 DYNAMODB_LOCAL_SKIP := --skip big_repair:: --skip an_expired_comment --skip repair::concurrent --skip repair::control --skip repair::process --skip repair::local --skip repair::stopped \
     --skip repair::lost --skip repair::missing --skip repair::resumed --skip repair::write_timeouts \
     --skip import::foreign --skip import::process --skip export::ends --skip designs::pages --skip designs::walks \
-    --skip an_erasure_that_was_killed --skip upgrade::a_data_folder --skip follow::a_data_folder
+    --skip an_erasure_that_was_killed --skip upgrade::a_data_folder --skipa_data_folder
 
 # The whole workspace is named although one package is tested: with -p its dependencies would be built a second time.
 test-dynamodb-local: tools redis python-tools ## The tests of tables and streams on AWS's DynamoDB Local (Java 17 and Maven) and Valkey

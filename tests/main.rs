@@ -29,7 +29,6 @@ mod export;
 mod failures;
 mod faults;
 mod fixture;
-mod follow;
 mod import;
 mod input;
 

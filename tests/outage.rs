@@ -129,7 +129,7 @@ async fn a_redis_that_lost_its_data_is_rebuilt_while_comments_change() {
 #[tokio::test]
 async fn the_index_of_another_table_is_not_used() {
     let redis = OwnRedis::start().await;
-    let mut running = start_with_comments(settings_at(&redis)).await;
+    let running = start_with_comments(settings_at(&redis)).await;
     let http = running.http.clone();
 
     // Restore a snapshot of a different table's index: twice as many comments, and markers of that table.

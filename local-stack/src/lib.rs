@@ -4,8 +4,7 @@
 //! - [`engine`]: the embedded DynamoDB engine, with the differences from DynamoDB worked around.
 //! - [`index_place`]: the page index inside the process, or in Redis.
 //! - [`event_source_mapping`]: polls the stream and calls the real handlers the way the Lambda service does.
-//!   [`stream_reader`]: reads its shards.
-//! - [`import`], [`demo`]: comments from files or another table, and generated ones. [`origin`]: the other table. [`follow`]: its changes. `export`: comments to a file. `compression`: how a
+//! - [`import`], [`demo`]: comments from files, and generated ones. `export`: comments to a file. `compression`: how a
 //!   file is compressed.
 //! - [`repair`], `index_keeper`, `trim`: what runs in the background: the repair job, rebuilds, the removal of stream
 //!   records.
@@ -34,17 +33,14 @@ pub mod engine;
 pub mod event_source_mapping;
 mod export;
 mod file_lock;
-pub mod follow;
 pub mod import;
 mod index_keeper;
 pub mod index_place;
 pub mod memory;
-pub mod origin;
 mod parts;
 mod quiet;
 pub mod repair;
 pub mod stack;
-pub mod stream_reader;
 mod trim;
 
 pub use index_keeper::IndexState;

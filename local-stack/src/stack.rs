@@ -172,7 +172,7 @@ impl Stack {
         Running { socket: control.path().to_owned() }.announce(&table).await?;
         let [fan_out, indexing] = event_source_mappings(
             engine.as_deref(),
-            streams_client(Some(&dynamodb_url), None).await,
+            streams_client(Some(&dynamodb_url)).await,
             stream_arn,
             &table,
             &index,

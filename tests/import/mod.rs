@@ -1,20 +1,18 @@
 //! An import takes valid lines, names invalid ones, and changes nothing when it is repeated.
 
-pub(crate) mod foreign;
-pub(crate) mod origin;
+mod foreign;
 mod process;
 
 use std::io::Write;
-use std::path::Path;
 use std::sync::{Arc, atomic::AtomicU64};
 
 use flate2::{Compression, write::GzEncoder};
 use itertools::Itertools;
 use local_stack::import::{
-    Existing, ImportError, ImportOptions, ImportReport, LineReader, Numbered, Source, SourceError, Unfinished, import,
-    import_with, read_lines, to_line,
+    ImportError, ImportOptions, ImportReport, LineReader, Source, SourceError, Unfinished, import, import_with,
+    json_rows, parse_product_line, read_lines, to_line,
 };
-use model::{Comment, CommentId};
+use model::{AuthorId, Comment, CommentAttributes, CommentId, CommentText, SiteData};
 use serde_json::{Value, json};
 use table::{NewComment, Table, TableConfig};
 
@@ -45,20 +43,24 @@ fn lines(comments: &[NewComment]) -> String {
     comments.iter().map(|comment| format!("{}\n", line(comment))).collect()
 }
 
-async fn import_bytes(stores: &Stores, content: &[u8]) -> Result<ImportReport, Unfinished> {
+fn reader_of(content: &[u8]) -> LineReader {
     let mut file = tempfile::NamedTempFile::new().unwrap();
     file.write_all(content).unwrap();
-    import_file(stores, file.path()).await
+    LineReader::open(file.path()).unwrap()
 }
 
-async fn import_file(stores: &Stores, path: &Path) -> Result<ImportReport, Unfinished> {
-    let reader = LineReader::open(path).unwrap();
-    import(&stores.table, read_lines(reader), &Arc::new(AtomicU64::new(0))).await
+async fn import_bytes(stores: &Stores, content: &[u8]) -> Result<ImportReport, Unfinished> {
+    import(&stores.table, read_lines(reader_of(content)), &Arc::new(AtomicU64::new(0))).await
 }
 
 /// An import that changes what differs.
 fn updating() -> ImportOptions {
-    ImportOptions { existing: Existing::Update, ..ImportOptions::default() }
+    ImportOptions { update: true, ..ImportOptions::default() }
+}
+
+async fn update_with(stores: &Stores, content: &str) -> ImportReport {
+    let source = read_lines(reader_of(content.as_bytes()));
+    import_with(&stores.table, source, &updating(), &Arc::new(AtomicU64::new(0))).await.unwrap()
 }
 
 /// The first `count` reviews.
@@ -77,26 +79,6 @@ fn cut_off_gzip(content: &str) -> Vec<u8> {
     let mut compressed = gzip(content.as_bytes());
     compressed.truncate(compressed.len() * 2 / 3);
     compressed
-}
-
-/// The imported comments as an import has them, by id. Without a status, a new comment is published.
-pub(crate) async fn imported(stores: &Stores) -> Vec<NewComment> {
-    as_imported(&Contents::read(&stores.table).await)
-}
-
-/// Like [`imported`], of contents that were read before.
-pub(crate) fn as_imported(contents: &Contents) -> Vec<NewComment> {
-    let new = contents.comments().into_iter().map(|comment| NewComment {
-        id: comment.id,
-        product: comment.product,
-        language: comment.language,
-        rating: comment.rating,
-        created_at: comment.created_at,
-        text: comment.text,
-        site: comment.site,
-        status: Some(comment.status).filter(|status| !status.is_published()),
-    });
-    new.sorted_by(|a, b| a.id.cmp(&b.id)).collect()
 }
 
 /// Everything that a table holds, in a fixed order.
@@ -165,19 +147,20 @@ async fn bad_lines_are_counted_and_named_by_number_and_reason() {
         (broken("body", json!("x".repeat(10_001))), "body"),
         (broken("stars", json!(5)), "stars"),
         ("[]".to_owned(), "JSON Lines"),
-        (format!("[{}]", good[0]), "JSON Lines"),
     ];
     // A blank line is not a bad line, but it counts in line numbers.
     let mut content = format!("{}\n\n", good[0]);
     for (line, _) in &bad {
         content.push_str(&format!("{line}\n"));
     }
-    content.push_str(&format!("{}\n{}", good[1], good[2]));
+    // Equal mistakes are one message.
+    content.push_str(&format!("[{}]\n[]\n{}\n{}", good[0], good[1], good[2]));
     let report = import_bytes(&stores, content.as_bytes()).await.unwrap();
-    assert_eq!((report.created, report.bad), (3, 15), "{report:?}");
-    assert_eq!(report.bad_lines.len(), bad.len());
-    for ((number, (_, reason)), named) in (3..).zip(&bad).zip(&report.bad_lines) {
-        assert_eq!(named.number, number, "{report:?}");
+    assert_eq!((report.created, report.bad), (3, 16), "{report:?}");
+    assert_eq!(report.mistakes.len(), bad.len());
+    for ((number, (line, reason)), named) in (3..).zip(&bad).zip(&report.mistakes) {
+        let more = if line == "[]" { 2 } else { 0 };
+        assert_eq!((named.number, named.more), (number, more), "{report:?}");
         assert!(named.reason.contains(reason) && !named.reason.contains('\n'), "{reason}: {named:?}");
     }
     stores.finish().await;
@@ -197,8 +180,8 @@ async fn a_second_product_for_one_id_is_refused_and_a_differing_comment_is_kept(
     changed["body"] = "Something else".into();
     let report = import_bytes(&stores, format!("{elsewhere}\n{changed}\n").as_bytes()).await.unwrap();
     assert_eq!((report.created, report.differing, report.bad), (0, 1, 1), "{report:?}");
-    assert_eq!(report.bad_lines[0].number, 1);
-    assert!(report.bad_lines[0].reason.contains(comments[0].product.as_str()), "{report:?}");
+    assert_eq!(report.mistakes[0].number, 1);
+    assert!(report.mistakes[0].reason.contains(comments[0].product.as_str()), "{report:?}");
     assert_eq!(all_items(&stores).await, before);
 
     // This also holds when both lines are in one file and the table has neither.
@@ -208,7 +191,7 @@ async fn a_second_product_for_one_id_is_refused_and_a_differing_comment_is_kept(
         line["product"] = format!("product {number}").into();
     }
     let report = import_bytes(&stores, format!("{}\n{}\n", twice[0], twice[1]).as_bytes()).await.unwrap();
-    assert_eq!((report.created, report.bad, report.bad_lines[0].number), (1, 1, 2), "{report:?}");
+    assert_eq!((report.created, report.bad, report.mistakes[0].number), (1, 1, 2), "{report:?}");
     stores.finish().await;
 }
 
@@ -228,15 +211,9 @@ async fn an_update_changes_what_differs_and_refuses_what_never_changes() {
     lines[5]["author"] = if comments[5].text.author.is_none() { "Someone".into() } else { Value::Null };
     lines[5]["title"] = Value::Null;
     let content: String = lines.iter().map(|line| format!("{line}\n")).collect();
-    let update = async || {
-        let mut file = tempfile::NamedTempFile::new().unwrap();
-        file.write_all(content.as_bytes()).unwrap();
-        let source = read_lines(LineReader::open(file.path()).unwrap());
-        import_with(&stores.table, source, &updating(), &Arc::new(AtomicU64::new(0))).await.unwrap()
-    };
-    let report = update().await;
+    let report = update_with(&stores, &content).await;
     assert_eq!((report.created, report.unchanged, report.updated, report.bad), (0, 1, 3, 2), "{report:?}");
-    let reasons: Vec<&str> = report.bad_lines.iter().map(|line| line.reason.as_str()).collect();
+    let reasons: Vec<&str> = report.mistakes.iter().map(|line| line.reason.as_str()).collect();
     assert!(reasons[0].contains("created_at: ") && reasons[0].contains("which never changes"), "{reasons:?}");
     assert!(reasons[1].contains("is in use by a comment of product"), "{reasons:?}");
     let after = Contents::read(&stores.table).await.comments();
@@ -246,11 +223,63 @@ async fn an_update_changes_what_differs_and_refuses_what_never_changes() {
         assert_eq!(before == after, ![1, 2, 5].contains(&number), "{number}: {before:?} {after:?}");
         let mut shown = if before == after { line(imported) } else { lines[number].clone() };
         shown["status"] = "published".into();
+        shown["attributes"] = Value::Null;
+        shown["author_id"] = Value::Null;
         assert_eq!(to_line(after).unwrap().parse::<Value>().unwrap(), shown);
     }
     // Again, there is nothing left to change.
-    let report = update().await;
+    let report = update_with(&stores, &content).await;
     assert_eq!((report.unchanged, report.updated, report.bad), (4, 0, 2), "{report:?}");
+    stores.finish().await;
+}
+
+#[tokio::test]
+async fn an_update_leaves_what_a_row_does_not_name_and_empties_what_it_names_as_empty() {
+    let stores = Stores::start().await;
+    let text = |name: &str| Some(name.to_owned());
+    let whole = NewComment {
+        text: CommentText::new(text("Title"), "Body".to_owned(), text("Author")).unwrap(),
+        site: SiteData {
+            attributes: Some(CommentAttributes::parse(r#"{"verified":true}"#).unwrap()),
+            author_id: Some(AuthorId::parse("customer-17").unwrap()),
+        },
+        ..some_reviews(1).remove(0)
+    };
+    stores.table.create_comment(whole.clone(), None).await.unwrap();
+    let optional = ["title", "author", "attributes", "author_id", "status"];
+    let mut row = line(&whole);
+    row["body"] = "Another".into();
+    let fields = row.as_object_mut().unwrap();
+    optional.iter().for_each(|field| drop(fields.remove(*field)));
+    let report = update_with(&stores, &row.to_string()).await;
+    assert_eq!((report.updated, report.bad), (1, 0), "{report:?}");
+    let kept = stores.table.comment(&whole.id).await.unwrap().unwrap();
+    let expected = CommentText { body: "Another".to_owned(), ..whole.text.clone() };
+    assert_eq!((kept.text, kept.site), (expected, whole.site.clone()));
+
+    optional.iter().for_each(|field| row[*field] = Value::Null);
+    let report = update_with(&stores, &row.to_string()).await;
+    assert_eq!((report.updated, report.bad), (1, 0), "{report:?}");
+    let emptied = stores.table.comment(&whole.id).await.unwrap().unwrap();
+    assert_eq!((emptied.text, emptied.site), (body("Another"), SiteData::default()));
+    stores.deliver_all().await;
+    stores.finish().await;
+}
+
+#[tokio::test]
+async fn an_update_of_a_products_record_leaves_what_its_line_does_not_name() {
+    let stores = Stores::start().await;
+    let update = async |line: &str| {
+        let source = json_rows(reader_of(line.as_bytes()), parse_product_line);
+        let report = import_with(&stores.table, source, &updating(), &Arc::new(AtomicU64::new(0))).await.unwrap();
+        assert_eq!((report.created + report.updated, report.bad), (1, 0), "{report:?}");
+        stores.table.product(&product("p")).await.unwrap().unwrap().details
+    };
+    let whole = update(r#"{"product":"p","name":"Ada 3","url":"https://shop.example/ada","brand":"Ada"}"#).await;
+    let renamed = update(r#"{"product":"p","name":"Ada 3 new"}"#).await;
+    assert_eq!((&renamed.name[..], &renamed.url, &renamed.brand), ("Ada 3 new", &whole.url, &whole.brand));
+    let emptied = update(r#"{"product":"p","name":"Ada 3 new","brand":null}"#).await;
+    assert_eq!((emptied.url, emptied.brand), (whole.url, None));
     stores.finish().await;
 }
 
@@ -277,7 +306,7 @@ async fn an_update_does_not_change_a_comment_that_took_the_id_meanwhile() {
     let (report, ()) = tokio::join!(update, meanwhile);
     let report = report.unwrap();
     assert_eq!((report.updated, report.bad), (0, 1), "{report:?}");
-    assert!(report.bad_lines[0].reason.contains("another/product"), "{report:?}");
+    assert!(report.mistakes[0].reason.contains("another/product"), "{report:?}");
     let kept = stores.table.comment(&comment.id).await.unwrap().unwrap();
     assert_eq!((kept.product, kept.text), (elsewhere.product, elsewhere.text));
     stores.deliver_all().await;
@@ -290,23 +319,13 @@ async fn a_truncated_file_keeps_what_was_read_and_can_be_imported_again() {
     let content = lines(&some_reviews(120));
     let error = import_bytes(&stores, &cut_off_gzip(&content)).await.unwrap_err();
     assert!(matches!(error.reason, ImportError::Source(SourceError::Broken { .. })), "{error:?}");
+    let says = error.to_string();
+    assert!(says.contains("gzip data is broken or cut off after line"), "{says}");
+    assert!(says.contains("`gzip -t`") && says.contains("a whole copy") && !says.contains("again"), "{says}");
     let kept = u64::try_from(Contents::read(&stores.table).await.primary.len()).unwrap();
     assert!((1..120).contains(&kept), "{kept}");
     assert_eq!((error.report.created, error.report.bad), (kept, 0), "{error:?}");
     let report = import_bytes(&stores, &gzip(content.as_bytes())).await.unwrap();
     assert_eq!((report.created, report.unchanged, report.bad), (120 - kept, kept, 0), "{report:?}");
-    stores.finish().await;
-}
-
-#[tokio::test]
-async fn a_failed_reader_is_an_error_and_not_the_end_of_the_file() {
-    let stores = Stores::start().await;
-    let numbered = |(comment, number)| Ok(Numbered { number, content: Ok(comment), text: String::new() });
-    let comments = some_reviews(3).into_iter().zip(1..).map(numbered);
-    let source = Source::of_lines(comments.chain(std::iter::once_with(|| panic!("the reader is wrong"))));
-    let error = import(&stores.table, source, &Arc::new(AtomicU64::new(0))).await.unwrap_err();
-    assert!(matches!(error.reason, ImportError::Source(SourceError::Reader(_))), "{error:?}");
-    assert!(error.to_string().contains("the reader is wrong"), "{error}");
-    assert_eq!(error.report.created, 3, "{error:?}");
     stores.finish().await;
 }

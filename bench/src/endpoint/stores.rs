@@ -160,7 +160,7 @@ impl Stores {
             async move { indexer.handle(&event, deadline).await.response }.boxed()
         });
         let quarantine = folder()?;
-        let streams = streams_client(place.endpoint.as_deref(), None).await;
+        let streams = streams_client(place.endpoint.as_deref()).await;
         let arn = description.stream_arn.context("the table has a stream")?;
         let mut running = JoinSet::new();
         let mut start = |function, settings, handler| {

@@ -53,7 +53,8 @@ pub struct CommentPatch {
 }
 
 impl CommentPatch {
-    pub(crate) fn apply(&self, comment: &Comment) -> Result<Comment, InvalidInput> {
+    /// The comment as the patch makes it.
+    pub fn apply(&self, comment: &Comment) -> Result<Comment, InvalidInput> {
         // Only new values must keep the rules: stored values may follow earlier rules.
         let mut text = comment.text.clone();
         if let Some(title) = &self.title {

@@ -1,17 +1,13 @@
 //! The commands of `pagemark`.
 
-mod adopt;
 mod doctor;
 mod export;
-mod follow;
 mod import;
 mod interrupt;
-mod origin_place;
 pub(crate) mod progress;
 mod repair;
 mod table_place;
 mod up;
-mod write_args;
 
 use std::{io::IsTerminal, process::ExitCode};
 
@@ -31,15 +27,9 @@ pub struct Cli {
 enum Command {
     /// Run everything in one process: DynamoDB engine, page index, stream handlers, API and pages.
     Up(Box<up::Args>),
-    /// Import comments from files or another DynamoDB table into a stack, or any table.
+    /// Import comments from files into a stack, or any table.
     #[command(after_help = import::EXIT_CODES)]
     Import(import::Args),
-    /// Import a table with items like Pagemark's, but dates such as `2020-11-09 12:00:00.123`, into a new table.
-    #[command(after_help = import::EXIT_CODES)]
-    Adopt(adopt::Args),
-    /// Follow the stream of another table: its changes become changes of comments, until the site switches.
-    #[command(after_help = follow::EXIT_CODES)]
-    Follow(follow::Args),
     /// Export comments to a file of JSON Lines, from a stack or any table, while writes continue.
     #[command(after_help = export::EXIT_CODES)]
     Export(export::Args),
@@ -57,10 +47,6 @@ enum Command {
 }
 
 impl Cli {
-    /// Runs the command.
-    ///
-    /// # Errors
-    /// The error that ended the command early.
     pub async fn run(self) -> anyhow::Result<ExitCode> {
         // The person at the terminal needs only warnings and errors, and the messages of the local stack itself.
         let lines = tracing_subscriber::fmt::layer().with_writer(std::io::stderr);
@@ -70,8 +56,6 @@ impl Cli {
         match self.command {
             Command::Up(args) => up::run(*args).await,
             Command::Import(args) => Box::pin(import::run(args)).await,
-            Command::Follow(args) => Box::pin(follow::run(args)).await,
-            Command::Adopt(args) => Box::pin(adopt::run(args)).await,
             Command::Export(args) => Box::pin(export::run(args)).await,
             Command::Repair(args) => Box::pin(repair::run(*args)).await,
             Command::Doctor(args) => doctor::run(args).await,

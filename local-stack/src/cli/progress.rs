@@ -1,21 +1,66 @@
 //! What the command line says about imports, and about what follows them.
 
-use std::{io::Write, time::Duration};
+use std::{
+    io::Write,
+    path::Path,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
 
-use indicatif::HumanCount;
+use indicatif::{HumanCount, ProgressBar};
+use repair_job::Display;
+use table::Table;
 
 use crate::{
-    import::ImportReport,
+    import::{ImportOptions, ImportReport, Importable, Mistake, Source, Unfinished, import_with},
     stack::{Stack, TABLE},
 };
 
-/// The share that is done, from 0 to 1.
-#[expect(clippy::cast_precision_loss, reason = "a share of a bar")]
-pub(crate) fn share(done: u64, total: u64) -> f64 {
-    done as f64 / total.max(1) as f64
+/// Imports what a file says, and shows its progress and its outcome, even when it ends early. `progress` is that of
+/// reading the file.
+pub(super) async fn import_file<T: Importable>(
+    table: &Table,
+    path: &Path,
+    source: Source<T>,
+    progress: ProgressBar,
+    options: &ImportOptions,
+) -> Result<ImportReport, Unfinished> {
+    let name = path.file_name().map_or_else(|| path.display().to_string(), |name| name.to_string_lossy().into_owned());
+    let share = move |_| share(progress.position(), progress.length().unwrap_or(0));
+    import_shown(table, &name, source, options, share).await
 }
 
-/// A rate.
+/// Imports comments or records, and shows their progress and their outcome under a name, even when the import ends early.
+/// `share` is the share that is done, from 0 to 1, after so many of them.
+pub(super) async fn import_shown<T: Importable>(
+    table: &Table,
+    name: &str,
+    source: Source<T>,
+    options: &ImportOptions,
+    share: impl Fn(u64) -> f64 + Send + 'static,
+) -> Result<ImportReport, Unfinished> {
+    let done: Arc<AtomicU64> = Arc::default();
+    let shown = done.clone();
+    let display = Display::show(name.to_owned(), move || {
+        let done = shown.load(Ordering::Relaxed);
+        (done, share(done))
+    });
+    let imported = import_with(table, source, options, &done).await;
+    drop(display);
+    let report = imported.as_ref().unwrap_or_else(|ended| &ended.report);
+    say(&report_text(name, report, options.dry_run));
+    imported
+}
+
+/// The share that is done, from 0 to 1; 0 of an unknown total.
+#[expect(clippy::cast_precision_loss, reason = "a share of a bar")]
+pub(crate) fn share(done: u64, total: u64) -> f64 {
+    if total == 0 { 0.0 } else { done as f64 / total as f64 }
+}
+
 #[expect(clippy::cast_precision_loss, reason = "a rate for people")]
 pub(super) fn per_second(count: u64, elapsed: Duration) -> f64 {
     count as f64 / elapsed.as_secs_f64().max(0.001)
@@ -26,30 +71,26 @@ pub(super) fn say(text: &str) {
     std::io::stdout().write_all(text.as_bytes()).ok();
 }
 
-/// The outcome of an import, or what it would be.
 pub(super) fn report_text(name: &str, report: &ImportReport, dry_run: bool) -> String {
     let seconds = report.took.as_secs_f64();
     let updated = if report.updated > 0 { format!("{} updated, ", HumanCount(report.updated)) } else { String::new() };
-    let skipped = if report.skipped > 0 {
-        format!("{} skipped (done by an earlier import), ", HumanCount(report.skipped))
-    } else {
-        String::new()
-    };
     let dry = if dry_run { "nothing was written; an import would find " } else { "" };
     let mut text = format!(
-        "{name}: {dry}{skipped}{} new, {} unchanged, {updated}{} differ from what is there (left as they are), {} bad, in {seconds:.1} s ({:.0}/s)\n",
+        "{name}: {dry}{} new, {} unchanged, {updated}{} differ from what is there (left as they are), {} bad, in {seconds:.1} s ({:.0}/s)\n",
         HumanCount(report.created),
         HumanCount(report.unchanged),
         HumanCount(report.differing),
         HumanCount(report.bad),
         per_second(report.lines(), report.took),
     );
-    for line in &report.bad_lines {
-        text.push_str(&format!("{name}: line {}: {}\n", line.number, line.reason));
+    let mut named = 0;
+    for Mistake { reason, number, more } in &report.mistakes {
+        named += more + 1;
+        let more = if *more > 0 { format!(" and {} others", HumanCount(*more)) } else { String::new() };
+        text.push_str(&format!("{name}: line {number}{more}: {reason}\n"));
     }
-    let more = report.bad.saturating_sub(u64::try_from(report.bad_lines.len()).unwrap_or(u64::MAX));
-    if more > 0 {
-        text.push_str(&format!("{name}: and {} more bad lines\n", HumanCount(more)));
+    if report.bad > named {
+        text.push_str(&format!("{name}: and {} more bad lines\n", HumanCount(report.bad - named)));
     }
     text
 }

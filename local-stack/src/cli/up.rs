@@ -14,13 +14,13 @@ use model::{ProductId, primaries::PRIMARIES_SHARDS};
 use table::CommentBlobArgs;
 
 use super::{
-    import::{import_file, import_shown, open_all},
+    import::open_all,
     interrupt::Signals,
-    progress::{per_second, say, settle, share},
+    progress::{import_file, import_shown, per_second, say, settle, share},
 };
 use crate::{
     demo::{demo_comments, top_product},
-    import::{ImportError, ImportOptions, InputFile, MappingArgs, Reading, Source},
+    import::{ImportError, ImportOptions, LineReader, Reading, ReadingArgs, Source},
     index_place::{IndexPlace, SNAPSHOT_EVERY},
     memory::resident_memory,
     repair::{AuditSchedule, RepairSchedule},
@@ -71,7 +71,7 @@ pub(super) struct Args {
     /// Keep the data in this folder [default: a temporary one]
     #[arg(long, env = "PAGEMARK_DATA_DIR", value_name = "DIR")]
     data_dir: Option<PathBuf>,
-    /// Import comments from this file of JSON lines, plain, gzip or zstd; repeatable.
+    /// Import comments from this file of JSON lines, CSV or TSV, plain, gzip or zstd; repeatable.
     #[arg(long, value_name = "FILE")]
     import: Vec<PathBuf>,
     /// Generate N comments; 2,000 without N, and by default when nothing is imported and the table is empty.
@@ -137,7 +137,7 @@ pub(super) async fn run(args: Args) -> anyhow::Result<ExitCode> {
 /// Fills the stack, says that it is ready, and serves until it is ended.
 async fn serve(
     stack: &mut Stack,
-    files: Vec<(PathBuf, InputFile)>,
+    files: Vec<(PathBuf, LineReader)>,
     demo: Option<u64>,
     shown_token: &str,
 ) -> anyhow::Result<ExitCode> {
@@ -152,7 +152,7 @@ async fn serve(
         None => 0,
     };
     let mut product = (demo > 0).then(top_product).flatten();
-    let (reading, options) = (Reading::new(None, MappingArgs::default(), false), ImportOptions::default());
+    let (reading, options) = (Reading::new(ReadingArgs::default()), ImportOptions::default());
     for (path, file) in files {
         let (progress, source) = (file.progress.clone(), reading.source(&path, file));
         let imported = import_file(stack.table(), &path, source, progress, &options).await;
@@ -202,10 +202,9 @@ async fn generate(stack: &Stack, count: u64) -> Option<u64> {
             let reason = match ended.reason {
                 // Its advice is about files.
                 ImportError::Store(error) => error.to_string(),
-                reason @ (ImportError::Source(_)
-                | ImportError::Rejects(_)
-                | ImportError::Checkpoint(_)
-                | ImportError::Worker(_)) => reason.to_string(),
+                reason @ (ImportError::Source(_) | ImportError::Rejects(_) | ImportError::Panic(_)) => {
+                    reason.to_string()
+                }
             };
             eprintln!("pagemark: not all demo comments were written: {reason}; the stack serves those that are there");
             None

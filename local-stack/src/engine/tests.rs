@@ -58,7 +58,7 @@ impl Folder {
         let url = engine.endpoint_url();
         let table = Table::connect(&TableConfig::new(TABLE, Some(url.clone()))).await;
         let stream_arn = table.create_if_missing().await.unwrap().stream_arn.unwrap();
-        (engine, Clients { table, stream_arn, streams: streams_client(Some(&url), None).await })
+        (engine, Clients { table, stream_arn, streams: streams_client(Some(&url)).await })
     }
 }
 

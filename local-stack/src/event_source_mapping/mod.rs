@@ -5,7 +5,8 @@
 //!   partition and sort key, and a worker invokes the handler with one batch after the other. Records of different
 //!   items come in any order, as from the service (AWS Lambda, "Polling and batching streams" of DynamoDB: "Lambda
 //!   still ensures in-order processing at the item (partition and sort key) level").
-//! - `stream_reader` reads the shards.
+//! - `stream` reads the stream. `shards` selects the shards to read: each is read separately, after its parent was read to
+//!   the end. `pace` decides how long the mapping waits after a poll.
 //! - `records` converts stream records to the form that the handlers get.
 //! - `plan` decides what happens to a batch that failed: from where it is retried, when it is split, and when it goes
 //!   to quarantine.
@@ -13,36 +14,51 @@
 //! Two settings are not imitated. The batching window only makes people wait on their own machine. The maximum age of a
 //! record would put records into quarantine after a machine slept: here the number of tries is the only limit.
 //!
-//! **Invariant:** a record needs no further delivery only when it was processed or is in quarantine. The position is not
-//! stored: after a restart, all records that were not trimmed are delivered again.
+//! **Invariant:** a record needs no further delivery only when it was processed or is in quarantine. The position in a
+//! shard advances only then, for every record of a poll. It is not stored: after a restart, all records that were not
+//! trimmed are delivered again.
 
+mod pace;
 mod plan;
 mod records;
 mod settings;
+mod shards;
+mod stream;
 
 use std::{
-    collections::{BTreeMap, BTreeSet},
+    collections::BTreeMap,
     hash::{BuildHasher, BuildHasherDefault, DefaultHasher},
-    sync::Arc,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
 
 use aws_lambda_events::{dynamodb::Event, streams::DynamoDbEventResponse};
-use aws_sdk_dynamodbstreams::{Client, types::Record as SdkRecord};
+use aws_sdk_dynamodbstreams::Client;
 use functions::{Quarantine, quarantine::Reason};
-use futures_util::{StreamExt, future::BoxFuture, stream};
+use futures_util::{
+    StreamExt,
+    future::BoxFuture,
+    stream::{self as futures, FuturesUnordered},
+};
 use serde_json::{Value, json};
 use tokio::{sync::watch, task::JoinSet, time::Instant};
 
+use pace::Pace;
 use plan::{Attempt, Next, Record, first_failed, next, sequence_number};
 pub use records::to_lambda_record;
 pub use settings::{MappingSettings, passes_filter};
-
-use crate::stream_reader::{Consumer, Pace, StreamError, StreamReader, last_of};
+use shards::Shards;
+pub use stream::StreamError;
+use stream::{Polled, Stream};
 
 /// A function that processes a batch. It also gets the time until which the invocation may start calls.
 pub type Handler = Arc<dyn Fn(Event, Instant) -> BoxFuture<'static, DynamoDbEventResponse> + Send + Sync>;
 
+/// Pause after a call of the stream that failed, and between two looks at a stream that has no shard yet.
+const ERROR_PAUSE: Duration = Duration::from_millis(250);
+/// Interval between two looks for new shards. After the end of a shard the mapping looks at once; otherwise new shards
+/// are rare.
+const DESCRIBE_EVERY: Duration = Duration::from_secs(10);
 /// Pause before the first retry of a batch; doubled for each further one, up to [`RETRY_PAUSE_MAX`].
 const RETRY_PAUSE: Duration = Duration::from_millis(100);
 /// The longest pause between two tries of a batch.
@@ -66,12 +82,10 @@ pub struct MappingState {
     pub records: u64,
 }
 
-/// An event source mapping.
 pub struct EventSourceMapping {
     function: &'static str,
     settings: MappingSettings,
-    client: Client,
-    stream_arn: String,
+    stream: Stream,
     handler: Handler,
     quarantine: Quarantine,
     pace: Pace,
@@ -89,8 +103,8 @@ impl EventSourceMapping {
         handler: Handler,
         quarantine: Quarantine,
     ) -> Self {
-        let (pace, state) = (Pace::Service, watch::Sender::default());
-        Self { function, settings, client, stream_arn, handler, quarantine, pace, state }
+        let stream = Stream { client, arn: stream_arn };
+        Self { function, settings, stream, handler, quarantine, pace: Pace::Service, state: watch::Sender::default() }
     }
 
     /// The mapping, but it polls after each write, which changes `writes`, and while there is more. Without one it
@@ -99,15 +113,108 @@ impl EventSourceMapping {
         Self { pace: Pace::Woken(writes), ..self }
     }
 
-    /// The progress of the mapping.
     pub fn state(&self) -> watch::Receiver<MappingState> {
         self.state.subscribe()
     }
 
     /// Runs until it is dropped.
     pub async fn run(self) {
-        let (client, stream_arn, pace) = (self.client.clone(), self.stream_arn.clone(), self.pace.clone());
-        StreamReader { client, stream_arn, pace, consumer: self }.run([]).await;
+        let shards = Mutex::new(Shards::default());
+        let mut readers = FuturesUnordered::new();
+        loop {
+            let began = Instant::now();
+            let pause = match self.stream.describe().await {
+                Ok(described) => {
+                    let ready = locked(&shards).describe(described, began);
+                    readers.extend(ready.into_iter().map(|shard_id| self.read_shard(shard_id, &shards)));
+                    self.publish(&shards);
+                    if locked(&shards).is_empty() { ERROR_PAUSE } else { DESCRIBE_EVERY }
+                }
+                Err(error) => {
+                    tracing::warn!(function = self.function, %error, "looking for shards again");
+                    ERROR_PAUSE
+                }
+            };
+            // A shard that has ended may have children.
+            tokio::select! {
+                Some(()) = readers.next() => {}
+                () = tokio::time::sleep(pause) => {}
+            }
+        }
+    }
+
+    /// Reads a shard to its end, which only comes when the shard is closed.
+    async fn read_shard(&self, shard_id: String, shards: &Mutex<Shards>) {
+        let (mut iterator, mut processed) = (None, None);
+        let mut pace = self.pace.clone();
+        loop {
+            // Before the poll: a write during the poll may be missed by it.
+            pace.poll_begins();
+            let began = Instant::now();
+            match self.poll(&shard_id, iterator.take(), processed.as_deref()).await {
+                Ok(Polled { next, last, full, .. }) => {
+                    let found = last.is_some();
+                    match last {
+                        Some(last) => processed = Some(last),
+                        None => locked(shards).caught_up(&shard_id, began),
+                    }
+                    if next.is_none() {
+                        return locked(shards).ended(&shard_id);
+                    }
+                    iterator = next;
+                    if !found {
+                        self.publish(shards);
+                    }
+                    pace.wait(found, full).await;
+                }
+                Err(error @ StreamError::Gone) => {
+                    self.warn_of_loss(&shard_id, &error);
+                    return locked(shards).ended(&shard_id);
+                }
+                Err(error @ StreamError::Trimmed) => {
+                    self.warn_of_loss(&shard_id, &error);
+                    processed = None;
+                    tokio::time::sleep(ERROR_PAUSE).await;
+                }
+                Err(error @ StreamError::Stream(_)) => {
+                    tracing::warn!(function = self.function, %error, "polling again");
+                    tokio::time::sleep(ERROR_PAUSE).await;
+                }
+            }
+        }
+    }
+
+    fn warn_of_loss(&self, shard: &str, error: &StreamError) {
+        tracing::warn!(function = self.function, shard, %error, "going on with what the stream still has");
+    }
+
+    /// Publishes up to when everything in all shards is done.
+    fn publish(&self, shards: &Mutex<Shards>) {
+        if let Some(caught_up_at) = locked(shards).caught_up_at() {
+            self.state.send_modify(|state| state.caught_up_at = Some(caught_up_at));
+        }
+    }
+
+    /// Polls a shard, and delivers what it finds.
+    async fn poll(
+        &self,
+        shard_id: &str,
+        iterator: Option<String>,
+        processed: Option<&str>,
+    ) -> Result<Polled, StreamError> {
+        let mut polled = self.stream.poll(shard_id, iterator, processed).await?;
+        if !polled.records.is_empty() {
+            let mut accepted = Vec::new();
+            for record in std::mem::take(&mut polled.records) {
+                let record = to_lambda_record(record, &self.stream.arn)?;
+                if passes_filter(&record) {
+                    accepted.push(record);
+                }
+            }
+            self.deliver_all(accepted).await;
+            self.state.send_modify(|state| state.processed = polled.last.clone());
+        }
+        Ok(polled)
     }
 
     /// Delivers the records of a poll, with all workers running concurrently.
@@ -117,7 +224,9 @@ impl EventSourceMapping {
         for record in records {
             by_worker.entry(worker_of(&record, self.settings.parallelization_factor)).or_default().push(record);
         }
-        stream::iter(by_worker.into_values()).for_each_concurrent(None, |records| self.deliver_in_order(records)).await;
+        futures::iter(by_worker.into_values())
+            .for_each_concurrent(None, |records| self.deliver_in_order(records))
+            .await;
         self.state.send_modify(|state| state.records += count);
     }
 
@@ -189,41 +298,9 @@ fn worker_of(record: &Record, workers: u32) -> u64 {
     BuildHasherDefault::<DefaultHasher>::new().hash_one(keys) % u64::from(workers.max(1))
 }
 
-impl Consumer for EventSourceMapping {
-    fn name(&self) -> &str {
-        self.function
-    }
-
-    /// The position is not stored.
-    fn position(&self, _shard: &str) -> Option<String> {
-        None
-    }
-
-    async fn deliver(&self, _shard: &str, records: Vec<SdkRecord>) -> Result<(), StreamError> {
-        let last = last_of(&records);
-        let mut accepted = Vec::new();
-        for record in records {
-            let record = to_lambda_record(record, &self.stream_arn)?;
-            if passes_filter(&record) {
-                accepted.push(record);
-            }
-        }
-        self.deliver_all(accepted).await;
-        self.state.send_modify(|state| state.processed = last);
-        Ok(())
-    }
-
-    async fn described(&self, _shards: &BTreeSet<String>) {}
-
-    async fn lost(&self, shard: &str, error: StreamError) {
-        tracing::warn!(function = self.function, shard, %error, "going on with what the stream still has");
-    }
-
-    fn ended(&self, _shard: &str) {}
-
-    fn caught_up(&self, at: Instant) {
-        self.state.send_modify(|state| state.caught_up_at = Some(at));
-    }
+fn locked(shards: &Mutex<Shards>) -> MutexGuard<'_, Shards> {
+    // Every change leaves the shards whole, so a panic elsewhere does not spoil them.
+    shards.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]

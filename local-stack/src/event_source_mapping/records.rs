@@ -7,7 +7,7 @@ use aws_sdk_dynamodbstreams::{
 use serde_dynamo::Item;
 use serde_json::{Map, Value, json};
 
-use crate::stream_reader::StreamError;
+use super::stream::StreamError;
 
 /// The JSON of a record inside a Lambda event (AWS Lambda, "Using AWS Lambda with Amazon DynamoDB", example event).
 ///

@@ -1,62 +1,192 @@
-//! The import of a comment.
+//! A row that says a comment, and its import. An export writes the same lines.
 
-use model::{Comment, CommentText, ProductId};
+use model::{
+    AuthorId, Comment, CommentAttributes, CommentId, CommentText, InvalidInput, Language, ProductId, Rating, SiteData,
+    Status, Timestamp,
+};
 use process::StoreError;
+use serde::{Deserialize, Deserializer, Serialize};
+use serde_json::{
+    Map, Value,
+    value::{RawValue, to_raw_value},
+};
 use table::{CommentPatch, NewComment, Table, WriteError};
 
-use super::{Existing, ImportOptions, Importable, LOOKUPS_MAX, Outcome};
+use super::{ImportOptions, Importable, LOOKUPS_MAX, Outcome};
 
-impl Importable for NewComment {
+/// The message for a JSON array. A file that is one array gets it only once.
+pub(super) const NOT_LINES: &str = "is a JSON array or begins one, but a file must be JSON Lines: each line one comment, \
+                                    as a JSON object; `jq -c '.[]' FILE` writes an array so";
+
+/// The fields of a line. Unknown ones are refused: a misspelt field would otherwise be lost without notice. Of the fields
+/// that a comment may lack, a missing one is `None`, and null is `Some(None)`.
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Line {
+    id: CommentId,
+    product: ProductId,
+    language: Language,
+    rating: Rating,
+    created_at: Timestamp,
+    #[serde(default, deserialize_with = "named")]
+    title: Option<Option<String>>,
+    body: String,
+    #[serde(default, deserialize_with = "named")]
+    author: Option<Option<String>>,
+    /// Without one, or with null, a line says nothing about the status of a comment that exists.
+    #[serde(default)]
+    status: Option<Status>,
+    #[serde(default, deserialize_with = "named")]
+    attributes: Option<Option<Box<RawValue>>>,
+    #[serde(default, deserialize_with = "named")]
+    author_id: Option<Option<String>>,
+}
+
+/// A field that the line names: its value, or null.
+pub(super) fn named<'de, D: Deserializer<'de>, T: Deserialize<'de>>(of: D) -> Result<Option<Option<T>>, D::Error> {
+    Option::deserialize(of).map(Some)
+}
+
+/// A comment to import.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CommentRow {
+    pub(super) comment: NewComment,
+    /// What the row says about an existing comment. What it does not name stays.
+    pub(super) patch: CommentPatch,
+}
+
+impl From<NewComment> for CommentRow {
+    /// A row that names every field.
+    fn from(comment: NewComment) -> Self {
+        let CommentText { title, body, author } = comment.text.clone();
+        let patch = CommentPatch {
+            language: Some(comment.language.clone()),
+            rating: Some(comment.rating),
+            title: Some(title),
+            body: Some(body),
+            author: Some(author),
+            attributes: Some(comment.site.attributes.clone()),
+            author_id: Some(comment.site.author_id.clone()),
+            status: comment.status,
+        };
+        Self { comment, patch }
+    }
+}
+
+/// Reads a line: one JSON object. The error says in one line why it is no comment.
+pub fn parse_line(line: &[u8]) -> Result<NewComment, String> {
+    read_row(line).map(|row| row.comment)
+}
+
+pub(super) fn read_row(line: &[u8]) -> Result<CommentRow, String> {
+    if line.starts_with(b"[") {
+        return Err(NOT_LINES.to_owned());
+    }
+    let line: Line = serde_json::from_slice(line).map_err(|error| described(&error))?;
+    let attributes = line.attributes.clone();
+    row(line, attributes.as_ref().map(|named| named.as_deref().map(RawValue::get))).map_err(|error| error.to_string())
+}
+
+/// Makes a row of the fields of a line, by their names. Attributes are null, or a text, which is their JSON.
+pub(super) fn row_of(mut fields: Map<String, Value>) -> Result<CommentRow, String> {
+    let attributes = fields.remove(CommentAttributes::FIELD);
+    let line = serde_json::from_value(fields.into()).map_err(|error| printable(&error.to_string()))?;
+    row(line, attributes.as_ref().map(Value::as_str)).map_err(|error| error.to_string())
+}
+
+fn row(line: Line, attributes: Option<Option<&str>>) -> Result<CommentRow, InvalidInput> {
+    let Line { id, product, language, rating, created_at, title, body, author, status, attributes: _, author_id } =
+        line;
+    let names = [title.is_some(), author.is_some(), attributes.is_some(), author_id.is_some()];
+    let text = CommentText::new(title.flatten(), body, author.flatten())?;
+    let attributes = attributes.flatten().map(CommentAttributes::parse).transpose()?;
+    let author_id = author_id.flatten().map(|id| AuthorId::parse(&id)).transpose()?;
+    let site = SiteData { attributes, author_id };
+    let mut row = CommentRow::from(NewComment { id, product, language, rating, created_at, status, text, site });
+    let [title, author, attributes, author_id] = names;
+    row.patch.title.take_if(|_| !title);
+    row.patch.author.take_if(|_| !author);
+    row.patch.attributes.take_if(|_| !attributes);
+    row.patch.author_id.take_if(|_| !author_id);
+    Ok(row)
+}
+
+/// Writes a comment as a line, without the line's end. It names every field, so that an update with it leaves nothing of
+/// what was there. Equal comments give equal lines, whatever their revisions.
+pub fn to_line(comment: Comment) -> serde_json::Result<String> {
+    let Comment { id, product, language, rating, created_at, revision: _, status, text, site } = comment;
+    let (title, author, status) = (Some(text.title), Some(text.author), Some(status));
+    let attributes = Some(site.attributes.as_ref().map(to_raw_value).transpose()?);
+    let (body, author_id) = (text.body, Some(site.author_id.map(|id| id.as_str().to_owned())));
+    let line = Line { id, product, language, rating, created_at, title, body, author, status, attributes, author_id };
+    serde_json::to_string(&line)
+}
+
+/// How much of the parser's message is kept: it repeats the names of unknown fields, which may be long.
+const PROBLEM_MAX_CHARS: usize = 400;
+
+/// A message as one line of at most [`PROBLEM_MAX_CHARS`], without characters that control a terminal.
+pub(super) fn printable(message: &str) -> String {
+    let shortened = message.chars().take(PROBLEM_MAX_CHARS);
+    shortened.map(|c| if c.is_control() { char::REPLACEMENT_CHARACTER } else { c }).collect()
+}
+
+/// An error of the JSON parser, which takes the line for line 1 of a document.
+pub(super) fn described(error: &serde_json::Error) -> String {
+    let text = error.to_string();
+    let place = format!(" at line {} column {}", error.line(), error.column());
+    let problem = printable(text.strip_suffix(&place).unwrap_or(&text));
+    let hint = if error.is_eof() { ": a line must hold a whole JSON object" } else { "" };
+    format!("{problem} (column {}){hint}", error.column())
+}
+
+impl CommentRow {
+    /// Whether a comment of the same id and product is as the row says.
+    fn is_said_by(&self, present: &Comment) -> bool {
+        let is_unchanged = self.patch.apply(present).is_ok_and(|patched| patched == *present);
+        is_unchanged && present.created_at == self.comment.created_at
+    }
+}
+
+impl Importable for CommentRow {
     fn product(&self) -> &ProductId {
-        &self.product
+        &self.comment.product
     }
 
     fn key(&self) -> &str {
-        self.id.as_str()
+        self.comment.id.as_str()
     }
 
     /// Creates the comment unless its id is in use. An id is used only once.
     async fn import(&self, table: &Table, options: &ImportOptions) -> Result<Outcome, StoreError> {
-        let (id, comment) = (&self.id, self);
-        if options.dry_run && options.table_is_missing {
-            return Ok(Outcome::Created);
-        }
+        let Self { comment, patch } = self;
+        let id = &comment.id;
         for _ in 0..LOOKUPS_MAX {
-            let written = match table.comment(id).await {
-                Ok(Some(present)) if options.existing == Existing::Replace && !is_same_place(comment, &present) => {
-                    // Then the next look finds none.
-                    table.delete_comment(id, Some(present.revision)).await.map(|()| None)
-                }
-                Ok(Some(present)) if present.product != comment.product => {
-                    let product = present.product.as_str();
-                    return Ok(Outcome::Refused(format!("id: {id} is in use by a comment of product {product:?}")));
-                }
-                Ok(Some(present)) if is_same(comment, &present) => return Ok(Outcome::Unchanged),
-                Ok(Some(_)) if options.existing == Existing::Keep => return Ok(Outcome::Differing),
-                Ok(Some(present)) if present.created_at != comment.created_at => {
-                    let present = present.created_at;
-                    return Ok(Outcome::Refused(format!("created_at: {id} is of {present}, which never changes")));
-                }
-                Ok(Some(_)) if options.dry_run => return Ok(Outcome::Updated),
-                Ok(Some(present)) => {
-                    options.admit(comment).await;
-                    // Only this comment is changed, and none that took its id since.
-                    let patched = table.patch_comment(id, Some(present.revision), &whole_patch(comment)).await;
-                    patched.map(|_| Some(Outcome::Updated))
-                }
-                Ok(None) if options.dry_run => return Ok(Outcome::Created),
-                Ok(None) => {
-                    options.admit(comment).await;
-                    table.create_comment(comment.clone(), None).await.map(|_| Some(Outcome::Created))
-                }
+            let present = match table.comment(id).await {
                 Err(StoreError::Malformed(malformed)) => {
                     return Ok(Outcome::Refused(format!("id: {id} is in use: {malformed}")));
                 }
-                Err(error) => return Err(error),
+                read => read?,
+            };
+            let written = match present {
+                Some(present) if present.product != comment.product => {
+                    let product = present.product.as_str();
+                    return Ok(Outcome::Refused(format!("id: {id} is in use by a comment of product {product:?}")));
+                }
+                Some(present) if self.is_said_by(&present) => return Ok(Outcome::Unchanged),
+                Some(_) if !options.update => return Ok(Outcome::Differing),
+                Some(present) if present.created_at != comment.created_at => {
+                    let present = present.created_at;
+                    return Ok(Outcome::Refused(format!("created_at: {id} is of {present}, which never changes")));
+                }
+                Some(_) if options.dry_run => return Ok(Outcome::Updated),
+                // Only this comment is changed, and none that took its id since.
+                Some(present) => table.patch_comment(id, Some(present.revision), patch).await.map(|_| Outcome::Updated),
+                None if options.dry_run => return Ok(Outcome::Created),
+                None => table.create_comment(comment.clone(), None).await.map(|_| Outcome::Created),
             };
             match written {
-                Ok(Some(outcome)) => return Ok(outcome),
-                Ok(None) => {}
+                Ok(outcome) => return Ok(outcome),
                 // Another writer was faster, or a deleted comment's duplicates hide this one: look again.
                 Err(
                     WriteError::AlreadyExists
@@ -72,32 +202,122 @@ impl Importable for NewComment {
     }
 }
 
-/// The change that gives a comment the content of the imported one.
-fn whole_patch(comment: &NewComment) -> CommentPatch {
-    let CommentText { title, body, author } = comment.text.clone();
-    CommentPatch {
-        language: Some(comment.language.clone()),
-        rating: Some(comment.rating),
-        title: Some(title),
-        body: Some(body),
-        author: Some(author),
-        attributes: Some(comment.site.attributes.clone()),
-        author_id: Some(comment.site.author_id.clone()),
-        status: comment.status,
+#[cfg(test)]
+mod tests {
+    use model::Revision;
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const GOOD: &str = r#"{"id":"c-1","product":"a/b","language":"EN","rating":4,"created_at":"2024-02-29T12:00:00Z","title":null,"body":"Fine.","author":null,"status":"published","attributes":null,"author_id":null}"#;
+
+    /// The last fields of [`GOOD`], which most comments lack, and values of theirs. The attributes are kept to the letter.
+    const NEITHER: &str = r#""attributes":null,"author_id":null"#;
+    const WHOLE: &str = r#""attributes":{"z":1.0,"a":["\u00e9",12345678901234567890]},"author_id":"u/7""#;
+
+    #[test]
+    fn a_good_line_is_a_comment() {
+        let comment = parse_line(GOOD.as_bytes()).unwrap();
+        assert_eq!((comment.product.as_str(), comment.language.as_str(), comment.rating.get()), ("a/b", "en", 4));
     }
-}
 
-/// Whether a comment of the same id has the product and the time that never change.
-fn is_same_place(comment: &NewComment, present: &Comment) -> bool {
-    present.product == comment.product && present.created_at == comment.created_at
-}
+    #[test]
+    fn a_line_reads_back_as_its_comment_and_names_every_field() {
+        let whole = GOOD.replace(NEITHER, WHOLE);
+        for given in [GOOD, &whole] {
+            let new = parse_line(given.as_bytes()).unwrap();
+            let NewComment { id, product, language, rating, created_at, status, text, site } = new;
+            let status = status.unwrap_or_default();
+            let revision = Revision::after(None, created_at, 1);
+            let line =
+                to_line(Comment { id, product, language, rating, created_at, revision, status, text, site }).unwrap();
+            assert_eq!(line, given.replace("EN", "en").replace("00Z", "00.000Z"));
+            assert_eq!(parse_line(line.as_bytes()), parse_line(given.as_bytes()));
+        }
+    }
 
-/// Whether a comment of the same id and product has the same content.
-fn is_same(comment: &NewComment, present: &Comment) -> bool {
-    present.language == comment.language
-        && present.rating == comment.rating
-        && present.created_at == comment.created_at
-        && comment.status.is_none_or(|status| present.status == status)
-        && present.text == comment.text
-        && present.site == comment.site
+    #[test]
+    fn a_line_without_a_status_says_none_and_an_unknown_one_is_refused() {
+        let status = |with: &str| parse_line(GOOD.replace(",\"status\":\"published\"", with).as_bytes());
+        assert_eq!(status("").unwrap().status, None);
+        assert_eq!(status(",\"status\":null").unwrap().status, None);
+        assert_eq!(status(",\"status\":\"hidden\"").unwrap().status, Some(Status::Hidden));
+        assert!(status(",\"status\":\"shown\"").unwrap_err().contains("shown"));
+    }
+
+    #[test]
+    fn a_row_changes_only_the_fields_that_it_names() {
+        let patch = |line: &str| read_row(line.as_bytes()).unwrap().patch;
+        let emptied = patch(GOOD);
+        assert_eq!((emptied.title, emptied.author, emptied.attributes), (Some(None), Some(None), Some(None)));
+        assert_eq!(emptied.author_id, Some(None));
+        let least =
+            GOOD.replace(&format!(",{NEITHER}"), "").replace("\"title\":null,", "").replace("\"author\":null,", "");
+        let left = patch(&least);
+        assert_eq!((left.title, left.author, left.attributes, left.author_id), (None, None, None, None));
+        assert_eq!(left.body.as_deref(), Some("Fine."));
+    }
+
+    #[test]
+    fn a_title_or_an_author_without_a_visible_character_is_none() {
+        let line =
+            GOOD.replace("\"title\":null", "\"title\":\"  \"").replace("\"author\":null", "\"author\":\"\u{200b}\"");
+        let text = parse_line(line.as_bytes()).unwrap().text;
+        assert_eq!((text.title, text.author), (None, None));
+    }
+
+    #[test]
+    fn a_bad_line_says_what_is_wrong() {
+        for (old, new, expected) in [
+            ("\"rating\":4", "\"rating\":6", "rating"),
+            ("\"rating\":4", "\"rating\":4.5", "4.5"),
+            ("\"rating\":4", "\"rating\":\"4\"", "a rating"),
+            ("\"EN\"", "\"e\"", "language"),
+            ("c-1", "c 1", "id"),
+            ("c-1", ".", "id: \".\" cannot be a comment id"),
+            ("c-1", "..", "URL clients remove it"),
+            ("a/b", "..", "product: \"..\" cannot be a product id"),
+            ("Fine.", " ", "body"),
+            ("Fine.", "\u{200b}", "body"),
+            ("\"title\"", "\"tilte\"", "tilte"),
+            ("\"title\"", "\"ti\\ntle\\u001b[31m\"", "`ti\u{fffd}tle\u{fffd}[31m`"),
+            ("2024-02-29T12:00:00Z", "2023-02-29T12:00:00Z", "created_at"),
+            ("2024-02-29T12:00:00Z", "9999-12-31T23:59:59-01:00", "outside the years 1 to 9999 of UTC (column 95)"),
+            ("\"author_id\":null}", "\"author_id\":null", "a whole JSON object"),
+            ("\"attributes\":null", "\"attributes\":[]", "attributes: must be a JSON object"),
+            ("\"attributes\":null", "\"attributes\":\"{}\"", "attributes: must be a JSON object"),
+            ("\"author_id\":null", "\"author_id\":\"\"", "author_id: is empty"),
+            ("{", "[{", "JSON Lines"),
+        ] {
+            let error = parse_line(GOOD.replace(old, new).as_bytes()).unwrap_err();
+            assert!(error.contains(expected), "{error}");
+            assert!(!error.contains('\n'));
+        }
+    }
+
+    #[test]
+    fn a_rating_is_the_same_number_however_it_is_written() {
+        for rating in ["4.0", "0.4e1"] {
+            let line = GOOD.replace("\"rating\":4", &format!("\"rating\":{rating}"));
+            assert_eq!(parse_line(line.as_bytes()), parse_line(GOOD.as_bytes()), "{rating}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn a_line_is_a_comment_or_says_what_is_wrong_in_one_line(
+            any in prop::collection::vec(any::<u8>(), 0..60),
+            at in 0..GOOD.len(),
+            with in r#"["{}\[\],:.0-9eE+\\nul☕ -]{0,3}"#,
+            without in 0..4_usize,
+        ) {
+            let end = (at + without).min(GOOD.len());
+            let near = [&GOOD.as_bytes()[..at], with.as_bytes(), &GOOD.as_bytes()[end..]].concat();
+            for line in [any, near] {
+                if let Err(reason) = parse_line(&line) {
+                    prop_assert!(!reason.is_empty() && !reason.contains(char::is_control), "{reason:?}");
+                }
+            }
+        }
+    }
 }

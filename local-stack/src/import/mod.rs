@@ -1,43 +1,26 @@
-//! The importer: comments from a file, with their ids and times, through the same transactions as the API's.
+//! The importer: comments and records of products from files, through the same transactions as the API's.
 //!
-//! An import is idempotent. So an interrupted import is simply run again. It leaves an existing comment as it is, unless it
-//! is told to update.
+//! An import is idempotent. So an interrupted import is simply run again. It leaves what exists as it is, unless it is told
+//! to update. Then a field that a row does not name stays, and one that it names as empty is emptied.
 //!
-//! - `input_file`: an open file, compressed or not; `reader`: its lines.
-//! - `format`: which kind of file it is; `separated`: tables with commas or tabs; `line`: a line of an export.
-//! - `comment`, `product`: the import of a line that says a comment, or a product's record.
-//! - `scan`: the items of another table; `article`: those of the articles' design.
-//! - `mapping`: which columns of a foreign file are the fields of a comment; `scale`, `date_format`: its values.
-//! - `source`: where comments come from, and the reasons why they may end early.
-//! - `checkpoint`: how far an import has come; `scan_position`: in another table.
-//! - `pace`: how fast it writes.
-//! - `rejects`: a file of what was not imported.
-//! - `retry`: further attempts while a table is unavailable.
+//! - `source`: the rows of a file, compressed or not, in any format; `separated`: those of tables.
+//! - `comment`, `product`: what a row says, as an export writes it, and its import.
+//! - `mapping`: which columns of a foreign file are the fields of a comment; `date`: its dates.
 //!
-//! **Invariant:** an import whose lines were not all read is an error, for any reason (`source`).
+//! **Invariant:** an import whose rows were not all read is an error, for any reason (`source`).
 
-mod article;
-mod checkpoint;
 mod comment;
-mod date_format;
-mod format;
-mod input_file;
-mod line;
+mod date;
 mod mapping;
-mod pace;
 mod product;
-mod reader;
-mod rejects;
-mod retry;
-mod scale;
-mod scan;
-mod scan_position;
 mod separated;
 mod source;
 
 use std::{
-    hash::{BuildHasher, BuildHasherDefault, DefaultHasher},
-    io,
+    collections::HashSet,
+    fs::File,
+    io::{self, Write},
+    path::Path,
     sync::{
         Arc,
         atomic::{AtomicU64, Ordering},
@@ -47,141 +30,85 @@ use std::{
 
 use model::ProductId;
 use process::StoreError;
-use table::{NewComment, Table};
+use serde_json::{Value, json};
+use table::Table;
 use thiserror::Error;
-use tokio::{
-    sync::mpsc,
-    task::{JoinError, JoinSet},
-};
+use tokio::task::{JoinError, JoinSet};
 
-pub use checkpoint::{Checkpoint, CheckpointError};
-pub use date_format::DateFormat;
-pub use format::{Format, Reading};
-pub use input_file::InputFile;
-pub use line::{parse_line, to_line};
-pub use mapping::{Assignment, Field, MappingArgs};
-pub use pace::Pace;
-pub use product::{NewProduct, parse_product_line, to_product_line};
-pub use reader::{LineReader, read_lines, read_lines_with};
-pub use rejects::Rejects;
-pub(crate) use retry::retried;
-pub use scale::Scale;
-pub use scan::Scan;
-pub use source::{Numbered, Source, SourceError};
+pub use comment::{CommentRow, parse_line, to_line};
+pub use mapping::ReadingArgs;
+pub use product::{parse_product_line, to_product_line};
+use source::Row;
+pub use source::{LineReader, Reading, Source, SourceError, json_rows, read_lines};
 
-/// How many workers write comments concurrently by default. Lines with one id go to one worker, so they stay in order.
-pub const WORKERS_DEFAULT: u16 = 16;
-/// How many comments wait for each worker.
-const WORKER_QUEUE: usize = 32;
-/// How many bad lines are kept with their reasons; the rest is only counted.
-const BAD_LINES_KEPT: usize = 100;
+/// How many comments or records are written concurrently.
+const CONCURRENT: usize = 16;
+/// How many mistakes are kept with their reasons; the rest is only counted.
+const MISTAKES_KEPT: usize = 100;
 /// Maximum number of look-ups of a comment, the first included. Each further one follows a faster writer.
 const LOOKUPS_MAX: usize = 4;
+/// Maximum number of further attempts while a table is unavailable. The SDK retries within each.
+const RETRIES_MAX: usize = 5;
+const RETRY_PAUSE: Duration = Duration::from_millis(500);
 
-/// What becomes of an existing comment that differs from the imported one.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Existing {
-    /// It stays.
-    Keep,
-    /// It is changed. Its id, product and creation time never change, so a line with others is a bad one.
-    Update,
-    /// It is changed. One of another product or creation time is deleted, and created as the line says.
-    Replace,
-}
-
-/// How comments are imported.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct ImportOptions {
-    /// What becomes of an existing comment that differs.
-    pub existing: Existing,
-    /// Whether nothing is written. The outcome says what an import would do, except that two lines of one id, both new,
+    /// Whether existing comments and records are changed where they differ. The id, the product and the creation time of a
+    /// comment never change, so a row with others is a bad one.
+    pub update: bool,
+    /// Whether nothing is written. The outcome says what an import would do, except that two rows of one id, both new,
     /// count as two.
     pub dry_run: bool,
-    /// Whether there is no table yet, so that a dry run cannot look.
-    pub table_is_missing: bool,
-    /// How many comments are written concurrently.
-    pub workers: u16,
-    /// Where lines go that are not imported.
+    /// Where rows go that are not imported.
     pub rejects: Option<Rejects>,
-    /// Where it is kept which lines are done. Those are skipped.
-    pub checkpoint: Option<Arc<Checkpoint>>,
-    /// How fast comments are written; `None` means as fast as possible.
-    pub pace: Option<Arc<Pace>>,
 }
 
-impl Default for ImportOptions {
-    fn default() -> Self {
-        Self {
-            existing: Existing::Keep,
-            dry_run: false,
-            table_is_missing: false,
-            workers: WORKERS_DEFAULT,
-            rejects: None,
-            checkpoint: None,
-            pace: None,
-        }
-    }
+/// A file of the rows that were not imported. Each is a JSON object with `file`, `line`, `reason` and `row`, which is null
+/// where the row could not be read. An import reads the corrected rows: `jq -c .row`.
+#[derive(Debug, Clone)]
+pub struct Rejects {
+    /// The name of the file that is imported.
+    of: String,
+    file: Arc<File>,
 }
 
-impl ImportOptions {
-    /// Whether an earlier import has done this line.
-    fn is_done(&self, number: u64) -> bool {
-        self.checkpoint.as_ref().is_some_and(|checkpoint| checkpoint.begin_line(number))
+impl Rejects {
+    /// Creates the file, or empties it.
+    pub fn create(path: &Path) -> io::Result<Self> {
+        Ok(Self { of: String::new(), file: Arc::new(File::create(path)?) })
     }
 
-    /// A line is done.
-    fn done(&self, number: u64) -> Result<(), ImportError> {
-        let kept = self.checkpoint.as_ref().map(|checkpoint| checkpoint.end_line(number));
-        kept.transpose().map_err(ImportError::Checkpoint).map(|_| ())
+    /// The same for the rows of one file.
+    #[must_use]
+    pub fn of_file(&self, name: &str) -> Self {
+        Self { of: name.to_owned(), file: Arc::clone(&self.file) }
     }
 
-    /// Waits until a comment may be written.
-    async fn admit(&self, comment: &NewComment) {
-        if let Some(pace) = &self.pace {
-            pace.admit(comment).await;
-        }
-    }
-
-    /// Writes what is still in memory.
-    fn finish(&self) -> Result<(), ImportError> {
-        self.rejects.as_ref().map(Rejects::flush).transpose().map_err(ImportError::Rejects)?;
-        self.checkpoint.as_ref().map(|checkpoint| checkpoint.save()).transpose().map_err(ImportError::Checkpoint)?;
-        Ok(())
-    }
-
-    /// The outcome of a line that is not imported. It also goes to the file of such lines.
-    fn refuse(&self, number: u64, reason: String, text: &str) -> Result<ImportReport, ImportError> {
-        if let Some(rejects) = &self.rejects {
-            rejects.write(number, &reason, text).map_err(ImportError::Rejects)?;
-        }
-        if let Some(checkpoint) = &self.checkpoint {
-            checkpoint.refuse_line(number);
-        }
-        Ok(ImportReport::bad(number, reason))
+    fn write(&self, number: u64, reason: &str, text: &str) -> io::Result<()> {
+        let read = Some(text).filter(|text| !text.is_empty());
+        let row = read.map(|text| serde_json::from_str(text).unwrap_or_else(|_| Value::from(text)));
+        let line = json!({"file": self.of, "line": number, "reason": reason, "row": row});
+        self.file.as_ref().write_all(format!("{line}\n").as_bytes())
     }
 }
 
-/// What became of a line.
+/// What became of a row.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Outcome {
-    /// What it says is new.
     Created,
-    /// It was there.
     Unchanged,
     /// What is there differs, and stays.
     Differing,
-    /// What was there has been changed.
     Updated,
     /// It was not imported, for this reason.
     Refused(String),
 }
 
-/// What a line of a file says: a comment, or a product's record.
+/// What a row says: a comment, or a product's record.
 pub trait Importable: Sized + Send + Sync + 'static {
-    /// The product that it belongs to.
     fn product(&self) -> &ProductId;
 
-    /// What it is stored under. Lines with one key are imported in order.
+    /// What it is stored under. Rows with one key are imported in order.
     fn key(&self) -> &str;
 
     /// Writes it unless it is there, or as the options say.
@@ -192,107 +119,78 @@ pub trait Importable: Sized + Send + Sync + 'static {
     ) -> impl Future<Output = Result<Outcome, StoreError>> + Send;
 }
 
-/// A line that was not imported.
+/// Why rows were not imported.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct BadLine {
-    /// Its number, from 1.
-    pub number: u64,
-    /// The reason.
+pub struct Mistake {
     pub reason: String,
+    /// The number of the first line with it, from 1.
+    pub number: u64,
+    /// How many other lines have it.
+    pub more: u64,
 }
 
-/// The outcome of an import.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ImportReport {
-    /// Comments that are new.
     pub created: u64,
-    /// Existing comments that equal the imported ones.
     pub unchanged: u64,
-    /// Existing comments that differ; they were left as they are.
+    /// What exists and differs, and was left as it is.
     pub differing: u64,
-    /// Existing comments that were changed.
     pub updated: u64,
-    /// Lines that an earlier import had done.
-    pub skipped: u64,
-    /// Lines that were not imported.
+    /// Rows that were not imported.
     pub bad: u64,
-    /// The first of them.
-    pub bad_lines: Vec<BadLine>,
+    /// Their first reasons, by line.
+    pub mistakes: Vec<Mistake>,
     /// The product of the first comment, as an example to show.
     pub first_product: Option<ProductId>,
-    /// How long it took.
     pub took: Duration,
 }
 
 impl ImportReport {
-    /// The number of lines that were looked at.
+    /// The number of rows that were looked at.
     pub fn lines(&self) -> u64 {
         self.created + self.unchanged + self.differing + self.updated + self.bad
     }
 
-    fn bad(number: u64, reason: String) -> Self {
-        Self { bad: 1, bad_lines: vec![BadLine { number, reason }], ..Self::default() }
-    }
-
-    fn add(&mut self, other: Self) {
-        self.created += other.created;
-        self.unchanged += other.unchanged;
-        self.differing += other.differing;
-        self.updated += other.updated;
-        self.skipped += other.skipped;
-        self.bad += other.bad;
-        self.bad_lines.extend(other.bad_lines);
-        self.bad_lines.sort_by_key(|line| line.number);
-        self.bad_lines.truncate(BAD_LINES_KEPT);
-        self.first_product = self.first_product.take().or(other.first_product);
+    fn add_mistake(&mut self, number: u64, reason: String) {
+        self.bad += 1;
+        if let Some(mistake) = self.mistakes.iter_mut().find(|mistake| mistake.reason == reason) {
+            mistake.number = mistake.number.min(number);
+            mistake.more += 1;
+        } else if self.mistakes.len() < MISTAKES_KEPT {
+            self.mistakes.push(Mistake { reason, number, more: 0 });
+        }
     }
 }
 
 /// The reason why an import ended early, with advice for the user.
 #[derive(Debug, Error)]
 pub enum ImportError {
-    /// The comments were not read to their end.
     #[error(transparent)]
     Source(#[from] SourceError),
-    /// The table's error.
     #[error("{0}; run it again to go on, which leaves what was imported as it is")]
     Store(#[from] StoreError),
-    /// The file of rejected lines cannot be written.
     #[error("the file of rejected lines cannot be written: {0}; run it again, which leaves what was imported as it is")]
     Rejects(#[source] io::Error),
-    /// The file that keeps how far the import has come cannot be written.
-    #[error("the checkpoint cannot be written: {0}; run it again, which leaves what was imported as it is")]
-    Checkpoint(#[source] io::Error),
-    /// A worker panicked.
-    #[error(
-        "a comment could not be imported by a mistake of this program: {0}; please report this; what was imported stays"
-    )]
-    Worker(#[source] JoinError),
+    #[error("a comment could not be imported by a mistake of this program: {0}; please report this")]
+    Panic(#[source] JoinError),
 }
 
-/// An import that ended early. The comments that were already imported stay.
+/// An import that ended early. What was already imported stays.
 #[derive(Debug, Error)]
 #[error("{reason}")]
 pub struct Unfinished {
     /// The outcome until then.
     pub report: Box<ImportReport>,
-    /// The reason why it ended.
     pub reason: ImportError,
 }
 
 /// Imports comments, and leaves existing ones as they are. See [`import_with`].
-///
-/// # Errors
-/// As for [`import_with`].
 pub async fn import(table: &Table, source: Source, done: &Arc<AtomicU64>) -> Result<ImportReport, Unfinished> {
     import_with(table, source, &ImportOptions::default(), done).await
 }
 
 /// Imports comments or records; `done` counts those that have been looked at. Those before an error of the source are
 /// imported, too.
-///
-/// # Errors
-/// The source's, the table's, or that of the file of rejected lines, with the outcome until then.
 pub async fn import_with<T: Importable>(
     table: &Table,
     mut source: Source<T>,
@@ -300,31 +198,17 @@ pub async fn import_with<T: Importable>(
     done: &Arc<AtomicU64>,
 ) -> Result<ImportReport, Unfinished> {
     let began = Instant::now();
-    let mut queues = Vec::new();
-    let mut workers = JoinSet::new();
-    for _ in 0..options.workers.max(1) {
-        let (sender, queue) = mpsc::channel(WORKER_QUEUE);
-        queues.push(sender);
-        workers.spawn(work(table.clone(), options.clone(), queue, done.clone()));
-    }
-    let mut report = ImportReport::default();
-    let mut ended = distribute(&mut source, &queues, options, &mut report, done).await.err();
-    if let (Some(ImportError::Source(SourceError::Interrupted)), Some(pace)) = (&ended, &options.pace) {
-        pace.release();
-    }
-    drop((queues, source));
-    while let Some(worked) = workers.join_next().await {
-        match worked {
-            Ok((part, failed)) => {
-                report.add(part);
-                ended = failed.or(ended);
-            }
-            Err(error) => ended = Some(ImportError::Worker(error)),
+    let (writes, keys, report) = (JoinSet::new(), HashSet::new(), ImportReport::default());
+    let mut import = Import { table, options, done, writes, keys, report };
+    let mut ended = import.start_all(&mut source).await.err();
+    // What is under way is finished, whatever ended the import.
+    while !import.writes.is_empty() {
+        if let Err(error) = import.finish_one().await {
+            ended.get_or_insert(error);
         }
     }
-    if let Err(error) = options.finish() {
-        ended.get_or_insert(error);
-    }
+    let mut report = import.report;
+    report.mistakes.sort_by_key(|mistake| mistake.number);
     report.took = began.elapsed();
     match ended {
         Some(reason) => Err(Unfinished { report: Box::new(report), reason }),
@@ -332,75 +216,77 @@ pub async fn import_with<T: Importable>(
     }
 }
 
-/// A line for a worker.
-struct Task<T> {
-    number: u64,
-    content: T,
-    text: String,
+struct Import<'a> {
+    table: &'a Table,
+    options: &'a ImportOptions,
+    done: &'a AtomicU64,
+    /// At most [`CONCURRENT`], each with its key, the number of its line and its text.
+    writes: JoinSet<(String, u64, String, Result<Outcome, StoreError>)>,
+    /// The keys of what is being written.
+    keys: HashSet<String>,
+    report: ImportReport,
 }
 
-/// Sends each line to the worker for its key.
-async fn distribute<T: Importable>(
-    source: &mut Source<T>,
-    queues: &[mpsc::Sender<Task<T>>],
-    options: &ImportOptions,
-    report: &mut ImportReport,
-    done: &AtomicU64,
-) -> Result<(), ImportError> {
-    while let Some(Numbered { number, content, text }) = source.next().await.transpose()? {
-        if options.is_done(number) {
-            report.skipped += 1;
-            done.fetch_add(1, Ordering::Relaxed);
-            continue;
-        }
-        match content {
-            Err(reason) => {
-                report.add(options.refuse(number, reason, &text)?);
-                done.fetch_add(1, Ordering::Relaxed);
-            }
-            Ok(content) => {
-                report.first_product.get_or_insert_with(|| content.product().clone());
-                let hash = BuildHasherDefault::<DefaultHasher>::new().hash_one(content.key());
-                let worker = usize::try_from(hash % queues.len().max(1) as u64).unwrap_or(0);
-                let Some(queue) = queues.get(worker) else { continue };
-                // A worker that accepts no more lines has failed; the join returns its error.
-                if queue.send(Task { number, content, text }).await.is_err() {
-                    return Ok(());
-                }
+impl Import<'_> {
+    async fn start_all<T: Importable>(&mut self, source: &mut Source<T>) -> Result<(), ImportError> {
+        while let Some(row) = source.next().await.transpose()? {
+            let Row { number, content, text } = row;
+            match content {
+                Ok(content) => self.start(number, content, text).await?,
+                Err(reason) => self.count(number, Outcome::Refused(reason), &text)?,
             }
         }
+        Ok(())
     }
-    Ok(())
-}
 
-/// Imports the lines of a queue. Returns the outcome, and the error that ended it early.
-async fn work<T: Importable>(
-    table: Table,
-    options: ImportOptions,
-    mut queue: mpsc::Receiver<Task<T>>,
-    done: Arc<AtomicU64>,
-) -> (ImportReport, Option<ImportError>) {
-    let mut report = ImportReport::default();
-    while let Some(Task { number, content, text }) = queue.recv().await {
-        let outcome = match retried(content.key(), || content.import(&table, &options)).await {
-            Ok(outcome) => outcome,
-            Err(error) => return (report, Some(error.into())),
-        };
-        let is_refused = matches!(outcome, Outcome::Refused(_));
+    /// Starts to write what a row says, after what was there before of its key.
+    async fn start<T: Importable>(&mut self, number: u64, content: T, text: String) -> Result<(), ImportError> {
+        self.report.first_product.get_or_insert_with(|| content.product().clone());
+        while self.writes.len() >= CONCURRENT || self.keys.contains(content.key()) {
+            self.finish_one().await?;
+        }
+        let key = content.key().to_owned();
+        self.keys.insert(key.clone());
+        let (table, options) = (self.table.clone(), self.options.clone());
+        self.writes.spawn(async move {
+            let outcome = import_row(&content, &table, &options).await;
+            (key, number, text, outcome)
+        });
+        Ok(())
+    }
+
+    async fn finish_one(&mut self) -> Result<(), ImportError> {
+        let Some(written) = self.writes.join_next().await else { return Ok(()) };
+        let (key, number, text, outcome) = written.map_err(ImportError::Panic)?;
+        self.keys.remove(&key);
+        self.count(number, outcome?, &text)
+    }
+
+    fn count(&mut self, number: u64, outcome: Outcome, text: &str) -> Result<(), ImportError> {
+        self.done.fetch_add(1, Ordering::Relaxed);
         match outcome {
-            Outcome::Created => report.created += 1,
-            Outcome::Unchanged => report.unchanged += 1,
-            Outcome::Differing => report.differing += 1,
-            Outcome::Updated => report.updated += 1,
-            Outcome::Refused(reason) => match options.refuse(number, reason, &text) {
-                Ok(refused) => report.add(refused),
-                Err(error) => return (report, Some(error)),
-            },
+            Outcome::Created => self.report.created += 1,
+            Outcome::Unchanged => self.report.unchanged += 1,
+            Outcome::Differing => self.report.differing += 1,
+            Outcome::Updated => self.report.updated += 1,
+            Outcome::Refused(reason) => {
+                if let Some(rejects) = &self.options.rejects {
+                    rejects.write(number, &reason, text).map_err(ImportError::Rejects)?;
+                }
+                self.report.add_mistake(number, reason);
+            }
         }
-        if !is_refused && let Err(error) = options.done(number) {
-            return (report, Some(error));
-        }
-        done.fetch_add(1, Ordering::Relaxed);
+        Ok(())
     }
-    (report, None)
+}
+
+async fn import_row(row: &impl Importable, table: &Table, options: &ImportOptions) -> Result<Outcome, StoreError> {
+    for _ in 0..RETRIES_MAX {
+        match row.import(table, options).await {
+            Err(error) if error.is_unavailable() => tracing::warn!(%error, key = row.key(), "trying again"),
+            done => return done,
+        }
+        tokio::time::sleep(RETRY_PAUSE).await;
+    }
+    row.import(table, options).await
 }

@@ -1,148 +1,199 @@
-//! Tables whose cells are separated by commas (RFC 4180), semicolons or tabs. The first row names the columns.
+//! Tables whose cells are separated by commas, semicolons or tabs. The first row names the columns.
+//!
+//! The crate `csv` splits a row into cells. Before, each row is checked for quotes, so that none swallows other rows:
+//!
+//! - A quote inside a cell that does not begin with one is text.
+//! - With commas and semicolons, a cell that begins with a quote ends with one, and may hold line ends (RFC 4180). Text
+//!   behind its closing quote makes its first line a bad row, and the next line begins a new one. A quote that is never
+//!   closed ends the import.
+//! - Many programs write tables with tabs without any quoting. So quotes count only in a row where they are whole: each
+//!   cell that begins with a quote ends with one, and no such cell holds both a tab and a line end. In every other row,
+//!   quotes are text, and the row ends with its line.
 
-use std::io::{self, Read};
+use std::collections::VecDeque;
 
-use csv::{ByteRecord, ErrorKind, ReaderBuilder};
+use csv::{ByteRecord, ReaderBuilder};
 use serde_json::Value;
 
 use super::{
-    input_file::InputFile,
-    line::printable,
-    mapping::{Mapping, Row},
-    reader::BYTE_ORDER_MARK,
-    source::{Numbered, SourceError},
+    comment::{CommentRow, printable},
+    mapping::{self, Mapping},
+    source::{LINE_MAX_BYTES, LineReader, NumberedLine, Row, SourceError},
 };
 
-/// The most bytes that are read for one row. A comment at every limit takes some 20,000 of them.
-const ROW_MAX_BYTES: usize = 1 << 20;
-
-/// Bytes, of which only so many may be read until more are allowed. So a quote that is never closed does not read the
-/// rest of the file into memory.
-struct Limited<R> {
-    bytes: R,
-    left: usize,
-    quotes: Quotes,
-    is_at_end: bool,
-}
-
-impl<R: Read> Read for Limited<R> {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        if self.left == 0 {
-            return Err(io::ErrorKind::FileTooLarge.into());
-        }
-        let length = buffer.len().min(self.left);
-        let buffer = buffer.get_mut(..length).unwrap_or_default();
-        let read = self.bytes.read(buffer)?;
-        self.left -= read;
-        self.is_at_end = read == 0 && length > 0;
-        buffer.iter().take(read).for_each(|byte| self.quotes.see(*byte));
-        Ok(read)
-    }
-}
-
-impl<R> Limited<R> {
-    /// The line of the quote that is open at the end of the file. The reader takes such a cell for a whole one.
-    fn left_open(&self) -> Option<u64> {
-        Some(self.quotes.opened_in).filter(|_| self.is_at_end && self.quotes.place == Place::Quoted)
-    }
-}
-
-/// Where a byte stands in a row, by the rules of the crate `csv`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Place {
-    CellStart,
-    /// In a cell, outside of quotes. A quote here is text.
-    Cell,
-    Quoted,
-    /// Behind a quote inside quotes: it closes them, or is the first of two that stand for one.
-    QuoteInQuotes,
-}
-
-/// Follows the quotes of a file.
-#[derive(Debug)]
+/// How far the quotes of a row have been followed.
+#[derive(Default)]
 struct Quotes {
-    /// What is left of the mark that may begin the file. The reader skips it, so a quote may follow it.
-    mark: &'static [u8],
-    delimiter: u8,
-    place: Place,
-    line: u64,
-    opened_in: u64,
+    at: usize,
+    is_open: bool,
+    /// What the last cell in quotes holds.
+    holds_tab: bool,
+    holds_line_end: bool,
+}
+
+#[derive(PartialEq, Eq)]
+enum Found {
+    Whole,
+    /// The last quote is open.
+    Open,
+    /// Text stands behind a closing quote, or in a table with tabs a cell holds both a tab and a line end.
+    Broken,
 }
 
 impl Quotes {
-    fn new(delimiter: u8) -> Self {
-        Self { mark: BYTE_ORDER_MARK, delimiter, place: Place::CellStart, line: 1, opened_in: 1 }
-    }
-
-    fn see(&mut self, byte: u8) {
-        if let Some(rest) = self.mark.strip_prefix(&[byte]) {
-            self.mark = rest;
-            return;
-        }
-        self.mark = &[];
-        self.line += u64::from(byte == b'\n');
-        let is_end = byte == self.delimiter || matches!(byte, b'\n' | b'\r');
-        self.place = match (self.place, byte) {
-            (Place::Quoted, b'"') => Place::QuoteInQuotes,
-            (Place::Quoted, _) | (Place::QuoteInQuotes, b'"') => Place::Quoted,
-            (Place::CellStart, b'"') => {
-                self.opened_in = self.line;
-                Place::Quoted
+    /// Follows the quotes up to the end of what is known of a row.
+    fn follow(&mut self, row: &[u8], delimiter: u8) -> Found {
+        let ends_cell = |byte: &u8| *byte == delimiter || matches!(byte, b'\n' | b'\r');
+        let rest = |at: usize| row.get(at..).unwrap_or_default();
+        loop {
+            if !self.is_open && rest(self.at).starts_with(b"\"") {
+                *self = Self { at: self.at + 1, is_open: true, ..Self::default() };
             }
-            (Place::CellStart | Place::Cell | Place::QuoteInQuotes, _) if is_end => Place::CellStart,
-            (Place::CellStart | Place::Cell | Place::QuoteInQuotes, _) => Place::Cell,
-        };
+            if self.is_open {
+                let quote = rest(self.at).iter().position(|byte| *byte == b'"');
+                let end = quote.map_or(row.len(), |quote| self.at + quote);
+                let text = row.get(self.at..end).unwrap_or_default();
+                self.holds_tab |= text.contains(&b'\t');
+                self.holds_line_end |= text.contains(&b'\n');
+                if delimiter == b'\t' && self.holds_tab && self.holds_line_end {
+                    return Found::Broken;
+                }
+                self.at = end + usize::from(quote.is_some());
+                match rest(self.at) {
+                    _ if quote.is_none() => return Found::Open,
+                    // Two quotes stand for one.
+                    [b'"', ..] => {
+                        self.at += 1;
+                        continue;
+                    }
+                    [byte, ..] if !ends_cell(byte) => return Found::Broken,
+                    _ => self.is_open = false,
+                }
+            }
+            match rest(self.at).iter().position(ends_cell) {
+                Some(end) => self.at += end + 1,
+                None => return Found::Whole,
+            }
+        }
     }
+}
+
+/// A row before it is split into cells: its line, its bytes, and whether quotes count, or why it cannot be read.
+type RawRow = (u64, Vec<u8>, Result<bool, String>);
+
+struct Rows {
+    lines: LineReader,
+    /// Lines that were read, but belong to later rows.
+    ahead: VecDeque<NumberedLine>,
+    delimiter: u8,
+    /// The names of the columns, after the first row.
+    columns: Option<Vec<String>>,
+    mapping: Mapping,
+    /// A line has several rows if a program ends them with carriage returns alone.
+    split: VecDeque<Row<CommentRow>>,
 }
 
 /// The rows of a file, as comments, up to the first error.
 pub(super) fn rows(
-    file: InputFile,
+    lines: LineReader,
     delimiter: u8,
     mapping: Mapping,
-    keeps_text: bool,
-) -> impl Iterator<Item = Result<Numbered, SourceError>> + Send + 'static {
-    let (bytes, ended) = file.into_parts();
-    let limited = Limited { bytes, left: ROW_MAX_BYTES, quotes: Quotes::new(delimiter), is_at_end: false };
-    let mut reader = ReaderBuilder::new().delimiter(delimiter).flexible(true).from_reader(limited);
-    let failed = move |line: u64, error: csv::Error| {
-        let problem = error.to_string();
-        let ErrorKind::Io(error) = error.into_kind() else {
-            return SourceError::Columns(printable(&format!("a row cannot be read: {problem}")));
+) -> impl Iterator<Item = Result<Row<CommentRow>, SourceError>> + Send + 'static {
+    let (ahead, split) = (VecDeque::new(), VecDeque::new());
+    let mut rows = Rows { lines, ahead, delimiter, columns: None, mapping, split };
+    std::iter::from_fn(move || rows.next().transpose())
+}
+
+impl Rows {
+    fn next(&mut self) -> Result<Option<Row<CommentRow>>, SourceError> {
+        while self.split.is_empty() {
+            let Some((number, bytes, quoting)) = self.next_raw()? else {
+                // A file without a first row has no columns.
+                let named = self.columns.is_some();
+                return if named { Ok(None) } else { columns(&ByteRecord::new(), &self.mapping).map(|_| None) };
+            };
+            match quoting.and_then(|quoting| self.records(&bytes, quoting)) {
+                Ok(records) => {
+                    for record in records {
+                        match &self.columns {
+                            Some(columns) => self.split.push_back(self.row(number, &record, columns)),
+                            None => self.columns = Some(columns(&record, &self.mapping)?),
+                        }
+                    }
+                }
+                Err(reason) if self.columns.is_none() => {
+                    return Err(SourceError::Columns(format!("its first row {reason}")));
+                }
+                Err(reason) => {
+                    let text = String::from_utf8_lossy(&bytes).into_owned();
+                    self.split.push_back(Row { number, content: Err(reason), text });
+                }
+            }
+        }
+        Ok(self.split.pop_front())
+    }
+
+    fn next_line(&mut self) -> Result<Option<NumberedLine>, SourceError> {
+        self.ahead.pop_front().map_or_else(|| self.lines.next_raw(), |line| Ok(Some(line)))
+    }
+
+    /// The next line, with the lines on which a quoted cell continues.
+    fn next_raw(&mut self) -> Result<Option<RawRow>, SourceError> {
+        let (number, mut bytes) = match self.next_line()? {
+            None => return Ok(None),
+            Some((number, Ok(line))) => (number, line),
+            Some((number, Err(reason))) => return Ok(Some((number, Vec::new(), Err(reason)))),
         };
-        if error.kind() == io::ErrorKind::FileTooLarge { SourceError::EndlessRow(line) } else { ended(line, error) }
-    };
-    let mut header: Option<Vec<String>> = None;
-    // The reader counts line feeds only. So rows that end with other characters would have one number.
-    let mut last = 1;
-    std::iter::from_fn(move || {
-        if header.is_none() {
-            let named = reader.byte_headers().map_err(|error| failed(1, error));
-            let named = named.and_then(|names| columns(names, &mapping));
-            if let Some(line) = reader.get_ref().left_open() {
-                return Some(Err(SourceError::OpenQuote(line)));
-            }
-            match named {
-                Ok(names) => header = Some(names),
-                Err(error) => return Some(Err(error)),
-            }
+        let (mut quotes, first, mut others) = (Quotes::default(), bytes.len(), Vec::new());
+        let mut found = quotes.follow(&bytes, self.delimiter);
+        while found == Found::Open && bytes.len() <= LINE_MAX_BYTES {
+            let Some(line) = self.next_line()? else { break };
+            let Ok(text) = &line.1 else {
+                self.ahead.push_front(line);
+                break;
+            };
+            bytes.extend(text);
+            found = quotes.follow(&bytes, self.delimiter);
+            others.push(line);
         }
-        reader.get_mut().left = ROW_MAX_BYTES;
-        let line = reader.position().line().max(last + 1);
-        let mut record = ByteRecord::new();
-        match reader.read_byte_record(&mut record) {
-            Ok(false) => None,
-            Ok(true) if reader.get_ref().left_open().is_some() => {
-                reader.get_ref().left_open().map(|line| Err(SourceError::OpenQuote(line)))
-            }
-            Ok(true) => {
-                last = record.position().map_or(line, csv::Position::line).max(last + 1);
-                let columns = header.as_deref().unwrap_or_default();
-                Some(Ok(numbered(last, &record, columns, &mapping, keeps_text)))
-            }
-            Err(error) => Some(Err(failed(line, error))),
+        let is_tabs = self.delimiter == b'\t';
+        if found == Found::Open && !is_tabs {
+            return Err(SourceError::OpenQuote(number));
         }
-    })
+        if found != Found::Whole {
+            bytes.truncate(first);
+            others.into_iter().rev().for_each(|line| self.ahead.push_front(line));
+        }
+        let quoting = match found {
+            Found::Whole => Ok(true),
+            Found::Open | Found::Broken if is_tabs => Ok(false),
+            Found::Open | Found::Broken => {
+                Err("has text behind a closing quote; in quotes, two quotes stand for one".to_owned())
+            }
+        };
+        Ok(Some((number, bytes, quoting)))
+    }
+
+    fn records(&self, bytes: &[u8], quoting: bool) -> Result<Vec<ByteRecord>, String> {
+        let mut reader = ReaderBuilder::new();
+        let reader = reader.delimiter(self.delimiter).quoting(quoting).has_headers(false).flexible(true);
+        let records = reader.buffer_capacity(bytes.len()).from_reader(bytes).into_byte_records();
+        records.collect::<Result<_, _>>().map_err(|error| printable(&error.to_string()))
+    }
+
+    fn row(&self, number: u64, record: &ByteRecord, columns: &[String]) -> Row<CommentRow> {
+        let cells = record.iter().map(|cell| Value::from(String::from_utf8_lossy(cell)));
+        let is_text = record.iter().all(|cell| std::str::from_utf8(cell).is_ok());
+        let (row, content) = if record.len() == columns.len() {
+            let row: mapping::Row = columns.iter().cloned().zip(cells).collect();
+            let content = if is_text { self.mapping.comment(&row) } else { Err("is not UTF-8".to_owned()) };
+            (Value::Object(row), content)
+        } else {
+            let reason = format!("has {} cells, but the first row names {} columns", record.len(), columns.len());
+            (cells.collect(), Err(reason))
+        };
+        Row { number, content, text: row.to_string() }
+    }
 }
 
 /// The names of the columns. Every required field must have one.
@@ -167,33 +218,15 @@ fn columns(names: &ByteRecord, mapping: &Mapping) -> Result<Vec<String>, SourceE
     )))
 }
 
-fn numbered(number: u64, record: &ByteRecord, columns: &[String], mapping: &Mapping, keeps_text: bool) -> Numbered {
-    let cells = record.iter().map(|cell| Value::from(String::from_utf8_lossy(cell)));
-    let is_text = record.iter().all(|cell| std::str::from_utf8(cell).is_ok());
-    let (row, content) = if record.len() == columns.len() {
-        let row: Row = columns.iter().cloned().zip(cells).collect();
-        let content = if is_text { mapping.comment(&row) } else { Err("is not UTF-8".to_owned()) };
-        (Value::Object(row), content)
-    } else {
-        let reason = format!("has {} cells, but the first row names {} columns", record.len(), columns.len());
-        (cells.collect(), Err(reason))
-    };
-    Numbered { number, content, text: if keeps_text { row.to_string() } else { String::new() } }
-}
-
 #[cfg(test)]
 mod tests {
-    use std::io::Write;
-
     use super::*;
-    use crate::import::MappingArgs;
+    use crate::import::{ReadingArgs, source::tests::reader_of};
 
     const HEADER: &str = "id,product,language,rating,created_at,body\n";
 
-    fn read(content: &[u8]) -> Vec<Result<Numbered, SourceError>> {
-        let mut file = tempfile::NamedTempFile::new().unwrap();
-        file.write_all(content).unwrap();
-        let mut rows = rows(InputFile::open(file.path()).unwrap(), b',', Mapping::new(MappingArgs::default()), true);
+    fn read_with(delimiter: u8, content: &[u8]) -> Vec<Result<Row<CommentRow>, SourceError>> {
+        let mut rows = rows(reader_of(content), delimiter, Mapping::new(ReadingArgs::default()));
         let mut read = Vec::new();
         // An error is the end.
         while read.last().is_none_or(Result::is_ok) {
@@ -205,18 +238,29 @@ mod tests {
         read
     }
 
+    fn read(content: &[u8]) -> Vec<Result<Row<CommentRow>, SourceError>> {
+        read_with(b',', content)
+    }
+
     fn row(id: &str, body: &str) -> String {
         format!("{id},p,en,4,2024-02-29T12:00:00Z,{body}\n")
     }
 
+    /// The line and the body of each row, or the reason why it is bad.
+    fn bodies(rows: Vec<Result<Row<CommentRow>, SourceError>>) -> Vec<(u64, Result<String, String>)> {
+        let body = |row: CommentRow| row.comment.text.body.clone();
+        rows.into_iter().map(Result::unwrap).map(|row| (row.number, row.content.map(body))).collect()
+    }
+
     #[test]
     fn a_cell_may_hold_line_ends_and_quotes() {
-        let content = format!("\u{feff}{HEADER}{}{}", row("1", "\"Fine,\r\nand \"\"cheap\"\".\""), row("2", "Bad."));
-        let rows = read(content.as_bytes());
-        let rows: Vec<_> = rows.into_iter().map(Result::unwrap).map(|row| (row.number, row.content.unwrap())).collect();
-        let texts: Vec<_> =
-            rows.iter().map(|(number, row)| (*number, row.id.as_str(), row.text.body.as_str())).collect();
-        assert_eq!(texts, [(2, "1", "Fine,\r\nand \"cheap\"."), (4, "2", "Bad.")]);
+        let content =
+            format!("\u{feff}{HEADER}{}{}", row("1", "\"Fine,\r\n\nand \"\"cheap\"\".\""), row("2", "5\" disk."));
+        let expected = [(2, "Fine,\r\n\nand \"cheap\"."), (5, "5\" disk.")];
+        assert_eq!(bodies(read(content.as_bytes())), expected.map(|(number, body)| (number, Ok(body.to_owned()))));
+        // Some programs end rows with carriage returns alone.
+        let content = format!("{HEADER}{}{}", row("1", "a"), row("2", "b")).replace('\n', "\r");
+        assert_eq!(bodies(read(content.as_bytes())), ["a", "b"].map(|body| (1, Ok(body.to_owned()))));
     }
 
     #[test]
@@ -234,11 +278,49 @@ mod tests {
     }
 
     #[test]
+    fn text_behind_a_closing_quote_makes_a_bad_row_and_the_next_line_is_read() {
+        let rows = [row("1", "\"Great machine"), row("2", "fine"), row("3", "\"done\" they said"), row("4", "last")];
+        let read = bodies(read(format!("{HEADER}{}", rows.concat()).as_bytes()));
+        let is_bad =
+            |at: usize| read[at].1.as_ref().is_err_and(|reason| reason.contains("text behind a closing quote"));
+        assert!(is_bad(0) && is_bad(2), "{read:?}");
+        assert_eq!(read.iter().map(|(number, _)| *number).collect::<Vec<_>>(), [2, 3, 4, 5]);
+        assert_eq!((&read[1].1, &read[3].1), (&Ok("fine".to_owned()), &Ok("last".to_owned())));
+    }
+
+    #[test]
+    fn quotes_in_a_table_with_tabs_count_only_where_they_are_whole() {
+        let table = |bodies: &[&str]| {
+            let rows: String = (1..).zip(bodies).map(|(id, body)| row(&format!("{id}"), body)).collect();
+            (HEADER.to_owned() + &rows).replace(',', "\t").into_bytes()
+        };
+        for (texts, expected) in [
+            // Whole: they may hold line ends, or tabs.
+            (&["\"Fine.\"", "\"a \"\"b\"\"\"", "\"c\td\""][..], &[(2, "Fine."), (3, "a \"b\""), (4, "c\td")][..]),
+            (&["\"Fine.\n\nAnd \"\"cheap\"\".\"", "last"], &[(2, "Fine.\n\nAnd \"cheap\"."), (5, "last")]),
+            // Not whole: text.
+            (
+                &["\"Great machine", "fine", "well \"done\"", "\"done\" they said", "last"],
+                &[(2, "\"Great machine"), (3, "fine"), (4, "well \"done\""), (5, "\"done\" they said"), (6, "last")],
+            ),
+            (&["\"Great", "fine", "5\""], &[(2, "\"Great"), (3, "fine"), (4, "5\"")]),
+            (&["fine", "\""], &[(2, "fine"), (3, "\"")]),
+        ] {
+            let expected: Vec<_> = expected.iter().map(|(number, body)| (*number, Ok((*body).to_owned()))).collect();
+            assert_eq!(bodies(read_with(b'\t', &table(texts))), expected);
+        }
+        let endless = [table(&["\"Great"]), b"x\n".repeat(LINE_MAX_BYTES)].concat();
+        let read = rows(reader_of(&endless), b'\t', Mapping::new(ReadingArgs::default())).take(2).collect();
+        let read = bodies(read);
+        assert_eq!((&read[0], read[1].0), (&(2, Ok("\"Great".to_owned())), 3));
+    }
+
+    #[test]
     fn a_quote_that_is_not_closed_ends_the_file_and_not_the_memory() {
-        let endless = format!("{HEADER}{}2,\"{}", row("1", "a"), "x\n".repeat(ROW_MAX_BYTES));
+        let endless = format!("{HEADER}{}2,\"{}", row("1", "a"), "x\n".repeat(LINE_MAX_BYTES));
         let rows = read(endless.as_bytes());
         assert!(rows[0].as_ref().is_ok_and(|row| row.content.is_ok()));
-        assert!(matches!(rows[1], Err(SourceError::EndlessRow(3))), "{:?}", rows[1]);
+        assert!(matches!(rows[1], Err(SourceError::OpenQuote(3))), "{:?}", rows[1]);
     }
 
     #[test]

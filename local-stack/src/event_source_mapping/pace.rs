@@ -1,4 +1,4 @@
-//! How long a reader waits between two polls of a shard.
+//! How long a mapping waits between two polls of a shard.
 
 use std::time::Duration;
 
@@ -15,9 +15,9 @@ const UNANNOUNCED_PAUSE: Duration = Duration::from_secs(5);
 /// Pause between two polls at the service's pace.
 const SERVICE_PAUSE: Duration = Duration::from_millis(250);
 
-/// When a reader polls again.
+/// When a mapping polls a shard again.
 #[derive(Debug, Clone)]
-pub(crate) enum Pace {
+pub(super) enum Pace {
     /// At once when the poll found records. Otherwise after [`IDLE_PAUSE`] and the next write, which changes the value. A
     /// write can go unnoticed when its client goes away before the answer. So the wait ends after [`UNANNOUNCED_PAUSE`] at
     /// the latest.

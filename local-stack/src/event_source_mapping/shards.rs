@@ -37,12 +37,6 @@ enum Progress {
 }
 
 impl Shards {
-    /// No shards but those that were read to their ends before.
-    pub(super) fn with_ended(ids: impl IntoIterator<Item = String>) -> Self {
-        let ended = |id| (id, Shard { parent: None, progress: Progress::Ended });
-        Self { known: ids.into_iter().map(ended).collect(), described_at: None }
-    }
-
     /// Applies a description of the stream that was requested at `began`: each shard, and its parent if it has one.
     /// Returns the shards to start reading.
     ///
@@ -77,7 +71,6 @@ impl Shards {
         self.described_at = None;
     }
 
-    /// Whether no shard is left to read.
     pub(super) fn is_empty(&self) -> bool {
         self.known.is_empty()
     }
@@ -132,12 +125,6 @@ mod tests {
         assert_eq!(shards.describe(described(&all), now), ["c"]);
         shards.ended("c");
         assert_eq!(shards.describe(described(&all), now), [""; 0], "none is read a second time");
-    }
-
-    #[test]
-    fn a_shard_that_had_ended_before_is_not_read_and_holds_up_no_child() {
-        let mut shards = Shards::with_ended(["a".to_owned(), "gone".to_owned()]);
-        assert_eq!(shards.describe(described(&["a", "b<a", "c<b"]), Instant::now()), ["b"]);
     }
 
     #[test]

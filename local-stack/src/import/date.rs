@@ -1,0 +1,172 @@
+//! Dates in the form of another program.
+
+use std::str::FromStr;
+
+use jiff::{
+    Timestamp as Instant,
+    civil::{DateTime, Time, date},
+    fmt::strtime,
+    tz::TimeZone,
+};
+use model::Timestamp;
+
+/// The form of dates in a file.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum DateFormat {
+    /// Milliseconds since 1970.
+    UnixMs,
+    /// As the C function `strptime` reads them.
+    Strptime(String),
+}
+
+impl DateFormat {
+    /// Reads a date, and drops any part below a millisecond. A date without an offset is in `zone`, one without a time of
+    /// day at its midnight. The years are 1 to 9999.
+    pub(super) fn read(&self, text: &str, zone: &TimeZone) -> Result<Timestamp, String> {
+        let text = text.trim();
+        let (epoch_ms, form) = match self {
+            Self::UnixMs => (text.parse::<i64>().ok(), "unix-ms"),
+            Self::Strptime(format) => (instant_or_leap_second(format, text, zone).and_then(epoch_ms), format.as_str()),
+        };
+        let epoch_ms = epoch_ms.ok_or_else(|| format!("{text:?} is not a date of the form {form}"))?;
+        Timestamp::from_epoch_ms(epoch_ms).map_err(|error| error.problem)
+    }
+}
+
+fn epoch_ms(instant: Instant) -> Option<i64> {
+    i64::try_from(instant.as_nanosecond().div_euclid(1_000_000)).ok()
+}
+
+fn instant(format: &str, text: &str, zone: &TimeZone) -> Result<Instant, String> {
+    let parsed = strtime::parse(format, text).map_err(|error| error.to_string())?;
+    if parsed.meridiem().is_some() && parsed.hour().is_none() {
+        return Err("%p needs an hour".to_owned());
+    }
+    let instant = if parsed.iana_time_zone().is_some() {
+        parsed.to_zoned().map(|zoned| zoned.timestamp())
+    } else if parsed.offset().is_some() || parsed.timestamp().is_some() {
+        parsed.to_timestamp()
+    } else {
+        parsed.to_datetime().and_then(|local| zone.to_timestamp(local))
+    };
+    instant.map_err(|error| error.to_string())
+}
+
+/// The instant of a text. A leap second, 23:59:60, is the end of the second before it.
+fn instant_or_leap_second(format: &str, text: &str, zone: &TimeZone) -> Option<Instant> {
+    let found = instant(format, text, zone).ok()?;
+    // The parser takes 60 for 59, and in no other place.
+    let is_leap_second = text.match_indices("60").any(|(at, sixty)| {
+        let (before, after) = (text.get(..at).unwrap_or_default(), text.get(at + sixty.len()..).unwrap_or_default());
+        instant(format, &[before, "59", after].concat(), zone).is_ok_and(|instant| instant == found)
+    });
+    if is_leap_second { Instant::from_millisecond(found.as_second() * 1_000 + 999).ok() } else { Some(found) }
+}
+
+impl FromStr for DateFormat {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text {
+            "unix" => Ok(Self::Strptime("%s".to_owned())),
+            "unix-ms" => Ok(Self::UnixMs),
+            _ if !text.contains('%') => Err("is neither unix nor unix-ms, and has no % as strptime".to_owned()),
+            _ => check(text).map(|()| Self::Strptime(text.to_owned())),
+        }
+    }
+}
+
+/// Refuses a format that cannot say an instant: a sample must read back as itself, or cut off at a minute, an hour or a
+/// day. Its hour is an afternoon's, which 12 hours without `%p` lose.
+fn check(format: &str) -> Result<(), String> {
+    let day = date(2016, 11, 5);
+    let sample = day.at(15, 4, 7, 0).to_zoned(TimeZone::UTC).map_err(|error| error.to_string())?;
+    let text = strtime::format(format, &sample).map_err(|error| error.to_string())?;
+    let found = instant(format, &text, &TimeZone::UTC).map_err(|error| format!("cannot say an instant: {error}"))?;
+    let found = TimeZone::UTC.to_datetime(found);
+    let times = [Time::constant(15, 4, 7, 0), Time::constant(15, 4, 0, 0), Time::constant(15, 0, 0, 0), Time::MIN];
+    if times.iter().any(|time| DateTime::from_parts(day, *time) == found) {
+        Ok(())
+    } else {
+        let sample = sample.datetime();
+        Err(format!("cannot say an instant: it writes {sample} as {text:?}, and reads {found}; %I needs %p"))
+    }
+}
+
+/// A zone of the time zone database, such as `Europe/Berlin`.
+pub(super) fn time_zone(name: &str) -> Result<TimeZone, String> {
+    TimeZone::get(name).map_err(|_| "is not a time zone such as Europe/Berlin".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(format: &str, text: &str, zone: &str) -> Result<String, String> {
+        let format: DateFormat = format.parse()?;
+        format.read(text, &time_zone(zone)?).map(|instant| instant.to_string())
+    }
+
+    #[test]
+    fn dates_are_read_in_the_form_of_the_file() {
+        for (format, text, expected) in [
+            ("unix", "1709208000", "2024-02-29T12:00:00.000Z"),
+            ("unix-ms", " 1709208000123 ", "2024-02-29T12:00:00.123Z"),
+            ("%d.%m.%Y %H:%M", "29.02.2024 12:00", "2024-02-29T12:00:00.000Z"),
+            ("%m/%d/%Y", "02/29/2024", "2024-02-29T00:00:00.000Z"),
+            ("%Y-%m-%d %H:%M:%S %z", "2024-02-29 12:00:00 +0200", "2024-02-29T10:00:00.000Z"),
+            ("%m/%d/%y, %I:%M %p", "02/29/24, 03:15 PM", "2024-02-29T15:15:00.000Z"),
+            ("%Y-%m-%d %H:%M:%S%.f", "1969-12-31 23:59:59.9999", "1969-12-31T23:59:59.999Z"),
+            ("%s", "1709208000", "2024-02-29T12:00:00.000Z"),
+        ] {
+            assert_eq!(read(format, text, "UTC").as_deref(), Ok(expected), "{format}");
+        }
+    }
+
+    #[test]
+    fn a_date_without_an_offset_is_in_the_time_zone_that_is_named() {
+        for (format, text, expected) in [
+            ("%d.%m.%Y %H:%M", "29.07.2024 12:00", "2024-07-29T10:00:00.000Z"),
+            ("%d.%m.%Y", "29.01.2024", "2024-01-28T23:00:00.000Z"),
+            ("%d.%m.%Y %H:%M %z", "29.07.2024 12:00 -0500", "2024-07-29T17:00:00.000Z"),
+        ] {
+            assert_eq!(read(format, text, "Europe/Berlin").as_deref(), Ok(expected), "{format}");
+        }
+        assert!(time_zone("Berlin").is_err());
+    }
+
+    #[test]
+    fn a_leap_second_is_the_end_of_the_second_before_it() {
+        for (format, text) in [
+            ("%Y-%m-%d %H:%M:%S", "2016-12-31 23:59:60"),
+            ("%Y-%m-%d %H:%M:%S%.f", "2016-12-31 23:59:60.60"),
+            ("%a, %d %b %Y %H:%M:%S %z", "Sat, 31 Dec 2016 18:59:60 -0500"),
+        ] {
+            assert_eq!(read(format, text, "UTC").as_deref(), Ok("2016-12-31T23:59:59.999Z"), "{text}");
+        }
+        assert_eq!(read("%d.%m.%Y %H:%M", "1.1.1960 0:00", "UTC").as_deref(), Ok("1960-01-01T00:00:00.000Z"));
+    }
+
+    #[test]
+    fn what_is_no_such_date_is_refused() {
+        for (format, text) in [
+            ("unix", "yesterday"),
+            ("unix", "9223372036854775807"),
+            ("unix-ms", "9223372036854775807"),
+            ("%d.%m.%Y", "30.02.2024"),
+            ("%d.%m.%Y", "29.02.2024 12:00"),
+            ("%d.%m.%Y %H:%M", "29.02.2024"),
+        ] {
+            assert!(read(format, text, "UTC").is_err(), "{format}: {text}");
+        }
+    }
+
+    #[test]
+    fn a_format_that_cannot_say_an_instant_is_refused_at_once() {
+        for format in
+            ["iso", "%", "%!", "%H:%M", "%Y-%m", "%d.%m. %H:%M", "%m/%d/%Y %I:%M", "%Y-%m-%d %M:%S", "%Y-%m-%d %p"]
+        {
+            assert!(format.parse::<DateFormat>().is_err(), "{format}");
+        }
+    }
+}
