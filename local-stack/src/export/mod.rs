@@ -97,9 +97,7 @@ impl<'run> Export<'run> {
                 comments += part.comments.len() as u64;
                 for comment in part.comments {
                     match comment {
-                        Ok(comment) if check_for_import(&comment).is_err() => {
-                            self.named.extend([(comment.id, comment.product)])
-                        }
+                        Ok(comment) if check(&comment).is_err() => self.named.extend([(comment.id, comment.product)]),
                         Ok(comment) => staged.write_all((to_line(comment)? + "\n").as_bytes()).context(NOT_KEPT)?,
                         Err(MalformedItem { pk, problem, .. }) => {
                             self.name_malformed(&ItemKey { pk, sk: primary_sk(&product) }, &problem);
@@ -167,7 +165,7 @@ impl<'run> Export<'run> {
                 // It has moved to another product between two reads.
                 Some(Ok(comment)) if last.as_ref() == Some(&comment.id) => {}
                 Some(Ok(comment)) => {
-                    if let Err(error) = check_for_import(&comment) {
+                    if let Err(error) = check(&comment) {
                         let (pk, sk) = (comment_pk(&comment.id), primary_sk(&comment.product));
                         self.add_problem(&format!(
                             "pk {pk:?}, sk {sk:?}: exported, but an import will refuse it: {error}"
@@ -215,7 +213,7 @@ impl<'run> Export<'run> {
     }
 }
 
-fn check_for_import(comment: &Comment) -> Result<(), InvalidInput> {
+fn check(comment: &Comment) -> Result<(), InvalidInput> {
     let CommentText { title, body, author } = comment.text.clone();
     CommentText::new(title, body, author).and_then(|_| comment.site.check())
 }
