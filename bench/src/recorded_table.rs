@@ -1,8 +1,7 @@
-//! A table that answers calls in parallel, each after a delay. It replays what the engine answered.
+//! A table that answers calls in parallel, each after an assumed delay. It replays what the engine answered.
 //!
-//! The engine answers one call at a time, so parallel queries wait for each other there. On DynamoDB they do not. Here,
-//! the first call goes to the engine, and its answer is kept. The same call gets the same answer from then on, without
-//! the engine. Calls are the same if their operation and their JSON are.
+//! The engine answers one call at a time, so parallel queries wait for each other there. On DynamoDB they do not. Here, the
+//! first call goes to the engine, and its answer is kept for all calls with the same operation and JSON.
 
 use std::{
     collections::HashMap,
@@ -32,23 +31,17 @@ use serde_json::Value;
 
 use crate::http::Server;
 
-/// To Redis in the same zone and back: an assumption.
-pub(crate) const REDIS_ROUND_TRIP: Duration = Duration::from_micros(500);
-/// Half of all answers take longer. DynamoDB answers within "single-digit milliseconds" (AWS: "What is Amazon
-/// DynamoDB?"). Both this and [`P99`] are assumptions.
-pub(crate) const MEDIAN: Duration = Duration::from_millis(4);
-/// One of a hundred varying answers takes longer.
-pub(crate) const P99: Duration = Duration::from_millis(10);
+/// DynamoDB answers within "single-digit milliseconds" (AWS: "What is Amazon DynamoDB?"). Both are assumptions.
+const MEDIAN: Duration = Duration::from_millis(4);
+const P99: Duration = Duration::from_millis(10);
 /// The 99th percentile of the standard normal distribution.
 const NORMAL_P99: f64 = 2.326_347_9;
 
-/// How long answers take.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Delay {
     /// Every answer takes [`MEDIAN`]: the best case for parallel queries.
     Equal,
-    /// Log-normal with [`MEDIAN`] and [`P99`]: a few answers take much longer. The slowest of several parallel queries
-    /// decides.
+    /// Log-normal: a few answers take much longer, and the slowest of several parallel queries decides.
     Varying,
 }
 
@@ -67,6 +60,11 @@ impl Delay {
     }
 }
 
+/// A thread sleeps with a precision of some tens of microseconds, and an asynchronous timer only of a millisecond.
+pub(crate) async fn sleep_precisely(delay: Duration) -> anyhow::Result<()> {
+    Ok(tokio::task::spawn_blocking(move || thread::sleep(delay)).await?)
+}
+
 /// A running table. Dropping it ends it.
 pub(crate) struct RecordedTable {
     server: Server,
@@ -74,13 +72,11 @@ pub(crate) struct RecordedTable {
 }
 
 impl RecordedTable {
-    /// Starts a table without recorded answers.
     pub(crate) async fn before(engine: SocketAddr, delay: Delay) -> anyhow::Result<Self> {
         let recording = Arc::new(Recording {
             engine,
             client: Client::builder(TokioExecutor::new()).build_http(),
             delay,
-            // Other delays in each run of the program, so that the interval of several runs contains their chance.
             rng: Mutex::new(StdRng::from_rng(&mut rand::rng())),
             answers: Mutex::default(),
             waiting: AtomicUsize::new(0),
@@ -104,7 +100,6 @@ impl RecordedTable {
     }
 }
 
-/// The operation and the JSON of a call.
 type Call = (Bytes, Value);
 
 struct Recording {
@@ -130,8 +125,7 @@ impl Recording {
         };
         let delay = self.delay.draw(&mut self.rng.lock().unwrap_or_else(PoisonError::into_inner));
         self.most_waiting.fetch_max(1 + self.waiting.fetch_add(1, Ordering::Relaxed), Ordering::Relaxed);
-        // A thread sleeps with a precision of some tens of microseconds, and an asynchronous timer only of a millisecond.
-        tokio::task::spawn_blocking(move || thread::sleep(delay)).await?;
+        sleep_precisely(delay).await?;
         self.waiting.fetch_sub(1, Ordering::Relaxed);
         Ok(answer.map(Full::new))
     }
@@ -159,9 +153,8 @@ mod tests {
 
     use super::*;
     use crate::{
-        filled_stores::{TableOnEngine, connect},
         http::address_in,
-        workload::create_table_without_stream,
+        stores::{Store, connect, create_table},
     };
 
     #[test]
@@ -178,8 +171,8 @@ mod tests {
 
     #[tokio::test(flavor = "multi_thread")]
     async fn the_engine_answers_a_call_once_and_then_the_recording_answers_in_parallel() {
-        let store = TableOnEngine::start("recorded").await.unwrap();
-        create_table_without_stream(&store.table).await.unwrap();
+        let store = Store::start().await.unwrap();
+        create_table(&store.table).await.unwrap();
         let key = |name: &str| AttributeValue::S(name.to_owned());
         let item = [("pk", key("a")), ("sk", key("b"))];
         let mut put = store.table.client().put_item().table_name(store.table.name());
@@ -188,17 +181,16 @@ mod tests {
         }
         put.send().await.unwrap();
 
-        let engine = address_in(&store.engine.endpoint_url()).unwrap();
+        let engine = address_in(&store.engine_url().unwrap()).unwrap();
         let recorded = RecordedTable::before(engine, Delay::Equal).await.unwrap();
-        let table = connect(store.table.name(), &recorded.url()).await;
+        let table = connect(store.table.name(), Some(&recorded.url())).await;
         let get = async |partition: &str| {
             let get = table.client().get_item().table_name(table.name());
             get.key("pk", key(partition)).key("sk", key("b")).send().await
         };
         let first = get("a").await.unwrap().item;
-        assert_eq!(recorded.most_waiting(), 1);
         assert_eq!(first, Some(item.map(|(name, value)| (name.to_owned(), value)).into()));
-        store.engine.stop().await;
+        store.stop().await;
         assert_eq!(get("a").await.unwrap().item, first);
         for answer in join_all((0..32).map(|_| get("a"))).await {
             assert_eq!(answer.unwrap().item, first);

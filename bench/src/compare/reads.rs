@@ -1,70 +1,78 @@
-//! Reads pages: latency, in rounds in which the designs take turns.
+//! Reads pages: what they consume, and their latency in rounds in which the designs take turns.
 
 use std::{sync::Arc, time::Duration};
 
-use anyhow::ensure;
+use anyhow::{Context, ensure};
+use aws_sdk_dynamodb::types::ReturnConsumedCapacity;
 use futures_util::future::try_join_all;
-use strum::VariantArray;
+use model::Comment;
 
-use super::contestants::{self, Ask, Reader};
+use super::contestants::{Ask, Depth, Reader, is_sparse, one_query};
 use crate::{
     listing::Listing,
-    options::Effort,
-    report::{FOUR_INDEXES, FOUR_INDEXES_COUNTERS, PAGEMARK, Plot, Quantity, Report, Series, Table, row},
-    statistics::{Latencies, as_f64, timed},
+    measure::{Effort, Latencies, as_f64, timed},
+    report::{FOUR_INDEXES, FOUR_INDEXES_COUNTERS, PAGEMARK, Plot, Report, Series},
+    stores::bare_query,
 };
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, strum::Display, VariantArray)]
-#[strum(serialize_all = "lowercase")]
-pub(crate) enum Depth {
-    First,
-    #[strum(to_string = "middle")]
-    Deep,
-    Last,
-}
-
-impl Depth {
-    /// The number of the page at this depth of a listing.
-    pub(crate) fn page_of(self, listing: &Listing) -> u64 {
-        match self {
-            Self::First => 1,
-            Self::Deep => listing.pages().div_ceil(2),
-            Self::Last => listing.pages(),
+/// Reads a page once in each design. Refuses pages that differ in their comments or in the order. For middle pages it
+/// reports units as the service counts them, calls, discarded items, and the bytes in the address that say where the page
+/// is: a number, or the cursor.
+pub(super) async fn consume(report: &mut Report, reader: &Reader, ask: &Ask) -> anyhow::Result<()> {
+    let compare = |comments: &[Comment]| ask.listing.expect_comments(ask.number, comments);
+    compare(&reader.pagemark(ask).await?)?;
+    let start = reader.pages.start(&ask.listing, ask.number).await?;
+    let query = bare_query(&reader.pages.table, &ask.listing.key, start.as_ref())?;
+    let answer = query.return_consumed_capacity(ReturnConsumedCapacity::Total).send().await?;
+    let units = answer.consumed_capacity().and_then(|consumed| consumed.capacity_units()).context("units")?;
+    let mut consumed = vec![(PAGEMARK, units, 1, 0, format!("page={}", ask.number))];
+    for (design, skip_empty) in [(FOUR_INDEXES, false), (FOUR_INDEXES_COUNTERS, true)] {
+        let page = reader.four_index(ask, skip_empty).await?;
+        compare(&page.comments)?;
+        let cost = page.cost;
+        let cursor = ask.cursor.as_ref().map_or(String::new(), |cursor| format!("cursor={}", cursor.encode()));
+        consumed.push((design, cost.read_units, cost.requests, cost.items_discarded, cursor));
+    }
+    if ask.depth == Depth::Middle {
+        for (design, units, requests, discarded, address) in consumed {
+            let name = |what: &str| format!("{}, {what}: {design}", ask.name());
+            report.add(name("read"), units, "read units");
+            report.add(name("calls to DynamoDB"), f64::from(requests), "");
+            report.add(name("discarded"), f64::from(discarded), "items");
+            report.add(name("position in the address"), as_f64(address.len() as u64), "bytes");
         }
     }
-}
-
-/// The latencies of a filter's page in both designs.
-pub(super) struct Reading {
-    listing: Arc<Listing>,
-    depth: Depth,
-    pagemark: Latencies,
-    /// `None` where the page unites several queries, and the table answers one call at a time.
-    four: Option<Latencies>,
-}
-
-/// Whether the four-index design gets the page by one query. Otherwise it sends one query for each rating in parallel.
-pub(super) fn is_one_query(listing: &Listing) -> bool {
-    listing.key.filter.ratings().is_none_or(|ratings| ratings.iter().count() == 1)
+    Ok(())
 }
 
 /// How pages are read.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct How {
-    pub(super) load: Effort,
-    /// Callers at the same time. They share the requests of a half of a round.
+    pub(super) effort: Effort,
+    /// Callers at the same time. They share the requests of a turn.
     pub(super) callers: u32,
     /// Whether the table answers several calls at the same time. If not, the latency of parallel queries says nothing.
     pub(super) answers_in_parallel: bool,
     /// Whether the four-index design reads its counters first, and leaves out ratings without comments.
     pub(super) skips_empty: bool,
+    /// The table's delays, for names of figures.
+    pub(super) delays: &'static str,
 }
 
-pub(super) async fn read(reader: &Reader, ask: &Ask, depth: Depth, how: How) -> anyhow::Result<Reading> {
-    let is_fair = how.answers_in_parallel || is_one_query(&ask.listing);
+/// The latencies of a page in both designs.
+pub(super) struct Reading {
+    name: String,
+    listing: Arc<Listing>,
+    pagemark: Latencies,
+    /// `None` where the page unites several queries, and the table answers one call at a time.
+    four: Option<Latencies>,
+}
+
+pub(super) async fn read(reader: &Reader, ask: &Ask, how: How) -> anyhow::Result<Reading> {
+    let is_fair = how.answers_in_parallel || one_query(&ask.listing);
     let (mut pagemark, mut four) = (Latencies::new()?, Latencies::new()?);
     // The first round warms up. The design that goes first changes with each round.
-    for round in 0..=how.load.rounds {
+    for round in 0..=how.effort.rounds {
         for is_ours in [round % 2 == 0, round % 2 == 1] {
             if !is_ours && !is_fair {
                 continue;
@@ -79,13 +87,14 @@ pub(super) async fn read(reader: &Reader, ask: &Ask, depth: Depth, how: How) -> 
             }
         }
     }
-    Ok(Reading { listing: ask.listing.clone(), depth, pagemark, four: is_fair.then_some(four) })
+    let (name, listing) = (ask.name(), ask.listing.clone());
+    Ok(Reading { name, listing, pagemark, four: is_fair.then_some(four) })
 }
 
 /// The durations of one caller's requests, one after the other.
 async fn requests(reader: Reader, ask: Ask, is_ours: bool, how: How) -> anyhow::Result<Vec<Duration>> {
     let mut durations = Vec::new();
-    for _ in 0..how.load.a_half / how.callers {
+    for _ in 0..how.effort.a_turn / how.callers {
         let page = async {
             if is_ours {
                 reader.pagemark(&ask).await
@@ -100,82 +109,35 @@ async fn requests(reader: Reader, ask: Ask, is_ours: bool, how: How) -> anyhow::
     Ok(durations)
 }
 
-/// The table: one row per filter and page.
-pub(super) fn table(name: &str, how: How, about: &str, readings: &[Reading]) -> Table {
-    let How { load: Effort { rounds, a_half }, callers, answers_in_parallel, .. } = how;
-    let left_out = if answers_in_parallel { "" } else { " Four indexes are left out where they send several queries." };
-    let callers = if callers == 1 { "One caller".to_owned() } else { format!("{callers} callers") };
-    let about = format!("{callers}, {rounds} rounds of {a_half} requests to each design in turn{about}.{left_out}");
-    let row = |Reading { listing, depth, pagemark, four }: &Reading| {
-        let theirs = |of: fn(&Latencies) -> f64| four.as_ref().map(of);
-        row![
-            ("filter", contestants::name(listing)),
-            ("ratings", listing.ratings()),
-            ("page", depth.to_string()),
-            ("Pagemark p50, us", pagemark.p50_us()),
-            ("p99, us", pagemark.p99_us()),
-            ("four indexes p50, us", theirs(Latencies::p50_us)),
-            ("p99, us", theirs(Latencies::p99_us)),
-            ("p50 of Pagemark / four indexes", theirs(Latencies::p50_us).map(|theirs| pagemark.p50_us() / theirs)),
-        ]
-    };
-    Table::new(name, about, readings.iter().map(row))
-}
-
-/// The middle pages in any language, by their number of ratings.
-fn by_ratings(readings: &[Reading]) -> Vec<(usize, &Reading)> {
-    let is_shown = |reading: &&Reading| reading.depth == Depth::Deep && contestants::is_any_language(&reading.listing);
-    let mut shown: Vec<_> =
-        readings.iter().filter(is_shown).map(|reading| (reading.listing.ratings(), reading)).collect();
-    shown.sort_by_key(|(ratings, _)| *ratings);
-    shown
-}
-
-/// Reports the medians of the middle pages by their number of ratings, for each number that has a quantity.
-pub(super) fn numbers(report: &mut Report, readings: &[Reading], quantities: &[(usize, Quantity)]) {
-    for (ratings, reading) in by_ratings(readings) {
-        let quantity = quantities.iter().find(|(of, _)| *of == ratings);
-        if let Some(((_, quantity), four)) = quantity.zip(reading.four.as_ref()) {
-            report.number(*quantity, PAGEMARK, reading.pagemark.p50_us());
-            report.number(*quantity, FOUR_INDEXES, four.p50_us());
+impl Reading {
+    pub(super) fn report(&self, report: &mut Report, how: How) {
+        let theirs = if how.skips_empty { FOUR_INDEXES_COUNTERS } else { FOUR_INDEXES };
+        let name = |what: &str| format!("{}{}, {what}", self.name, how.delays);
+        for (design, latencies) in [(PAGEMARK, Some(&self.pagemark)), (theirs, self.four.as_ref())] {
+            if let Some(latencies) = latencies {
+                report.add(name(&format!("p50: {design}")), latencies.p50_us(), "us");
+                report.add(name(&format!("p99: {design}")), latencies.p99_us(), "us");
+            }
+        }
+        if let Some(four) = &self.four {
+            let ratio = self.pagemark.p50_us() / four.p50_us();
+            report.noted(name(&format!("Pagemark by {theirs}")), ratio, "", "p50s; the less the better");
         }
     }
 }
 
-/// The table of a page that four indexes read in two ways: by a query for each rating, and after their counters.
-pub(super) fn skipping_table(about: &str, queried: &Reading, skipped: &Reading) -> Table {
-    let designs = [
-        (PAGEMARK, Some(&queried.pagemark)),
-        (FOUR_INDEXES, queried.four.as_ref()),
-        (FOUR_INDEXES_COUNTERS, skipped.four.as_ref()),
-    ];
-    let row = |(design, latencies): (&str, Option<&Latencies>)| {
-        let figure = |of: fn(&Latencies) -> f64| latencies.map(of);
-        row![("design", design), ("p50, us", figure(Latencies::p50_us)), ("p99, us", figure(Latencies::p99_us))]
-    };
-    let about = format!(
-        "The first page under 1, 4 and 5 stars of a product without 2, 3 and 4 stars{about}. Four indexes send a query for each \
-         rating. With counters, they read these first, and skip the empty rating."
-    );
-    Table::new("compare: a product that lacks a rating", about, designs.map(row))
-}
-
 /// Latency of both designs by number of ratings: the median, and the 99th percentile.
 pub(super) fn plot(readings: &[Reading]) -> Plot {
-    let readings = by_ratings(readings);
+    let shown = |reading: &&Reading| reading.listing.key.filter.language().is_none() && !is_sparse(&reading.listing);
     let line = |design: &str, name: &str, of: fn(&Reading) -> Option<&Latencies>, figure: fn(&Latencies) -> f64| {
-        let points =
-            readings.iter().filter_map(|(ratings, reading)| Some((as_f64(*ratings as u64), figure(of(reading)?))));
-        Series { name: format!("{design}, {name}"), points: points.collect() }
+        let point = |reading: &Reading| Some((as_f64(reading.listing.ratings() as u64), figure(of(reading)?)));
+        Series { name: format!("{design}, {name}"), points: readings.iter().filter(shown).filter_map(point).collect() }
     };
-    let series = [("p50", Latencies::p50_us as fn(&Latencies) -> f64), ("p99", Latencies::p99_us)];
-    let series = series.into_iter().flat_map(|(name, figure)| {
+    let figures = [("p50", Latencies::p50_us as fn(&Latencies) -> f64), ("p99", Latencies::p99_us)];
+    let series = figures.into_iter().flat_map(|(name, figure)| {
         [line(PAGEMARK, name, |of| Some(&of.pagemark), figure), line(FOUR_INDEXES, name, |of| of.four.as_ref(), figure)]
     });
-    Plot::new(
-        "ratings",
-        "Latency of the middle page by number of ratings, from a table that answers in parallel with varying delays",
-        ["ratings", "latency, us"],
-        series,
-    )
+    let title =
+        "Latency of the middle page by number of ratings, from a table that answers in parallel with varying delays";
+    Plot::new("ratings", title, ["ratings", "latency, us"], series)
 }
