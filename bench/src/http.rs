@@ -18,7 +18,6 @@ use tokio::{
     task::JoinHandle,
 };
 
-/// Time limit of an answer; a later one never comes.
 const ANSWER_WITHIN: Duration = Duration::from_secs(30);
 
 /// The address in a URL such as `redis://127.0.0.1:6379/`.
@@ -27,7 +26,6 @@ pub(crate) fn address_in(url: &str) -> anyhow::Result<SocketAddr> {
     address.trim_end_matches('/').parse().with_context(|| format!("{url} names no address"))
 }
 
-/// Opens a connection. It ends with the caller. If it ends earlier, the next request fails.
 pub(crate) async fn connect(address: SocketAddr) -> anyhow::Result<SendRequest<Empty<Bytes>>> {
     let stream = TcpStream::connect(address).await?;
     stream.set_nodelay(true)?;
@@ -36,7 +34,7 @@ pub(crate) async fn connect(address: SocketAddr) -> anyhow::Result<SendRequest<E
     Ok(connection)
 }
 
-/// Sends one request on a new connection. Returns status and body.
+/// Sends one request on a new connection.
 pub(crate) async fn get(address: SocketAddr, path: &str) -> anyhow::Result<(StatusCode, Bytes)> {
     let request = Request::get(path).header(header::HOST, address.to_string()).header(header::CONNECTION, "close");
     let request = request.body(Empty::new())?;

@@ -25,7 +25,7 @@ use itertools::Itertools;
 
 use compare::endpoint::{self, EndpointArgs};
 use measure::Effort;
-use overheads::{api, fan_out, index, repair};
+use overheads::{api, fan_out, index, rebuild};
 use report::Report;
 
 /// Measures Pagemark. Figures are merged into report.json, and report.md beside it has them as a table.
@@ -70,10 +70,8 @@ enum Name {
     Index,
     /// The handler of `stream-writer` beside bare batch writes of the same items.
     FanOut,
-    /// Pages by the API over HTTP beside the same queries by the bare SDK; the last page beside page 2; memory.
+    /// Pages by the API over HTTP beside the same queries by the bare SDK, and the processor time of both.
     Api,
-    /// The audit of the repair job beside a bare scan of the same table, its memory, and `recent`.
-    Audit,
     /// The rebuild of the page index, beside bare queries and a bare pipeline of the same `ZADD`s.
     Rebuild,
     /// This design beside the one with four indexes, with and without a cache: reading, writing, storage, money.
@@ -84,7 +82,7 @@ enum Name {
     Lag,
     /// The articles' test of a web site, for both designs: `ab -n 1000 -c 20`.
     Site,
-    /// How pages, page index, audit and rebuild grow with the number of comments, up to ten million.
+    /// How pages and page index grow with the number of comments, up to ten million.
     Scale,
     /// What a crawler finds when it comes again after 100 posts.
     Recrawl,
@@ -142,8 +140,7 @@ async fn measure(name: Name, args: &Args, report: &mut Report) -> anyhow::Result
         }
         Name::FanOut => fan_out::measure(report, effort((2, 100), (7, 300))).await,
         Name::Api => api::measure(report, comments(2_000, 100_000), effort((2, 100), (5, 2_000))).await,
-        Name::Audit => repair::measure_audit(report, comments(200, 3_000), number(1, 5)).await,
-        Name::Rebuild => repair::measure_rebuild(report, comments(500, 4_000), number(1, 5)).await,
+        Name::Rebuild => rebuild::measure(report, comments(500, 4_000), number(1, 5)).await,
         Name::Compare => {
             let load = compare::Load {
                 comments: comments(1_000, 50_000),

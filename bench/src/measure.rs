@@ -134,14 +134,6 @@ impl<const N: usize> Rounds<N> {
         self.spread(|times| seconds(times, other) / seconds(times, contestant))
     }
 
-    /// One contestant's rate as a multiple of that of all others together, in the same round.
-    pub(crate) fn ratio_to_others(&self, contestant: usize) -> Spread {
-        self.spread(|times| {
-            let all: f64 = times.iter().map(Duration::as_secs_f64).sum();
-            all / seconds(times, contestant) - 1.0
-        })
-    }
-
     fn spread(&self, of: impl Fn(&[Duration; N]) -> f64) -> Spread {
         Spread::of(&self.0.iter().map(of).collect::<Vec<_>>())
     }

@@ -3,7 +3,6 @@
 //! - **Page index**, if the machine has the memory: the server's time for a random page, the memory of the data, the rate at
 //!   which one pipeline fills it. Comments are added in the order of time, as a product grows.
 //! - **Reads**: random pages read like in the API without HTTP, one after the other, and by 16 callers.
-//! - **Upkeep**: the repair job audits a table with all items, and its page index, and rebuilds the page index.
 
 use std::{collections::BTreeMap, fs, sync::Arc, time::Duration};
 
@@ -16,7 +15,6 @@ use crate::{
     overheads::{
         api::callers::{ReaderCaller, ask_all, several},
         index::{Pages, TABLE_ID},
-        repair::World,
     },
     report::{Plot, Report, Series, count},
     stores::{FilledStores, Redis, Store},
@@ -25,8 +23,6 @@ use crate::{
 
 const INDEX_SIZES: [u32; 4] = [10_000, 100_000, 1_000_000, 10_000_000];
 const READ_SIZES: [u32; 3] = [5_000, 50_000, 500_000];
-/// 100,000 comments have 3.2 million items. Loading them alone would take longer than everything else here.
-const UPKEEP_SIZES: [u32; 3] = [1_000, 3_000, 10_000];
 /// Free memory for the page index: about 450 bytes a comment, data that the server has not added yet, and the rest of the
 /// machine.
 const INDEX_BYTES_A_COMMENT: f64 = 600.0;
@@ -116,19 +112,6 @@ pub(crate) async fn measure(report: &mut Report, most: u32, pages: u32) -> anyho
         ];
         curves.add(report, size, all.into_iter().chain(union));
         stores.store.stop().await;
-    }
-    for size in up_to(&UPKEEP_SIZES) {
-        report.step(&format!("audit and rebuild, {} comments", count(size)));
-        let world = World::new(size).await?;
-        let rebuild = world.rebuild().await?;
-        let (audit, peak_mib) = world.audit_by_binary().await?;
-        let upkeep = [
-            ("rebuild, time", rebuild.as_secs_f64(), "s", Growth::Proportional),
-            ("audit, time", audit.as_secs_f64(), "s", Growth::Proportional),
-            ("audit, memory", peak_mib, "MiB", Growth::Constant),
-        ];
-        curves.add(report, size, upkeep);
-        world.stop().await;
     }
     curves.finish(report);
     Ok(())

@@ -172,12 +172,11 @@ fn user_to_run_as(name: &str) -> anyhow::Result<Option<(u32, u32)>> {
     if id(&["-u"])? == 0 { Ok(Some((id(&["-u", name])?, id(&["-g", name])?))) } else { Ok(None) }
 }
 
-/// The resident memory of a process in bytes: now, or the most so far.
-pub(crate) fn resident_bytes(pid: u32, most: bool) -> anyhow::Result<u64> {
+/// The resident memory of a process.
+pub(crate) fn resident_bytes(pid: u32) -> anyhow::Result<u64> {
     let status = fs::read_to_string(format!("/proc/{pid}/status")).context("this needs Linux")?;
-    let field = if most { "VmHWM:" } else { "VmRSS:" };
-    let kib = status.lines().find_map(|line| line.strip_prefix(field)?.trim().strip_suffix("kB"));
-    Ok(kib.context(field)?.trim().parse::<u64>()? * 1024)
+    let kib = status.lines().find_map(|line| line.strip_prefix("VmRSS:")?.trim().strip_suffix("kB"));
+    Ok(kib.context("VmRSS")?.trim().parse::<u64>()? * 1024)
 }
 
 /// The processor time of a process, to the hundredth of a second, in which Linux counts it.

@@ -7,8 +7,7 @@ use aws_lambda_events::dynamodb::Event;
 use functions::{Quarantine, invocation::Handled};
 use local_stack::demo::demo_comments;
 use model::{
-    BlobFormat, Comment, CommentId, CommentText, FilterKey, Language, ProductId, Rating, Revision, SiteData, Status,
-    Timestamp,
+    BlobFormat, Comment, CommentId, CommentText, Language, ProductId, Rating, Revision, SiteData, Status, Timestamp,
     item::{CommentItem, Image},
     plan::{DuplicateWrite, IndexEdit, index_edits},
     record::decode_batch,
@@ -118,12 +117,6 @@ pub(crate) fn items(comment: &Comment) -> anyhow::Result<Vec<Item>> {
     let image = Image::of_primary(&primary)?;
     let duplicates: Vec<Item> = comment.placement().duplicate_keys().map(|key| image.duplicate(&key)).collect();
     Ok([primary].into_iter().chain(duplicates).collect())
-}
-
-/// All filter keys of a comment, the primary one first.
-pub(crate) fn filter_keys(comment: &Comment) -> Vec<FilterKey> {
-    let primary = FilterKey::primary(comment.product.clone());
-    [primary].into_iter().chain(comment.placement().duplicate_keys()).collect()
 }
 
 /// The events that the Lambda service would send for these new comments, in this order.

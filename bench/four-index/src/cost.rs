@@ -16,19 +16,12 @@ use crate::{
     key::Index,
 };
 
-/// The cost of reading.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct ReadCost {
-    /// Answered calls.
     pub requests: u32,
-    /// Comments read.
     pub items_read: u32,
     /// Comments read that are not on the page.
     pub items_discarded: u32,
-    /// Size of the comments read, as stored in the index.
-    pub bytes_read: u64,
-    /// Size of the comments read that are not on the page.
-    pub bytes_discarded: u64,
     /// Read units of all requests, as the engine reports them.
     pub read_units: f64,
 }
@@ -38,23 +31,17 @@ impl AddAssign for ReadCost {
         self.requests += other.requests;
         self.items_read += other.items_read;
         self.items_discarded += other.items_discarded;
-        self.bytes_read += other.bytes_read;
-        self.bytes_discarded += other.bytes_discarded;
         self.read_units += other.read_units;
     }
 }
 
-/// The cost of a write, in write units.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct WriteCost {
-    /// Units of the table.
     pub table_units: f64,
-    /// Units of all four indexes.
     pub index_units: f64,
 }
 
 impl WriteCost {
-    /// Units of table and indexes together.
     pub fn total(self) -> f64 {
         self.table_units + self.index_units
     }

@@ -10,10 +10,8 @@ use serde_dynamo::{AttributeValue, Item};
 
 use crate::key::{PK, SK, partition_key};
 
-/// Prefix of the sort keys of statistics items.
 const STATISTICS_PREFIX: &str = "S";
 
-/// The attribute with the count of all ratings.
 const TOTAL: &str = "count_total";
 
 /// Whether a write changes the counters.
@@ -26,25 +24,18 @@ pub enum KeepCounters {
     No,
 }
 
-/// Numbers of comments.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Counters {
     /// The count of each rating, 1 to 5.
     pub by_rating: [u64; 5],
-    /// The count of all ratings.
     pub total: u64,
 }
 
 impl Counters {
-    /// The number of comments with this rating.
     pub fn get(&self, rating: Rating) -> u64 {
         self.by_rating.get(usize::from(rating.get()) - 1).copied().unwrap_or(0)
     }
 
-    /// Reads the counters of a statistics item.
-    ///
-    /// # Errors
-    /// A counter does not hold a valid number of comments.
     pub(crate) fn of_item(item: &Item) -> Result<Self, Malformed> {
         let count = |name: &str| match item.get(name) {
             // A counter that was never increased.
@@ -62,12 +53,10 @@ impl Counters {
     }
 }
 
-/// The attribute that counts a rating.
 fn attribute_of(rating: Rating) -> String {
     format!("count_{rating}")
 }
 
-/// The key of a statistics item.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct StatisticsKey {
     pub(crate) product: ProductId,
@@ -111,7 +100,6 @@ pub(crate) fn counter_changes(old: Option<&Comment>, new: Option<&Comment>) -> C
 pub struct Tally(CounterChanges);
 
 impl Tally {
-    /// Counts a comment.
     pub fn add(&mut self, comment: &Comment) {
         for (key, add) in counter_changes(None, Some(comment)) {
             let counts = self.0.entry(key).or_default();

@@ -5,7 +5,6 @@
 
 use model::Cd;
 
-/// The position at which a partition resumes.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Position {
     /// At its newest comment: no page had a comment of this partition yet.
@@ -16,14 +15,11 @@ pub(crate) enum Position {
     End,
 }
 
-/// The comments that were read from a partition for a page.
 #[derive(Debug)]
 pub(crate) struct Part<T> {
-    /// Where reading began.
     pub(crate) from: Position,
     /// Newest first. A full page unless the partition ends.
     pub(crate) entries: Vec<(Cd, T)>,
-    /// Whether there may be more.
     pub(crate) more: bool,
 }
 
@@ -34,14 +30,11 @@ impl<T> Part<T> {
     }
 }
 
-/// A page merged from several partitions.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Merged<T> {
-    /// The page's comments, newest first.
     pub(crate) visible: Vec<T>,
     /// The comments that were read and dropped (overscan).
     pub(crate) discarded: Vec<T>,
-    /// The position at which each partition resumes.
     pub(crate) positions: Vec<Position>,
 }
 

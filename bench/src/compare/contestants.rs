@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use four_index::{Cursor, FourIndexTable};
-use model::{Comment, Filter, FilterKey, Language, PageSize, ProductId, Rating, RatingSet};
+use model::{Comment, Filter, FilterKey, PageSize, ProductId, RatingSet};
 use strum::VariantArray;
 
 use crate::{
@@ -15,18 +15,11 @@ use crate::{
 
 /// To Redis in the same zone and back: an assumption.
 const REDIS_ROUND_TRIP: Duration = Duration::from_micros(500);
-/// A product whose comments have two of the five ratings.
-const SPARSE_PRODUCT: &str = "shop/loved-or-hated";
-const SPARSE_COMMENTS: u32 = 1_000;
 /// The filters' ratings, by their number: rare and frequent ones, as in the articles' test.
-const RATINGS: [Option<&str>; 5] = [Some("5"), Some("1.5"), THREE, Some("1.2.4.5"), None];
-/// The product with two ratings has two of them.
-const THREE: Option<&str> = Some("1.4.5");
+const RATINGS: [Option<&str>; 5] = [Some("5"), Some("1.5"), Some("1.4.5"), Some("1.2.4.5"), None];
 /// Places of listings among those of the stores.
 pub(crate) const THREE_RATINGS: usize = 2;
 pub(crate) const ANY_RATING: usize = 4;
-/// The most frequent language.
-const LANGUAGE: &str = "en";
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, strum::Display, VariantArray)]
 #[strum(serialize_all = "lowercase")]
@@ -34,11 +27,6 @@ pub(crate) enum Depth {
     First,
     Middle,
     Last,
-}
-
-/// Whether the product lacks some ratings.
-pub(super) fn is_sparse(listing: &Listing) -> bool {
-    listing.key.product.as_str() == SPARSE_PRODUCT
 }
 
 /// Whether the four-index design gets the page by one query. Otherwise it sends one query for each rating in parallel.
@@ -77,27 +65,20 @@ impl Ask {
         Ok(four_index::PageQuery { product, filter, page_size, skip_empty })
     }
 
-    /// Such as "middle page of any language, ratings 1.4.5".
+    /// Such as "middle page, rating 1.4.5".
     pub(super) fn name(&self) -> String {
-        let filter = &self.listing.key.filter;
-        let language = filter.language().map_or("any language", Language::as_str);
-        let ratings = filter.ratings().map_or_else(|| "any".to_owned(), |ratings| ratings.to_string());
-        let product = if is_sparse(&self.listing) { " of a product without 2, 3 and 4" } else { "" };
-        format!("{} page, {language}, rating {ratings}{product}", self.depth)
+        let ratings = self.listing.key.filter.ratings().map_or_else(|| "any".to_owned(), |ratings| ratings.to_string());
+        format!("{} page, rating {ratings}", self.depth)
     }
 }
 
-/// Listings of each number of ratings in any language; of three ratings in one language, and of a product with two.
+/// Listings of each number of ratings.
 fn listings() -> anyhow::Result<Vec<Listing>> {
-    let (product, sparse) = (ProductId::parse(PRODUCT)?, ProductId::parse(SPARSE_PRODUCT)?);
-    let language = Some(Language::parse(LANGUAGE)?);
-    let cases = RATINGS.map(|ratings| (&product, None, ratings)).into_iter();
-    cases
-        .chain([(&product, language, THREE), (&sparse, None, THREE)])
-        .map(|(product, language, ratings)| {
-            Ok(Listing::new(product, Filter::new(language, ratings.map(RatingSet::parse).transpose()?)))
-        })
-        .collect()
+    let product = ProductId::parse(PRODUCT)?;
+    let listing = |ratings: Option<&str>| {
+        Ok(Listing::new(&product, Filter::new(None, ratings.map(RatingSet::parse).transpose()?)))
+    };
+    RATINGS.into_iter().map(listing).collect()
 }
 
 /// Both designs on one store, in separate tables.
@@ -107,16 +88,11 @@ pub(crate) struct Contestants {
 }
 
 impl Contestants {
-    /// Loads comments of one product, and of another product with only two ratings.
+    /// Loads comments of one product.
     pub(crate) async fn load(store: Store, count: u32) -> anyhow::Result<Self> {
-        let (product, sparse) = (ProductId::parse(PRODUCT)?, ProductId::parse(SPARSE_PRODUCT)?);
+        let product = ProductId::parse(PRODUCT)?;
         let mut comments = Comments::new(8)?.take(count)?;
         comments.iter_mut().for_each(|comment| comment.product = product.clone());
-        let mut workload = Comments::new(9)?;
-        for number in 0..SPARSE_COMMENTS.min(count) {
-            let rating = Rating::new(if number % 2 == 0 { 1 } else { 5 })?;
-            comments.push(Comment { product: sparse.clone(), rating, ..workload.draw()? });
-        }
         let stores = FilledStores::fill(store, comments.iter().cloned().map(Ok), listings()?, true).await?;
         Ok(Self { stores, comments })
     }

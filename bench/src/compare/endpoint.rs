@@ -23,8 +23,8 @@ use crate::{
 
 /// Of a comment, for the estimate.
 const TEXT_BYTES: u32 = 400;
-/// Pages that are read, and how many of them under each number of ratings: see `contestants::listings`.
-const PAGES_BY_RATINGS: [f64; 5] = [3.0, 3.0, 3.0, 9.0, 3.0];
+/// The first, the middle and the last one under each number of ratings.
+const PAGES: f64 = 3.0;
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct EndpointArgs {
@@ -97,10 +97,9 @@ fn estimate(load: Load) -> anyhow::Result<(f64, f64)> {
     let (mut read, mut write) = (0.0, 0.0);
     let views = f64::from((load.near.rounds + 1) * load.near.a_turn) + 2.0;
     for design in designs(TEXT_BYTES, 1, 0.0)? {
-        let pages = PAGES_BY_RATINGS.iter().zip(&design.page_read_units);
-        read += views * pages.map(|(pages, units)| pages * units).sum::<f64>();
+        read += PAGES * views * design.page_read_units.iter().sum::<f64>();
         let [insert, ..] = design.write;
-        write += f64::from(2 * load.comments) * insert.write_units;
+        write += f64::from(load.comments) * insert.write_units;
         write += f64::from(load.writes + 1) * design.write.map(|write| write.write_units).iter().sum::<f64>();
     }
     Ok((read, write))

@@ -30,7 +30,6 @@ use crate::{
     stores::Store,
     workload::Comments,
 };
-use contestants::is_sparse;
 pub(crate) use contestants::{ANY_RATING, Ask, Contestants, Depth, Reader, THREE_RATINGS};
 use reads::How;
 
@@ -81,7 +80,7 @@ async fn read_near(
     answers_in_parallel: bool,
 ) -> anyhow::Result<()> {
     report.step("reading");
-    let how = How { effort, callers: 1, answers_in_parallel, skips_empty: false, delays: "" };
+    let how = How { effort, callers: 1, answers_in_parallel, delays: "" };
     let reader = contestants.reader(false);
     for ask in asks {
         reads::read(&reader, ask, how).await?.report(report, how);
@@ -92,28 +91,20 @@ async fn read_near(
 /// Reads the middle pages from a table that answers in parallel.
 async fn read_far(report: &mut Report, contestants: &Contestants, asks: &[Ask], effort: Effort) -> anyhow::Result<()> {
     let engine = address_in(&contestants.stores.store.engine_url()?)?;
-    let middle = || asks.iter().filter(|ask| ask.depth == Depth::Middle && !is_sparse(&ask.listing));
     for (delay, delays) in [(Delay::Equal, ", equal delays"), (Delay::Varying, ", varying delays")] {
         report.step(&format!("reading from a table that answers in parallel{delays}"));
         let table = RecordedTable::before(engine, delay).await?;
         let reader = contestants.delayed_reader(&table.url()).await?;
-        let how = How { effort, callers: FAR_CALLERS, answers_in_parallel: true, skips_empty: false, delays };
+        let how = How { effort, callers: FAR_CALLERS, answers_in_parallel: true, delays };
         let mut readings = Vec::new();
-        for ask in middle() {
+        for ask in asks.iter().filter(|ask| ask.depth == Depth::Middle) {
             let reading = reads::read(&reader, ask, how).await?;
             reading.report(report, how);
             readings.push(reading);
         }
         ensure!(table.most_waiting() > 1, "the table answered one call at a time");
-        if delay == Delay::Equal {
-            continue;
-        }
-        report.plot(reads::plot(&readings));
-        // Only where the product lacks some of the filter's ratings do counters save queries.
-        for ask in asks.iter().filter(|ask| ask.depth == Depth::First && is_sparse(&ask.listing)) {
-            for how in [how, How { skips_empty: true, ..how }] {
-                reads::read(&reader, ask, how).await?.report(report, how);
-            }
+        if delay == Delay::Varying {
+            report.plot(reads::plot(&readings));
         }
     }
     Ok(())

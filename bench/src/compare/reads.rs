@@ -7,7 +7,7 @@ use aws_sdk_dynamodb::types::ReturnConsumedCapacity;
 use futures_util::future::try_join_all;
 use model::Comment;
 
-use super::contestants::{Ask, Depth, Reader, is_sparse, one_query};
+use super::contestants::{Ask, Depth, Reader, one_query};
 use crate::{
     listing::Listing,
     measure::{Effort, Latencies, as_f64, timed},
@@ -53,8 +53,6 @@ pub(super) struct How {
     pub(super) callers: u32,
     /// Whether the table answers several calls at the same time. If not, the latency of parallel queries says nothing.
     pub(super) answers_in_parallel: bool,
-    /// Whether the four-index design reads its counters first, and leaves out ratings without comments.
-    pub(super) skips_empty: bool,
     /// The table's delays, for names of figures.
     pub(super) delays: &'static str,
 }
@@ -96,11 +94,7 @@ async fn requests(reader: Reader, ask: Ask, is_ours: bool, how: How) -> anyhow::
     let mut durations = Vec::new();
     for _ in 0..how.effort.a_turn / how.callers {
         let page = async {
-            if is_ours {
-                reader.pagemark(&ask).await
-            } else {
-                Ok(reader.four_index(&ask, how.skips_empty).await?.comments)
-            }
+            if is_ours { reader.pagemark(&ask).await } else { Ok(reader.four_index(&ask, false).await?.comments) }
         };
         let (comments, took) = timed(page).await?;
         ensure!(!comments.is_empty(), "an empty page");
@@ -111,9 +105,8 @@ async fn requests(reader: Reader, ask: Ask, is_ours: bool, how: How) -> anyhow::
 
 impl Reading {
     pub(super) fn report(&self, report: &mut Report, how: How) {
-        let theirs = if how.skips_empty { FOUR_INDEXES_COUNTERS } else { FOUR_INDEXES };
         let name = |what: &str| format!("{}{}, {what}", self.name, how.delays);
-        for (design, latencies) in [(PAGEMARK, Some(&self.pagemark)), (theirs, self.four.as_ref())] {
+        for (design, latencies) in [(PAGEMARK, Some(&self.pagemark)), (FOUR_INDEXES, self.four.as_ref())] {
             if let Some(latencies) = latencies {
                 report.add(name(&format!("p50: {design}")), latencies.p50_us(), "us");
                 report.add(name(&format!("p99: {design}")), latencies.p99_us(), "us");
@@ -121,17 +114,16 @@ impl Reading {
         }
         if let Some(four) = &self.four {
             let ratio = self.pagemark.p50_us() / four.p50_us();
-            report.noted(name(&format!("Pagemark by {theirs}")), ratio, "", "p50s; the less the better");
+            report.noted(name("Pagemark by four indexes"), ratio, "", "p50s; the less the better");
         }
     }
 }
 
 /// Latency of both designs by number of ratings: the median, and the 99th percentile.
 pub(super) fn plot(readings: &[Reading]) -> Plot {
-    let shown = |reading: &&Reading| reading.listing.key.filter.language().is_none() && !is_sparse(&reading.listing);
     let line = |design: &str, name: &str, of: fn(&Reading) -> Option<&Latencies>, figure: fn(&Latencies) -> f64| {
         let point = |reading: &Reading| Some((as_f64(reading.listing.ratings() as u64), figure(of(reading)?)));
-        Series { name: format!("{design}, {name}"), points: readings.iter().filter(shown).filter_map(point).collect() }
+        Series { name: format!("{design}, {name}"), points: readings.iter().filter_map(point).collect() }
     };
     let figures = [("p50", Latencies::p50_us as fn(&Latencies) -> f64), ("p99", Latencies::p99_us)];
     let series = figures.into_iter().flat_map(|(name, figure)| {

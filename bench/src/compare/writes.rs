@@ -1,4 +1,4 @@
-//! The cost of writing comments: units, items, round trips. The designs take turns, comment by comment: each is inserted,
+//! The cost of writing comments: units and items. The designs take turns, comment by comment: each is inserted,
 //! edited, rated again and deleted. Pagemark's write is one transaction, like in its API. Then the real handlers get the
 //! event of that one change.
 //!
@@ -55,9 +55,6 @@ pub(super) async fn measure(report: &mut Report, contestants: &Contestants, comm
         let name = |what: &str| format!("{}, {what}: {}", writing.write, writing.design);
         report.add(name("written"), writing.units_each(), "write units");
         report.add(name("items"), as_f64(writing.items) / as_f64(writing.writes.max(1)), "");
-        // In every design a change first reads the comment. Then a single put or one transaction follows.
-        let round_trips = if writing.write == Write::Insert { 1.0 } else { 2.0 };
-        report.add(name("until acknowledged"), round_trips, "round trips");
         if writing.functions.count() > 0 {
             report.noted(name("functions, p50"), writing.functions.p50_us(), "us", "both handlers, one record");
         }

@@ -11,7 +11,7 @@ use anyhow::Context;
 use futures_util::FutureExt;
 use model::Comment;
 use tokio_postgres::{
-    Client, NoTls, Statement,
+    Client, NoTls,
     binary_copy::BinaryCopyInWriter,
     types::{ToSql, Type},
 };
@@ -112,20 +112,17 @@ impl Postgres {
                 let rows = match way {
                     Way::Offset => self.client.query(&statement, &[&product, &skip(page)?]).await?,
                     Way::Blocks => {
-                        let (created_ms, id, newer) = self.block(&find_block, listing, page).await?;
-                        let parameters: [&(dyn ToSql + Sync); 4] = [&product, &created_ms, &id, &(skip(page)? - newer)];
-                        self.client.query(&statement, &parameters).await?
+                        let key = listing.key.to_string();
+                        let block = self.client.query_one(&find_block, &[&key, &skip(page)?]).await?;
+                        let (created_ms, id): (i64, String) = (block.try_get(0)?, block.try_get(1)?);
+                        let offset = skip(page)? - block.try_get::<_, i64>(2)?;
+                        self.client.query(&statement, &[&product, &created_ms, &id, &offset]).await?
                     }
                 };
                 rows.iter().map(comment).collect()
             }
             .boxed_local()
         }))
-    }
-
-    async fn block(&self, find_block: &Statement, listing: &Listing, page: u64) -> anyhow::Result<(i64, String, i64)> {
-        let row = self.client.query_one(find_block, &[&listing.key.to_string(), &skip(page)?]).await?;
-        Ok((row.try_get(0)?, row.try_get(1)?, row.try_get(2)?))
     }
 }
 

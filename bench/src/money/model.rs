@@ -2,8 +2,7 @@
 //!
 //! The items are those that the programs write; the sizes and units follow DynamoDB's rules ([`model::size`],
 //! [`four_index::write_cost_by_rules`]). Assumptions:
-//! - Every comment has the same text, and an id, product and language of ordinary lengths.
-//! - Page views have full pages, in any language. A filter by language costs each design the same as one without.
+//! - Every comment has the same text. Page views have full pages, in any language.
 //! - The design with counters shows totals and counts on each page, as Pagemark does. It reads the product's statistics
 //!   items, one for each language and one for all, by one eventually consistent query.
 
@@ -33,8 +32,7 @@ const STORAGE_OVERHEAD_BYTES: usize = 100;
 const AUDITS_A_MONTH: f64 = 730.0 / 168.0;
 /// The index scan reads each ranked comment's primary item, eventually consistent.
 const INDEX_SCAN_READ_UNITS: f64 = 0.5;
-/// `stream-writer` and `page-indexer`. At a low rate each write is a separate invocation. At a high rate one invocation
-/// handles up to a hundred writes.
+/// `stream-writer` and `page-indexer`. At a low rate each write is a separate invocation.
 const FUNCTIONS: f64 = 2.0;
 /// Bytes of a comment in Redis, as measured with a million comments (docs/benchmarks.md). The text does not matter: each
 /// comment is in four sets, by its id.
@@ -62,17 +60,14 @@ pub(crate) enum Write {
     Delete,
 }
 
-/// One value for each kind of write.
 pub(crate) type PerWrite<T> = [T; Write::VARIANTS.len()];
 
 /// What one write takes, with everything that follows from it.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub(crate) struct WriteUsage {
-    /// Units in the table and all its indexes, for the writer and the functions.
     pub(crate) write_units: f64,
     pub(super) read_units: f64,
     pub(super) function_invocations: f64,
-    /// Running time of all functions together.
     pub(super) function_ms: f64,
 }
 
@@ -87,7 +82,6 @@ pub(crate) struct Design {
     pub(super) index_bytes: f64,
     /// Bytes of a comment in Redis; 0 for a design without Redis.
     pub(super) redis_bytes: f64,
-    /// Read units per comment and month.
     pub(super) upkeep_read_units: f64,
 }
 
@@ -129,7 +123,6 @@ impl Change {
         Ok(Self { comment, edited, rated_again })
     }
 
-    /// The comment before and after a write.
     fn versions(&self, write: Write) -> (Option<&Comment>, Option<&Comment>) {
         match write {
             Write::Insert => (None, Some(&self.comment)),
@@ -275,14 +268,7 @@ fn count(number: usize) -> f64 {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::HashMap;
-
-    use aws_sdk_dynamodb::types::{AttributeValue, ReturnConsumedCapacity};
-    use model::BlobFormat;
-    use table::GSI;
-
     use super::*;
-    use crate::stores::{Store, create_table};
 
     fn write_units_of(text_bytes: u32) -> Vec<[f64; 4]> {
         let designs = designs(text_bytes, 1, REDIS_BYTES).unwrap();
@@ -307,18 +293,6 @@ mod tests {
     }
 
     #[test]
-    fn comments_take_about_the_bytes_that_were_measured() {
-        // Some of the measured comments had a title and an author.
-        let near = |found: f64, measured: f64| {
-            assert!((found / measured - 1.0).abs() < 0.06, "{found} instead of {measured}");
-        };
-        let designs = designs(57, 1, REDIS_BYTES).unwrap();
-        near(designs[0].table_bytes, 11_692.0);
-        near(designs[1].table_bytes, 498.0);
-        near(designs[1].index_bytes, 1_591.0);
-    }
-
-    #[test]
     fn a_page_found_by_walking_costs_each_page_before_it() {
         let [of_one, of_ten] = [1, 10].map(|depth| designs(60, depth, REDIS_BYTES).unwrap());
         assert_eq!(of_one[0], of_ten[0]);
@@ -326,60 +300,5 @@ mod tests {
         assert_eq!(of_ten[1].page_read_units, ten_times);
         // The statistics are read once.
         assert_eq!((of_one[2].page_read_units[4], of_ten[2].page_read_units[4]), (4.5, 40.5));
-    }
-
-    #[tokio::test]
-    async fn the_engine_counts_the_same_units() {
-        let store = Store::start().await.unwrap();
-        let (table, mut number) = (&store.table, 0);
-        create_table(table).await.unwrap();
-        let mut put = async |body_bytes: usize, format: BlobFormat| {
-            // Each comment is new, because replacing an item costs as much as the larger version.
-            number += 1;
-            let comment = Change::of(body_bytes).unwrap().comment;
-            let comment = Comment { id: CommentId::parse(&format!("{number:026}")).unwrap(), ..comment };
-            let item: Item = serde_dynamo::to_item(model::item::CommentItem::primary(&comment, format)).unwrap();
-            let key = comment.placement().duplicate_keys().next().unwrap();
-            let duplicate = Image::of_primary(&item).unwrap().duplicate(&key);
-            let call = table.client().put_item().table_name(table.name()).set_item(Some(duplicate.clone().into()));
-            let consumed = call.return_consumed_capacity(ReturnConsumedCapacity::Indexes).send().await.unwrap();
-            let consumed = consumed.consumed_capacity.unwrap();
-            let units = write_units(item_bytes(&duplicate));
-            assert_eq!(consumed.table.unwrap().capacity_units, Some(units));
-            assert_eq!(consumed.global_secondary_indexes.unwrap()[GSI].capacity_units, Some(units));
-            duplicate
-        };
-        let empty = item_bytes(&put(1, BlobFormat::Map).await) - 1;
-        // One byte around a whole number of units distinguishes a wrong size from the right one.
-        for target in [1024, 2048, 3072, 9 * 1024] {
-            for bytes in [target - 1, target, target + 1] {
-                assert_eq!(item_bytes(&put(bytes - empty, BlobFormat::Map).await), bytes);
-            }
-        }
-        for format in [BlobFormat::Map, BlobFormat::Zstd] {
-            for body_bytes in [1, 400, 700, 1_500] {
-                let item = put(body_bytes, format).await;
-                check_page(table, item).await;
-            }
-        }
-        store.stop().await;
-    }
-
-    /// The units of a page are those of the sum of its items.
-    async fn check_page(table: &table::Table, item: Item) {
-        let mut item: HashMap<String, AttributeValue> = item.into();
-        let sk = AttributeValue::S(format!("PRODUCT#page/{}/~", item_bytes(&item.clone().into())));
-        let mut bytes = 0;
-        for number in 0..20 {
-            item.insert("pk".to_owned(), AttributeValue::S(format!("COMMENT#{number:02}")));
-            item.insert("sk".to_owned(), sk.clone());
-            bytes += item_bytes(&item.clone().into());
-            table.client().put_item().table_name(table.name()).set_item(Some(item.clone())).send().await.unwrap();
-        }
-        let query = table.client().query().table_name(table.name()).index_name(GSI);
-        let query = query.key_condition_expression("sk = :sk").expression_attribute_values(":sk", sk);
-        let page = query.return_consumed_capacity(ReturnConsumedCapacity::Total).send().await.unwrap();
-        assert_eq!(page.count, 20);
-        assert_eq!(page.consumed_capacity.unwrap().capacity_units, Some(query_units(count(bytes))));
     }
 }

@@ -1,7 +1,5 @@
 //! A figure, and numbers as people read them.
 
-use std::fmt;
-
 use serde::{Deserialize, Serialize};
 
 use crate::measure::Spread;
@@ -11,14 +9,11 @@ const DECIMALS_MAX: usize = 6;
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Figure {
-    /// Unique in its measurement.
     pub(super) name: String,
-    /// The median of all rounds; of a single measurement, its value.
     value: f64,
     unit: String,
     lowest: f64,
     highest: f64,
-    /// A limit, or what the figure depends on.
     note: String,
 }
 
@@ -46,13 +41,6 @@ impl Figure {
     pub(super) fn cells(&self) -> String {
         let Self { name, value, unit, note, .. } = self;
         format!("{name} | {} | {unit} | {} | {note}", text(*value), self.range())
-    }
-}
-
-impl fmt::Display for Figure {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { name, value, unit, note, .. } = self;
-        write!(formatter, "{name:<64} {:>12} {unit}  {}  {note}", text(*value), self.range())
     }
 }
 

@@ -12,46 +12,20 @@ const LOAD_MAX: f64 = 0.5;
 const QUIET_WITHIN: Duration = Duration::from_secs(300);
 const PAUSE: Duration = Duration::from_secs(5);
 
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub(super) struct Machine {
-    processor: String,
-    cores: usize,
-    memory: String,
-    kernel: String,
-    versions: Vec<(String, String)>,
-}
-
-impl Machine {
-    /// This machine. Values that it does not report are "unknown".
-    pub(super) fn this() -> Self {
-        let field = |file: &str, name: &str| {
-            let text = fs::read_to_string(file).unwrap_or_default();
-            let line = text.lines().find_map(|line| line.strip_prefix(name));
-            line.map_or("unknown".to_owned(), |line| line.trim_start_matches([' ', '\t', ':']).to_owned())
-        };
-        let known = |text: Option<String>| text.unwrap_or_else(|| "unknown".to_owned());
-        Self {
-            processor: field("/proc/cpuinfo", "model name"),
-            cores: available_parallelism().map_or(0, Into::into),
-            memory: field("/proc/meminfo", "MemTotal"),
-            kernel: field("/proc/sys/kernel/osrelease", ""),
-            versions: vec![
-                ("Pagemark".to_owned(), env!("CARGO_PKG_VERSION").to_owned()),
-                ("dynoxide-rs, the engine".to_owned(), known(locked("dynoxide-rs"))),
-                ("rustc".to_owned(), known(first_line("rustc", &["--version"]))),
-                ("Redis".to_owned(), known(first_line("redis-server", &["--version"]))),
-                ("PostgreSQL".to_owned(), known(first_line("postgres", &["--version"]))),
-            ],
-        }
-    }
-}
-
-impl fmt::Display for Machine {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { processor, cores, memory, kernel, versions } = self;
-        let versions = versions.iter().map(|(name, version)| format!("{name} {version}")).join(", ");
-        write!(formatter, "{processor}, {cores} cores, {memory} of memory, kernel {kernel}. Versions: {versions}.")
-    }
+/// This machine and its versions, in one line.
+pub(super) fn this_machine() -> String {
+    let field = |file: &str, name: &str| {
+        let text = fs::read_to_string(file).unwrap_or_default();
+        let line = text.lines().find_map(|line| line.strip_prefix(name));
+        line.unwrap_or("unknown").trim_start_matches([' ', '\t', ':']).to_owned()
+    };
+    let known = |text: Option<String>| text.unwrap_or_else(|| "unknown".to_owned());
+    let (processor, memory) = (field("/proc/cpuinfo", "model name"), field("/proc/meminfo", "MemTotal"));
+    let (cores, kernel) = (available_parallelism().map_or(0, Into::into), field("/proc/sys/kernel/osrelease", ""));
+    let engine = known(locked("dynoxide-rs"));
+    let [rustc, redis, postgres] =
+        ["rustc", "redis-server", "postgres"].map(|name| known(first_line(name, &["--version"])));
+    format!("{processor}, {cores} cores, {memory}, kernel {kernel}. dynoxide-rs {engine}, {rustc}, {redis}, {postgres}")
 }
 
 fn locked(name: &str) -> Option<String> {

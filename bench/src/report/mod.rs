@@ -14,12 +14,11 @@ use itertools::Itertools;
 use serde::{Deserialize, Serialize};
 
 pub(crate) use figure::{Figure, count, text};
-use machine::{Machine, Run, wait_until_quiet};
+use machine::{Run, this_machine, wait_until_quiet};
 pub(crate) use plot::{Plot, Series};
 
 use crate::measure::Spread;
 
-/// The designs' names.
 pub(crate) const PAGEMARK: &str = "Pagemark";
 pub(crate) const FOUR_INDEXES: &str = "four indexes";
 /// The same with transactional counters, so that its pages show totals like Pagemark's.
@@ -31,7 +30,7 @@ const MARKDOWN: &str = "report.md";
 /// The content of `report.json`.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 struct Results {
-    machine: Machine,
+    machine: String,
     measurements: BTreeMap<String, Section>,
 }
 
@@ -52,7 +51,6 @@ pub(crate) struct Report {
 }
 
 impl Report {
-    /// Opens the report in a folder: that of earlier runs, or an empty one.
     pub(crate) fn open(folder: PathBuf) -> anyhow::Result<Self> {
         let results = match read(&folder.join(JSON)) {
             Err(error) if is_missing(&error) => Results::default(),
@@ -70,7 +68,7 @@ impl Report {
         }
         measurement.clone_into(&mut self.name);
         self.began = Instant::now();
-        self.results.machine = Machine::this();
+        self.results.machine = this_machine();
         self.section = Section { run: Run::begin(is_quick), ..Section::default() };
     }
 
@@ -87,7 +85,6 @@ impl Report {
         write_plots(&self.folder, &self.results)
     }
 
-    /// Prints the current step, such as "loading 1,000,000 comments", to standard error.
     pub(crate) fn step(&self, what: &str) {
         eprintln!("{}, {:.1} s: {what}", self.name, self.began.elapsed().as_secs_f64());
     }
@@ -102,7 +99,7 @@ impl Report {
         let value = value.into();
         if value.median.is_finite() {
             let figure = Figure::new(name.into(), value, unit, note);
-            println!("  {figure}");
+            println!("| {} |", figure.cells());
             self.section.figures.push(figure);
         }
     }

@@ -71,8 +71,6 @@ pub(crate) fn several<C: Clone>(count: usize, of_thread: impl Fn() -> C) -> Vec<
 pub(crate) enum Show {
     Json,
     Html,
-    /// HTML, compressed as crawlers request it.
-    PackedHtml,
 }
 
 pub(super) struct HttpCaller {
@@ -91,20 +89,14 @@ impl HttpCaller {
     async fn get(&mut self, page: u64) -> anyhow::Result<Response<Incoming>> {
         let path = match self.show {
             Show::Json => self.listing.json_path(page),
-            Show::Html | Show::PackedHtml => self.listing.html_path(page),
+            Show::Html => self.listing.html_path(page),
         };
-        let accepted = if self.show == Show::PackedHtml { "gzip, deflate, br" } else { "identity" };
         for _ in 0..TRIES_MAX {
-            let request = Request::get(path.as_str()).header(header::HOST, &self.host);
-            let request = request.header(header::ACCEPT_ENCODING, accepted).body(Empty::new())?;
+            let request = Request::get(path.as_str()).header(header::HOST, &self.host).body(Empty::new())?;
             self.connection.ready().await?;
             let answer = self.connection.send_request(request).await?;
             match answer.status() {
-                StatusCode::OK => {
-                    let is_packed = answer.headers().contains_key(header::CONTENT_ENCODING);
-                    ensure!(is_packed == (self.show == Show::PackedHtml), "{path}: {:?}", answer.headers());
-                    return Ok(answer);
-                }
+                StatusCode::OK => return Ok(answer),
                 // The connection accepts the next request only after the whole answer.
                 StatusCode::SERVICE_UNAVAILABLE => drop(answer.into_body().collect().await?),
                 status => bail!("{path} was answered {status}"),

@@ -1,4 +1,4 @@
-//! `api`: the API over HTTP beside the bare SDK, and the last page beside page 2.
+//! `api`: the API over HTTP beside the bare SDK.
 //!
 //! The real binary runs as a child process. Engine, load generator and SDK callers share this process. Connections stay open.
 //! Bodies are read to their end but not parsed, because the load generator shares the cores with the code under test. First,
@@ -19,16 +19,14 @@ use serde_json::Value;
 use crate::{
     http,
     listing::{Listing, all_and_union, drawn},
-    measure::{Effort, Latencies, Rounds, Spread, as_f64, timed},
+    measure::{Effort, Rounds, Spread, as_f64},
     report::{Report, count},
     server::{Home, Server, own_binary, processor_time, resident_bytes},
     stores::{FilledStores, Store},
 };
-use callers::{Caller, HttpCaller, SdkCaller, Show, ask_all, several};
+use callers::{HttpCaller, SdkCaller, Show, ask_all, several};
 
 const CALLERS: usize = 16;
-/// Blocks of requests for the last page and page 2 in turn. The figures are the medians over the blocks.
-const BLOCKS: u32 = 5;
 const SAMPLES: u32 = 20;
 const MIB: f64 = 1_048_576.0;
 
@@ -42,17 +40,14 @@ pub(crate) async fn measure(report: &mut Report, comments: u32, effort: Effort) 
         ("api_json_vs_sdk", 0, Show::Json, "ratio of rates, at least 0.7"),
         ("api_union_vs_sdk", 1, Show::Json, "ratio of rates under three ratings, at least 0.7"),
         ("api_html_vs_sdk", 0, Show::Html, "ratio of rates, at least 0.6"),
-        ("api_packed_html_vs_sdk", 0, Show::PackedHtml, "ratio of rates"),
     ] {
         report.step(&format!("{} rounds of {name}", effort.rounds));
         let listing = subject.stores.listing(listing)?.clone();
         let ratio = subject.throughput(report, name.trim_end_matches("_vs_sdk"), &listing, show, effort).await?;
         report.noted(name, ratio, "", limit);
     }
-    let mib = as_f64(resident_bytes(subject.api.pid(), false)?) / MIB;
+    let mib = as_f64(resident_bytes(subject.api.pid())?) / MIB;
     report.add("resident memory of the API after these rounds", mib, "MiB");
-    report.step("last page and page 2");
-    subject.last_page(report, effort).await?;
     drop(subject.api);
     subject.stores.store.stop().await;
     Ok(())
@@ -162,30 +157,6 @@ impl Subject {
     fn spent(&self) -> anyhow::Result<[Duration; 3]> {
         let [api, redis] = [self.api.pid(), self.stores.redis.server.pid()].map(processor_time);
         Ok([api?, redis?, processor_time(std::process::id())?])
-    }
-
-    async fn last_page(&mut self, report: &mut Report, effort: Effort) -> anyhow::Result<()> {
-        let listing = self.stores.listing(0)?.clone();
-        let mut http = self.open(&listing, Show::Json).await?;
-        let (mut page_2s, mut lasts, mut p50s, mut p99s) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
-        for _ in 0..BLOCKS {
-            let mut times = [Latencies::new()?, Latencies::new()?];
-            for _ in 0..effort.a_turn {
-                for (times, page) in times.iter_mut().zip([2, listing.pages()]) {
-                    times.record(timed(http.ask(page)).await?.1);
-                }
-            }
-            let [page_2, last] = &times;
-            page_2s.push(page_2.p50_us());
-            lasts.push(last.p50_us());
-            p50s.push(last.p50_us() / page_2.p50_us());
-            p99s.push(last.p99_us() / page_2.p99_us());
-        }
-        report.add("page 2, p50", Spread::of(&page_2s), "us");
-        report.add(format!("page {}, p50", count(listing.pages())), Spread::of(&lasts), "us");
-        report.noted("last_page_vs_page_2_p50", Spread::of(&p50s), "", "at most 1.15");
-        report.noted("last_page_vs_page_2_p99", Spread::of(&p99s), "", "at most 1.5");
-        Ok(())
     }
 }
 
