@@ -7,7 +7,7 @@ use std::{
     env, fs,
     fs::File,
     net::{Ipv4Addr, TcpListener},
-    os::unix::{fs::chown, process::CommandExt},
+    os::unix::process::CommandExt,
     path::{Path, PathBuf},
     process::{Child, Command, Stdio},
     time::{Duration, Instant},
@@ -19,7 +19,8 @@ use tempfile::TempDir;
 const READY_WITHIN: Duration = Duration::from_secs(60);
 const POLL: Duration = Duration::from_millis(20);
 const ENDS_WITHIN: Duration = Duration::from_secs(10);
-const LOG: &str = "log";
+/// The file with what a server prints.
+pub(crate) const LOG: &str = "log";
 
 /// A folder in memory if the system has one, so that the measurement uses no disk.
 pub(crate) fn folder() -> anyhow::Result<TempDir> {
@@ -40,42 +41,16 @@ pub(crate) fn own_binary(name: &str) -> anyhow::Result<PathBuf> {
     Ok(path)
 }
 
-/// The folder of a server, and the user that it runs as: PostgreSQL refuses to run as root.
-pub(crate) struct Home {
-    folder: TempDir,
-    user: Option<(u32, u32)>,
-}
+/// The folder of a server.
+pub(crate) struct Home(TempDir);
 
 impl Home {
     pub(crate) fn new() -> anyhow::Result<Self> {
-        Ok(Self { folder: folder()?, user: None })
-    }
-
-    /// The folder belongs to the named user if this process runs as root.
-    pub(crate) fn of_user(name: &str) -> anyhow::Result<Self> {
-        let (folder, user) = (folder()?, user_to_run_as(name)?);
-        if let Some((uid, gid)) = user {
-            chown(folder.path(), Some(uid), Some(gid))?;
-        }
-        Ok(Self { folder, user })
+        Ok(Self(folder()?))
     }
 
     pub(crate) fn path(&self, name: &str) -> PathBuf {
-        self.folder.path().join(name)
-    }
-
-    pub(crate) fn log(&self) -> PathBuf {
-        self.path(LOG)
-    }
-
-    /// A program that runs as the server's user, in its folder.
-    pub(crate) fn command(&self, program: &Path) -> Command {
-        let mut command = Command::new(program);
-        command.current_dir(self.folder.path());
-        if let Some((uid, gid)) = self.user {
-            command.uid(uid).gid(gid);
-        }
-        command
+        self.0.path().join(name)
     }
 
     /// Starts the server and waits until `connect` succeeds. `signal` ends it at once.
@@ -85,14 +60,15 @@ impl Home {
         signal: &str,
         connect: impl AsyncFn() -> anyhow::Result<Client>,
     ) -> anyhow::Result<(Server, Client)> {
-        let (log, program) = (self.log(), command.get_program().to_string_lossy().into_owned());
+        let (log, program) = (self.path(LOG), command.get_program().to_string_lossy().into_owned());
         let output = File::create(&log)?;
-        let child = command.stdin(Stdio::null()).stdout(output.try_clone()?).stderr(output).spawn();
+        let child =
+            command.current_dir(self.0.path()).stdin(Stdio::null()).stdout(output.try_clone()?).stderr(output).spawn();
         let mut child = child.with_context(|| program.clone())?;
         let watchdog = watchdog(child.id(), signal)
             .inspect_err(|_| end(&mut child))
             .with_context(|| format!("a shell that ends {program}"))?;
-        let mut server = Server { child, watchdog, _folder: self.folder };
+        let mut server = Server { child, watchdog, _folder: self.0 };
         let began = Instant::now();
         loop {
             let error = match connect().await {
@@ -160,16 +136,6 @@ fn watchdog(pid: u32, signal: &str) -> std::io::Result<Child> {
         .stdout(Stdio::null())
         .stderr(Stdio::null())
         .spawn()
-}
-
-/// User and group of `name` if this process runs as root.
-fn user_to_run_as(name: &str) -> anyhow::Result<Option<(u32, u32)>> {
-    let id = |arguments: &[&str]| -> anyhow::Result<u32> {
-        let output = Command::new("id").args(arguments).output().context("id")?;
-        let text = String::from_utf8(output.stdout)?;
-        text.trim().parse().with_context(|| format!("id {arguments:?} answers {text:?}"))
-    };
-    if id(&["-u"])? == 0 { Ok(Some((id(&["-u", name])?, id(&["-g", name])?))) } else { Ok(None) }
 }
 
 /// The resident memory of a process.

@@ -14,10 +14,7 @@ use std::sync::Arc;
 use anyhow::{Context, ensure};
 use futures_util::future::try_join;
 use http_body_util::Full;
-use hyper::{
-    Request, Response, StatusCode,
-    body::{Bytes, Incoming},
-};
+use hyper::{Request, Response, body::Incoming};
 use itertools::Itertools;
 use serde_json::json;
 use tokio::process::Command;
@@ -67,8 +64,9 @@ pub(crate) async fn measure(report: &mut Report, comments: u32, rounds: usize, r
     }
     let server = serve(reader, pages.clone()).await?;
     for (ours, theirs) in (0..pages.len()).tuples() {
-        let [ours, theirs] = [get(&server, ours).await?, get(&server, theirs).await?];
-        ensure!(ours == theirs, "the designs answer different pages");
+        let [ours, theirs] = [ours, theirs].map(|page| format!("/{page}"));
+        let (ours, theirs) = (http::get(server.address, &ours).await?, http::get(server.address, &theirs).await?);
+        ensure!(ours == theirs && ours.0.is_success(), "the designs answer different pages");
     }
     report.step(&format!("{requests} requests by {CLIENTS} clients, {rounds} rounds"));
     let mut rates: Vec<Vec<f64>> = vec![Vec::new(); pages.len()];
@@ -124,12 +122,6 @@ async fn read(reader: &Reader, Page { is_ours, with_total, ask }: &Page) -> anyh
         })
     });
     Ok(json!({ "comments": comments.collect_vec(), "total": total }).to_string())
-}
-
-async fn get(server: &http::Server, page: usize) -> anyhow::Result<Bytes> {
-    let (status, body) = http::get(server.address, &format!("/{page}")).await?;
-    ensure!(status == StatusCode::OK, "page {page} is answered {status}");
-    Ok(body)
 }
 
 /// Requests a page by ApacheBench, the load generator of the articles.

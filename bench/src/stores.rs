@@ -1,6 +1,6 @@
 //! The stores of the measurements, filled with many comments in little time, and readers of their pages.
 
-use std::{collections::BTreeMap, env, sync::Arc, time::Duration};
+use std::{collections::BTreeMap, env, process::Command, sync::Arc, time::Duration};
 
 use anyhow::{Context, bail, ensure};
 use aws_sdk_dynamodb::{
@@ -37,18 +37,18 @@ use crate::{
 
 /// Number of comments whose ranks are loaded at once, so that a million need little memory here.
 const CHUNK: usize = 10_000;
-/// Number of items that the engine imports in one transaction, and that one call to a service puts.
+/// Items that the engine imports in one transaction, and that one call to a service puts.
 const TRANSACTION_ITEMS: usize = 20_000;
 const CALL_ITEMS: usize = 25;
 /// Long time-outs, so that a busy machine does not end a measurement.
-pub(crate) const TIMEOUT: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 /// Maximum time for a table to become active, and for a call that a service throttles.
 pub(crate) const READY_WITHIN: Duration = Duration::from_secs(300);
 
 /// A table on an engine with a file in a folder of its own, or on a service.
 pub(crate) struct Store {
     pub(crate) table: Table,
-    /// With the engine's folder. `None` on a service.
+    /// `None` on a service.
     engine: Option<(Engine, TempDir)>,
 }
 
@@ -119,14 +119,6 @@ pub(crate) async fn create_table_with(
     }
 }
 
-/// A connection to a Redis for the measurement itself.
-pub(crate) async fn redis_connection(url: &str) -> anyhow::Result<MultiplexedConnection> {
-    let config = redis::AsyncConnectionConfig::new().set_response_timeout(Some(TIMEOUT));
-    let mut connection = redis::Client::open(url)?.get_multiplexed_async_connection_with_config(&config).await?;
-    redis::cmd("PING").exec_async(&mut connection).await?;
-    Ok(connection)
-}
-
 /// A separate Redis, a page index in it, and a separate connection for the measurement.
 pub(crate) struct Redis {
     pub(crate) index: PageIndex,
@@ -141,9 +133,16 @@ impl Redis {
         let program = env::var_os("PAGEMARK_REDIS_SERVER").unwrap_or_else(|| "redis-server".into());
         let (home, port) = (Home::new()?, free_port()?);
         let url = format!("redis://127.0.0.1:{port}/");
-        let mut command = home.command(program.as_ref());
+        let mut command = Command::new(program);
         command.args(["--port", &port.to_string(), "--bind", "127.0.0.1", "--save", "", "--appendonly", "no"]);
-        let (server, connection) = home.start(&mut command, "KILL", async || redis_connection(&url).await).await?;
+        let connect = async || {
+            let config = redis::AsyncConnectionConfig::new().set_response_timeout(Some(TIMEOUT));
+            let client = redis::Client::open(url.as_str())?;
+            let mut connection = client.get_multiplexed_async_connection_with_config(&config).await?;
+            redis::cmd("PING").exec_async(&mut connection).await?;
+            Ok(connection)
+        };
+        let (server, connection) = home.start(&mut command, "KILL", connect).await?;
         let config = RedisIndexConfig { timeout: TIMEOUT, ..RedisIndexConfig::new(url.clone()) };
         Ok(Self { index: redis_index::connect(&config)?, config, connection, url, server })
     }
@@ -221,25 +220,6 @@ impl FilledStores {
         PageReader { table, index, table_id: self.table_id.clone() }
     }
 
-    /// Fills another page index of the same table. Its comments must be those of the stores.
-    pub(crate) async fn fill_index(
-        &self,
-        index: &PageIndex,
-        mut comments: impl Iterator<Item = anyhow::Result<Comment>>,
-    ) -> anyhow::Result<()> {
-        let rebuild = index.begin_rebuild().await?;
-        loop {
-            let chunk = comments.by_ref().take(CHUNK).map(|comment| Ok(insertion(&comment?)));
-            let edits = chunk.collect::<anyhow::Result<Vec<_>>>()?.concat();
-            if edits.is_empty() {
-                break;
-            }
-            index.apply(&edits).await?;
-        }
-        index.finish_rebuild(&rebuild, &self.table_id, process::now()).await?;
-        Ok(())
-    }
-
     /// The listing at a place among those that were asked for.
     pub(crate) fn listing(&self, place: usize) -> anyhow::Result<&Arc<Listing>> {
         self.listings.get(place).context("a listing")
@@ -256,13 +236,11 @@ pub(crate) struct PageReader {
 }
 
 impl PageReader {
-    /// A copy of the reader with separate connections.
     pub(crate) fn with_own_connections(&self) -> Self {
         let (table, index) = (self.table.with_own_connections(), self.index.with_own_connections());
         Self { table, index, table_id: self.table_id.clone() }
     }
 
-    /// The comment before a page; `None` for page 1.
     pub(crate) async fn start(&self, listing: &Listing, page: u64) -> anyhow::Result<Option<Cd>> {
         let start = page_start(&self.index, &self.table_id, &listing.key, page).await?;
         ensure!(start.total == listing.total(), "{} comments instead of {}", start.total, listing.total());
@@ -281,7 +259,6 @@ impl PageReader {
     }
 }
 
-/// Finds the start of a page, counted from 1, in the page index.
 pub(crate) async fn page_start(
     index: &PageIndex,
     table_id: &str,
@@ -297,7 +274,7 @@ pub(crate) async fn page_start(
     }
 }
 
-/// The Query that a page takes, ready to be sent by the bare SDK.
+/// The Query that a page takes.
 pub(crate) fn bare_query(table: &Table, key: &FilterKey, before: Option<&Cd>) -> anyhow::Result<QueryFluentBuilder> {
     let text = |text: String| SdkValue::S(text);
     let start = before.map(|cd| {

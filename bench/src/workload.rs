@@ -32,10 +32,9 @@ const TOP_PRODUCT_OF_TEN: u32 = 3;
 /// Number of other products. The k-th one is drawn in proportion to 1/k (Zipf's law).
 const PRODUCTS: u32 = 10_000;
 /// Languages with their relative frequencies.
-pub(crate) const LANGUAGES: [(&str, u32); 7] =
-    [("en", 60), ("de", 12), ("fr", 10), ("es", 8), ("pt-BR", 5), ("he", 3), ("ja", 2)];
+const LANGUAGES: [(&str, u32); 7] = [("en", 60), ("de", 12), ("fr", 10), ("es", 8), ("pt-BR", 5), ("he", 3), ("ja", 2)];
 /// Relative frequencies of the ratings 1 to 5.
-pub(crate) const RATING_WEIGHTS: [u32; 5] = [14, 6, 9, 21, 50];
+const RATING_WEIGHTS: [u32; 5] = [14, 6, 9, 21, 50];
 /// The time of the first comment, 2024-01-01T00:00:00Z; then the time span of all comments, two years.
 pub(crate) const FIRST_MS: i64 = 1_704_067_200_000;
 pub(crate) const SPAN_MS: i64 = 2 * 365 * 24 * 3_600_000;
@@ -73,13 +72,8 @@ impl Comments {
     }
 
     pub(crate) fn draw(&mut self) -> anyhow::Result<Comment> {
-        let created_at = Timestamp::from_epoch_ms(FIRST_MS + self.rng.random_range(0..SPAN_MS))?;
-        self.draw_at(created_at)
-    }
-
-    /// A comment of this time.
-    pub(crate) fn draw_at(&mut self, created_at: Timestamp) -> anyhow::Result<Comment> {
         let rng = &mut self.rng;
+        let created_at = Timestamp::from_epoch_ms(FIRST_MS + rng.random_range(0..SPAN_MS))?;
         // A revision is a ULID, like our comment ids.
         let (id, revision) =
             (Revision::after(None, created_at, rng.random()), Revision::after(None, created_at, rng.random()));

@@ -71,7 +71,6 @@ pub(crate) fn merge<T>(parts: Vec<Part<T>>, page_size: usize) -> Merged<T> {
 
 #[cfg(test)]
 mod tests {
-    use expect_test::expect;
     use itertools::Itertools;
     use model::{CommentId, Timestamp};
     use proptest::prelude::*;
@@ -117,21 +116,6 @@ mod tests {
 
     fn newest_first(comments: &[(i64, &str)]) -> Partition {
         comments.iter().map(|(at, id)| cd(*at, id)).sorted().rev().collect()
-    }
-
-    #[test]
-    fn a_partition_without_a_comment_on_a_page_resumes_where_it_stood() {
-        let fives = newest_first(&[(9, "a9"), (8, "a8"), (7, "a7"), (2, "a2")]);
-        let ones = newest_first(&[(6, "b6"), (5, "b5")]);
-        let twos = newest_first(&[(4, "c4")]);
-        let line = |page: &Vec<Cd>| format!("{}\n", page.iter().map(|cd| cd.id.as_str()).join(" "));
-        expect![[r"
-            a9 a8
-            a7 b6
-            b5 c4
-            a2
-        "]]
-        .assert_eq(&walk(&[fives, ones, vec![], twos], 2).iter().map(line).collect::<String>());
     }
 
     #[test]

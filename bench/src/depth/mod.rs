@@ -15,13 +15,11 @@ mod race;
 mod sql;
 mod sqlite;
 
-use std::{sync::Arc, time::Duration};
+use std::sync::Arc;
 
-use embedded_index::EmbeddedIndex;
 use four_index::PageQuery;
 use futures_util::FutureExt;
 use model::PageSize;
-use page_index::PageIndex;
 use strum::VariantArray;
 
 use crate::{
@@ -35,19 +33,12 @@ use race::{Contestant, Curve, Limits, race, walk};
 use sql::Way;
 use sqlite::Sqlite;
 
-/// The settings of an index inside the process, as in the edition for one machine.
-const PARTITIONS: u16 = 256;
-const MAX_AGE: Duration = Duration::from_secs(3 * 3600);
-
 pub(crate) async fn measure(report: &mut Report, comments: u32, is_quick: bool) -> anyhow::Result<()> {
     let limits = if is_quick { Limits::QUICK } else { Limits::FULL };
     report.step(&format!("loading {} comments into all stores", count(comments)));
     let stores = FilledStores::fill(Store::start().await?, drawn(comments)?, all_and_union()?, true).await?;
-    let embedded = PageIndex::new(EmbeddedIndex::new(PARTITIONS, MAX_AGE));
-    stores.fill_index(&embedded, drawn(comments)?).await?;
     let systems = Systems {
-        redis: stores.reader().with_own_connections(),
-        embedded: stores.reader_through(stores.store.table.clone(), embedded).with_own_connections(),
+        pagemark: stores.reader().with_own_connections(),
         postgres: Postgres::fill(comments, &stores.listings).await?,
         sqlite: Sqlite::fill(comments, &stores.listings)?,
     };
@@ -72,8 +63,7 @@ pub(crate) async fn measure(report: &mut Report, comments: u32, is_quick: bool) 
 }
 
 struct Systems {
-    redis: PageReader,
-    embedded: PageReader,
+    pagemark: PageReader,
     postgres: Postgres,
     sqlite: Sqlite,
 }
@@ -81,10 +71,7 @@ struct Systems {
 impl Systems {
     /// A curve for each contestant that can jump to a page, and one of the walk.
     async fn measure(&self, listing: &Arc<Listing>, limits: Limits) -> anyhow::Result<Vec<Curve>> {
-        let mut contestants = vec![
-            Contestant::new(PAGEMARK, |page| self.redis.page(listing, page).boxed_local()),
-            Contestant::new("Pagemark, index in the process", |page| self.embedded.page(listing, page).boxed_local()),
-        ];
+        let mut contestants = vec![Contestant::new(PAGEMARK, |page| self.pagemark.page(listing, page).boxed_local())];
         for way in Way::VARIANTS {
             contestants.push(self.postgres.contestant(listing, *way).await?);
         }
@@ -97,7 +84,7 @@ impl Systems {
             page_size: PageSize::new(PAGE_SIZE as u64)?,
             skip_empty: false,
         };
-        let four = four_index_table(&self.redis.table).without_costs();
+        let four = four_index_table(&self.pagemark.table).without_costs();
         // The very first request is not timed, like for the other contestants. Cursors are passed on in memory: the time
         // excludes writing them as text and parsing them.
         four.page(&query, None).await?;

@@ -2,8 +2,10 @@
 
 use std::{
     env, fs,
+    os::unix::fs::MetadataExt,
     path::{Path, PathBuf},
     pin::pin,
+    process::Command,
     sync::Arc,
 };
 
@@ -143,12 +145,25 @@ fn comment(row: &tokio_postgres::Row) -> anyhow::Result<Comment> {
 
 /// Creates a data folder in memory, starts a server on it, and waits until it answers.
 async fn start() -> anyhow::Result<(Server, Client)> {
-    let (programs, home, port) = (programs()?, Home::of_user(NAME)?, free_port()?);
+    let (programs, home, port) = (programs()?, Home::new()?, free_port()?);
     let data = home.path("data");
-    let mut initdb = home.command(&programs.join("initdb"));
-    initdb.args(["--auth=trust", "--no-sync", "--locale=C", "--encoding=UTF8"]);
+    fs::create_dir(&data)?;
+    // PostgreSQL refuses to run as root. Then it runs as the user that its packages create.
+    let is_root = fs::metadata("/proc/self")?.uid() == 0;
+    if is_root {
+        run(Command::new("chown").args(["-R", NAME]).arg(home.path("")))?;
+    }
+    let command = |name: &str| {
+        let mut command = Command::new(if is_root { "setpriv".into() } else { programs.join(name) });
+        if is_root {
+            command.args(["--reuid", NAME, "--regid", NAME, "--clear-groups"]).arg(programs.join(name));
+        }
+        command
+    };
+    let mut initdb = command("initdb");
+    initdb.args(["--auth=trust", "--no-sync", "--locale=C", "--encoding=UTF8"]).current_dir("/");
     run(initdb.args(["--username", NAME, "--pgdata"]).arg(&data))?;
-    let mut postgres = home.command(&programs.join("postgres"));
+    let mut postgres = command("postgres");
     postgres.arg("-D").arg(&data).args(["-h", "127.0.0.1", "-p", &port.to_string()]);
     postgres.args(SETTINGS.iter().flat_map(|setting| ["-c", setting]));
     let connect = async || {

@@ -12,58 +12,24 @@ const GB: f64 = 1e9;
 const WRITE_SHARES: PerWrite<f64> = [0.9, 0.05, 0.02, 0.03];
 /// The functions' memory in the deployment template.
 const FUNCTION_MEMORY_GB: f64 = 0.25;
+pub(super) const PARTS: [&str; 7] =
+    ["page views", "writes", "functions", "storage in table and indexes", "point-in-time recovery", "audits", "Redis"];
 
-/// A month's cost by part, in the prices' currency.
-#[derive(Debug, Clone, Copy, PartialEq, Default)]
-pub(super) struct Bill {
-    pub(super) page_views: f64,
-    /// The read and write units of all writes.
-    writes: f64,
-    /// The functions that follow the stream.
-    functions: f64,
-    storage: f64,
-    backup: f64,
-    upkeep: f64,
-    redis: f64,
-}
-
-impl Bill {
-    pub(super) fn of(design: &Design, month: &Month, prices: &Prices) -> Self {
-        let stored_bytes = design.table_bytes + design.index_bytes;
-        let mut bill = Self {
-            page_views: month.views * page_view_usd(design, &month.mix, prices),
-            storage: month.comments * stored_bytes / GB * prices.storage_gb_month.usd,
-            backup: month.comments * design.table_bytes / GB * prices.backup_gb_month.usd,
-            upkeep: month.comments * design.upkeep_read_units / MILLION * prices.million_read_units.usd,
-            ..Self::default()
-        };
-        if design.redis_bytes > 0.0 {
-            bill.redis = prices.redis_month_usd(month.comments * design.redis_bytes);
-        }
-        for (share, write) in WRITE_SHARES.into_iter().zip(design.write) {
-            bill.writes += share * month.writes * write_usd(write, prices);
-            bill.functions += share * month.writes * functions_usd(write, prices);
-        }
-        bill
-    }
-
-    pub(super) fn total(&self) -> f64 {
-        let Self { page_views, writes, functions, storage, backup, upkeep, redis } = self;
-        page_views + writes + functions + storage + backup + upkeep + redis
-    }
-
-    pub(super) fn parts(&self) -> [(&'static str, f64); 8] {
-        [
-            ("page views", self.page_views),
-            ("writes", self.writes),
-            ("functions", self.functions),
-            ("storage in table and indexes", self.storage),
-            ("point-in-time recovery", self.backup),
-            ("audits", self.upkeep),
-            ("Redis", self.redis),
-            ("together", self.total()),
-        ]
-    }
+/// A month's cost by part, in US dollars. The first one is that of page views.
+pub(super) fn bill(design: &Design, month: &Month, prices: &Prices) -> [f64; PARTS.len()] {
+    let per_write = |usd: fn(WriteUsage, &Prices) -> f64| {
+        let writes = WRITE_SHARES.into_iter().zip(design.write);
+        month.writes * writes.map(|(share, write)| share * usd(write, prices)).sum::<f64>()
+    };
+    [
+        month.views * page_view_usd(design, &month.mix, prices),
+        per_write(write_usd),
+        per_write(functions_usd),
+        month.comments * (design.table_bytes + design.index_bytes) / GB * prices.storage_gb_month.usd,
+        month.comments * design.table_bytes / GB * prices.backup_gb_month.usd,
+        month.comments * design.upkeep_read_units / MILLION * prices.million_read_units.usd,
+        if design.redis_bytes > 0.0 { prices.redis_month_usd(month.comments * design.redis_bytes) } else { 0.0 },
+    ]
 }
 
 /// The cost of the mean page view of a mix, in percent.
@@ -84,12 +50,10 @@ fn functions_usd(write: WriteUsage, prices: &Prices) -> f64 {
     write.function_invocations * an_invocation + gb_seconds * prices.function_gb_second.usd
 }
 
-/// From how many page views for each write on our design is cheaper.
-///
-/// Only the number of page views varies. So a design's bill is a line, and two lines meet once or not at all.
+/// From how many page views for each write on our design is cheaper. Only the number of page views varies. So a design's
+/// bill is a line, and two lines meet once or not at all.
 pub(super) fn cheaper((ours, theirs): (&Design, &Design), month: &Month, prices: &Prices) -> String {
-    let unread = Month { views: 0.0, ..month.clone() };
-    let without = |design| Bill::of(design, &unread, prices).total();
+    let without = |design| bill(design, month, prices).into_iter().skip(1).sum::<f64>();
     let more_without = without(ours) - without(theirs);
     let less_a_view = page_view_usd(theirs, &month.mix, prices) - page_view_usd(ours, &month.mix, prices);
     let views = text(more_without / less_a_view / month.writes);
@@ -135,30 +99,26 @@ mod tests {
         Month { views, writes, comments, ..Month::parse("--mix 0,0,0,100").unwrap() }
     }
 
-    fn check(design: &Design, month: &Month, expected: Bill) {
-        let bill = Bill::of(design, month, &Prices::published().unwrap());
-        for ((part, found), (_, expected)) in bill.parts().into_iter().zip(expected.parts()) {
-            assert!((found - expected).abs() < 1e-9, "{part}: {found} instead of {expected}");
-        }
-    }
-
     #[test]
     fn a_bill_by_hand() {
-        let redis = 2.0 * 0.0256 * 730.0;
+        let check = |design: &Design, month: &Month, expected: [f64; 7]| {
+            let found = bill(design, month, &Prices::published().unwrap());
+            for (part, (found, expected)) in PARTS.into_iter().zip(found.into_iter().zip(expected)) {
+                assert!((found - expected).abs() < 1e-9, "{part}: {found} instead of {expected}");
+            }
+        };
         // A million views of half a unit; a million writes of 12 units, half an invocation and 0.002 GB-seconds; a
         // million comments of 20 KB, half of it in the table, 4 units of upkeep and 0.5 GB in Redis, on two small
         // nodes.
-        let functions = 0.1 + 2_000.0 * 0.0000133334;
-        let ours = Bill { page_views: 0.0625, writes: 7.5, functions, storage: 5.0, backup: 2.0, upkeep: 0.5, redis };
+        let redis = 2.0 * 0.0256 * 730.0;
+        let ours = [0.0625, 7.5, 0.1 + 2_000.0 * 0.0000133334, 5.0, 2.0, 0.5, redis];
         check(&one_query(), &month(1e6, 1e6, 1e6), ours);
-        let theirs = Bill { page_views: 0.1875, writes: 1.25, storage: 0.5, backup: 0.08, ..Bill::default() };
-        check(&a_query_a_rating(), &month(1e6, 1e6, 1e6), theirs);
+        check(&a_query_a_rating(), &month(1e6, 1e6, 1e6), [0.1875, 1.25, 0.0, 0.5, 0.08, 0.0, 0.0]);
         let mixed = Month { mix: vec![0.0, 50.0, 0.0, 50.0], ..month(1e6, 0.0, 0.0) };
-        check(&a_query_a_rating(), &mixed, Bill { page_views: 0.125, ..Bill::default() });
+        check(&a_query_a_rating(), &mixed, [0.125, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0]);
         let mut reading = a_query_a_rating();
         reading.write[0].read_units = 1.0;
-        check(&reading, &month(0.0, 1e6, 0.0), Bill { writes: 1.25 + 0.9 * 0.125, ..Bill::default() });
-        check(&one_query(), &month(0.0, 0.0, 0.0), Bill { redis, ..Bill::default() });
+        check(&reading, &month(0.0, 1e6, 0.0), [0.0, 1.25 + 0.9 * 0.125, 0.0, 0.0, 0.0, 0.0, 0.0]);
     }
 
     #[test]
@@ -178,7 +138,7 @@ mod tests {
             let month = month(5e6, writes, 1e6).with_all_views_of(ratings);
             assert_eq!(cheaper((ours, theirs), &month, &prices), expected, "{ratings}, {writes}");
         }
-        let cheap = Design { page_read_units: vec![0.4; 5], redis_bytes: 0.0, ..each.clone() };
+        let cheap = Design { page_read_units: vec![0.4; 5], ..each.clone() };
         assert_eq!(cheaper((&cheap, &each), &month(1.0, 1e6, 1e6), &prices), "always");
     }
 }

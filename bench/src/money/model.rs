@@ -34,11 +34,9 @@ const AUDITS_A_MONTH: f64 = 730.0 / 168.0;
 const INDEX_SCAN_READ_UNITS: f64 = 0.5;
 /// `stream-writer` and `page-indexer`. At a low rate each write is a separate invocation.
 const FUNCTIONS: f64 = 2.0;
-/// Bytes of a comment in Redis, as measured with a million comments (docs/benchmarks.md). The text does not matter: each
-/// comment is in four sets, by its id.
+/// Bytes of a comment in Redis, as measured with a million comments (docs/benchmarks.md).
 pub(super) const REDIS_BYTES: f64 = 454.0;
-/// Running time of both functions for each duplicate that they write or delete, in milliseconds. Measured: 2.72 ms for
-/// the 31 duplicates of a new comment, and as long in the other function.
+/// Running time of both functions for each duplicate, in milliseconds. Measured: 2.72 ms for the 31 of a new comment.
 const FUNCTION_MS_PER_DUPLICATE: f64 = FUNCTIONS * 2.72 / 31.0;
 /// A journal entry is smaller than a unit, and written in a transaction.
 const JOURNAL_UNITS: f64 = 2.0;
@@ -62,7 +60,6 @@ pub(crate) enum Write {
 
 pub(crate) type PerWrite<T> = [T; Write::VARIANTS.len()];
 
-/// What one write takes, with everything that follows from it.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub(crate) struct WriteUsage {
     pub(crate) write_units: f64,
@@ -96,7 +93,6 @@ pub(crate) fn designs(text_bytes: u32, depth: u32, redis_bytes: f64) -> anyhow::
     ])
 }
 
-/// A comment, and its versions after a change.
 struct Change {
     comment: Comment,
     edited: Comment,
@@ -133,10 +129,8 @@ impl Change {
     }
 }
 
-/// Bytes of a comment in Pagemark's table and its indexes, then in those of four indexes: one item and its projections.
-///
-/// Pagemark has one primary item and its duplicates, all of them also in the index `gsi`, and an entry of `primaries`.
-/// Journal entries, which expire, are left out.
+/// Bytes of a comment in Pagemark's table and its indexes, then in those of four indexes. Pagemark has one primary item and
+/// its duplicates, all of them also in the index `gsi`, and an entry of `primaries`. Journal entries expire.
 pub(crate) fn stored_bytes(comment: &Comment) -> anyhow::Result<[(f64, f64); 2]> {
     let stored = |item: &Item| item_bytes(item) + STORAGE_OVERHEAD_BYTES;
     let (table, entry) = (items(comment)?.iter().map(stored).sum(), stored(&primaries_entry(comment)?));

@@ -28,7 +28,7 @@ use crate::{
 };
 
 /// The table for which page indexes are marked ready.
-pub(crate) const TABLE_ID: &str = "bench";
+const TABLE_ID: &str = "bench";
 /// Edits of one call, as many as `page-indexer` sends together.
 const EDITS_TOGETHER: usize = 256;
 /// Number of comments that are drawn together. They are dropped before the next ones are drawn.
@@ -125,7 +125,7 @@ async fn apply(index: &PageIndex, edits: &[IndexEdit]) -> anyhow::Result<Duratio
 }
 
 /// Adds drawn comments to an empty index and marks it ready. All are of one product if it is given.
-async fn fill(
+pub(crate) async fn fill(
     index: &PageIndex,
     workload: &mut Comments,
     comments: u32,

@@ -94,13 +94,3 @@ pub(super) async fn wait_until_quiet() {
 fn load_average() -> Option<f64> {
     fs::read_to_string("/proc/loadavg").ok()?.split(' ').next()?.parse().ok()
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_engines_version_is_the_locked_one() {
-        assert_eq!(locked("dynoxide-rs").as_deref(), Some("3.2.0"));
-    }
-}
