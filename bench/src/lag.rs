@@ -94,7 +94,6 @@ pub(crate) async fn measure(report: &mut Report, comments: u32, watched: u32) ->
     Ok(())
 }
 
-/// Posts at an even rate until enough comments were watched. Returns their lags and the achieved rate.
 async fn under_load(
     watcher: &Arc<Watcher>,
     workload: &mut Comments,
@@ -126,7 +125,6 @@ async fn under_load(
     Ok((lags, f64::from(posts) / took_s))
 }
 
-/// Times after the answer to the POST, and how long that took itself.
 #[derive(Debug, Clone, Copy)]
 struct Lag {
     post: Duration,
@@ -142,7 +140,7 @@ fn add(report: &mut Report, when: &str, lags: &[Lag]) -> anyhow::Result<()> {
         ("the POST itself", |lag| lag.post),
     ];
     for (what, part) in parts {
-        let mut latencies = Latencies::new()?;
+        let mut latencies = Latencies::default();
         lags.iter().for_each(|lag| latencies.record(part(lag)));
         for (name, share) in [("p50", 0.5), ("p90", 0.9), ("most", 1.0)] {
             report.add(format!("{when}: {what}, {name}"), latencies.percentile_us(share) / 1e3, "ms");
@@ -156,21 +154,6 @@ struct Posted {
     post: Duration,
     id: CommentId,
     base_sets: [BaseSet; 4],
-}
-
-impl Posted {
-    /// Checks repeatedly until something is visible.
-    async fn until<Check: Future<Output = anyhow::Result<bool>>>(
-        &self,
-        what: &str,
-        is_visible: impl Fn() -> Check,
-    ) -> anyhow::Result<Duration> {
-        while !is_visible().await? {
-            ensure!(self.at.elapsed() < VISIBLE_WITHIN, "{}: {what} cannot be seen", self.id);
-            tokio::time::sleep(LOOK_PAUSE).await;
-        }
-        Ok(self.at.elapsed())
-    }
 }
 
 struct Watcher {
@@ -196,7 +179,6 @@ impl Watcher {
         comments.try_for_each_concurrent(WRITERS, async |comment| self.post(&comment).await.map(drop)).await
     }
 
-    /// Posts the comment's product, language, rating and text. The API sets id and time.
     async fn post(&self, comment: &Comment) -> anyhow::Result<Posted> {
         let body = json!({
             "language": comment.language.as_str(),
@@ -224,9 +206,18 @@ impl Watcher {
     }
 
     async fn watch(&self, posted: Posted) -> anyhow::Result<Lag> {
-        let is_written = || async { Ok(self.count_items(&posted.id).await? == FILTERS) };
-        let (duplicates, ranks) =
-            tokio::try_join!(posted.until("all items", is_written), posted.until("ranks", || self.has_ranks(&posted)))?;
+        let (mut duplicates, mut ranks) = (None, None);
+        while duplicates.is_none() || ranks.is_none() {
+            if duplicates.is_none() && self.count_items(&posted.id).await? == FILTERS {
+                duplicates = Some(posted.at.elapsed());
+            }
+            if ranks.is_none() && self.has_ranks(&posted).await? {
+                ranks = Some(posted.at.elapsed());
+            }
+            ensure!(posted.at.elapsed() < VISIBLE_WITHIN, "{} cannot be seen: {duplicates:?}, {ranks:?}", posted.id);
+            tokio::time::sleep(LOOK_PAUSE).await;
+        }
+        let (duplicates, ranks) = (duplicates.unwrap_or_default(), ranks.unwrap_or_default());
         Ok(Lag { post: posted.post, duplicates, ranks })
     }
 

@@ -30,13 +30,11 @@ pub(crate) fn drawn(comments: u32) -> anyhow::Result<impl Iterator<Item = anyhow
         .map(move |rating| Ok(Comment { product: product.clone(), rating: Rating::new(rating)?, ..workload.draw()? })))
 }
 
-/// Empty listings of the product: of all comments, and of three ratings.
 pub(crate) fn all_and_union() -> anyhow::Result<Vec<Listing>> {
     let (product, union) = (ProductId::parse(PRODUCT)?, Some(RatingSet::parse(UNION)?));
     Ok(vec![Listing::new(&product, Filter::ANY), Listing::new(&product, Filter::new(None, union))])
 }
 
-/// Comments of one filter, newest first. Pages count from 1.
 #[derive(Debug)]
 pub(crate) struct Listing {
     pub(crate) key: FilterKey,
@@ -48,7 +46,6 @@ impl Listing {
         Self { key: FilterKey { product: product.clone(), filter }, comments: Vec::new() }
     }
 
-    /// Adds a comment if the filter matches it. Returns whether it does.
     pub(crate) fn add(&mut self, comment: &Comment) -> bool {
         let is_shown = self.key.product == comment.product && self.key.filter.matches(&comment.placement());
         if is_shown {
@@ -63,7 +60,6 @@ impl Listing {
         Ok(Arc::new(self))
     }
 
-    /// Number of ratings in the filter. A filter without ratings counts as all five.
     pub(crate) fn ratings(&self) -> usize {
         self.key.filter.ratings().map_or(Rating::ALL.len(), |ratings| ratings.iter().count())
     }
@@ -82,12 +78,10 @@ impl Listing {
         self.comments.split_at(first.min(self.comments.len()))
     }
 
-    /// The comment before a page; `None` for page 1.
     pub(crate) fn before(&self, page: u64) -> Option<&Cd> {
         self.around(page).0.last().map(|(cd, _)| cd)
     }
 
-    /// Refuses comments that are not those of a page in their order.
     pub(crate) fn expect_page<'id>(&self, page: u64, shown: impl IntoIterator<Item = &'id str>) -> anyhow::Result<()> {
         let shown: Vec<&str> = shown.into_iter().collect();
         let expected: Vec<&str> = self.around(page).1.iter().take(PAGE_SIZE).map(|(cd, _)| cd.id.as_str()).collect();

@@ -29,8 +29,6 @@ use overheads::{api, fan_out, index, rebuild};
 use report::Report;
 
 /// Measures Pagemark. Figures are merged into report.json, and report.md beside it has them as a table.
-///
-/// It first waits at most five minutes for a quiet machine, except in a quick run.
 #[derive(Debug, Parser)]
 #[command(name = "bench", version, args_conflicts_with_subcommands = true)]
 struct Args {
@@ -65,16 +63,15 @@ enum Command {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, ValueEnum, strum::Display)]
 #[strum(serialize_all = "kebab-case")]
 enum Name {
-    /// The handler of `page-indexer` beside a bare pipeline of the same `ZADD`s, the memory of the page index, and finding a
-    /// page, in Redis and inside the process.
+    /// The handler of `page-indexer` beside a bare pipeline of the same `ZADD`s, and the memory of the page index.
     Index,
     /// The handler of `stream-writer` beside bare batch writes of the same items.
     FanOut,
-    /// Pages by the API over HTTP beside the same queries by the bare SDK, and the processor time of both.
+    /// Pages by the API over HTTP beside the same queries by the bare SDK.
     Api,
-    /// The rebuild of the page index, beside bare queries and a bare pipeline of the same `ZADD`s.
+    /// The rebuild of the page index beside a bare pipeline of the same `ZADD`s.
     Rebuild,
-    /// This design beside the one with four indexes, with and without a cache: reading, writing, storage, money.
+    /// This design beside the one with four indexes: reading, writing, storage, money.
     Compare,
     /// Any page by its number. Beside it: PostgreSQL, SQLite, and a walk by cursor through four indexes.
     Depth,
@@ -99,7 +96,6 @@ async fn main() -> anyhow::Result<()> {
     }
 }
 
-/// Runs the selected measurements, and continues after a failure.
 async fn measure_all(args: &Args) -> anyhow::Result<()> {
     ensure!(
         args.quick || !cfg!(debug_assertions),
@@ -112,7 +108,7 @@ async fn measure_all(args: &Args) -> anyhow::Result<()> {
     let mut report = Report::open(args.folder.clone())?;
     let mut failed = Vec::new();
     for name in names {
-        report.begin(&name.to_string(), args.quick).await;
+        report.begin(&name.to_string(), args.quick);
         let measured = measure(name, args, &mut report).await;
         report.end(measured.as_ref().err().map(|error| format!("{error:#}")))?;
         if let Err(error) = measured {
@@ -134,10 +130,7 @@ async fn measure(name: Name, args: &Args, report: &mut Report) -> anyhow::Result
         Effort { rounds, a_turn }
     };
     match name {
-        Name::Index => {
-            let (effort, pages) = (effort((2, 500), (15, 5_000)), number(100, 2_000));
-            index::measure(report, comments(2_000, 1_000_000), effort, pages).await
-        }
+        Name::Index => index::measure(report, comments(2_000, 1_000_000), effort((2, 500), (15, 5_000))).await,
         Name::FanOut => fan_out::measure(report, effort((2, 100), (7, 300))).await,
         Name::Api => api::measure(report, comments(2_000, 100_000), effort((2, 100), (5, 2_000))).await,
         Name::Rebuild => rebuild::measure(report, comments(500, 4_000), number(1, 5)).await,

@@ -22,14 +22,10 @@ use hyper::{
     body::{Bytes, Incoming},
     header::HOST,
 };
-use hyper_util::{
-    client::legacy::{Client, connect::HttpConnector},
-    rt::TokioExecutor,
-};
 use rand::{RngExt, SeedableRng, rngs::StdRng};
 use serde_json::Value;
 
-use crate::http::Server;
+use crate::http::{self, Server};
 
 /// DynamoDB answers within "single-digit milliseconds" (AWS: "What is Amazon DynamoDB?"). Both are assumptions.
 const MEDIAN: Duration = Duration::from_millis(4);
@@ -65,7 +61,6 @@ pub(crate) async fn sleep_precisely(delay: Duration) -> anyhow::Result<()> {
     Ok(tokio::task::spawn_blocking(move || thread::sleep(delay)).await?)
 }
 
-/// A running table. Dropping it ends it.
 pub(crate) struct RecordedTable {
     server: Server,
     recording: Arc<Recording>,
@@ -75,7 +70,6 @@ impl RecordedTable {
     pub(crate) async fn before(engine: SocketAddr, delay: Delay) -> anyhow::Result<Self> {
         let recording = Arc::new(Recording {
             engine,
-            client: Client::builder(TokioExecutor::new()).build_http(),
             delay,
             rng: Mutex::new(StdRng::from_rng(&mut rand::rng())),
             answers: Mutex::default(),
@@ -94,7 +88,6 @@ impl RecordedTable {
         format!("http://{}", self.server.address)
     }
 
-    /// The largest number of calls that waited for their answers at the same time.
     pub(crate) fn most_waiting(&self) -> usize {
         self.recording.most_waiting.load(Ordering::Relaxed)
     }
@@ -104,7 +97,6 @@ type Call = (Bytes, Value);
 
 struct Recording {
     engine: SocketAddr,
-    client: Client<HttpConnector, Full<Bytes>>,
     delay: Delay,
     rng: Mutex<StdRng>,
     answers: Mutex<HashMap<Call, Response<Bytes>>>,
@@ -113,7 +105,6 @@ struct Recording {
 }
 
 impl Recording {
-    /// The answer, after the delay.
     async fn answer(&self, request: Request<Incoming>) -> anyhow::Result<Response<Full<Bytes>>> {
         let (head, body) = request.into_parts();
         let body = body.collect().await?.to_bytes();
@@ -134,11 +125,9 @@ impl Recording {
         self.answers.lock().unwrap_or_else(PoisonError::into_inner).get(call).cloned()
     }
 
-    /// Asks the engine and keeps its answer, unless it is an error.
     async fn record(&self, call: Call, mut request: Request<Full<Bytes>>) -> anyhow::Result<Response<Bytes>> {
-        *request.uri_mut() = format!("http://{}/", self.engine).parse()?;
-        request.headers_mut().remove(HOST);
-        let (head, body) = self.client.request(request).await?.into_parts();
+        request.headers_mut().insert(HOST, self.engine.to_string().parse()?);
+        let (head, body) = http::connect(self.engine).await?.send_request(request).await?.into_parts();
         let answer = Response::from_parts(head, body.collect().await?.to_bytes());
         ensure!(answer.status().is_success(), "the engine answers {}: {:?}", answer.status(), answer.body());
         self.answers.lock().unwrap_or_else(PoisonError::into_inner).insert(call, answer.clone());

@@ -24,7 +24,6 @@ const PRODUCT: &str = "recrawled";
 const FILTERS: [&str; 6] = ["", "/en", "/de", "/~/5", "/~/1.2", "/en/4.5"];
 const POSTS: u32 = 100;
 const WRITERS: usize = 16;
-const CRAWLERS: usize = 4;
 
 pub(crate) async fn measure(report: &mut Report, comments: u32) -> anyhow::Result<()> {
     report.step(&format!("writing {} comments", count(comments)));
@@ -44,22 +43,18 @@ pub(crate) async fn measure(report: &mut Report, comments: u32) -> anyhow::Resul
     stack.settle().await;
 
     report.step("crawling again");
-    let answers = stream::iter(&kept).map(async |((filter, path), page)| {
-        let now = Page::get(api, path, Some(&page.tag)).await?;
-        let is_changed = now.as_ref().is_some_and(|now| now.ids() != page.ids());
-        anyhow::Ok((*filter, path.contains("page="), now.is_none(), is_changed))
-    });
-    let answers: Vec<_> = answers.buffer_unordered(CRAWLERS).try_collect().await?;
-    stack.stop().await;
     let (mut changed, mut numbered, mut not_modified) = (BTreeMap::<&str, u64>::new(), 0, 0);
-    for (filter, is_numbered, is_known, is_changed) in &answers {
-        numbered += u64::from(*is_numbered);
-        not_modified += u64::from(*is_numbered && *is_known);
-        *changed.entry(filter).or_default() += u64::from(*is_changed);
+    for ((filter, path), page) in &kept {
+        let now = Page::get(api, path, Some(&page.tag)).await?;
+        let is_numbered = path.contains("page=");
+        numbered += u64::from(is_numbered);
+        not_modified += u64::from(is_numbered && now.is_none());
+        *changed.entry(filter).or_default() += u64::from(now.is_some_and(|now| now.ids() != page.ids()));
     }
+    stack.stop().await;
     ensure!(numbered > 0, "too few comments for pages with numbers");
     let about = format!("after {POSTS} posts on {} comments, under {} filters", count(comments), FILTERS.len());
-    report.noted("addresses", as_f64(answers.len() as u64), "", &about);
+    report.noted("addresses", as_f64(kept.len() as u64), "", &about);
     let most = changed.into_values().max().unwrap_or(0);
     report.noted("stable_pages_changed", as_f64(most), "addresses", "of a filter, with other comments; at most 1");
     let share = as_f64(not_modified) / as_f64(numbered);
@@ -67,7 +62,6 @@ pub(crate) async fn measure(report: &mut Report, comments: u32) -> anyhow::Resul
     Ok(())
 }
 
-/// Writes comments, all on one product.
 async fn post(stack: &Stack, comments: Vec<Comment>) -> anyhow::Result<()> {
     let product = ProductId::parse(PRODUCT)?;
     let comments = comments.into_iter().map(|comment| Comment { product: product.clone(), ..comment });
@@ -76,7 +70,6 @@ async fn post(stack: &Stack, comments: Vec<Comment>) -> anyhow::Result<()> {
     Ok(writes.buffer_unordered(WRITERS).try_collect::<Vec<()>>().await.map(drop)?)
 }
 
-/// A page that the crawler has, by its filter and address.
 type Kept = BTreeMap<(&'static str, String), Page>;
 
 struct Page {
@@ -106,7 +99,6 @@ impl Page {
         ids.filter_map(|after| after.split('"').next()).collect()
     }
 
-    /// The address of the next older page.
     fn next(&self) -> Option<String> {
         let (_, after) = self.text.split_once("<link rel=\"next\" href=\"")?;
         Some(after.split('"').next()?.to_owned())
@@ -115,16 +107,14 @@ impl Page {
 
 /// Every page that the links to older pages lead to, for each filter.
 async fn crawl(address: SocketAddr) -> anyhow::Result<Kept> {
-    let listings = stream::iter(FILTERS).map(async |filter| {
-        let mut kept = Vec::new();
+    let mut kept = Kept::new();
+    for filter in FILTERS {
         let mut next = Some(format!("/product/{PRODUCT}/comments{filter}"));
         while let Some(path) = next {
             let page = Page::get(address, &path, None).await?.context("a page")?;
             next = page.next();
-            kept.push(((filter, path), page));
+            kept.insert((filter, path), page);
         }
-        anyhow::Ok(kept)
-    });
-    let listings: Vec<_> = listings.buffer_unordered(CRAWLERS).try_collect().await?;
-    Ok(listings.into_iter().flatten().collect())
+    }
+    Ok(kept)
 }

@@ -1,21 +1,22 @@
 //! `scale`: how pages and the page index grow with the number of comments of a product.
 //!
-//! - **Page index**, if the machine has the memory: the server's time for a random page, the memory of the data, and the
+//! - **Page index** in Redis, if the machine has the memory: the time to find a random page, the memory of the data, and the
 //!   rate at which edits fill it, in random order of time as in a rebuild.
 //! - **Reads**: random pages read like in the API without HTTP.
 
 use std::{collections::BTreeMap, fs};
 
 use anyhow::Context;
-use model::ProductId;
+use model::{Filter, FilterKey, ProductId, RatingSet};
+use page_index::PageIndex;
 use rand::{RngExt, SeedableRng, rngs::StdRng};
 
 use crate::{
-    listing::{Listing, PRODUCT, all_and_union, drawn},
+    listing::{Listing, PAGE_SIZE, PRODUCT, all_and_union, drawn},
     measure::{Latencies, as_f64, timed},
-    overheads::index::{Pages, fill},
+    overheads::index::{TABLE_ID, fill},
     report::{Plot, Report, Series, count},
-    stores::{FilledStores, Redis, Store},
+    stores::{FilledStores, Redis, Store, page_start},
     workload::Comments,
 };
 
@@ -27,7 +28,6 @@ const INDEX_BYTES_A_COMMENT: f64 = 600.0;
 const INDEX_BYTES_AT_LEAST: f64 = 1e9;
 const SAMPLES: u32 = 20;
 
-/// The values of each quantity, by number of comments.
 type Curves = BTreeMap<&'static str, Vec<(f64, f64)>>;
 
 /// Measures at all sizes up to the requested number of comments, with so many pages for each latency.
@@ -53,7 +53,7 @@ pub(crate) async fn measure(report: &mut Report, most: u32, pages: u32) -> anyho
             ("5", "page index, 1 rating: p50", "page index, 1 rating: p99"),
             ("1.3.5", "page index, 3 ratings: p50", "page index, 3 ratings: p99"),
         ] {
-            let times = Pages::new(&redis.index, ratings).await?.server(&mut redis, pages).await?;
+            let times = starts(&redis.index, ratings, pages).await?;
             add(report, size, p50, times.p50_us(), "us");
             add(report, size, p99, times.p99_us(), "us");
         }
@@ -76,8 +76,7 @@ pub(crate) async fn measure(report: &mut Report, most: u32, pages: u32) -> anyho
         Some(Series { name: name.to_owned(), points })
     });
     let axes = ["comments", "times the value with the fewest comments"];
-    report.plot(Plot::new("scale", "What should not change with the number of comments", axes, series));
-    Ok(())
+    report.plot(&Plot { name: "scale", axes, series: series.collect() })
 }
 
 fn available_memory_bytes() -> anyhow::Result<f64> {
@@ -86,11 +85,19 @@ fn available_memory_bytes() -> anyhow::Result<f64> {
     Ok(kib.context("/proc/meminfo does not say MemAvailable")?.parse::<f64>()? * 1_024.0)
 }
 
-/// Random pages of one listing.
 async fn reads(stores: &FilledStores, listing: &Listing, pages: u32) -> anyhow::Result<Latencies> {
     let (mut rng, reader) = (StdRng::seed_from_u64(12), stores.reader());
     for page in (0..SAMPLES).map(|_| rng.random_range(1..=listing.pages())).collect::<Vec<_>>() {
         listing.expect_comments(page, &reader.page(listing, page).await?)?;
     }
     Latencies::of(pages / 10, pages, async || reader.page(listing, rng.random_range(1..=listing.pages())).await).await
+}
+
+async fn starts(index: &PageIndex, ratings: &str, pages: u32) -> anyhow::Result<Latencies> {
+    let filter = Filter::new(None, Some(RatingSet::parse(ratings)?));
+    let key = FilterKey { product: ProductId::parse(PRODUCT)?, filter };
+    let last = page_start(index, TABLE_ID, &key, 1).await?.total.div_ceil(PAGE_SIZE as u64).max(1);
+    let mut rng = StdRng::seed_from_u64(5);
+    let start = async || page_start(index, TABLE_ID, &key, rng.random_range(1..=last)).await;
+    Latencies::of(pages / 10, pages, start).await
 }

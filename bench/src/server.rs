@@ -84,7 +84,6 @@ impl Home {
     }
 }
 
-/// Runs a program to its end. An error has what it printed.
 pub(crate) fn run(command: &mut Command) -> anyhow::Result<()> {
     let program = command.get_program().to_string_lossy().into_owned();
     let output = command.output().with_context(|| program.clone())?;
@@ -92,7 +91,6 @@ pub(crate) fn run(command: &mut Command) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// A running server. Dropping it ends it.
 pub(crate) struct Server {
     child: Child,
     watchdog: Child,
@@ -119,7 +117,6 @@ impl Drop for Server {
     }
 }
 
-/// Kills and collects a process.
 fn end(child: &mut Child) {
     // Both calls fail only for a process that has ended and been collected already.
     child.kill().ok();

@@ -40,13 +40,12 @@ struct Page {
 
 impl Page {
     fn name(&self) -> String {
-        let design = match (self.is_ours, self.with_total) {
-            (true, _) => PAGEMARK,
-            (false, true) => FOUR_INDEXES_COUNTERS,
-            (false, false) => FOUR_INDEXES,
-        };
         let ratings = if self.ask.listing.ratings() == 3 { "three ratings" } else { "any rating" };
-        format!("{ratings}, {}: {design}", if self.with_total { "with totals" } else { "comments alone" })
+        let (totals, theirs) = match self.with_total {
+            true => ("with totals", FOUR_INDEXES_COUNTERS),
+            false => ("comments alone", FOUR_INDEXES),
+        };
+        format!("{ratings}, {totals}: {}", if self.is_ours { PAGEMARK } else { theirs })
     }
 }
 
@@ -88,7 +87,6 @@ pub(crate) async fn measure(report: &mut Report, comments: u32, rounds: usize, r
     Ok(())
 }
 
-/// A small web server with pages of both designs, as JSON. It does the same for both, except reading the page.
 async fn serve(reader: Reader, pages: Vec<Page>) -> anyhow::Result<http::Server> {
     let site = Arc::new((reader, pages));
     let answer = move |request: Request<Incoming>| {
@@ -137,7 +135,6 @@ async fn requests_per_s(url: &str, requests: u32) -> anyhow::Result<f64> {
     rate_in(&text, requests).with_context(|| format!("ab prints:\n{text}"))
 }
 
-/// The rate in what `ab` prints, if every request was answered by 200.
 fn rate_in(text: &str, requests: u32) -> anyhow::Result<f64> {
     let field = |name: &str| {
         let value = text.lines().find_map(|line| line.strip_prefix(name)?.split_whitespace().next());

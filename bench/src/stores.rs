@@ -6,10 +6,7 @@ use anyhow::{Context, bail, ensure};
 use aws_sdk_dynamodb::{
     Client,
     operation::query::builders::QueryFluentBuilder,
-    types::{
-        AttributeDefinition, AttributeValue as SdkValue, BillingMode, GlobalSecondaryIndex, PutRequest, TableStatus,
-        WriteRequest,
-    },
+    types::{AttributeValue as SdkValue, BillingMode, PutRequest, TableStatus, WriteRequest},
 };
 use dynoxide::{AttributeValue as EngineValue, Database, ImportOptions};
 use four_index::{FourIndexTable, Tally};
@@ -48,7 +45,6 @@ pub(crate) const READY_WITHIN: Duration = Duration::from_secs(300);
 /// A table on an engine with a file in a folder of its own, or on a service.
 pub(crate) struct Store {
     pub(crate) table: Table,
-    /// `None` on a service.
     engine: Option<(Engine, TempDir)>,
 }
 
@@ -78,7 +74,6 @@ impl Store {
     }
 }
 
-/// A client of a table like the API's, but with long time-outs.
 pub(crate) async fn connect(name: &str, url: Option<&str>) -> Table {
     Table::connect(&TableConfig {
         attempt_timeout: TIMEOUT,
@@ -97,15 +92,7 @@ pub(crate) fn four_index_table(table: &Table) -> FourIndexTable {
 /// The embedded engine pays for every stream record in proportion to all earlier ones, which would hide what is compared.
 pub(crate) async fn create_table(table: &Table) -> anyhow::Result<()> {
     let indexes = vec![definition::gsi()?, definition::primaries()?, definition::authors()?, definition::moderation()?];
-    create_table_with(table, definition::attribute_definitions()?, indexes).await
-}
-
-/// Creates a table with these indexes, and these attributes in its keys and theirs. Waits until it is active.
-pub(crate) async fn create_table_with(
-    table: &Table,
-    attributes: Vec<AttributeDefinition>,
-    indexes: Vec<GlobalSecondaryIndex>,
-) -> anyhow::Result<()> {
+    let attributes = definition::attribute_definitions()?;
     let create = table.client().create_table().table_name(table.name()).billing_mode(BillingMode::PayPerRequest);
     let create = create.set_attribute_definitions(Some(attributes)).set_global_secondary_indexes(Some(indexes));
     create.set_key_schema(Some(definition::key_schema(attribute::PK, attribute::SK)?)).send().await?;
@@ -119,13 +106,12 @@ pub(crate) async fn create_table_with(
     }
 }
 
-/// A separate Redis, a page index in it, and a separate connection for the measurement.
 pub(crate) struct Redis {
     pub(crate) index: PageIndex,
     pub(crate) config: RedisIndexConfig,
     pub(crate) connection: MultiplexedConnection,
     pub(crate) url: String,
-    pub(crate) server: Server,
+    _server: Server,
 }
 
 impl Redis {
@@ -144,10 +130,9 @@ impl Redis {
         };
         let (server, connection) = home.start(&mut command, "KILL", connect).await?;
         let config = RedisIndexConfig { timeout: TIMEOUT, ..RedisIndexConfig::new(url.clone()) };
-        Ok(Self { index: redis_index::connect(&config)?, config, connection, url, server })
+        Ok(Self { index: redis_index::connect(&config)?, config, connection, url, _server: server })
     }
 
-    /// Memory of the data: all used memory without the buffers of clients, which come and go.
     pub(crate) async fn memory_bytes(&mut self) -> anyhow::Result<u64> {
         let info: redis::InfoDict = redis::cmd("INFO").arg("memory").query_async(&mut self.connection).await?;
         let field = |name: &str| info.get::<u64>(name).with_context(|| format!("INFO memory has no {name}"));
@@ -155,7 +140,6 @@ impl Redis {
     }
 }
 
-/// A table and a Redis with the same comments.
 pub(crate) struct FilledStores {
     pub(crate) store: Store,
     table_id: Arc<str>,
@@ -215,12 +199,10 @@ impl FilledStores {
         self.reader_through(self.store.table.clone(), self.redis.index.clone())
     }
 
-    /// A reader of pages that reaches the stores by other connections.
     pub(crate) fn reader_through(&self, table: Table, index: PageIndex) -> PageReader {
         PageReader { table, index, table_id: self.table_id.clone() }
     }
 
-    /// The listing at a place among those that were asked for.
     pub(crate) fn listing(&self, place: usize) -> anyhow::Result<&Arc<Listing>> {
         self.listings.get(place).context("a listing")
     }
@@ -252,7 +234,6 @@ impl PageReader {
         self.page_after(listing, start).await
     }
 
-    /// The page after a comment, by one Query; the first page for `None`.
     pub(crate) async fn page_after(&self, listing: &Listing, start: Option<Cd>) -> anyhow::Result<Vec<Comment>> {
         let (key, limit) = (listing.key.clone(), u16::try_from(PAGE_SIZE)?);
         Ok(self.table.page(&PageQuery { key, order: Order::Newest, limit, start }).await?.comments)
@@ -274,7 +255,6 @@ pub(crate) async fn page_start(
     }
 }
 
-/// The Query that a page takes.
 pub(crate) fn bare_query(table: &Table, key: &FilterKey, before: Option<&Cd>) -> anyhow::Result<QueryFluentBuilder> {
     let text = |text: String| SdkValue::S(text);
     let start = before.map(|cd| {
@@ -316,14 +296,12 @@ impl Load {
         Ok(Self { table, file, waiting: BTreeMap::new(), count: 0 })
     }
 
-    /// Queues an item. Writes the queued ones when they are many.
     pub(crate) async fn push(&mut self, table: &str, item: &Item) -> anyhow::Result<()> {
         self.waiting.entry(table.to_owned()).or_default().push(item.clone());
         self.count += 1;
         if self.count.is_multiple_of(TRANSACTION_ITEMS) { self.flush().await } else { Ok(()) }
     }
 
-    /// Adds the comment to the listings that show it. Queues its primary item, and the duplicates of these listings.
     async fn push_comment(&mut self, comment: &Comment, listings: &mut [Listing]) -> anyhow::Result<()> {
         let (primary, table) = (primary_item(comment)?, self.table.name().to_owned());
         let image = Image::of_primary(&primary)?;
@@ -348,7 +326,6 @@ impl Load {
         Ok(())
     }
 
-    /// Writes the queued items. Starts an engine on the file.
     pub(crate) async fn finish(mut self) -> anyhow::Result<Store> {
         self.flush().await?;
         match self.file {
@@ -361,7 +338,6 @@ impl Load {
     }
 }
 
-/// Puts items by calls, one after the other. What a service leaves unprocessed is sent again.
 async fn put_all(client: &Client, table: &str, items: Vec<Item>) -> anyhow::Result<()> {
     for items in items.chunks(CALL_ITEMS) {
         let put = |item: &Item| {

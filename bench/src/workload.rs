@@ -105,7 +105,6 @@ pub(crate) fn primary_item(comment: &Comment) -> anyhow::Result<Item> {
     Ok(serde_dynamo::to_item(CommentItem::primary(comment, BlobFormat::Map))?)
 }
 
-/// A comment's 32 items, the primary one first.
 pub(crate) fn items(comment: &Comment) -> anyhow::Result<Vec<Item>> {
     let primary = primary_item(comment)?;
     let image = Image::of_primary(&primary)?;
@@ -113,22 +112,20 @@ pub(crate) fn items(comment: &Comment) -> anyhow::Result<Vec<Item>> {
     Ok([primary].into_iter().chain(duplicates).collect())
 }
 
-/// The events that the Lambda service would send for these new comments, in this order.
 pub(crate) fn events(comments: &[Comment]) -> anyhow::Result<Vec<Event>> {
-    let mut sequence_number = 0_u64;
-    let mut event = |comments: &[Comment]| -> anyhow::Result<Event> {
-        let mut records = Vec::with_capacity(comments.len());
+    let (mut events, mut number) = (Vec::new(), 0);
+    for comments in comments.chunks(EVENT_RECORDS) {
+        let mut records = Vec::new();
         for comment in comments {
-            sequence_number += 1;
-            let item = primary_item(comment)?;
-            records.push(record(None, Some(&item), sequence_number)?);
+            number += 1;
+            records.push(record(None, Some(&primary_item(comment)?), number)?);
         }
-        Ok(serde_json::from_value(json!({ "Records": records }))?)
-    };
-    comments.chunks(EVENT_RECORDS).map(&mut event).collect()
+        events.push(serde_json::from_value(json!({ "Records": records }))?);
+    }
+    Ok(events)
 }
 
-/// The event that the Lambda service would send for one change of a primary item.
+/// The event of one change of a primary item.
 pub(crate) fn event(old: Option<&Item>, new: Option<&Item>, sequence_number: u64) -> anyhow::Result<Event> {
     Ok(serde_json::from_value(json!({ "Records": [record(old, new, sequence_number)?] }))?)
 }
@@ -160,13 +157,11 @@ fn record(old: Option<&Item>, new: Option<&Item>, sequence_number: u64) -> anyho
     }))
 }
 
-/// The comment as a caller of the writer gives it.
 pub(crate) fn new_comment(comment: Comment) -> NewComment {
     let Comment { id, product, language, rating, created_at, text, site, .. } = comment;
     NewComment { id, product, language, rating, created_at, status: None, text, site }
 }
 
-/// The edits that add a comment to the page index.
 pub(crate) fn insertion(comment: &Comment) -> Vec<IndexEdit> {
     index_edits(&comment.id, Some((&comment.placement(), comment.created_at)), &[])
 }

@@ -20,9 +20,7 @@ use crate::{
 pub struct ReadCost {
     pub requests: u32,
     pub items_read: u32,
-    /// Comments read that are not on the page.
     pub items_discarded: u32,
-    /// Read units of all requests, as the engine reports them.
     pub read_units: f64,
 }
 
@@ -46,7 +44,6 @@ impl WriteCost {
         self.table_units + self.index_units
     }
 
-    /// The cost that an engine reports. Units that it does not assign to an index belong to the table.
     pub(crate) fn reported<'answer>(answers: impl IntoIterator<Item = &'answer ConsumedCapacity>) -> Self {
         let mut cost = Self::default();
         for consumed in answers {

@@ -14,7 +14,6 @@ const STATISTICS_PREFIX: &str = "S";
 
 const TOTAL: &str = "count_total";
 
-/// Whether a write changes the counters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum KeepCounters {
     /// The write changes them in one transaction with the comment.
@@ -26,7 +25,6 @@ pub enum KeepCounters {
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Counters {
-    /// The count of each rating, 1 to 5.
     pub by_rating: [u64; 5],
     pub total: u64,
 }
@@ -60,7 +58,6 @@ fn attribute_of(rating: Rating) -> String {
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct StatisticsKey {
     pub(crate) product: ProductId,
-    /// `None` for all languages.
     pub(crate) language: Option<Language>,
 }
 
@@ -75,11 +72,8 @@ impl StatisticsKey {
     }
 }
 
-/// The changes to statistics items: for each, what is added to which attribute.
 pub(crate) type CounterChanges = BTreeMap<StatisticsKey, BTreeMap<String, i64>>;
 
-/// The changes to the counters for a change of a comment; `None` stands for an absent comment. Unchanged attributes and
-/// items are left out, so a change of the text alone gives no changes.
 pub(crate) fn counter_changes(old: Option<&Comment>, new: Option<&Comment>) -> CounterChanges {
     let mut changes = CounterChanges::new();
     for (comment, sign) in old.map(|old| (old, -1)).into_iter().chain(new.map(|new| (new, 1))) {
@@ -95,7 +89,6 @@ pub(crate) fn counter_changes(old: Option<&Comment>, new: Option<&Comment>) -> C
     changes
 }
 
-/// Counts comments for a bulk load.
 #[derive(Debug, Clone, Default)]
 pub struct Tally(CounterChanges);
 
@@ -107,7 +100,6 @@ impl Tally {
         }
     }
 
-    /// The statistics items with these counts, as increments leave them.
     pub fn items(&self) -> Vec<Item> {
         let item = |(key, counts): (&StatisticsKey, &BTreeMap<String, i64>)| {
             let mut item = key.item().into_inner();
@@ -119,7 +111,6 @@ impl Tally {
     }
 }
 
-/// The statistics items for these comments, for a bulk load into an empty table.
 pub fn counter_items<'comment>(comments: impl IntoIterator<Item = &'comment Comment>) -> Vec<Item> {
     let mut tally = Tally::default();
     comments.into_iter().for_each(|comment| tally.add(comment));

@@ -25,7 +25,6 @@ use crate::{
 /// characters of four bytes) and a `GSISK` of 89. JSON escapes at most double that.
 const JSON_BYTES_MAX: usize = 12 * 1024;
 
-/// Maximum length of a cursor: incompressible JSON of that length, in base64.
 const TEXT_BYTES_MAX: usize = JSON_BYTES_MAX / 3 * 4 + 64;
 
 const BEGIN: &str = "begin";
@@ -45,7 +44,6 @@ const OF_ANOTHER_QUERY: CursorError = CursorError("is another query's");
 pub struct Cursor(BTreeMap<String, Position>);
 
 impl Cursor {
-    /// The cursor after a page; `None` when all partitions have ended.
     pub(crate) fn after(plan: &Plan, positions: Vec<Position>) -> Option<Self> {
         let more = positions.iter().any(|position| *position != Position::End);
         more.then(|| Self(zip(plan.partitions.iter().map(|partition| partition.key.clone()), positions).collect()))
@@ -72,7 +70,6 @@ impl Cursor {
         Self::after(&plan, positions.collect())
     }
 
-    /// The position at which each partition of a plan resumes, in the plan's order.
     pub(crate) fn positions(&self, plan: &Plan) -> Result<Vec<Position>, CursorError> {
         if self.0.len() != plan.partitions.len() {
             return Err(OF_ANOTHER_QUERY);
@@ -81,7 +78,6 @@ impl Cursor {
         plan.partitions.iter().map(|partition| position(&partition.key)).collect()
     }
 
-    /// The cursor as text: characters that need no escaping in a URL.
     pub fn encode(&self) -> String {
         let positions: BTreeMap<&str, String> =
             self.0.iter().map(|(key, position)| (key.as_str(), written(position))).collect();

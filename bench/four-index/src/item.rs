@@ -21,7 +21,6 @@ fn text(text: impl Into<String>) -> AttributeValue {
     AttributeValue::S(text.into())
 }
 
-/// A comment's item with the key attributes of all indexes. Bulk loads may put it unchanged.
 pub fn comment_item(comment: &Comment) -> Item {
     let placement = comment.placement();
     let key = comment_pk(&comment.id);
@@ -56,7 +55,6 @@ pub(crate) fn item_key(id: &CommentId) -> Item {
     Item::from(HashMap::from([(PK.to_owned(), text(&key)), (SK.to_owned(), text(key))]))
 }
 
-/// The position at which a query of a partition resumes after a comment, which may have been deleted.
 pub(crate) fn start_key(index: Index, partition: &str, after: &Cd) -> Item {
     let mut key = item_key(&after.id).into_inner();
     key.insert(SORT_KEY.to_owned(), text(after.to_string()));
@@ -64,7 +62,6 @@ pub(crate) fn start_key(index: Index, partition: &str, after: &Cd) -> Item {
     Item::from(key)
 }
 
-/// An item of an index, as a query reads it.
 #[derive(Debug, Deserialize)]
 pub(crate) struct Entry {
     #[serde(rename = "PK")]
@@ -82,8 +79,6 @@ impl Entry {
         Cd::parse(&self.cd)
     }
 
-    /// # Errors
-    /// When an attribute differs from what [`comment_item`] creates.
     pub(crate) fn into_comment(self, product: &ProductId) -> Result<Comment, Malformed> {
         let malformed = |problem: String| Malformed::new("item", problem);
         let cd = Cd::parse(&self.cd)?;

@@ -5,7 +5,6 @@ use strum::{IntoStaticStr, VariantArray};
 
 pub(crate) const PK: &str = "PK";
 pub(crate) const SK: &str = "SK";
-/// The sort key of all indexes: [`model::Cd`].
 pub const SORT_KEY: &str = "GSISK";
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, IntoStaticStr, VariantArray)]
@@ -58,7 +57,6 @@ pub(crate) fn partition_key(product: &ProductId, language: Option<&Language>, ra
     key
 }
 
-/// A page to read, newest first.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PageQuery {
     pub product: ProductId,
@@ -72,7 +70,6 @@ pub struct PageQuery {
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct Partition {
     pub(crate) key: String,
-    /// The rating of its comments; `None` when it holds all ratings.
     pub(crate) rating: Option<Rating>,
 }
 
@@ -80,7 +77,6 @@ pub(crate) struct Partition {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Plan {
     pub(crate) index: Index,
-    /// One partition, or one per rating in ascending order.
     pub(crate) partitions: Vec<Partition>,
 }
 

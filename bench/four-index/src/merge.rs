@@ -18,13 +18,11 @@ pub(crate) enum Position {
 #[derive(Debug)]
 pub(crate) struct Part<T> {
     pub(crate) from: Position,
-    /// Newest first. A full page unless the partition ends.
     pub(crate) entries: Vec<(Cd, T)>,
     pub(crate) more: bool,
 }
 
 impl<T> Part<T> {
-    /// A partition that was not queried, because it has ended.
     pub(crate) fn ended() -> Self {
         Self { from: Position::End, entries: Vec::new(), more: false }
     }
@@ -33,12 +31,10 @@ impl<T> Part<T> {
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Merged<T> {
     pub(crate) visible: Vec<T>,
-    /// The comments that were read and dropped (overscan).
     pub(crate) discarded: Vec<T>,
     pub(crate) positions: Vec<Position>,
 }
 
-/// Gathers the answers of all partitions, sorts them newest first and takes the first `page_size`.
 pub(crate) fn merge<T>(parts: Vec<Part<T>>, page_size: usize) -> Merged<T> {
     struct State {
         position: Position,
@@ -82,7 +78,6 @@ mod tests {
         Cd { created_at: Timestamp::from_epoch_ms(at).unwrap(), id: CommentId::parse(id).unwrap() }
     }
 
-    /// A partition of a test: its comments, newest first.
     type Partition = Vec<Cd>;
 
     /// The answer to a query of a partition. Like in DynamoDB, a full answer does not show that it is the last one.
@@ -97,7 +92,6 @@ mod tests {
         Part { from: from.clone(), entries, more }
     }
 
-    /// Walks to the end.
     fn walk(partitions: &[Partition], page_size: usize) -> Vec<Vec<Cd>> {
         let mut positions = vec![Position::Beginning; partitions.len()];
         let mut pages = Vec::new();

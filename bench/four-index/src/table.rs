@@ -30,10 +30,8 @@ use crate::{
     merge::{Merged, Part, Position, merge},
 };
 
-/// How often a partition's query continues after DynamoDB's 1 MB answer limit. Pagemark uses the same number.
 const CALLS_MAX: usize = 9;
 
-/// Maximum time for a new table to become active. DynamoDB takes up to a minute with indexes.
 const ACTIVE_WITHIN: Duration = Duration::from_secs(300);
 
 #[derive(Debug, Clone)]
@@ -53,13 +51,10 @@ pub struct Page {
 }
 
 impl FourIndexTable {
-    /// The table behind a client. Sends nothing yet.
     pub fn new(client: Client, name: impl Into<String>) -> Self {
         Self { client, name: name.into(), reports_costs: true }
     }
 
-    /// Limits reported costs to the numbers of requests and items. The pages then request and count nothing beyond what
-    /// they need.
     #[must_use]
     pub fn without_costs(self) -> Self {
         Self { reports_costs: false, ..self }
@@ -109,10 +104,6 @@ impl FourIndexTable {
         }
     }
 
-    /// Reads a page. Queries all partitions that have not ended in parallel.
-    ///
-    /// # Errors
-    /// The first error of any query; [`Error::Cursor`] when the cursor belongs to another query.
     pub async fn page(&self, query: &PageQuery, cursor: Option<&Cursor>) -> Result<Page, Error> {
         let plan = Plan::of(&query.product, &query.filter);
         let mut cost = ReadCost::default();
@@ -139,7 +130,6 @@ impl FourIndexTable {
         Ok(Page { comments, next: Cursor::after(&plan, positions), cost })
     }
 
-    /// Reads what a page may need from a partition.
     async fn read_partition(
         &self,
         index: Index,
@@ -188,15 +178,10 @@ impl FourIndexTable {
         Err(StoreError::refused(Store::Table, "a page's comments are too large to be read at once"))
     }
 
-    /// The counters of a product's comments in a language, or in all languages. Zeros for a product without counters.
     pub async fn stats(&self, product: &ProductId, language: Option<&Language>) -> Result<Counters, Error> {
         Ok(self.counters(product, language).await?.0.unwrap_or_default())
     }
 
-    /// The counters, and the cost of reading them. `None` when the statistics item does not exist.
-    ///
-    /// The read is strongly consistent. An index follows the table, so the counters already include everything that a
-    /// query may find.
     async fn counters(
         &self,
         product: &ProductId,
@@ -213,7 +198,6 @@ impl FourIndexTable {
     }
 }
 
-/// The start position of a walk in a partition. Only counters show that a partition is empty.
 fn first_position(partition: &Partition, counters: Option<&Counters>) -> Position {
     let count = partition.rating.and_then(|rating| Some(counters?.get(rating)));
     if count == Some(0) { Position::End } else { Position::Beginning }

@@ -23,8 +23,6 @@ use crate::{
     table::{FourIndexTable, refused},
 };
 
-/// How long to retry a transaction that conflicts with others. All writes of a product change the same item, so
-/// conflicts happen under load.
 const TRIED_WITHIN: Duration = Duration::from_secs(20);
 
 const CONDITION_FAILED: &str = "ConditionalCheckFailed";
@@ -39,8 +37,6 @@ impl FourIndexTable {
         }
     }
 
-    /// Replaces a comment with a later state: another text, rating or language. A change of the text alone leaves the
-    /// counters unchanged and needs no transaction.
     pub async fn edit(&self, old: &Comment, new: &Comment, counters: KeepCounters) -> Result<WriteCost, Error> {
         if (&old.id, &old.product, old.created_at) != (&new.id, &new.product, new.created_at) {
             return Err(Error::NoEdit("id, product and creation time never change"));

@@ -34,7 +34,6 @@ pub(super) fn one_query(listing: &Listing) -> bool {
     listing.key.filter.ratings().is_none_or(|ratings| ratings.iter().count() == 1)
 }
 
-/// A page, and where each design finds it.
 #[derive(Debug, Clone)]
 pub(crate) struct Ask {
     pub(crate) listing: Arc<Listing>,
@@ -72,7 +71,6 @@ impl Ask {
     }
 }
 
-/// Listings of each number of ratings.
 fn listings() -> anyhow::Result<Vec<Listing>> {
     let product = ProductId::parse(PRODUCT)?;
     let listing = |ratings: Option<&str>| {
@@ -81,14 +79,12 @@ fn listings() -> anyhow::Result<Vec<Listing>> {
     RATINGS.into_iter().map(listing).collect()
 }
 
-/// Both designs on one store, in separate tables.
 pub(crate) struct Contestants {
     pub(crate) stores: FilledStores,
     pub(super) comments: Vec<Comment>,
 }
 
 impl Contestants {
-    /// Loads comments of one product.
     pub(crate) async fn load(store: Store, count: u32) -> anyhow::Result<Self> {
         let product = ProductId::parse(PRODUCT)?;
         let mut comments = Comments::new(8)?.take(count)?;
@@ -97,7 +93,6 @@ impl Contestants {
         Ok(Self { stores, comments })
     }
 
-    /// A reader of pages. On request the four-index design reports the cost of its pages.
     pub(super) fn reader(&self, reports_costs: bool) -> Reader {
         let pages = self.stores.reader();
         let four = four_index_table(&pages.table);
@@ -129,7 +124,6 @@ impl Reader {
         self.pages.page(&ask.listing, ask.number).await
     }
 
-    /// Reads the page at which the cursor resumes.
     pub(crate) async fn four_index(&self, ask: &Ask, skip_empty: bool) -> anyhow::Result<four_index::Page> {
         Ok(self.four.page(&ask.four_query(skip_empty)?, ask.cursor.as_ref()).await?)
     }

@@ -53,7 +53,6 @@ impl EndpointArgs {
     }
 }
 
-/// Runs the comparison if somebody agrees.
 pub(crate) async fn run(args: &EndpointArgs) -> anyhow::Result<()> {
     let (read, write) = estimate(args.load())?;
     let prices = Prices::published()?;
@@ -73,8 +72,7 @@ pub(crate) async fn run(args: &EndpointArgs) -> anyhow::Result<()> {
     let name = format!("pagemark-bench-{:08x}", random::<u32>());
     let tables = Store::at(url, &name).await.table;
     let mut report = Report::open(args.folder.clone())?;
-    // It waits for the service and not for this machine, so the machine need not be quiet.
-    report.begin("endpoint", true).await;
+    report.begin("endpoint", true);
     report.step(&format!("creating {name} and {name}-four-index; Ctrl-C ends the run and deletes them"));
     let measured = tokio::select! {
         measured = measure(&mut report, Store::at(url, &name).await, args.load()) => measured,
@@ -92,7 +90,6 @@ async fn measure(report: &mut Report, store: Store, load: Load) -> anyhow::Resul
     writes::measure(report, &contestants, load.writes).await
 }
 
-/// Read and write units of a run.
 fn estimate(load: Load) -> anyhow::Result<(f64, f64)> {
     let (mut read, mut write) = (0.0, 0.0);
     let views = f64::from((load.near.rounds + 1) * load.near.a_turn) + 2.0;

@@ -33,10 +33,6 @@ use crate::{
 pub(crate) use contestants::{ANY_RATING, Ask, Contestants, Depth, Reader, THREE_RATINGS};
 use reads::How;
 
-/// Callers of a table that answers in parallel. More would queue for the two cores, and the figures would show that queue.
-const FAR_CALLERS: u32 = 2;
-
-/// How much is measured.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Load {
     pub(crate) comments: u32,
@@ -80,7 +76,7 @@ async fn read_near(
     answers_in_parallel: bool,
 ) -> anyhow::Result<()> {
     report.step("reading");
-    let how = How { effort, callers: 1, answers_in_parallel, delays: "" };
+    let how = How { effort, answers_in_parallel, delays: "" };
     let reader = contestants.reader(false);
     for ask in asks {
         reads::read(&reader, ask, how).await?.report(report, how);
@@ -88,14 +84,13 @@ async fn read_near(
     Ok(())
 }
 
-/// Reads the middle pages from a table that answers in parallel.
 async fn read_far(report: &mut Report, contestants: &Contestants, asks: &[Ask], effort: Effort) -> anyhow::Result<()> {
     let engine = address_in(&contestants.stores.store.engine_url()?)?;
     for (delay, delays) in [(Delay::Equal, ", equal delays"), (Delay::Varying, ", varying delays")] {
         report.step(&format!("reading from a table that answers in parallel{delays}"));
         let table = RecordedTable::before(engine, delay).await?;
         let reader = contestants.delayed_reader(&table.url()).await?;
-        let how = How { effort, callers: FAR_CALLERS, answers_in_parallel: true, delays };
+        let how = How { effort, answers_in_parallel: true, delays };
         let mut readings = Vec::new();
         for ask in asks.iter().filter(|ask| ask.depth == Depth::Middle) {
             let reading = reads::read(&reader, ask, how).await?;
@@ -104,7 +99,7 @@ async fn read_far(report: &mut Report, contestants: &Contestants, asks: &[Ask], 
         }
         ensure!(table.most_waiting() > 1, "the table answered one call at a time");
         if delay == Delay::Varying {
-            report.plot(reads::plot(&readings));
+            report.plot(&reads::plot(&readings))?;
         }
     }
     Ok(())
@@ -135,6 +130,5 @@ fn storage(report: &mut Report, comments: &[Comment]) -> anyhow::Result<()> {
         series.iter_mut().zip(means).for_each(|(series, mean)| series.points.push((as_f64(bytes as u64), mean)));
     }
     let axes = ["bytes of text", "bytes in table and indexes"];
-    report.plot(Plot::new("bytes", "Stored bytes of a comment by its text", axes, series));
-    Ok(())
+    report.plot(&Plot { name: "bytes", axes, series: series.into() })
 }

@@ -1,15 +1,11 @@
 //! Reads pages: what they consume, and their latency in rounds in which the designs take turns.
 
-use std::{sync::Arc, time::Duration};
-
 use anyhow::{Context, ensure};
 use aws_sdk_dynamodb::types::ReturnConsumedCapacity;
-use futures_util::future::try_join_all;
 use model::Comment;
 
 use super::contestants::{Ask, Depth, Reader, one_query};
 use crate::{
-    listing::Listing,
     measure::{Effort, Latencies, as_f64, timed},
     report::{FOUR_INDEXES, FOUR_INDEXES_COUNTERS, PAGEMARK, Plot, Report, Series},
     stores::bare_query,
@@ -45,22 +41,18 @@ pub(super) async fn consume(report: &mut Report, reader: &Reader, ask: &Ask) -> 
     Ok(())
 }
 
-/// How pages are read.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct How {
     pub(super) effort: Effort,
-    /// Callers at the same time. They share the requests of a turn.
-    pub(super) callers: u32,
     /// Whether the table answers several calls at the same time. If not, the latency of parallel queries says nothing.
     pub(super) answers_in_parallel: bool,
     /// The table's delays, for names of figures.
     pub(super) delays: &'static str,
 }
 
-/// The latencies of a page in both designs.
 pub(super) struct Reading {
     name: String,
-    listing: Arc<Listing>,
+    ratings: usize,
     pagemark: Latencies,
     /// `None` where the page unites several queries, and the table answers one call at a time.
     four: Option<Latencies>,
@@ -68,39 +60,25 @@ pub(super) struct Reading {
 
 pub(super) async fn read(reader: &Reader, ask: &Ask, how: How) -> anyhow::Result<Reading> {
     let is_fair = how.answers_in_parallel || one_query(&ask.listing);
-    let (mut pagemark, mut four) = (Latencies::new()?, Latencies::new()?);
+    let (mut pagemark, mut four) = (Latencies::default(), Latencies::default());
     // The first round warms up. The design that goes first changes with each round.
     for round in 0..=how.effort.rounds {
-        for is_ours in [round % 2 == 0, round % 2 == 1] {
-            if !is_ours && !is_fair {
-                continue;
-            }
+        for is_ours in [round % 2 == 0, round % 2 == 1].into_iter().filter(|is_ours| *is_ours || is_fair) {
             let latencies = if is_ours { &mut pagemark } else { &mut four };
-            let callers = (0..how.callers).map(|_| tokio::spawn(requests(reader.clone(), ask.clone(), is_ours, how)));
-            for took in try_join_all(callers).await? {
-                let took = took?;
+            for _ in 0..how.effort.a_turn {
+                let page = async {
+                    if is_ours { reader.pagemark(ask).await } else { Ok(reader.four_index(ask, false).await?.comments) }
+                };
+                let (comments, took) = timed(page).await?;
+                ensure!(!comments.is_empty(), "an empty page");
                 if round > 0 {
-                    took.into_iter().for_each(|took| latencies.record(took));
+                    latencies.record(took);
                 }
             }
         }
     }
-    let (name, listing) = (ask.name(), ask.listing.clone());
-    Ok(Reading { name, listing, pagemark, four: is_fair.then_some(four) })
-}
-
-/// The durations of one caller's requests, one after the other.
-async fn requests(reader: Reader, ask: Ask, is_ours: bool, how: How) -> anyhow::Result<Vec<Duration>> {
-    let mut durations = Vec::new();
-    for _ in 0..how.effort.a_turn / how.callers {
-        let page = async {
-            if is_ours { reader.pagemark(&ask).await } else { Ok(reader.four_index(&ask, false).await?.comments) }
-        };
-        let (comments, took) = timed(page).await?;
-        ensure!(!comments.is_empty(), "an empty page");
-        durations.push(took);
-    }
-    Ok(durations)
+    let (name, ratings) = (ask.name(), ask.listing.ratings());
+    Ok(Reading { name, ratings, pagemark, four: is_fair.then_some(four) })
 }
 
 impl Reading {
@@ -122,14 +100,13 @@ impl Reading {
 /// Latency of both designs by number of ratings: the median, and the 99th percentile.
 pub(super) fn plot(readings: &[Reading]) -> Plot {
     let line = |design: &str, name: &str, of: fn(&Reading) -> Option<&Latencies>, figure: fn(&Latencies) -> f64| {
-        let point = |reading: &Reading| Some((as_f64(reading.listing.ratings() as u64), figure(of(reading)?)));
+        let point = |reading: &Reading| Some((as_f64(reading.ratings as u64), figure(of(reading)?)));
         Series { name: format!("{design}, {name}"), points: readings.iter().filter_map(point).collect() }
     };
     let figures = [("p50", Latencies::p50_us as fn(&Latencies) -> f64), ("p99", Latencies::p99_us)];
     let series = figures.into_iter().flat_map(|(name, figure)| {
         [line(PAGEMARK, name, |of| Some(&of.pagemark), figure), line(FOUR_INDEXES, name, |of| of.four.as_ref(), figure)]
     });
-    let title =
-        "Latency of the middle page by number of ratings, from a table that answers in parallel with varying delays";
-    Plot::new("ratings", title, ["ratings", "latency, us"], series)
+    let axes = ["ratings", "latency, us"];
+    Plot { name: "ratings", axes, series: series.collect() }
 }

@@ -1,4 +1,4 @@
-//! The cost of writing comments: units and items. The designs take turns, comment by comment: each is inserted,
+//! The cost of writing comments. The designs take turns, comment by comment: each is inserted,
 //! edited, rated again and deleted. Pagemark's write is one transaction, like in its API. Then the real handlers get the
 //! event of that one change.
 //!
@@ -21,10 +21,7 @@ use crate::{
     money::Write,
     report::{FOUR_INDEXES, FOUR_INDEXES_COUNTERS, PAGEMARK, Report},
     stores::four_index_table,
-    workload::{
-        Comments, deadline, event, expect_processed, new_comment, page_indexer, planned_calls, primary_item,
-        stream_writer,
-    },
+    workload::{Comments, deadline, event, expect_processed, new_comment, page_indexer, primary_item, stream_writer},
 };
 
 /// The designs: Pagemark, four indexes, and four indexes with counters.
@@ -37,8 +34,6 @@ struct Writing {
     write: Write,
     writes: u64,
     units: f64,
-    /// Puts, updates and deletes of items.
-    items: u64,
     /// How long the functions take after the acknowledgement.
     functions: Latencies,
 }
@@ -54,38 +49,39 @@ pub(super) async fn measure(report: &mut Report, contestants: &Contestants, comm
     for writing in write_all(contestants, comments).await? {
         let name = |what: &str| format!("{}, {what}: {}", writing.write, writing.design);
         report.add(name("written"), writing.units_each(), "write units");
-        report.add(name("items"), as_f64(writing.items) / as_f64(writing.writes.max(1)), "");
-        if writing.functions.count() > 0 {
+        if writing.design == PAGEMARK {
             report.noted(name("functions, p50"), writing.functions.p50_us(), "us", "both handlers, one record");
         }
     }
     Ok(())
 }
 
-/// Writes comments in each design. The first one warms up, and its figures are discarded.
 async fn write_all(contestants: &Contestants, comments: u32) -> anyhow::Result<Vec<Writing>> {
     let designs = Designs::new(contestants);
     let mut workload = Comments::new(5)?;
-    designs.write(&workload.draw()?, &mut fresh()?).await?;
-    let mut all = fresh()?;
+    designs.write(&workload.draw()?, &mut fresh()).await?;
+    let mut all = fresh();
     for _ in 0..comments {
         designs.write(&workload.draw()?, &mut all).await?;
     }
     Ok(all)
 }
 
-/// An empty result for each design and write, in this order.
-fn fresh() -> anyhow::Result<Vec<Writing>> {
-    let mut all = Vec::new();
-    for (design, _) in DESIGNS {
-        for write in Write::VARIANTS {
-            all.push(Writing { design, write: *write, writes: 0, units: 0.0, items: 0, functions: Latencies::new()? });
-        }
-    }
-    Ok(all)
+/// Empty results for each design and write, in this order.
+fn fresh() -> Vec<Writing> {
+    let of = |design| {
+        let writes = Write::VARIANTS.iter();
+        writes.map(move |write| Writing {
+            design,
+            write: *write,
+            writes: 0,
+            units: 0.0,
+            functions: Latencies::default(),
+        })
+    };
+    DESIGNS.iter().flat_map(|(design, _)| of(*design)).collect()
 }
 
-/// The comment after an edit or a change of its rating.
 fn changed(write: Write, comment: &Comment) -> anyhow::Result<Comment> {
     let revision = Revision::after(Some(comment.revision), process::now(), rand::random());
     let mut changed = Comment { revision, ..comment.clone() };
@@ -100,7 +96,6 @@ fn changed(write: Write, comment: &Comment) -> anyhow::Result<Comment> {
     Ok(changed)
 }
 
-/// The writers of all designs.
 struct Designs {
     writer: Table,
     stream_writer: StreamWriter,
@@ -150,12 +145,9 @@ impl Designs {
         expect_processed(&duplicates)?;
         expect_processed(&ranks)?;
         writing.units += self.meter.consumed().write - units_before;
-        // The primary item and the journal entry are written first.
-        writing.items += 2 + planned_calls(&event).iter().map(|call| call.len() as u64).sum::<u64>();
         Ok(new)
     }
 
-    /// Sends the write like the API.
     async fn acknowledge(
         &self,
         write: Write,
@@ -202,8 +194,6 @@ impl Designs {
             (_, None) => bail!("there is no comment to change"),
         };
         writing.units += cost.total();
-        // The comment's item, and the counters of the product and of its language.
-        writing.items += if counters == KeepCounters::Yes && writing.write != Write::EditText { 3 } else { 1 };
         Ok(new)
     }
 }

@@ -55,7 +55,8 @@ pub(crate) async fn measure(report: &mut Report, comments: u32, is_quick: bool) 
             points: points.into_iter().map(|(page, us)| (as_f64(page), us)).collect(),
         });
         let name = if listing.key.is_primary() { "depth" } else { "depth-three-ratings" };
-        report.plot(Plot::new(name, format!("Time to page N of {of}"), ["page number", "latency p50, us"], series));
+        let axes = ["page number", "latency p50, us"];
+        report.plot(&Plot { name, axes, series: series.collect() })?;
     }
     drop(systems);
     stores.store.stop().await;
@@ -69,7 +70,6 @@ struct Systems {
 }
 
 impl Systems {
-    /// A curve for each contestant that can jump to a page, and one of the walk.
     async fn measure(&self, listing: &Arc<Listing>, limits: Limits) -> anyhow::Result<Vec<Curve>> {
         let mut contestants = vec![Contestant::new(PAGEMARK, |page| self.pagemark.page(listing, page).boxed_local())];
         for way in Way::VARIANTS {

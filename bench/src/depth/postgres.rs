@@ -29,11 +29,8 @@ use crate::{
 
 /// The variable that names the folder of `postgres` and `initdb`, instead of the search for them.
 const FOLDER_VARIABLE: &str = "PAGEMARK_POSTGRES_BIN";
-/// Debian keeps the programs of version N in `N/bin` below this folder, and not on the PATH.
 const DEBIAN_VERSIONS: &str = "/usr/lib/postgresql";
-/// The user and the database; also the operating system's user when this process runs as root.
 const NAME: &str = "postgres";
-/// Ends the server at once, with its processes.
 const IMMEDIATE_SHUTDOWN: &str = "QUIT";
 /// Differences from the defaults. Everything fits into memory, like in the other stores here, and the planner knows that
 /// (`random_page_cost`). Compiling statements (`jit`) would cost these short ones more than it saves. All others concern
@@ -99,7 +96,6 @@ impl Postgres {
         Ok(Self { client, _server: server })
     }
 
-    /// A reader that finds the listing's pages this way.
     pub(super) async fn contestant<'store>(
         &'store self,
         listing: &'store Listing,
@@ -143,7 +139,6 @@ fn comment(row: &tokio_postgres::Row) -> anyhow::Result<Comment> {
     .into_comment()
 }
 
-/// Creates a data folder in memory, starts a server on it, and waits until it answers.
 async fn start() -> anyhow::Result<(Server, Client)> {
     let (programs, home, port) = (programs()?, Home::new()?, free_port()?);
     let data = home.path("data");

@@ -13,7 +13,6 @@ use crate::{
 
 type Page<'store> = LocalBoxFuture<'store, anyhow::Result<Vec<Comment>>>;
 
-/// A contestant that shows any page of a listing by its number, from 1.
 pub(super) struct Contestant<'store> {
     name: String,
     page: Box<dyn Fn(u64) -> Page<'store> + 'store>,
@@ -39,19 +38,16 @@ pub(super) struct Limits {
 }
 
 impl Limits {
-    /// A hundred requests for a median. Slow contestants get fewer.
     pub(super) const FULL: Self = Self { rounds: 20, time: Duration::from_millis(250), walk: Duration::from_secs(10) };
     pub(super) const QUICK: Self =
         Self { rounds: 3, time: Duration::from_millis(20), walk: Duration::from_millis(500) };
 }
 
-/// A contestant's medians in microseconds, by page.
 pub(super) struct Curve {
     pub(super) name: String,
     pub(super) points: Vec<(u64, f64)>,
 }
 
-/// The measured pages: 1, 2, 5, 10, 20, 50 and so on, and the last.
 fn depths(last: u64) -> Vec<u64> {
     let powers = (0..).map_while(|power| 10_u64.checked_pow(power));
     let steps = powers.flat_map(|power| [1, 2, 5].into_iter().filter_map(move |step| power.checked_mul(step)));
@@ -68,10 +64,8 @@ pub(super) async fn race(
         contestants.iter().map(|contestant| Curve { name: contestant.name.clone(), points: Vec::new() }).collect();
     for page in depths(listing.pages()) {
         compare(listing, contestants, page).await?;
-        let mut turns = Vec::new();
-        for contestant in contestants.iter().zip(&mut curves) {
-            turns.push((contestant, Latencies::new()?, Duration::ZERO));
-        }
+        let turns = contestants.iter().zip(&mut curves);
+        let mut turns: Vec<_> = turns.map(|turn| (turn, Latencies::default(), Duration::ZERO)).collect();
         for _ in 0..limits.rounds {
             for ((contestant, _), latencies, spent) in &mut turns {
                 if *spent < limits.time {
@@ -86,7 +80,6 @@ pub(super) async fn race(
     Ok(curves)
 }
 
-/// Returns the duration of the timed requests.
 async fn take_turn(contestant: &Contestant<'_>, page: u64, latencies: &mut Latencies) -> anyhow::Result<Duration> {
     (contestant.page)(page).await?;
     let mut spent = Duration::ZERO;
@@ -98,7 +91,6 @@ async fn take_turn(contestant: &Contestant<'_>, page: u64, latencies: &mut Laten
     Ok(spent)
 }
 
-/// Refuses a page whose comments are incomplete or differ from the expected ones.
 async fn compare(listing: &Listing, contestants: &[Contestant<'_>], page: u64) -> anyhow::Result<()> {
     let mut first: Option<Vec<Comment>> = None;
     for Contestant { name, page: read } in contestants {

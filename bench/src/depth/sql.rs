@@ -28,7 +28,6 @@ pub(super) const CREATE_INDEXES: &str = "
     CREATE TABLE block (listing text NOT NULL, comments bigint NOT NULL, created_ms bigint NOT NULL, id text NOT NULL);
     CREATE INDEX block_newest ON block (listing, created_ms DESC, id DESC, comments)";
 
-/// The parameters are the listing, the number of comments, and the newest comment's time and id.
 pub(super) const INSERT_BLOCK: &str = "INSERT INTO block VALUES ($1, $2, $3, $4)";
 
 /// Finds the block of a page. The parameters are the listing and the number of comments before the page. The columns are
@@ -44,11 +43,9 @@ pub(super) const FIND_BLOCK: &str = "
 /// skips half a block on average.
 pub(super) const BLOCK: usize = 1_000;
 
-/// The first comment of a block.
 pub(super) struct Start {
     pub(super) created_ms: i64,
     pub(super) id: String,
-    /// Number of comments before it in the listing.
     pub(super) newer: i64,
 }
 
@@ -78,12 +75,10 @@ impl Way {
     }
 }
 
-/// Number of rows before a page, counted from 1.
 pub(super) fn skip(page: u64) -> anyhow::Result<i64> {
     Ok(i64::try_from((page - 1) * PAGE_SIZE as u64)?)
 }
 
-/// The comments in the order of time, the oldest first, as a shop receives them.
 pub(super) fn drawn_in_time(comments: u32) -> anyhow::Result<Vec<Comment>> {
     let mut drawn = drawn(comments)?.collect::<anyhow::Result<Vec<_>>>()?;
     drawn.sort_by_key(Comment::cd);

@@ -57,7 +57,6 @@ impl Sqlite {
         Ok(Self { connection, _folder: folder })
     }
 
-    /// A reader that finds the listing's pages this way.
     pub(super) fn contestant<'store>(&'store self, listing: &'store Listing, way: Way) -> Contestant<'store> {
         let sql: Rc<str> = way.statement(&listing.key.filter).into();
         Contestant::new(format!("SQLite {way}"), move |page| {

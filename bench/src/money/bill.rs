@@ -10,7 +10,6 @@ use crate::report::text;
 const GB: f64 = 1e9;
 /// An assumption: how writes divide into inserts, text edits, rating changes and deletions.
 const WRITE_SHARES: PerWrite<f64> = [0.9, 0.05, 0.02, 0.03];
-/// The functions' memory in the deployment template.
 const FUNCTION_MEMORY_GB: f64 = 0.25;
 pub(super) const PARTS: [&str; 7] =
     ["page views", "writes", "functions", "storage in table and indexes", "point-in-time recovery", "audits", "Redis"];
@@ -69,7 +68,6 @@ pub(super) fn cheaper((ours, theirs): (&Design, &Design), month: &Month, prices:
 mod tests {
     use super::*;
 
-    /// Round figures: 12 units per write, half a unit for any page.
     fn one_query() -> Design {
         let write = WriteUsage { write_units: 12.0, read_units: 0.0, function_invocations: 0.5, function_ms: 8.0 };
         Design {
@@ -94,7 +92,6 @@ mod tests {
         }
     }
 
-    /// A month whose page views all have three ratings.
     fn month(views: f64, writes: f64, comments: f64) -> Month {
         Month { views, writes, comments, ..Month::parse("--mix 0,0,0,100").unwrap() }
     }

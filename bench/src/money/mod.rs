@@ -34,7 +34,6 @@ Left out of Pagemark: alarms, secrets, the repair job's function and the journal
 Left out of all: free tiers, reserved capacity, taxes, and caches in front (DAX, a CDN).
 Assumed: all comments have the same length, all pages are full. Function time and Redis bytes are measured.";
 
-/// The month of `bench cost`.
 #[derive(Debug, Clone, clap::Args)]
 #[command(after_help = LEFT_OUT)]
 pub(crate) struct Month {
@@ -72,10 +71,6 @@ struct Line {
 }
 
 impl Month {
-    /// The month of a command line, such as "--comments 1e6 --writes 0".
-    ///
-    /// # Errors
-    /// When it is not a valid one.
     fn parse(line: &str) -> anyhow::Result<Self> {
         let Line { month } = Line::try_parse_from(["cost"].into_iter().chain(line.split_whitespace()))?;
         month.check_mix()?;
@@ -90,7 +85,6 @@ impl Month {
         Ok(())
     }
 
-    /// The same month with all views filtered by this many ratings, or by none.
     fn with_all_views_of(&self, ratings: usize) -> Self {
         let mix = (0..5).map(|place| if place == ratings { 100.0 } else { 0.0 }).collect();
         Self { mix, ..self.clone() }
@@ -106,7 +100,6 @@ impl Month {
     }
 }
 
-/// Prints the bills of a reader's month.
 pub(crate) fn print(month: &Month) -> anyhow::Result<()> {
     month.check_mix()?;
     let prices = match &month.region_prices {
@@ -141,7 +134,6 @@ fn lines(month: &Month, prices: &Prices) -> anyhow::Result<Vec<String>> {
     Ok(lines)
 }
 
-/// Adds the bills of the default month.
 pub(crate) fn add_bills(report: &mut Report) -> anyhow::Result<()> {
     let (prices, month) = (&Prices::published()?, &Month::parse("")?);
     for design in designs(month.text, month.depth, month.redis_bytes)? {
@@ -150,8 +142,7 @@ pub(crate) fn add_bills(report: &mut Report) -> anyhow::Result<()> {
             report.noted(format!("a month, {part}: {}", design.name), usd, "US dollars", &month.text());
         }
     }
-    report.plot(plot(month, prices)?);
-    Ok(())
+    report.plot(&plot(month, prices)?)
 }
 
 /// Dollars for a million writes and their page views, in each design, by page views per write.
@@ -164,8 +155,8 @@ fn plot(month: &Month, prices: &Prices) -> anyhow::Result<Plot> {
         let points = VIEWS_A_WRITE.map(|views| (views, fixed + views * view)).to_vec();
         Series { name: format!("{}: {views}", design.name), points }
     });
-    let title = "What a million writes and their page views cost";
-    Ok(Plot::new("money", title, ["page views for each write", "US dollars for a million writes"], series))
+    let axes = ["page views for each write", "US dollars for a million writes"];
+    Ok(Plot { name: "money", axes, series: series.collect() })
 }
 
 /// A number of 0 or more, small enough that sums of such numbers are exact.

@@ -8,8 +8,7 @@
 
 use four_index::{Index, KeepCounters, comment_item, counter_items, projection, write_cost_by_rules};
 use model::{
-    Comment, CommentId, CommentText, Filter, FilterKey, Language, ProductId, Rating, RatingSet, Revision, SiteData,
-    Status, Timestamp,
+    Comment, CommentText, Filter, FilterKey, Language, Rating, RatingSet, Revision,
     item::{Image, attribute},
     primaries::{PRIMARIES_KEYS, PRIMARIES_PROJECTED},
     size::{self, item_bytes},
@@ -21,10 +20,9 @@ use crate::{
     listing::PAGE_SIZE,
     measure::as_f64,
     report::{FOUR_INDEXES, FOUR_INDEXES_COUNTERS, PAGEMARK},
-    workload::{FIRST_MS, items, primary_item},
+    workload::{Comments, items, primary_item},
 };
 
-/// Bytes of one strongly consistent read unit.
 const READ_UNIT_BYTES: f64 = 4096.0;
 /// Bytes billed for storing an item besides its size, in the table and in each index.
 const STORAGE_OVERHEAD_BYTES: usize = 100;
@@ -42,7 +40,6 @@ const FUNCTION_MS_PER_DUPLICATE: f64 = FUNCTIONS * 2.72 / 31.0;
 const JOURNAL_UNITS: f64 = 2.0;
 /// Bytes of a counter's value: up to 99 million.
 const COUNTER_BYTES: usize = 5;
-/// In how many languages a product has comments.
 const LANGUAGES: usize = 8;
 /// How many values a rating has. A filter by all of them is none.
 const RATINGS: u32 = 5;
@@ -101,20 +98,14 @@ struct Change {
 
 impl Change {
     fn of(text_bytes: usize) -> anyhow::Result<Self> {
-        let created_at = Timestamp::from_epoch_ms(FIRST_MS)?;
-        let revision = Revision::after(None, created_at, 2);
         let comment = Comment {
-            id: CommentId::parse(&Revision::after(None, created_at, 1).to_string())?,
-            product: ProductId::parse("shop/item-00042")?,
             language: Language::parse("en")?,
             rating: Rating::new(5)?,
-            created_at,
-            revision,
-            status: Status::Published,
             text: CommentText { title: None, body: "x".repeat(text_bytes), author: None },
-            site: SiteData::default(),
+            ..Comments::new(1)?.draw()?
         };
-        let edited = Comment { revision: Revision::after(Some(revision), created_at, 3), ..comment.clone() };
+        let revision = Revision::after(Some(comment.revision), comment.created_at, 3);
+        let edited = Comment { revision, ..comment.clone() };
         let rated_again = Comment { rating: Rating::new(4)?, ..edited.clone() };
         Ok(Self { comment, edited, rated_again })
     }
@@ -139,7 +130,6 @@ pub(crate) fn stored_bytes(comment: &Comment) -> anyhow::Result<[(f64, f64); 2]>
     Ok([(count(table), count(table + entry)), (count(stored(&item)), count(projected))])
 }
 
-/// A comment's entry in the index `primaries`.
 fn primaries_entry(comment: &Comment) -> anyhow::Result<Item> {
     let held = [attribute::PK, attribute::SK].into_iter().chain(PRIMARIES_KEYS).chain(PRIMARIES_PROJECTED);
     let held: Vec<&str> = held.collect();
@@ -224,7 +214,6 @@ fn four_indexes(change: &Change, depth: u32, counters: KeepCounters) -> Design {
     }
 }
 
-/// Bytes of a product's statistics items, each with a counter for every rating.
 fn statistics_bytes(comment: &Comment) -> usize {
     let of_language = counter_items([comment]).iter().map(item_bytes).max().unwrap_or(0);
     // The item of one comment has the counters of one rating and of all.
@@ -238,7 +227,6 @@ fn per_write(usage: impl Fn(Write) -> WriteUsage) -> PerWrite<WriteUsage> {
     usages
 }
 
-/// A change first reads the comment, strongly consistent.
 fn read_before(write: Write, item_bytes: usize) -> f64 {
     if write == Write::Insert { 0.0 } else { consistent_read_units(count(item_bytes)) }
 }

@@ -55,7 +55,6 @@ impl Prices {
         Self::parse(PRICES).context("bench/prices.json")
     }
 
-    /// Reads prices in the format of `bench/prices.json`.
     pub(crate) fn parse(text: &str) -> anyhow::Result<Self> {
         let prices: Self = serde_json::from_str(text)?;
         let nodes = &prices.redis_node_hours.nodes;

@@ -6,7 +6,7 @@
 //!
 //! 16 callers request random pages of 20, in alternating rounds. The SDK's callers know every page's start key and send the
 //! **same Query** with the same settings. They use as many clients as the API has threads. The SDK decodes the answer, and
-//! nothing is done with it. Processor time shows where the time is spent, regardless of other load on the machine.
+//! nothing is done with it.
 
 use std::{
     fs,
@@ -82,7 +82,6 @@ async fn start(stores: &FilledStores) -> anyhow::Result<(Server, SocketAddr)> {
     home.start(&mut command, "KILL", ready).await
 }
 
-/// The listening address in the API's log.
 fn logged_address(log: &Path) -> anyhow::Result<SocketAddr> {
     let address = |line: &str| {
         let line: Value = serde_json::from_str(line).ok()?;
@@ -99,7 +98,6 @@ struct Subject {
 }
 
 impl Subject {
-    /// Returns the ratio of the API's rate to the SDK's.
     async fn throughput(
         &mut self,
         report: &mut Report,
@@ -124,44 +122,26 @@ impl Subject {
         for page in [1, 2, listing.pages()].into_iter().chain(self.draw(listing, SAMPLES)) {
             sample.compare(page).await?;
         }
-        let mut spent: Vec<[Duration; 4]> = Vec::new();
+        let mut spent_us = Vec::new();
         let rounds = Rounds::run(effort.rounds, async || {
-            let before = self.spent()?;
+            let before = processor_time(self.api.pid())?;
             let ours = ask_all(&mut api, self.draw(listing, effort.a_turn)).await?;
-            let between = self.spent()?;
-            let bare = ask_all(&mut sdk, self.draw(listing, effort.a_turn)).await?;
-            let after = self.spent()?;
-            let [of_api, redis, rest] = [0, 1, 2].map(|part| passed(part, &before, &between));
-            spent.push([of_api, redis, rest, passed(2, &between, &after)]);
-            Ok([ours, bare])
+            let spent = processor_time(self.api.pid())?.saturating_sub(before);
+            spent_us.push(spent.as_secs_f64() * 1e6 / f64::from(effort.a_turn));
+            Ok([ours, ask_all(&mut sdk, self.draw(listing, effort.a_turn)).await?])
         });
         let rounds = rounds.await?;
         report.add(format!("{name}: API"), rounds.rate(0, effort.a_turn), "requests/s");
         report.add(format!("{name}: bare SDK"), rounds.rate(1, effort.a_turn), "queries/s");
-        let parts = ["API", "Redis", "engine and callers", "all of a bare query"];
-        for (place, part) in parts.into_iter().enumerate() {
-            // The first round warms up.
-            let us = spent.iter().skip(1).filter_map(|round| round.get(place));
-            let us: Vec<f64> = us.map(|time| time.as_secs_f64() * 1e6 / f64::from(effort.a_turn)).collect();
-            report.add(format!("{name}: processor time of a request, {part}"), Spread::of(&us), "us");
-        }
+        // The first round warms up.
+        let spent_us = Spread::of(spent_us.get(1..).unwrap_or_default());
+        report.add(format!("{name}: processor time of the API for a request"), spent_us, "us");
         Ok(rounds.ratio(0, 1))
     }
 
     fn draw(&mut self, listing: &Listing, count: u32) -> Vec<u64> {
         (0..count).map(|_| self.rng.random_range(1..=listing.pages())).collect()
     }
-
-    /// The processor time so far of API, Redis and this process.
-    fn spent(&self) -> anyhow::Result<[Duration; 3]> {
-        let [api, redis] = [self.api.pid(), self.stores.redis.server.pid()].map(processor_time);
-        Ok([api?, redis?, processor_time(std::process::id())?])
-    }
-}
-
-fn passed(part: usize, before: &[Duration], after: &[Duration]) -> Duration {
-    let time = |times: &[Duration]| times.get(part).copied().unwrap_or_default();
-    time(after).saturating_sub(time(before))
 }
 
 /// Lets the callers request all pages, each caller the next page as soon as it has an answer. Returns the duration.
@@ -227,7 +207,6 @@ impl Caller {
         bail!("{path} was answered 503 {TRIES_MAX} times")
     }
 
-    /// Refuses a page that shows other comments than expected.
     async fn compare(&mut self, page: u64) -> anyhow::Result<()> {
         let body = self.ask(page).await?;
         if let Ok(json) = serde_json::from_slice::<Value>(&body) {

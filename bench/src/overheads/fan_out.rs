@@ -45,7 +45,6 @@ pub(crate) async fn measure(report: &mut Report, effort: Effort) -> anyhow::Resu
     Ok(())
 }
 
-/// The handler's calls, ready to be sent.
 fn bare_calls(events: &[Event]) -> anyhow::Result<Vec<Vec<WriteRequest>>> {
     let calls = events.iter().flat_map(planned_calls);
     calls.map(|call| call.into_iter().map(put).collect()).collect()

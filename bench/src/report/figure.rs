@@ -59,7 +59,6 @@ pub(crate) fn text(value: f64) -> String {
     if decimals > DECIMALS_MAX { scientific } else { separated(&format!("{value:.decimals$}")) }
 }
 
-/// A count, such as "1,000,000".
 pub(crate) fn count(value: impl Into<u64>) -> String {
     separated(&value.into().to_string())
 }

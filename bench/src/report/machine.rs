@@ -1,16 +1,12 @@
-//! The machine, the versions and the code behind the figures, and the load before a measurement.
+//! The machine, the versions and the code behind the figures.
 
-use std::{env, fmt, fs, process::Command, thread::available_parallelism, time::Duration};
+use std::{env, fs, process::Command, thread::available_parallelism};
 
 use itertools::Itertools;
-use serde::{Deserialize, Serialize};
-use tokio::time::{Instant, sleep};
 
 const CARGO_LOCK: &str = include_str!("../../../Cargo.lock");
-/// Highest load at which a measurement begins.
+/// Figures of a machine with a higher load, as cores that are busy, should not be published.
 const LOAD_MAX: f64 = 0.5;
-const QUIET_WITHIN: Duration = Duration::from_secs(300);
-const PAUSE: Duration = Duration::from_secs(5);
 
 /// This machine and its versions, in one line.
 pub(super) fn this_machine() -> String {
@@ -19,78 +15,29 @@ pub(super) fn this_machine() -> String {
         let line = text.lines().find_map(|line| line.strip_prefix(name));
         line.unwrap_or("unknown").trim_start_matches([' ', '\t', ':']).to_owned()
     };
-    let known = |text: Option<String>| text.unwrap_or_else(|| "unknown".to_owned());
     let (processor, memory) = (field("/proc/cpuinfo", "model name"), field("/proc/meminfo", "MemTotal"));
     let (cores, kernel) = (available_parallelism().map_or(0, Into::into), field("/proc/sys/kernel/osrelease", ""));
-    let engine = known(locked("dynoxide-rs"));
-    let [rustc, redis, postgres] =
-        ["rustc", "redis-server", "postgres"].map(|name| known(first_line(name, &["--version"])));
-    format!("{processor}, {cores} cores, {memory}, kernel {kernel}. dynoxide-rs {engine}, {rustc}, {redis}, {postgres}")
+    let mut engine = CARGO_LOCK.lines().skip_while(|line| *line != "name = \"dynoxide-rs\"");
+    let engine = engine.nth(1).unwrap_or_default();
+    let [rustc, redis, postgres] = ["rustc", "redis-server", "postgres"].map(|name| first_line(name, &["--version"]));
+    format!("{processor}, {cores} cores, {memory}, kernel {kernel}. Engine {engine}, {rustc}, {redis}, {postgres}")
 }
 
-fn locked(name: &str) -> Option<String> {
-    let mut lines = CARGO_LOCK.lines().skip_while(|line| *line != format!("name = \"{name}\""));
-    Some(lines.nth(1)?.strip_prefix("version = ")?.trim_matches('"').to_owned())
-}
-
-/// The first line that a program prints; `None` if it fails or prints nothing.
-fn first_line(program: &str, arguments: &[&str]) -> Option<String> {
-    let output = Command::new(program).args(arguments).current_dir(env!("CARGO_MANIFEST_DIR")).output().ok()?;
-    let text = String::from_utf8(output.stdout).ok().filter(|_| output.status.success())?;
-    text.lines().next().map(str::to_owned)
-}
-
-/// The time, command and code of a measurement.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub(super) struct Run {
-    began: String,
-    pub(super) took_s: f64,
-    load_before: Option<f64>,
-    is_quick: bool,
-    command: String,
-    /// The git commit; empty without git.
-    commit: String,
-    is_dirty: bool,
-    /// Why it ended early, if it did.
-    pub(super) failure: Option<String>,
-}
-
-impl Run {
-    pub(super) fn begin(is_quick: bool) -> Self {
-        Self {
-            began: process::now().to_string(),
-            load_before: load_average(),
-            is_quick,
-            command: env::args().skip(1).join(" "),
-            commit: first_line("git", &["rev-parse", "--short", "HEAD"]).unwrap_or_default(),
-            is_dirty: first_line("git", &["status", "--porcelain"]).is_some(),
-            ..Self::default()
-        }
+/// When, how and with which code a measurement begins, in one line. Warns of a machine that is not quiet.
+pub(super) fn this_run(is_quick: bool) -> String {
+    let load = fs::read_to_string("/proc/loadavg").unwrap_or_default();
+    let load: f64 = load.split(' ').next().and_then(|load| load.parse().ok()).unwrap_or(f64::NAN);
+    if load > LOAD_MAX && !is_quick {
+        eprintln!("this machine is not quiet: its load of the last minute is {load}");
     }
+    let commit = first_line("git", &["describe", "--always", "--dirty"]);
+    let quick = if is_quick { ", quick" } else { "" };
+    format!("{}, load {load}{quick}, commit {commit}, `bench {}`", process::now(), env::args().skip(1).join(" "))
 }
 
-impl fmt::Display for Run {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { began, took_s, load_before, is_quick, command, commit, is_dirty, failure } = self;
-        let load = load_before.unwrap_or(f64::NAN);
-        let (quick, dirty) = (if *is_quick { ", quick" } else { "" }, if *is_dirty { " with changes" } else { "" });
-        write!(
-            formatter,
-            "{began}, {took_s:.0} s{quick}; load before {load:.2}; commit {commit}{dirty}; `bench {command}`"
-        )?;
-        failure.as_ref().map_or(Ok(()), |failure| write!(formatter, "; FAILED: {failure}"))
-    }
-}
-
-/// Waits some minutes until the load average of the last minute is low.
-pub(super) async fn wait_until_quiet() {
-    let began = Instant::now();
-    while load_average().is_some_and(|load| load > LOAD_MAX) && began.elapsed() < QUIET_WITHIN {
-        eprintln!("waiting for a quiet machine: its load is {:.2}", load_average().unwrap_or_default());
-        sleep(PAUSE).await;
-    }
-}
-
-fn load_average() -> Option<f64> {
-    fs::read_to_string("/proc/loadavg").ok()?.split(' ').next()?.parse().ok()
+/// The first line that a program prints.
+fn first_line(program: &str, arguments: &[&str]) -> String {
+    let output = Command::new(program).args(arguments).current_dir(env!("CARGO_MANIFEST_DIR")).output();
+    let text = output.map(|output| String::from_utf8_lossy(&output.stdout).into_owned()).unwrap_or_default();
+    text.lines().next().map_or_else(|| format!("no {program}"), str::to_owned)
 }

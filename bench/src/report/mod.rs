@@ -7,14 +7,14 @@ mod figure;
 mod machine;
 mod plot;
 
-use std::{collections::BTreeMap, fmt::Write, fs, io, path::Path, path::PathBuf, time::Instant};
+use std::{collections::BTreeMap, fmt::Write, fs, path::Path, path::PathBuf, time::Instant};
 
 use anyhow::Context;
 use itertools::Itertools;
 use serde::{Deserialize, Serialize};
 
 pub(crate) use figure::{Figure, count, text};
-use machine::{Run, this_machine, wait_until_quiet};
+use machine::{this_machine, this_run};
 pub(crate) use plot::{Plot, Series};
 
 use crate::measure::Spread;
@@ -27,7 +27,6 @@ pub(crate) const FOUR_INDEXES_COUNTERS: &str = "four indexes with counters";
 const JSON: &str = "report.json";
 const MARKDOWN: &str = "report.md";
 
-/// The content of `report.json`.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 struct Results {
     machine: String,
@@ -36,9 +35,11 @@ struct Results {
 
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 struct Section {
-    run: Run,
+    run: String,
+    took_s: f64,
+    /// Why it ended early, if it did.
+    failure: Option<String>,
     figures: Vec<Figure>,
-    plots: Vec<Plot>,
 }
 
 /// The results so far, and the current measurement.
@@ -52,37 +53,28 @@ pub(crate) struct Report {
 
 impl Report {
     pub(crate) fn open(folder: PathBuf) -> anyhow::Result<Self> {
-        let results = match read(&folder.join(JSON)) {
-            Err(error) if is_missing(&error) => Results::default(),
-            results => results?,
-        };
+        fs::create_dir_all(&folder).with_context(|| folder.display().to_string())?;
+        let file = folder.join(JSON);
+        let results = if file.exists() { read(&file)? } else { Results::default() };
         Ok(Self { folder, results, name: String::new(), began: Instant::now(), section: Section::default() })
     }
 
-    /// Begins a measurement. Before the first one it waits for a quiet machine, but not in a quick run.
-    pub(crate) async fn begin(&mut self, measurement: &str, is_quick: bool) {
+    pub(crate) fn begin(&mut self, measurement: &str, is_quick: bool) {
         println!("\n=== {measurement}");
-        // Later the load average contains the previous measurement's own work.
-        if self.name.is_empty() && !is_quick {
-            wait_until_quiet().await;
-        }
         measurement.clone_into(&mut self.name);
         self.began = Instant::now();
         self.results.machine = this_machine();
-        self.section = Section { run: Run::begin(is_quick), ..Section::default() };
+        self.section = Section { run: this_run(is_quick), ..Section::default() };
     }
 
-    /// Ends the current measurement and writes the report.
     pub(crate) fn end(&mut self, failure: Option<String>) -> anyhow::Result<()> {
         let mut section = std::mem::take(&mut self.section);
-        section.run.took_s = self.began.elapsed().as_secs_f64();
-        section.run.failure = failure;
+        section.took_s = self.began.elapsed().as_secs_f64();
+        section.failure = failure;
         self.results.measurements.insert(self.name.clone(), section);
-        fs::create_dir_all(&self.folder).with_context(|| self.folder.display().to_string())?;
         let json = format!("{}\n", serde_json::to_string_pretty(&self.results)?);
-        write(&self.folder, JSON, &json)?;
-        write(&self.folder, MARKDOWN, &markdown(std::slice::from_ref(&self.results))?)?;
-        write_plots(&self.folder, &self.results)
+        self.write(JSON, &json)?;
+        self.write(MARKDOWN, &markdown(std::slice::from_ref(&self.results))?)
     }
 
     pub(crate) fn step(&self, what: &str) {
@@ -104,38 +96,28 @@ impl Report {
         }
     }
 
-    pub(crate) fn plot(&mut self, plot: Plot) {
-        self.section.plots.push(plot);
+    /// Writes a plot as SVG beside the report.
+    pub(crate) fn plot(&self, plot: &Plot) -> anyhow::Result<()> {
+        self.write(&format!("{}.svg", plot.name), &plot.svg()?)
+    }
+
+    fn write(&self, name: &str, text: &str) -> anyhow::Result<()> {
+        let path = self.folder.join(name);
+        fs::write(&path, text).with_context(|| path.display().to_string())
     }
 }
 
-/// Prints the Markdown table of several runs: the median of each figure, the lowest and the highest. Writes the plots of
-/// the last run beside its report.
+/// Prints the Markdown table of several runs: the median of each figure, the lowest and the highest.
 pub(crate) fn print_runs(files: &[PathBuf]) -> anyhow::Result<()> {
     let runs: Vec<Results> = files.iter().map(|file| read(file)).collect::<anyhow::Result<_>>()?;
     print!("{}", markdown(&runs)?);
-    let (file, last) = files.last().zip(runs.last()).context("no report")?;
-    write_plots(file.parent().unwrap_or(Path::new(".")), last)
+    Ok(())
 }
 
 fn read(path: &Path) -> anyhow::Result<Results> {
     let bytes = fs::read(path).with_context(|| path.display().to_string())?;
     let how = || format!("{} is broken, or of another version of bench: delete it", path.display());
     serde_json::from_slice(&bytes).with_context(how)
-}
-
-fn is_missing(error: &anyhow::Error) -> bool {
-    error.downcast_ref::<io::Error>().is_some_and(|error| error.kind() == io::ErrorKind::NotFound)
-}
-
-fn write(folder: &Path, name: &str, text: &str) -> anyhow::Result<()> {
-    let path = folder.join(name);
-    fs::write(&path, text).with_context(|| path.display().to_string())
-}
-
-fn write_plots(folder: &Path, results: &Results) -> anyhow::Result<()> {
-    let plots = results.measurements.values().flat_map(|section| &section.plots);
-    plots.into_iter().try_for_each(|plot| write(folder, &format!("{}.svg", plot.name), &plot.svg()?))
 }
 
 /// The runs and their machine, and one table of all figures.
@@ -145,7 +127,8 @@ fn markdown(runs: &[Results]) -> anyhow::Result<String> {
         writeln!(text, "{}\n", last.machine)?;
     }
     for (name, section) in runs.iter().flat_map(|run| &run.measurements) {
-        writeln!(text, "- {name}: {}", section.run)?;
+        let failure = section.failure.as_ref().map_or(String::new(), |failure| format!(", FAILED: {failure}"));
+        writeln!(text, "- {name}: {}, {:.0} s{failure}", section.run, section.took_s)?;
     }
     writeln!(text, "\n| measurement | figure | value | unit | lowest to highest | note |")?;
     writeln!(text, "| --- | --- | ---: | --- | --- | --- |")?;

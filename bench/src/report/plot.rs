@@ -2,7 +2,6 @@
 
 use anyhow::anyhow;
 use plotters::prelude::*;
-use serde::{Deserialize, Serialize};
 
 use super::text;
 
@@ -15,46 +14,28 @@ const MARGIN: u32 = 12;
 const FONT: (&str, u32) = ("sans-serif", 14);
 const POINT: u32 = 3;
 
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Plot {
     /// The name of its file, such as "depth".
-    pub(crate) name: String,
-    title: String,
-    /// The quantity of each axis with its unit, such as "page number" and "latency p50, us".
-    x: String,
-    y: String,
-    series: Vec<Series>,
+    pub(crate) name: &'static str,
+    /// The quantities of x and y with their units.
+    pub(crate) axes: [&'static str; 2],
+    pub(crate) series: Vec<Series>,
 }
 
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Series {
     pub(crate) name: String,
-    /// x and y, ordered by x. A point without a place on a logarithmic axis is not drawn. A plot has no infinite points and
-    /// none that were not measured, because JSON cannot hold them.
+    /// x and y, ordered by x. A point without a place on a logarithmic axis is not drawn.
     pub(crate) points: Vec<(f64, f64)>,
 }
 
 impl Series {
     fn drawn(&self) -> impl Iterator<Item = (f64, f64)> {
-        self.points.iter().copied().filter(|(x, y)| *x > 0.0 && *y > 0.0)
+        let has_place = |value: &f64| *value > 0.0 && value.is_finite();
+        self.points.iter().copied().filter(move |(x, y)| has_place(x) && has_place(y))
     }
 }
 
 impl Plot {
-    pub(crate) fn new(
-        name: &str,
-        title: impl Into<String>,
-        [x, y]: [&str; 2],
-        series: impl IntoIterator<Item = Series>,
-    ) -> Self {
-        let (name, x, y) = (name.to_owned(), x.to_owned(), y.to_owned());
-        let measured = |mut series: Series| {
-            series.points.retain(|(x, y)| x.is_finite() && y.is_finite());
-            series
-        };
-        Self { name, title: title.into(), x, y, series: series.into_iter().map(measured).collect() }
-    }
-
     pub(crate) fn svg(&self) -> anyhow::Result<String> {
         let mut svg = String::new();
         self.draw(&mut svg).map_err(|error| anyhow!("{} cannot be drawn: {error}", self.name))?;
@@ -65,6 +46,7 @@ impl Plot {
         let legend_height = LEGEND_LINE * u32::try_from(self.series.len())? + MARGIN;
         let area = SVGBackend::with_string(svg, (WIDTH, HEIGHT + legend_height)).into_drawing_area();
         area.fill(&WHITE)?;
+        let [x, y] = self.axes;
         let (above, legend) = area.split_vertically(HEIGHT);
         let points = || self.series.iter().flat_map(Series::drawn);
         let mut chart = ChartBuilder::on(&above)
@@ -79,8 +61,8 @@ impl Plot {
         let label = |value: &f64| text(*value);
         chart
             .configure_mesh()
-            .x_desc(&self.x)
-            .y_desc(&self.y)
+            .x_desc(x)
+            .y_desc(y)
             .x_label_formatter(&label)
             .y_label_formatter(&label)
             .label_style(FONT)
@@ -113,8 +95,8 @@ mod tests {
     use super::*;
 
     fn plot(points: &[(f64, f64)]) -> Plot {
-        let series = Series { name: "walk by <cursor>".to_owned(), points: points.to_vec() };
-        Plot::new("depth", "Latency by depth", ["page number", "latency p50, us"], [series])
+        let series = vec![Series { name: "walk by <cursor>".to_owned(), points: points.to_vec() }];
+        Plot { name: "depth", axes: ["page number", "latency p50, us"], series }
     }
 
     #[test]
