@@ -20,7 +20,7 @@ use serde_json::json;
 use tokio::process::Command;
 
 use crate::{
-    compare::{ANY_RATING, Ask, Contestants, Depth, Reader, THREE_RATINGS},
+    compare::{ANY_RATING, Ask, Contestants, Reader, THREE_RATINGS},
     http::{self, address_in},
     measure::Spread,
     recorded_table::{Delay, RecordedTable},
@@ -58,7 +58,7 @@ pub(crate) async fn measure(report: &mut Report, comments: u32, rounds: usize, r
     let asked = [contestants.stores.listing(ANY_RATING)?, contestants.stores.listing(THREE_RATINGS)?];
     let mut pages = Vec::new();
     for (listing, with_total) in asked.into_iter().cartesian_product([false, true]) {
-        let ask = Ask::new(listing, Depth::First)?;
+        let ask = Ask::new(listing, 1)?;
         pages.extend([true, false].map(|is_ours| Page { is_ours, with_total, ask: ask.clone() }));
     }
     let server = serve(reader, pages.clone()).await?;

@@ -167,10 +167,6 @@ mod tests {
                 en: {"count_5": -1, "count_total": -1}
             "#]],
         );
-    }
-
-    #[test]
-    fn a_change_of_the_text_changes_no_counters() {
         check(Some(("en", 5)), Some(("en", 5)), expect![""]);
     }
 

@@ -101,7 +101,6 @@ impl Entry {
 
 #[cfg(test)]
 pub(crate) mod tests {
-    use expect_test::expect;
     use model::{CommentText, Timestamp, size::item_bytes};
 
     use super::*;
@@ -119,27 +118,6 @@ pub(crate) mod tests {
             text: CommentText::new(None, "Fine.".to_owned(), Some("Ann".to_owned())).unwrap(),
             site: SiteData::default(),
         }
-    }
-
-    #[test]
-    fn an_item_has_the_keys_of_all_four_indexes() {
-        let item = comment_item(&comment("c1", "en", 5));
-        let mut lines: Vec<String> = item.iter().map(|(name, value)| format!("{name} {value:?}\n")).collect();
-        lines.retain(|line| !line.starts_with(COMMENT_BLOB));
-        lines.sort();
-        expect![[r#"
-            GSI2PK S("PRODUCT#a%2F42/en")
-            GSI3PK S("PRODUCT#a%2F42/5")
-            GSI4PK S("PRODUCT#a%2F42")
-            GSIPK S("PRODUCT#a%2F42/en/5")
-            GSISK S("2024-02-29T12:00:00.123Z#c1")
-            PK S("COMMENT#c1")
-            SK S("COMMENT#c1")
-            language S("en")
-            rating N("5")
-            revision S("01HQTBRNKV0000000000000007")
-        "#]]
-        .assert_eq(&lines.concat());
     }
 
     #[test]

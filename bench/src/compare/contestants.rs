@@ -4,7 +4,6 @@ use std::{sync::Arc, time::Duration};
 
 use four_index::{Cursor, FourIndexTable};
 use model::{Comment, Filter, FilterKey, PageSize, ProductId, RatingSet};
-use strum::VariantArray;
 
 use crate::{
     listing::{Listing, PAGE_SIZE, PRODUCT},
@@ -21,14 +20,6 @@ const RATINGS: [Option<&str>; 5] = [Some("5"), Some("1.5"), Some("1.4.5"), Some(
 pub(crate) const THREE_RATINGS: usize = 2;
 pub(crate) const ANY_RATING: usize = 4;
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, strum::Display, VariantArray)]
-#[strum(serialize_all = "lowercase")]
-pub(crate) enum Depth {
-    First,
-    Middle,
-    Last,
-}
-
 /// Whether the four-index design gets the page by one query. Otherwise it sends one query for each rating in parallel.
 pub(super) fn one_query(listing: &Listing) -> bool {
     listing.key.filter.ratings().is_none_or(|ratings| ratings.iter().count() == 1)
@@ -37,20 +28,14 @@ pub(super) fn one_query(listing: &Listing) -> bool {
 #[derive(Debug, Clone)]
 pub(crate) struct Ask {
     pub(crate) listing: Arc<Listing>,
-    pub(super) depth: Depth,
     pub(super) number: u64,
     /// Where the four-index design resumes; `None` on page 1.
     pub(super) cursor: Option<Cursor>,
 }
 
 impl Ask {
-    pub(crate) fn new(listing: &Arc<Listing>, depth: Depth) -> anyhow::Result<Self> {
-        let number = match depth {
-            Depth::First => 1,
-            Depth::Middle => listing.pages().div_ceil(2),
-            Depth::Last => listing.pages(),
-        };
-        let mut ask = Self { listing: listing.clone(), depth, number, cursor: None };
+    pub(crate) fn new(listing: &Arc<Listing>, number: u64) -> anyhow::Result<Self> {
+        let mut ask = Self { listing: listing.clone(), number, cursor: None };
         let (shown, to_come) = listing.around(number);
         if !shown.is_empty() {
             let shown = shown.iter().map(|(cd, rating)| (cd, *rating));
@@ -67,7 +52,7 @@ impl Ask {
     /// Such as "middle page, rating 1.4.5".
     pub(super) fn name(&self) -> String {
         let ratings = self.listing.key.filter.ratings().map_or_else(|| "any".to_owned(), |ratings| ratings.to_string());
-        format!("{} page, rating {ratings}", self.depth)
+        format!("middle page, rating {ratings}")
     }
 }
 

@@ -23,8 +23,6 @@ use crate::{
 
 /// Of a comment, for the estimate.
 const TEXT_BYTES: u32 = 400;
-/// The first, the middle and the last one under each number of ratings.
-const PAGES: f64 = 3.0;
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct EndpointArgs {
@@ -94,7 +92,7 @@ fn estimate(load: Load) -> anyhow::Result<(f64, f64)> {
     let (mut read, mut write) = (0.0, 0.0);
     let views = f64::from((load.near.rounds + 1) * load.near.a_turn) + 2.0;
     for design in designs(TEXT_BYTES, 1, 0.0)? {
-        read += PAGES * views * design.page_read_units.iter().sum::<f64>();
+        read += views * design.page_read_units.iter().sum::<f64>();
         let [insert, ..] = design.write;
         write += f64::from(load.comments) * insert.write_units;
         write += f64::from(load.writes + 1) * design.write.map(|write| write.write_units).iter().sum::<f64>();

@@ -19,7 +19,6 @@ mod writes;
 
 use anyhow::ensure;
 use model::{Comment, CommentText};
-use strum::VariantArray;
 
 use crate::{
     http::address_in,
@@ -30,7 +29,7 @@ use crate::{
     stores::Store,
     workload::Comments,
 };
-pub(crate) use contestants::{ANY_RATING, Ask, Contestants, Depth, Reader, THREE_RATINGS};
+pub(crate) use contestants::{ANY_RATING, Ask, Contestants, Reader, THREE_RATINGS};
 use reads::How;
 
 #[derive(Debug, Clone, Copy)]
@@ -54,15 +53,16 @@ pub(crate) async fn measure(report: &mut Report, load: Load) -> anyhow::Result<(
     add_bills(report)
 }
 
-/// Reads the first, the middle and the last page of every listing in each design, and reports what that consumes.
+/// Compares the first, the last and the middle page of every listing. Returns the middle ones, which are timed.
 async fn compare_pages(report: &mut Report, contestants: &Contestants) -> anyhow::Result<Vec<Ask>> {
     report.step("comparing pages");
     let mut asks = Vec::new();
     for listing in &contestants.stores.listings {
-        for depth in Depth::VARIANTS {
-            let ask = Ask::new(listing, *depth)?;
-            reads::consume(report, &contestants.reader(true), &ask).await?;
-            asks.push(ask);
+        let middle = listing.pages().div_ceil(2);
+        for number in [1, listing.pages(), middle] {
+            let ask = Ask::new(listing, number)?;
+            reads::consume(report, &contestants.reader(true), &ask, number == middle).await?;
+            asks.extend((number == middle).then_some(ask));
         }
     }
     Ok(asks)
@@ -92,7 +92,7 @@ async fn read_far(report: &mut Report, contestants: &Contestants, asks: &[Ask], 
         let reader = contestants.delayed_reader(&table.url()).await?;
         let how = How { effort, answers_in_parallel: true, delays };
         let mut readings = Vec::new();
-        for ask in asks.iter().filter(|ask| ask.depth == Depth::Middle) {
+        for ask in asks {
             let reading = reads::read(&reader, ask, how).await?;
             reading.report(report, how);
             readings.push(reading);

@@ -4,17 +4,16 @@ use anyhow::{Context, ensure};
 use aws_sdk_dynamodb::types::ReturnConsumedCapacity;
 use model::Comment;
 
-use super::contestants::{Ask, Depth, Reader, one_query};
+use super::contestants::{Ask, Reader, one_query};
 use crate::{
     measure::{Effort, Latencies, as_f64, timed},
     report::{FOUR_INDEXES, FOUR_INDEXES_COUNTERS, PAGEMARK, Plot, Report, Series},
     stores::bare_query,
 };
 
-/// Reads a page once in each design. Refuses pages that differ in their comments or in the order. For middle pages it
-/// reports units as the service counts them, calls, discarded items, and the bytes in the address that say where the page
-/// is: a number, or the cursor.
-pub(super) async fn consume(report: &mut Report, reader: &Reader, ask: &Ask) -> anyhow::Result<()> {
+/// Reads a page once in each design. Refuses pages that differ in their comments or in the order. Reports units as the
+/// service counts them, calls, discarded items, and the bytes in the address that say where the page is.
+pub(super) async fn consume(report: &mut Report, reader: &Reader, ask: &Ask, is_reported: bool) -> anyhow::Result<()> {
     let compare = |comments: &[Comment]| ask.listing.expect_comments(ask.number, comments);
     compare(&reader.pagemark(ask).await?)?;
     let start = reader.pages.start(&ask.listing, ask.number).await?;
@@ -29,7 +28,7 @@ pub(super) async fn consume(report: &mut Report, reader: &Reader, ask: &Ask) -> 
         let cursor = ask.cursor.as_ref().map_or(String::new(), |cursor| format!("cursor={}", cursor.encode()));
         consumed.push((design, cost.read_units, cost.requests, cost.items_discarded, cursor));
     }
-    if ask.depth == Depth::Middle {
+    if is_reported {
         for (design, units, requests, discarded, address) in consumed {
             let name = |what: &str| format!("{}, {what}: {design}", ask.name());
             report.add(name("read"), units, "read units");

@@ -15,7 +15,7 @@ mod race;
 mod sql;
 mod sqlite;
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use four_index::PageQuery;
 use futures_util::FutureExt;
@@ -29,12 +29,15 @@ use crate::{
     stores::{FilledStores, PageReader, Store, four_index_table},
 };
 use postgres::Postgres;
-use race::{Contestant, Curve, Limits, race, walk};
+use race::{Contestant, Curve, Limits, race};
 use sql::Way;
 use sqlite::Sqlite;
 
 pub(crate) async fn measure(report: &mut Report, comments: u32, is_quick: bool) -> anyhow::Result<()> {
-    let limits = if is_quick { Limits::QUICK } else { Limits::FULL };
+    // A hundred requests for a median. Slow contestants get fewer.
+    let (rounds, time_ms, walk_s) = if is_quick { (3, 20, 1) } else { (20, 250, 10) };
+    let (time, walk) = (Duration::from_millis(time_ms), Duration::from_secs(walk_s));
+    let limits = Limits { rounds, time, walk };
     report.step(&format!("loading {} comments into all stores", count(comments)));
     let stores = FilledStores::fill(Store::start().await?, drawn(comments)?, all_and_union()?, true).await?;
     let systems = Systems {
@@ -94,7 +97,7 @@ impl Systems {
             cursor = page.next;
             Ok(page.comments)
         };
-        curves.push(walk(&format!("{FOUR_INDEXES}, walk by cursor"), listing, limits.walk, next).await?);
+        curves.push(race::walk(&format!("{FOUR_INDEXES}, walk by cursor"), listing, limits.walk, next).await?);
         Ok(curves)
     }
 }

@@ -28,19 +28,14 @@ impl<'store> Contestant<'store> {
 /// index entries would find the processor's caches empty.
 const A_TURN: u32 = 5;
 
+/// How long each contestant is measured.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Limits {
-    rounds: usize,
+    pub(super) rounds: usize,
     /// After its first turn, a contestant spends at most this time on a page.
-    time: Duration,
+    pub(super) time: Duration,
     /// A walk ends when its requests have taken this long in total.
     pub(super) walk: Duration,
-}
-
-impl Limits {
-    pub(super) const FULL: Self = Self { rounds: 20, time: Duration::from_millis(250), walk: Duration::from_secs(10) };
-    pub(super) const QUICK: Self =
-        Self { rounds: 3, time: Duration::from_millis(20), walk: Duration::from_millis(500) };
 }
 
 pub(super) struct Curve {

@@ -31,7 +31,7 @@ pub(super) const CREATE_INDEXES: &str = "
 pub(super) const INSERT_BLOCK: &str = "INSERT INTO block VALUES ($1, $2, $3, $4)";
 
 /// Finds the block of a page. The parameters are the listing and the number of comments before the page. The columns are
-/// those of [`Start`].
+/// its newest comment's time and id, and the number of newer comments.
 pub(super) const FIND_BLOCK: &str = "
     SELECT created_ms, id, newer FROM (
         SELECT created_ms, id, comments, CAST(sum(comments) OVER (
@@ -42,12 +42,6 @@ pub(super) const FIND_BLOCK: &str = "
 /// Comments of a block. The running sum reads a row for each block: 1,000 in a product of a million comments. A page then
 /// skips half a block on average.
 pub(super) const BLOCK: usize = 1_000;
-
-pub(super) struct Start {
-    pub(super) created_ms: i64,
-    pub(super) id: String,
-    pub(super) newer: i64,
-}
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, strum::Display, VariantArray)]
 pub(super) enum Way {

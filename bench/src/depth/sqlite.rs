@@ -9,7 +9,7 @@ use tempfile::TempDir;
 
 use super::{
     race::Contestant,
-    sql::{CREATE_INDEXES, CREATE_TABLE, FIND_BLOCK, INSERT_BLOCK, Row, Start, Way, blocks, drawn_in_time, skip},
+    sql::{CREATE_INDEXES, CREATE_TABLE, FIND_BLOCK, INSERT_BLOCK, Row, Way, blocks, drawn_in_time, skip},
 };
 use crate::{listing::Listing, server::folder};
 
@@ -71,7 +71,7 @@ impl Sqlite {
         let mut rows = match way {
             Way::Offset => statement.query(params![product, skip(page)?])?,
             Way::Blocks => {
-                let Start { created_ms, id, newer } = self.start(listing, page)?;
+                let (created_ms, id, newer) = self.start(listing, page)?;
                 statement.query(params![product, created_ms, id, skip(page)? - newer])?
             }
         };
@@ -95,11 +95,10 @@ impl Sqlite {
         Ok(comments)
     }
 
-    fn start(&self, listing: &Listing, page: u64) -> anyhow::Result<Start> {
+    fn start(&self, listing: &Listing, page: u64) -> anyhow::Result<(i64, String, i64)> {
         let mut statement = self.connection.prepare_cached(FIND_BLOCK)?;
-        let start =
-            |row: &rusqlite::Row<'_>| Ok(Start { created_ms: row.get(0)?, id: row.get(1)?, newer: row.get(2)? });
-        Ok(statement.query_row(params![listing.key.to_string(), skip(page)?], start)?)
+        let parameters = params![listing.key.to_string(), skip(page)?];
+        Ok(statement.query_row(parameters, |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?)
     }
 }
 
@@ -128,7 +127,7 @@ mod tests {
                     let sql = way.statement(&listing.key.filter);
                     listing.expect_comments(page, &sqlite.read(&sql, listing, *way, page).unwrap()).unwrap();
                 }
-                let skipped = skip(page).unwrap() - sqlite.start(listing, page).unwrap().newer;
+                let skipped = skip(page).unwrap() - sqlite.start(listing, page).unwrap().2;
                 assert!(usize::try_from(skipped).unwrap() < BLOCK, "page {page}: {skipped} rows");
             }
         }

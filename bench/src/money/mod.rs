@@ -191,6 +191,11 @@ mod tests {
     #[test]
     fn the_default_month_is_the_published_one() {
         let lines = lines(&Month::parse("").unwrap(), &Prices::published().unwrap()).unwrap();
-        expect![""].assert_eq(&lines.join("\n"));
+        expect![[r#"
+            Pagemark: $427: page views $25, writes $43.5, functions $0.418, storage in table and indexes $113, point-in-time recovery $45.0, audits $15.5, Redis $185
+            four indexes: $46.7: page views $32.5, writes $3.16, functions $0, storage in table and indexes $9.41, point-in-time recovery $1.67, audits $0, Redis $0
+            four indexes with counters: $56.0: page views $38.8, writes $6.13, functions $0, storage in table and indexes $9.41, point-in-time recovery $1.67, audits $0, Redis $0
+            Pagemark is cheaper than four indexes, page views for each write: from 5,176; three ratings: from 776
+            Pagemark is cheaper than four indexes with counters, page views for each write: from 2,802; three ratings: from 685"#]].assert_eq(&lines.join("\n"));
     }
 }
