@@ -1,17 +1,14 @@
 //! `lag`: the time from the 201 of a POST until the comment is visible under every matching filter.
 //!
 //! The whole local stack runs, with its page index in Redis as in a deployment. First, writers post as fast as they can: the
-//! rate at which comments become visible is the maximum. Then single comments are watched: one at a time, and of posts at an
-//! even rate of half the maximum.
+//! rate at which comments become visible is the maximum. Then single comments are watched: alone, and beside posts at an even
+//! rate of half the maximum.
 //!
 //! A comment has its **duplicates** when a Query finds its 32 items in the table. It has its **ranks** when the page index has
 //! it in four base sets. The figure is the end of the first check that found it. So it is too high, never too low, by at
 //! most the pause and two checks.
 
-use std::{
-    sync::Arc,
-    time::{Duration, Instant},
-};
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail, ensure};
 use aws_sdk_dynamodb::types::{AttributeValue, Select};
@@ -31,7 +28,6 @@ use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use rand::RngExt;
 use serde_json::{Value, json};
 use table::Table;
-use tokio::task::JoinSet;
 
 use crate::{
     measure::Latencies,
@@ -43,11 +39,8 @@ use crate::{
 const TOKEN: &str = "bench";
 /// Items of a comment, one for each filter key.
 const FILTERS: usize = 32;
-/// More would not make the engine faster, which has one connection.
 const WRITERS: usize = 16;
 const WARM_UP: u32 = 100;
-/// Comments watched per second under load.
-const WATCHED_PER_SECOND: f64 = 5.0;
 const LOOK_PAUSE: Duration = Duration::from_millis(2);
 /// A comment that is not visible by then never will be.
 const VISIBLE_WITHIN: Duration = Duration::from_secs(60);
@@ -62,7 +55,7 @@ pub(crate) async fn measure(report: &mut Report, comments: u32, watched: u32) ->
     let mut stack =
         Stack::start(StackSettings { page_index: IndexPlace::RedisAt(redis.url.clone()), ..settings }).await?;
     stack.wait_until_index_ready().await?;
-    let watcher = Arc::new(Watcher::new(&stack)?);
+    let watcher = Watcher::new(&stack)?;
     let mut workload = Comments::new(3)?;
     watcher.post_all(workload.take(WARM_UP)?).await?;
     stack.settle().await;
@@ -76,53 +69,18 @@ pub(crate) async fn measure(report: &mut Report, comments: u32, watched: u32) ->
     report.add("maximum rate, visible", maximum, "comments/s");
 
     report.step(&format!("watching {watched} comments, one at a time"));
-    let mut idle = Vec::new();
-    for _ in 0..watched {
-        tokio::time::sleep(Duration::from_millis(rand::rng().random_range(0..IDLE_PAUSE_MAX_MS))).await;
-        idle.push(watcher.watch(watcher.post(&workload.draw()?).await?).await?);
-    }
-    add(report, "idle", &idle)?;
-
+    add(report, "idle", &watcher.watch_some(watched, 4).await?)?;
     stack.settle().await;
     report.step(&format!("watching {watched} comments at half the maximum rate"));
-    let (loaded, rate) = under_load(&watcher, &mut workload, maximum / 2.0, watched).await?;
-    report.add("half the maximum, posted", rate, "comments/s");
-    add(report, "half the maximum", &loaded)?;
+    let lags = tokio::select! {
+        lags = watcher.watch_some(watched, 5) => lags?,
+        failed = watcher.post_evenly(maximum / 2.0) => return failed,
+    };
+    add(report, "half the maximum", &lags)?;
     stack.settle().await;
     ensure!(stack.quarantined() == 0, "the handlers gave up some comments");
     stack.stop().await;
     Ok(())
-}
-
-async fn under_load(
-    watcher: &Arc<Watcher>,
-    workload: &mut Comments,
-    rate: f64,
-    watched: u32,
-) -> anyhow::Result<(Vec<Lag>, f64)> {
-    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a small number of posts")]
-    let every = (rate / WATCHED_PER_SECOND).round().max(1.0) as u32;
-    let posts = watched * every;
-    let mut ticks = tokio::time::interval(Duration::from_secs_f64(1.0 / rate));
-    let (mut tasks, mut lags) = (JoinSet::new(), Vec::new());
-    let began = Instant::now();
-    for number in 0..posts {
-        ticks.tick().await;
-        let (watcher, comment) = (watcher.clone(), workload.draw()?);
-        tasks.spawn(async move {
-            let posted = watcher.post(&comment).await?;
-            if number % every == 0 { watcher.watch(posted).await.map(Some) } else { Ok(None) }
-        });
-        // Collect finished tasks immediately, so that a failure ends the measurement and nothing piles up.
-        while let Some(done) = tasks.try_join_next() {
-            lags.extend(done??);
-        }
-    }
-    let took_s = began.elapsed().as_secs_f64();
-    while let Some(done) = tasks.join_next().await {
-        lags.extend(done??);
-    }
-    Ok((lags, f64::from(posts) / took_s))
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -219,6 +177,26 @@ impl Watcher {
         }
         let (duplicates, ranks) = (duplicates.unwrap_or_default(), ranks.unwrap_or_default());
         Ok(Lag { post: posted.post, duplicates, ranks })
+    }
+
+    /// Posts and watches comments, one after the other.
+    async fn watch_some(&self, count: u32, seed: u64) -> anyhow::Result<Vec<Lag>> {
+        let mut lags = Vec::new();
+        for comment in Comments::new(seed)?.take(count)? {
+            tokio::time::sleep(Duration::from_millis(rand::rng().random_range(0..IDLE_PAUSE_MAX_MS))).await;
+            lags.push(self.watch(self.post(&comment).await?).await?);
+        }
+        Ok(lags)
+    }
+
+    /// Posts at an even rate until dropped.
+    async fn post_evenly(&self, rate: f64) -> anyhow::Result<()> {
+        let mut ticks = tokio::time::interval(Duration::from_secs_f64(1.0 / rate));
+        let mut workload = Comments::new(6)?;
+        loop {
+            ticks.tick().await;
+            self.post(&workload.draw()?).await?;
+        }
     }
 
     async fn count_items(&self, id: &CommentId) -> anyhow::Result<usize> {

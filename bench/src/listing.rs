@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use anyhow::ensure;
 use model::{Cd, Comment, Filter, FilterKey, ProductId, Rating, RatingSet};
-use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, PercentEncode, utf8_percent_encode};
 
 use crate::workload::Comments;
 
@@ -94,8 +94,7 @@ impl Listing {
     }
 
     pub(crate) fn json_path(&self, page: u64) -> String {
-        let product = utf8_percent_encode(self.key.product.as_str(), &RESERVED);
-        let mut path = format!("/api/v1/products/{product}/comments?page={page}");
+        let mut path = format!("/api/v1/products/{}/comments?page={page}", self.product());
         for rating in self.key.filter.ratings().iter().flat_map(|ratings| ratings.iter()) {
             path.push_str(&format!("&rating={rating}"));
         }
@@ -105,10 +104,13 @@ impl Listing {
     /// The address of a page for people. Its number counts from the oldest comment. All pages must be full: the front page
     /// then has no number and begins with the newest comment.
     pub(crate) fn html_path(&self, page: u64) -> String {
-        let product = utf8_percent_encode(self.key.product.as_str(), &RESERVED);
         let filter = self.key.filter.ratings().map_or(String::new(), |ratings| format!("/~/{ratings}"));
         let number = (self.pages() + 1).saturating_sub(page);
         let number = if page > 1 { format!("?page={number}") } else { String::new() };
-        format!("/product/{product}/comments{filter}{number}")
+        format!("/product/{}/comments{filter}{number}", self.product())
+    }
+
+    fn product(&self) -> PercentEncode<'_> {
+        utf8_percent_encode(self.key.product.as_str(), &RESERVED)
     }
 }

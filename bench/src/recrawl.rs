@@ -6,7 +6,6 @@
 use std::{collections::BTreeMap, net::SocketAddr};
 
 use anyhow::{Context, ensure};
-use futures_util::{StreamExt, TryStreamExt, stream};
 use http_body_util::{BodyExt, Empty};
 use hyper::{Request, StatusCode, header};
 use local_stack::stack::{Stack, StackSettings};
@@ -23,7 +22,6 @@ const TOKEN: &str = "bench";
 const PRODUCT: &str = "recrawled";
 const FILTERS: [&str; 6] = ["", "/en", "/de", "/~/5", "/~/1.2", "/en/4.5"];
 const POSTS: u32 = 100;
-const WRITERS: usize = 16;
 
 pub(crate) async fn measure(report: &mut Report, comments: u32) -> anyhow::Result<()> {
     report.step(&format!("writing {} comments", count(comments)));
@@ -31,16 +29,14 @@ pub(crate) async fn measure(report: &mut Report, comments: u32) -> anyhow::Resul
     stack.wait_until_index_ready().await?;
     let api = address_in(&stack.api_url().context("the stack has no API")?)?;
     let mut workload = Comments::new(11)?;
-    post(&stack, workload.take(comments)?).await?;
-    stack.settle().await;
+    post(&mut stack, workload.take(comments)?).await?;
     report.step("crawling");
     let kept = crawl(api).await?;
     let mut later = workload.take(POSTS)?;
     for (comment, ms) in later.iter_mut().zip(1..) {
         comment.created_at = Timestamp::from_epoch_ms(FIRST_MS + SPAN_MS + ms)?;
     }
-    post(&stack, later).await?;
-    stack.settle().await;
+    post(&mut stack, later).await?;
 
     report.step("crawling again");
     let (mut changed, mut numbered, mut not_modified) = (BTreeMap::<&str, u64>::new(), 0, 0);
@@ -62,12 +58,15 @@ pub(crate) async fn measure(report: &mut Report, comments: u32) -> anyhow::Resul
     Ok(())
 }
 
-async fn post(stack: &Stack, comments: Vec<Comment>) -> anyhow::Result<()> {
+/// Writes comments, all on one product, and waits until they are visible.
+async fn post(stack: &mut Stack, comments: Vec<Comment>) -> anyhow::Result<()> {
     let product = ProductId::parse(PRODUCT)?;
-    let comments = comments.into_iter().map(|comment| Comment { product: product.clone(), ..comment });
-    let writes = stream::iter(comments)
-        .map(|comment| async move { stack.table().create_comment(new_comment(comment), None).await.map(drop) });
-    Ok(writes.buffer_unordered(WRITERS).try_collect::<Vec<()>>().await.map(drop)?)
+    for comment in comments {
+        let comment = Comment { product: product.clone(), ..comment };
+        stack.table().create_comment(new_comment(comment), None).await?;
+    }
+    stack.settle().await;
+    Ok(())
 }
 
 type Kept = BTreeMap<(&'static str, String), Page>;

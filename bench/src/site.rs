@@ -4,10 +4,9 @@
 //! requests a second without a filter, and 268 with three ratings. Their machine was a t2.medium, with DynamoDB behind it.
 //! So compare the figures of one run with each other only.
 //!
-//! Here one server answers for both designs, with the same JSON, from a table with varying delays. Pages have comments alone,
-//! as in the articles, or also totals: Pagemark then asks its page index, and four indexes read their counters. `ab`, the
-//! server and the table share two cores. The table's work grows with the number of queries, so the rate overstates what a
-//! site with four indexes costs.
+//! Here one server answers for both designs from a table with varying delays. Pages have comments alone, as in the articles,
+//! or also totals: Pagemark then asks its page index, and four indexes read their counters. The table's work grows with the
+//! number of queries and shares the cores, so the rate overstates what a site with four indexes costs.
 
 use std::sync::Arc;
 

@@ -32,7 +32,7 @@ use crate::{
     workload::{insertion, primary_item},
 };
 
-/// Number of comments whose ranks are loaded at once, so that a million need little memory here.
+/// Comments whose ranks are loaded at once.
 const CHUNK: usize = 10_000;
 /// Items that the engine imports in one transaction, and that one call to a service puts.
 const TRANSACTION_ITEMS: usize = 20_000;
@@ -208,8 +208,7 @@ impl FilledStores {
     }
 }
 
-/// Reads pages by their number like the API, without HTTP: the page's start from the page index, its comments by one
-/// Query.
+/// Reads pages by their number like the API, without HTTP.
 #[derive(Clone)]
 pub(crate) struct PageReader {
     pub(crate) table: Table,
@@ -271,8 +270,7 @@ pub(crate) fn bare_query(table: &Table, key: &FilterKey, before: Option<&Cd>) ->
         .set_exclusive_start_key(start))
 }
 
-/// Puts items into the tables of a store: into the file of a stopped engine, some thousand per transaction and without
-/// stream records, or by calls to a service.
+/// Puts items into the tables of a store: into the file of a stopped engine, or by calls to a service.
 pub(crate) struct Load {
     table: Table,
     file: Option<(Database, TempDir)>,

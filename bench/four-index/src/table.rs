@@ -38,7 +38,6 @@ const ACTIVE_WITHIN: Duration = Duration::from_secs(300);
 pub struct FourIndexTable {
     pub(crate) client: Client,
     pub(crate) name: String,
-    reports_costs: bool,
 }
 
 #[derive(Debug, Clone, PartialEq)]
@@ -52,12 +51,7 @@ pub struct Page {
 
 impl FourIndexTable {
     pub fn new(client: Client, name: impl Into<String>) -> Self {
-        Self { client, name: name.into(), reports_costs: true }
-    }
-
-    #[must_use]
-    pub fn without_costs(self) -> Self {
-        Self { reports_costs: false, ..self }
+        Self { client, name: name.into() }
     }
 
     pub fn name(&self) -> &str {
@@ -157,7 +151,7 @@ impl FourIndexTable {
                 .scan_index_forward(false)
                 .limit(i32::try_from(limit - entries.len()).unwrap_or(i32::MAX))
                 .set_exclusive_start_key(start.map(HashMap::from))
-                .set_return_consumed_capacity(self.reports_costs.then_some(ReturnConsumedCapacity::Total))
+                .return_consumed_capacity(ReturnConsumedCapacity::Total)
                 .customize()
                 .interceptor(reader.clone())
                 .send()

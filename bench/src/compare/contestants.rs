@@ -78,16 +78,15 @@ impl Contestants {
         Ok(Self { stores, comments })
     }
 
-    pub(super) fn reader(&self, reports_costs: bool) -> Reader {
+    pub(super) fn reader(&self) -> Reader {
         let pages = self.stores.reader();
-        let four = four_index_table(&pages.table);
-        Reader { four: if reports_costs { four } else { four.without_costs() }, pages, redis_delay: Duration::ZERO }
+        Reader { four: four_index_table(&pages.table), pages, redis_delay: Duration::ZERO }
     }
 
     /// A reader of a table at another address, with the delay of Redis.
     pub(crate) async fn delayed_reader(&self, table_url: &str) -> anyhow::Result<Reader> {
         let table = connect(self.stores.store.table.name(), Some(table_url)).await;
-        let four = four_index_table(&table).without_costs();
+        let four = four_index_table(&table);
         let pages = self.stores.reader_through(table, self.stores.redis.index.clone());
         Ok(Reader { four, pages, redis_delay: REDIS_ROUND_TRIP })
     }

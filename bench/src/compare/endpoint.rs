@@ -44,25 +44,15 @@ pub(crate) struct EndpointArgs {
     folder: PathBuf,
 }
 
-impl EndpointArgs {
-    fn load(&self) -> Load {
-        let near = Effort { rounds: self.tens_of_views, a_turn: 10 };
-        Load { comments: self.comments, near, far: near, writes: 20 }
-    }
-}
-
 pub(crate) async fn run(args: &EndpointArgs) -> anyhow::Result<()> {
-    let (read, write) = estimate(args.load())?;
+    let near = Effort { rounds: args.tens_of_views, a_turn: 10 };
+    let load = Load { comments: args.comments, near, far: near, writes: 20 };
+    let (read, write) = estimate(load)?;
     let prices = Prices::published()?;
     let usd = (read * prices.million_read_units.usd + write * prices.million_write_units.usd) / 1e6;
-    println!(
-        "About {} read units and {} write units: {} US dollars by the prices of {} in {}. Storage for minutes costs far less.",
-        text(read.round()),
-        text(write.round()),
-        text(usd),
-        prices.looked_up,
-        prices.region
-    );
+    let [units, usd] =
+        [format!("{} read units and {} write units", text(read.round()), text(write.round())), text(usd)];
+    println!("About {units}: {usd} US dollars by the prices of {} in {}.", prices.looked_up, prices.region);
     if !args.yes && !agreed()? {
         return Ok(());
     }
@@ -73,7 +63,7 @@ pub(crate) async fn run(args: &EndpointArgs) -> anyhow::Result<()> {
     report.begin("endpoint", true);
     report.step(&format!("creating {name} and {name}-four-index; Ctrl-C ends the run and deletes them"));
     let measured = tokio::select! {
-        measured = measure(&mut report, Store::at(url, &name).await, args.load()) => measured,
+        measured = measure(&mut report, Store::at(url, &name).await, load) => measured,
         _ = tokio::signal::ctrl_c() => Err(anyhow::anyhow!("interrupted")),
     };
     let deleted = delete(&tables).await;

@@ -1,14 +1,9 @@
 //! `compare`: this design beside the one with four indexes, for an engineer who must choose.
 //!
 //! Both designs hold the same comments, in separate tables, behind one client with the same settings. Before the timing,
-//! the pages of every filter must have the same comments in the same order. The engine's file gets only the items of the
-//! filters that are read.
-//!
-//! - **Reading** (`reads`): the library calls of both designs, without HTTP. Pagemark asks the page index for the start of
-//!   the page, then sends one Query. The other design knows its cursor, and sends a query for each rating of the filter. The
-//!   engine answers one call at a time, so pages of several queries are timed only **on a table that answers in parallel**
-//!   (`recorded_table`), with assumed delays.
-//! - **Writing** (`writes`), **storage**, and **money** by prices ([`crate::money`]).
+//! their pages must be the same. Pagemark asks the page index for the start of the page, then sends one Query. The other
+//! design knows its cursor, and sends a query for each rating of the filter. The engine answers one call at a time, so pages
+//! of several queries are timed only **on a table that answers in parallel** (`recorded_table`), with assumed delays.
 //!
 //! On a service (`endpoint`) the same code runs, without assumed delays.
 
@@ -61,7 +56,7 @@ async fn compare_pages(report: &mut Report, contestants: &Contestants) -> anyhow
         let middle = listing.pages().div_ceil(2);
         for number in [1, listing.pages(), middle] {
             let ask = Ask::new(listing, number)?;
-            reads::consume(report, &contestants.reader(true), &ask, number == middle).await?;
+            reads::consume(report, &contestants.reader(), &ask, number == middle).await?;
             asks.extend((number == middle).then_some(ask));
         }
     }
@@ -77,7 +72,7 @@ async fn read_near(
 ) -> anyhow::Result<()> {
     report.step("reading");
     let how = How { effort, answers_in_parallel, delays: "" };
-    let reader = contestants.reader(false);
+    let reader = contestants.reader();
     for ask in asks {
         reads::read(&reader, ask, how).await?.report(report, how);
     }

@@ -7,9 +7,8 @@
 use std::{sync::Arc, time::Instant};
 
 use anyhow::{Context, bail};
-use aws_sdk_dynamodb::types::AttributeValue;
 use four_index::{FourIndexTable, KeepCounters};
-use model::{Comment, CommentText, Rating, Revision, item::comment_pk};
+use model::{Comment, CommentText, Rating, Revision};
 use page_indexer::PageIndexer;
 use stream_writer::StreamWriter;
 use strum::VariantArray;
@@ -177,12 +176,6 @@ impl Designs {
         counters: KeepCounters,
         writing: &mut Writing,
     ) -> anyhow::Result<Option<Comment>> {
-        // A change first reads the comment, strongly consistent, like Pagemark's writer.
-        if old.is_some() {
-            let key = AttributeValue::S(comment_pk(&comment.id));
-            let read = self.writer.client().get_item().table_name(self.four.name()).consistent_read(true);
-            read.key("PK", key.clone()).key("SK", key).send().await?.item.context("the comment is there")?;
-        }
         let (new, cost) = match (writing.write, old) {
             (Write::Insert, _) => (Some(comment.clone()), self.four.insert(comment, counters).await?),
             (Write::Delete, Some(old)) => (None, self.four.delete(&old, counters).await?),

@@ -1,7 +1,6 @@
 //! The tables and statements of PostgreSQL and SQLite.
 //!
-//! One index serves all statements on comments. It holds the product's comments in order, and the rating, so that a union of
-//! ratings is filtered without reading the table.
+//! One index serves all statements on comments: a union of ratings is filtered without reading the table.
 //!
 //! **Counted blocks** find a comment shortly before a page and skip few rows from there. Every comment of a listing belongs
 //! to a block of up to about 1,000 consecutive ones. A block stores its newest key and its number of comments. A running

@@ -1,4 +1,4 @@
-//! What a design takes for a page view, a write and a stored comment, from the sizes of its items. No I/O.
+//! What a design takes for a page view, a write and a stored comment, from the sizes of its items.
 //!
 //! The items are those that the programs write; the sizes and units follow DynamoDB's rules ([`model::size`],
 //! [`four_index::write_cost_by_rules`]). Assumptions:

@@ -1,11 +1,9 @@
 //! `index`: the handler of `page-indexer` beside a bare pipeline of the same `ZADD`s, and the memory of the page index.
 //!
-//! - **Rate.** Rounds alternate; each turn has separate comments. The handler gets Lambda events of 100 records. The bare
-//!   side sends the four `ZADD`s of each comment in pipelines of the same 100 comments, by the same client library. Its keys
-//!   and members are already text, while the handler must still read images, plan edits and build keys. The handler also
-//!   keeps the sets of products and languages, atomically with each comment's edit.
-//! - **Memory** in Redis: `used_memory` of `INFO`, without the buffers of clients. Inside the process: the growth of this
-//!   process's resident memory.
+//! Rounds alternate; each turn has separate comments. The handler gets Lambda events of 100 records. The bare side sends the
+//! four `ZADD`s of each comment in pipelines of the same 100 comments, by the same client library. Its keys and members are
+//! already text, while the handler must still read images, plan edits and build keys. The handler also keeps the sets of
+//! products and languages, atomically with each comment's edit.
 
 use std::time::Duration;
 
