@@ -90,8 +90,11 @@ struct Lag {
     ranks: Duration,
 }
 
+/// The name of a part of a lag, and how long it takes.
+type Part = (&'static str, fn(&Lag) -> Duration);
+
 fn add(report: &mut Report, when: &str, lags: &[Lag]) -> anyhow::Result<()> {
-    let parts: [(&str, fn(&Lag) -> Duration); 4] = [
+    let parts: [Part; 4] = [
         ("duplicates written", |lag| lag.duplicates),
         ("ranks visible", |lag| lag.ranks),
         ("both", |lag| lag.duplicates.max(lag.ranks)),
