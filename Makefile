@@ -1,9 +1,9 @@
 # `make` lists the targets. Everything is plain cargo underneath. The scripts install what cargo cannot: a C compiler
-# (for the bundled SQLite), redis-server, Chromium, Python and Node.js for tests, PostgreSQL, MariaDB and
-# ApacheBench for measurements.
+# (for the bundled SQLite), redis-server, Chromium, Python and Node.js for tests, PostgreSQL and ApacheBench for
+# measurements.
 
 .DEFAULT_GOAL := help
-.PHONY: help run check test test-full test-dynamodb-local bench bench-publish bench-check lighthouse package package-pagemark smoke fmt lint doc tools redis postgres mariadb ab python-tools browser cargo-deny
+.PHONY: help run check test test-full test-dynamodb-local bench bench-publish lighthouse package package-pagemark smoke fmt lint doc tools redis postgres ab python-tools browser cargo-deny
 
 # Cargo's target folder.
 TARGET := $(or $(CARGO_TARGET_DIR),target)
@@ -77,26 +77,23 @@ test-dynamodb-local: tools redis python-tools ## The tests of tables and streams
 	PAGEMARK_TEST_ENGINE=dynamodb-local PAGEMARK_DYNAMODB_LOCAL=$(abspath $(TARGET))/dynamodb-local \
 	    cargo test --locked --workspace --test guarantees -- $(DYNAMODB_LOCAL_TESTS) $(DYNAMODB_LOCAL_SKIP)
 
-# All measured packages in one command: cargo then gives the dependencies one set of features and compiles them once.
-# bench runs the programs beside it. Before the first of them it runs this command again, in the same target folder.
-BENCH_BUILD := cargo build --locked --release --package bench --package api --package repair-job --package local-stack
+# All measured programs in one command: cargo then gives the dependencies one set of features and compiles them once.
+BENCH_BUILD := cargo build --locked --release --package bench --package api --package repair-job
 BENCH := $(TARGET)/release/bench
+BENCH_RUNS := $(TARGET)/bench/runs
 
 # A part is merged into the earlier runs. A failed measurement does not keep the next run from starting.
-bench: tools redis postgres mariadb ab ## Measure everything (20 minutes), RUNS=5 times, or NAME=import,api; see target/bench/runs/1/benchmarks.md
+bench: tools redis postgres ab ## Measure everything, RUNS=5 times, or NAME=index,api; see target/bench/runs/1/report.md
 	$(BENCH_BUILD)
-	$(if $(NAME),,rm -rf $(TARGET)/bench/runs)
-	valkey=$${PAGEMARK_VALKEY_SERVER:-$$(sh scripts/ensure-valkey.sh)}; export PAGEMARK_VALKEY_SERVER="$$valkey"; \
+	$(if $(NAME),,rm -rf $(BENCH_RUNS))
 	status=0; for run in $$(seq $(or $(RUNS),1)); do \
-	    $(BENCH) --folder $(TARGET)/bench/runs/$$run $(if $(NAME),--only $(NAME)) || status=1; \
+	    $(BENCH) --folder $(BENCH_RUNS)/$$run $(if $(NAME),--only $(NAME)) || status=1; \
 	done; exit $$status
 
-bench-publish: ## Write docs/benchmarks.md from the last runs; LOADED=yes if the machine was loaded
-	@sh scripts/bench-publish.sh $(BENCH) $(TARGET)/bench/runs
-
-bench-check: tools redis ## Measure the overheads of our own code and compare with bench/baseline.json (half a minute or more)
-	$(BENCH_BUILD)
-	$(BENCH) --quick --check
+bench-publish: ## Print the table of the last runs, pack their reports into bench/results, and copy the plots (needs zstd)
+	$(BENCH) report $(BENCH_RUNS)/*/report.json
+	tar --zstd -cf bench/results/$$(date +%F).tar.zst -C $(BENCH_RUNS) $$(cd $(BENCH_RUNS) && echo */report.json)
+	for plot in docs/benchmarks/*.svg; do cp $(BENCH_RUNS)/1/$$(basename $$plot) $$plot; done
 
 lighthouse: tools redis browser ## Measure pages with Lighthouse, as on a phone
 	cargo build --locked --release --bin pagemark
@@ -128,9 +125,6 @@ redis:
 
 postgres:
 	@sh scripts/ensure-postgres.sh
-
-mariadb:
-	@sh scripts/ensure-mariadb.sh
 
 ab:
 	@sh scripts/ensure-ab.sh

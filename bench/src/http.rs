@@ -1,12 +1,12 @@
 //! HTTP connections to servers on this machine, and small servers.
 
-use std::{net::SocketAddr, time::Duration};
+use std::{convert::Infallible, net::SocketAddr, time::Duration};
 
 use anyhow::Context;
 use http_body_util::{BodyExt, Empty, Full};
 use hyper::{
     Request, Response, StatusCode,
-    body::{Bytes, Incoming},
+    body::{Body, Bytes, Incoming},
     client::conn::http1::{SendRequest, handshake},
     header,
     server::conn::http1,
@@ -18,17 +18,17 @@ use tokio::{
     task::JoinHandle,
 };
 
-/// Time limit of an answer; a later one never comes.
 const ANSWER_WITHIN: Duration = Duration::from_secs(30);
 
-/// The address in a URL such as `redis://127.0.0.1:6379/`.
 pub(crate) fn address_in(url: &str) -> anyhow::Result<SocketAddr> {
     let (_, address) = url.split_once("://").context("a URL has a scheme")?;
     address.trim_end_matches('/').parse().with_context(|| format!("{url} names no address"))
 }
 
-/// Opens a connection. It ends with the caller. If it ends earlier, the next request fails.
-pub(crate) async fn connect(address: SocketAddr) -> anyhow::Result<SendRequest<Empty<Bytes>>> {
+pub(crate) async fn connect<B>(address: SocketAddr) -> anyhow::Result<SendRequest<B>>
+where
+    B: Body<Data = Bytes, Error = Infallible> + Send + 'static,
+{
     let stream = TcpStream::connect(address).await?;
     stream.set_nodelay(true)?;
     let (connection, driver) = handshake(TokioIo::new(stream)).await?;
@@ -36,7 +36,6 @@ pub(crate) async fn connect(address: SocketAddr) -> anyhow::Result<SendRequest<E
     Ok(connection)
 }
 
-/// Sends one request on a new connection. Returns status and body.
 pub(crate) async fn get(address: SocketAddr, path: &str) -> anyhow::Result<(StatusCode, Bytes)> {
     let request = Request::get(path).header(header::HOST, address.to_string()).header(header::CONNECTION, "close");
     let request = request.body(Empty::new())?;
@@ -47,7 +46,6 @@ pub(crate) async fn get(address: SocketAddr, path: &str) -> anyhow::Result<(Stat
     tokio::time::timeout(ANSWER_WITHIN, answer).await.with_context(|| format!("{path} is not answered"))?
 }
 
-/// A running server. Dropping it ends it.
 pub(crate) struct Server {
     pub(crate) address: SocketAddr,
     accepting: JoinHandle<()>,

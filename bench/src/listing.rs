@@ -1,19 +1,40 @@
-//! The comments that a filter shows, page by page, as every design must show them.
+//! The comments of one large product, and those that a filter shows, page by page, as every design must show them.
 
 use std::sync::Arc;
 
 use anyhow::ensure;
-use model::{Cd, Comment, Filter, FilterKey, ProductId, Rating};
-use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+use model::{Cd, Comment, Filter, FilterKey, ProductId, Rating, RatingSet};
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, PercentEncode, utf8_percent_encode};
+
+use crate::workload::Comments;
 
 /// Everything but unreserved characters. Any other spelling of a page's address redirects to this one.
 const RESERVED: AsciiSet = NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 
 pub(crate) const PAGE_SIZE: usize = 20;
+pub(crate) const PRODUCT: &str = "shop/item-00000";
+/// The ratings of 20 consecutive comments, whose times are random. 15 of them match the union.
+const RATINGS: [u64; PAGE_SIZE] = [5, 1, 5, 4, 5, 3, 5, 4, 5, 1, 5, 2, 5, 3, 5, 4, 5, 1, 5, 4];
+const UNION: &str = "1.3.5";
+/// With a multiple of this number of comments the last page is full, for the union too.
+const FULL_PAGES: u32 = 80;
 
 type Listed = (Cd, Rating);
 
-/// Comments of one filter, newest first. Pages count from 1.
+/// The product's comments: identical on every call, and at least `comments`, so that the last page is full.
+pub(crate) fn drawn(comments: u32) -> anyhow::Result<impl Iterator<Item = anyhow::Result<Comment>>> {
+    let product = ProductId::parse(PRODUCT)?;
+    let mut workload = Comments::new(8)?;
+    let ratings = RATINGS.into_iter().cycle().take(comments.next_multiple_of(FULL_PAGES) as usize);
+    Ok(ratings
+        .map(move |rating| Ok(Comment { product: product.clone(), rating: Rating::new(rating)?, ..workload.draw()? })))
+}
+
+pub(crate) fn all_and_union() -> anyhow::Result<Vec<Listing>> {
+    let (product, union) = (ProductId::parse(PRODUCT)?, Some(RatingSet::parse(UNION)?));
+    Ok(vec![Listing::new(&product, Filter::ANY), Listing::new(&product, Filter::new(None, union))])
+}
+
 #[derive(Debug)]
 pub(crate) struct Listing {
     pub(crate) key: FilterKey,
@@ -25,7 +46,6 @@ impl Listing {
         Self { key: FilterKey { product: product.clone(), filter }, comments: Vec::new() }
     }
 
-    /// Adds a comment if the filter matches it. Returns whether it does.
     pub(crate) fn add(&mut self, comment: &Comment) -> bool {
         let is_shown = self.key.product == comment.product && self.key.filter.matches(&comment.placement());
         if is_shown {
@@ -40,7 +60,6 @@ impl Listing {
         Ok(Arc::new(self))
     }
 
-    /// Number of ratings in the filter. A filter without ratings counts as all five.
     pub(crate) fn ratings(&self) -> usize {
         self.key.filter.ratings().map_or(Rating::ALL.len(), |ratings| ratings.iter().count())
     }
@@ -59,46 +78,39 @@ impl Listing {
         self.comments.split_at(first.min(self.comments.len()))
     }
 
-    /// The sort positions of a page's comments.
-    pub(crate) fn page(&self, page: u64) -> impl Iterator<Item = &Cd> {
-        self.around(page).1.iter().take(PAGE_SIZE).map(|(cd, _)| cd)
-    }
-
-    pub(crate) fn ids(&self, page: u64) -> Vec<&str> {
-        self.page(page).map(|cd| cd.id.as_str()).collect()
-    }
-
-    /// The comment before a page; `None` for page 1.
     pub(crate) fn before(&self, page: u64) -> Option<&Cd> {
         self.around(page).0.last().map(|(cd, _)| cd)
     }
 
+    pub(crate) fn expect_page<'id>(&self, page: u64, shown: impl IntoIterator<Item = &'id str>) -> anyhow::Result<()> {
+        let shown: Vec<&str> = shown.into_iter().collect();
+        let expected: Vec<&str> = self.around(page).1.iter().take(PAGE_SIZE).map(|(cd, _)| cd.id.as_str()).collect();
+        ensure!(shown == expected, "{}, page {page}: {shown:?} instead of {expected:?}", self.key);
+        Ok(())
+    }
+
+    pub(crate) fn expect_comments(&self, page: u64, shown: &[Comment]) -> anyhow::Result<()> {
+        self.expect_page(page, shown.iter().map(|comment| comment.id.as_str()))
+    }
+
     pub(crate) fn json_path(&self, page: u64) -> String {
-        let product = utf8_percent_encode(self.key.product.as_str(), &RESERVED);
-        let mut path = format!("/api/v1/products/{product}/comments?page={page}");
+        let mut path = format!("/api/v1/products/{}/comments?page={page}", self.product());
         for rating in self.key.filter.ratings().iter().flat_map(|ratings| ratings.iter()) {
             path.push_str(&format!("&rating={rating}"));
         }
         path
     }
 
-    /// The same page by the number that it has when pages are counted from the oldest comment. All pages must be full, so
-    /// that the first one is the front page.
-    pub(crate) fn stable_json_path(&self, page: u64) -> String {
-        let number = (self.pages() + 1).saturating_sub(page);
-        let path = if page > 1 { self.json_path(number) } else { self.json_path(1).replace("page=1", "") };
-        path + "&numbering=stable"
-    }
-
-    /// Whether all pages are full.
-    pub(crate) fn is_even(&self) -> bool {
-        self.total().is_multiple_of(PAGE_SIZE as u64)
-    }
-
+    /// The address of a page for people. Its number counts from the oldest comment. All pages must be full: the front page
+    /// then has no number and begins with the newest comment.
     pub(crate) fn html_path(&self, page: u64) -> String {
-        let product = utf8_percent_encode(self.key.product.as_str(), &RESERVED);
         let filter = self.key.filter.ratings().map_or(String::new(), |ratings| format!("/~/{ratings}"));
-        let page = if page > 1 { format!("?page={page}") } else { String::new() };
-        format!("/product/{product}/comments{filter}{page}")
+        let number = (self.pages() + 1).saturating_sub(page);
+        let number = if page > 1 { format!("?page={number}") } else { String::new() };
+        format!("/product/{}/comments{filter}{number}", self.product())
+    }
+
+    fn product(&self) -> PercentEncode<'_> {
+        utf8_percent_encode(self.key.product.as_str(), &RESERVED)
     }
 }

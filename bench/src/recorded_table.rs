@@ -1,8 +1,7 @@
-//! A table that answers calls in parallel, each after a delay. It replays what the engine answered.
+//! A table that answers calls in parallel, each after an assumed delay. It replays what the engine answered.
 //!
-//! The engine answers one call at a time, so parallel queries wait for each other there. On DynamoDB they do not. Here,
-//! the first call goes to the engine, and its answer is kept. The same call gets the same answer from then on, without
-//! the engine. Calls are the same if their operation and their JSON are.
+//! The engine answers one call at a time, so parallel queries wait for each other there. On DynamoDB they do not. Here, the
+//! first call goes to the engine, and its answer is kept for all calls with the same operation and JSON.
 
 use std::{
     collections::HashMap,
@@ -23,32 +22,22 @@ use hyper::{
     body::{Bytes, Incoming},
     header::HOST,
 };
-use hyper_util::{
-    client::legacy::{Client, connect::HttpConnector},
-    rt::TokioExecutor,
-};
 use rand::{RngExt, SeedableRng, rngs::StdRng};
 use serde_json::Value;
 
-use crate::http::Server;
+use crate::http::{self, Server};
 
-/// To Redis in the same zone and back: an assumption.
-pub(crate) const REDIS_ROUND_TRIP: Duration = Duration::from_micros(500);
-/// Half of all answers take longer. DynamoDB answers within "single-digit milliseconds" (AWS: "What is Amazon
-/// DynamoDB?"). Both this and [`P99`] are assumptions.
-pub(crate) const MEDIAN: Duration = Duration::from_millis(4);
-/// One of a hundred varying answers takes longer.
-pub(crate) const P99: Duration = Duration::from_millis(10);
+/// DynamoDB answers within "single-digit milliseconds" (AWS: "What is Amazon DynamoDB?"). Both are assumptions.
+const MEDIAN: Duration = Duration::from_millis(4);
+const P99: Duration = Duration::from_millis(10);
 /// The 99th percentile of the standard normal distribution.
 const NORMAL_P99: f64 = 2.326_347_9;
 
-/// How long answers take.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Delay {
     /// Every answer takes [`MEDIAN`]: the best case for parallel queries.
     Equal,
-    /// Log-normal with [`MEDIAN`] and [`P99`]: a few answers take much longer. The slowest of several parallel queries
-    /// decides.
+    /// Log-normal: a few answers take much longer, and the slowest of several parallel queries decides.
     Varying,
 }
 
@@ -67,20 +56,21 @@ impl Delay {
     }
 }
 
-/// A running table. Dropping it ends it.
+/// A thread sleeps with a precision of some tens of microseconds, and an asynchronous timer only of a millisecond.
+pub(crate) async fn sleep_precisely(delay: Duration) -> anyhow::Result<()> {
+    Ok(tokio::task::spawn_blocking(move || thread::sleep(delay)).await?)
+}
+
 pub(crate) struct RecordedTable {
     server: Server,
     recording: Arc<Recording>,
 }
 
 impl RecordedTable {
-    /// Starts a table without recorded answers.
     pub(crate) async fn before(engine: SocketAddr, delay: Delay) -> anyhow::Result<Self> {
         let recording = Arc::new(Recording {
             engine,
-            client: Client::builder(TokioExecutor::new()).build_http(),
             delay,
-            // Other delays in each run of the program, so that the interval of several runs contains their chance.
             rng: Mutex::new(StdRng::from_rng(&mut rand::rng())),
             answers: Mutex::default(),
             waiting: AtomicUsize::new(0),
@@ -98,18 +88,15 @@ impl RecordedTable {
         format!("http://{}", self.server.address)
     }
 
-    /// The largest number of calls that waited for their answers at the same time.
     pub(crate) fn most_waiting(&self) -> usize {
         self.recording.most_waiting.load(Ordering::Relaxed)
     }
 }
 
-/// The operation and the JSON of a call.
 type Call = (Bytes, Value);
 
 struct Recording {
     engine: SocketAddr,
-    client: Client<HttpConnector, Full<Bytes>>,
     delay: Delay,
     rng: Mutex<StdRng>,
     answers: Mutex<HashMap<Call, Response<Bytes>>>,
@@ -118,7 +105,6 @@ struct Recording {
 }
 
 impl Recording {
-    /// The answer, after the delay.
     async fn answer(&self, request: Request<Incoming>) -> anyhow::Result<Response<Full<Bytes>>> {
         let (head, body) = request.into_parts();
         let body = body.collect().await?.to_bytes();
@@ -130,8 +116,7 @@ impl Recording {
         };
         let delay = self.delay.draw(&mut self.rng.lock().unwrap_or_else(PoisonError::into_inner));
         self.most_waiting.fetch_max(1 + self.waiting.fetch_add(1, Ordering::Relaxed), Ordering::Relaxed);
-        // A thread sleeps with a precision of some tens of microseconds, and an asynchronous timer only of a millisecond.
-        tokio::task::spawn_blocking(move || thread::sleep(delay)).await?;
+        sleep_precisely(delay).await?;
         self.waiting.fetch_sub(1, Ordering::Relaxed);
         Ok(answer.map(Full::new))
     }
@@ -140,11 +125,9 @@ impl Recording {
         self.answers.lock().unwrap_or_else(PoisonError::into_inner).get(call).cloned()
     }
 
-    /// Asks the engine and keeps its answer, unless it is an error.
     async fn record(&self, call: Call, mut request: Request<Full<Bytes>>) -> anyhow::Result<Response<Bytes>> {
-        *request.uri_mut() = format!("http://{}/", self.engine).parse()?;
-        request.headers_mut().remove(HOST);
-        let (head, body) = self.client.request(request).await?.into_parts();
+        request.headers_mut().insert(HOST, self.engine.to_string().parse()?);
+        let (head, body) = http::connect(self.engine).await?.send_request(request).await?.into_parts();
         let answer = Response::from_parts(head, body.collect().await?.to_bytes());
         ensure!(answer.status().is_success(), "the engine answers {}: {:?}", answer.status(), answer.body());
         self.answers.lock().unwrap_or_else(PoisonError::into_inner).insert(call, answer.clone());
@@ -159,9 +142,8 @@ mod tests {
 
     use super::*;
     use crate::{
-        filled_stores::{TableOnEngine, connect},
         http::address_in,
-        workload::create_table_without_stream,
+        stores::{Store, connect, create_table},
     };
 
     #[test]
@@ -169,36 +151,28 @@ mod tests {
         let mut rng = StdRng::seed_from_u64(1);
         let mut drawn: Vec<Duration> = (0..100_000).map(|_| Delay::Varying.draw(&mut rng)).collect();
         drawn.sort();
-        for (place, expected) in [(50_000, MEDIAN), (99_000, P99)] {
-            let ratio = drawn[place].div_duration_f64(expected);
-            assert!((ratio - 1.0).abs() < 0.03, "{:?} instead of {expected:?}", drawn[place]);
+        for (drawn, expected) in [(drawn[50_000], MEDIAN), (drawn[99_000], P99)] {
+            assert!((drawn.div_duration_f64(expected) - 1.0).abs() < 0.03, "{drawn:?} instead of {expected:?}");
         }
-        assert_eq!(Delay::Equal.draw(&mut rng), MEDIAN);
     }
 
     #[tokio::test(flavor = "multi_thread")]
     async fn the_engine_answers_a_call_once_and_then_the_recording_answers_in_parallel() {
-        let store = TableOnEngine::start("recorded").await.unwrap();
-        create_table_without_stream(&store.table).await.unwrap();
+        let store = Store::start().await.unwrap();
+        create_table(&store.table).await.unwrap();
         let key = |name: &str| AttributeValue::S(name.to_owned());
-        let item = [("pk", key("a")), ("sk", key("b"))];
-        let mut put = store.table.client().put_item().table_name(store.table.name());
-        for (name, value) in item.clone() {
-            put = put.item(name, value);
-        }
-        put.send().await.unwrap();
-
-        let engine = address_in(&store.engine.endpoint_url()).unwrap();
+        let put = store.table.client().put_item().table_name(store.table.name());
+        put.item("pk", key("a")).item("sk", key("b")).send().await.unwrap();
+        let engine = address_in(&store.engine_url().unwrap()).unwrap();
         let recorded = RecordedTable::before(engine, Delay::Equal).await.unwrap();
-        let table = connect(store.table.name(), &recorded.url()).await;
+        let table = connect(store.table.name(), Some(&recorded.url())).await;
         let get = async |partition: &str| {
             let get = table.client().get_item().table_name(table.name());
             get.key("pk", key(partition)).key("sk", key("b")).send().await
         };
         let first = get("a").await.unwrap().item;
-        assert_eq!(recorded.most_waiting(), 1);
-        assert_eq!(first, Some(item.map(|(name, value)| (name.to_owned(), value)).into()));
-        store.engine.stop().await;
+        assert_eq!(first.as_ref().map(|item| item["pk"].clone()), Some(key("a")));
+        store.stop().await;
         assert_eq!(get("a").await.unwrap().item, first);
         for answer in join_all((0..32).map(|_| get("a"))).await {
             assert_eq!(answer.unwrap().item, first);

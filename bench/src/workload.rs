@@ -1,32 +1,28 @@
-//! The comments of the measurements, the events made from them, and the servers.
+//! The comments of the measurements, the events made from them, and the functions that handle events.
 
-use std::{ffi::OsString, path::Path, sync::Arc, time::Duration};
+use std::time::Duration;
 
-use anyhow::{Context, bail};
-use aws_lambda_events::{dynamodb::Event, streams::DynamoDbEventResponse};
-use aws_sdk_dynamodb::{
-    operation::create_table::builders::CreateTableFluentBuilder,
-    types::{AttributeDefinition, BillingMode, GlobalSecondaryIndex, StreamSpecification, StreamViewType},
-};
+use anyhow::{Context, ensure};
+use aws_lambda_events::dynamodb::Event;
+use functions::{Quarantine, invocation::Handled};
 use local_stack::demo::demo_comments;
 use model::{
-    BlobFormat, Comment, CommentId, CommentText, FilterKey, Language, ProductId, Rating, Revision, SiteData, Status,
-    Timestamp,
-    item::{CommentItem, Image, attribute},
+    BlobFormat, Comment, CommentId, CommentText, Language, ProductId, Rating, Revision, SiteData, Status, Timestamp,
+    item::{CommentItem, Image},
+    plan::{DuplicateWrite, IndexEdit, index_edits},
+    record::decode_batch,
 };
 use page_index::PageIndex;
+use page_indexer::PageIndexer;
 use rand::{
     RngExt, SeedableRng,
     distr::{Distribution, weighted::WeightedIndex},
     rngs::StdRng,
 };
-use redis::aio::MultiplexedConnection;
-use redis_index::RedisIndexConfig;
-use redis_server::RedisServer;
 use serde_dynamo::Item;
 use serde_json::{Value, json};
-use table::{Table, definition, store_error};
-use tempfile::TempDir;
+use stream_writer::{StreamWriter, plan_calls};
+use table::{NewComment, Table};
 
 /// Records per invocation: the setting of the event source mappings in the deployment template.
 pub(crate) const EVENT_RECORDS: usize = 100;
@@ -36,16 +32,15 @@ const TOP_PRODUCT_OF_TEN: u32 = 3;
 /// Number of other products. The k-th one is drawn in proportion to 1/k (Zipf's law).
 const PRODUCTS: u32 = 10_000;
 /// Languages with their relative frequencies.
-pub(crate) const LANGUAGES: [(&str, u32); 7] =
-    [("en", 60), ("de", 12), ("fr", 10), ("es", 8), ("pt-BR", 5), ("he", 3), ("ja", 2)];
+const LANGUAGES: [(&str, u32); 7] = [("en", 60), ("de", 12), ("fr", 10), ("es", 8), ("pt-BR", 5), ("he", 3), ("ja", 2)];
 /// Relative frequencies of the ratings 1 to 5.
-pub(crate) const RATING_WEIGHTS: [u32; 5] = [14, 6, 9, 21, 50];
+const RATING_WEIGHTS: [u32; 5] = [14, 6, 9, 21, 50];
 /// The time of the first comment, 2024-01-01T00:00:00Z; then the time span of all comments, two years.
 pub(crate) const FIRST_MS: i64 = 1_704_067_200_000;
 pub(crate) const SPAN_MS: i64 = 2 * 365 * 24 * 3_600_000;
 const TEXTS: u64 = 1_000;
-/// Long time-out, so that a busy machine does not end a measurement.
-const REDIS_TIMEOUT: Duration = Duration::from_secs(30);
+/// Calls in parallel: the function's default.
+pub(crate) const WRITE_CONCURRENCY: usize = 8;
 
 /// An endless generator of comments. Ids are ULIDs. A given seed always gives the same comments.
 pub(crate) struct Comments {
@@ -110,7 +105,6 @@ pub(crate) fn primary_item(comment: &Comment) -> anyhow::Result<Item> {
     Ok(serde_dynamo::to_item(CommentItem::primary(comment, BlobFormat::Map))?)
 }
 
-/// A comment's 32 items, the primary one first.
 pub(crate) fn items(comment: &Comment) -> anyhow::Result<Vec<Item>> {
     let primary = primary_item(comment)?;
     let image = Image::of_primary(&primary)?;
@@ -118,28 +112,20 @@ pub(crate) fn items(comment: &Comment) -> anyhow::Result<Vec<Item>> {
     Ok([primary].into_iter().chain(duplicates).collect())
 }
 
-/// All filter keys of a comment, the primary one first.
-pub(crate) fn filter_keys(comment: &Comment) -> Vec<FilterKey> {
-    let primary = FilterKey::primary(comment.product.clone());
-    [primary].into_iter().chain(comment.placement().duplicate_keys()).collect()
-}
-
-/// The events that the Lambda service would send for these new comments, in this order.
 pub(crate) fn events(comments: &[Comment]) -> anyhow::Result<Vec<Event>> {
-    let mut sequence_number = 0_u64;
-    let mut event = |comments: &[Comment]| -> anyhow::Result<Event> {
-        let mut records = Vec::with_capacity(comments.len());
+    let (mut events, mut number) = (Vec::new(), 0);
+    for comments in comments.chunks(EVENT_RECORDS) {
+        let mut records = Vec::new();
         for comment in comments {
-            sequence_number += 1;
-            let item = primary_item(comment)?;
-            records.push(record(None, Some(&item), sequence_number)?);
+            number += 1;
+            records.push(record(None, Some(&primary_item(comment)?), number)?);
         }
-        Ok(serde_json::from_value(json!({ "Records": records }))?)
-    };
-    comments.chunks(EVENT_RECORDS).map(&mut event).collect()
+        events.push(serde_json::from_value(json!({ "Records": records }))?);
+    }
+    Ok(events)
 }
 
-/// The event that the Lambda service would send for one change of a primary item.
+/// The event of one change of a primary item.
 pub(crate) fn event(old: Option<&Item>, new: Option<&Item>, sequence_number: u64) -> anyhow::Result<Event> {
     Ok(serde_json::from_value(json!({ "Records": [record(old, new, sequence_number)?] }))?)
 }
@@ -171,127 +157,37 @@ fn record(old: Option<&Item>, new: Option<&Item>, sequence_number: u64) -> anyho
     }))
 }
 
+pub(crate) fn new_comment(comment: Comment) -> NewComment {
+    let Comment { id, product, language, rating, created_at, text, site, .. } = comment;
+    NewComment { id, product, language, rating, created_at, status: None, text, site }
+}
+
+pub(crate) fn insertion(comment: &Comment) -> Vec<IndexEdit> {
+    index_edits(&comment.id, Some((&comment.placement(), comment.created_at)), &[])
+}
+
+pub(crate) fn stream_writer(table: &Table) -> StreamWriter {
+    StreamWriter::new(table.clone(), Quarantine::Mapping, WRITE_CONCURRENCY)
+}
+
+pub(crate) fn page_indexer(index: &PageIndex) -> PageIndexer {
+    PageIndexer::new(index.clone(), Quarantine::Mapping)
+}
+
+/// The writes of duplicates that follow from an event, call by call.
+pub(crate) fn planned_calls(event: &Event) -> Vec<Vec<DuplicateWrite>> {
+    let calls = plan_calls(&decode_batch(&event.records).changes);
+    calls.iter().map(|call| call.writes().to_vec()).collect()
+}
+
 /// A time limit for a handler, far above any duration.
 pub(crate) fn deadline() -> tokio::time::Instant {
     tokio::time::Instant::now() + Duration::from_secs(600)
 }
 
 /// Refuses the answer of a handler that did not process its whole batch.
-pub(crate) fn expect_processed(answer: &DynamoDbEventResponse) -> anyhow::Result<()> {
-    match answer.batch_item_failures.len() {
-        0 => Ok(()),
-        failures => bail!("the handler reports {failures} records for retry"),
-    }
-}
-
-/// A folder in memory if the system has one, so that the measurement uses no disk.
-pub(crate) fn folder() -> anyhow::Result<TempDir> {
-    let memory = Path::new("/dev/shm");
-    let folder = if memory.is_dir() { TempDir::with_prefix_in("pagemark-bench-", memory) } else { TempDir::new() };
-    folder.context("a folder for the data")
-}
-
-/// The project's table without its stream, time to live and backups.
-pub(crate) async fn create_table_without_stream(table: &Table) -> anyhow::Result<()> {
-    create_table_with(table, definition::attribute_definitions()?, indexes()?).await
-}
-
-/// The project's table with its stream, without time to live and backups. It may not be active yet.
-///
-/// # Errors
-/// [`process::StoreError`], a refusal when there is a table of this name.
-pub(crate) async fn create_table_with_stream(table: &Table) -> anyhow::Result<()> {
-    let stream = StreamSpecification::builder().stream_enabled(true);
-    let stream = stream.stream_view_type(StreamViewType::NewAndOldImages).build()?;
-    let create = create_call(table, definition::attribute_definitions()?, indexes()?)?;
-    create.stream_specification(stream).send().await.map_err(store_error)?;
+pub(crate) fn expect_processed(handled: &Handled) -> anyhow::Result<()> {
+    let failures = handled.response.batch_item_failures.len();
+    ensure!(failures == 0, "the handler reports {failures} records for retry");
     Ok(())
-}
-
-fn indexes() -> anyhow::Result<Vec<GlobalSecondaryIndex>> {
-    Ok(vec![definition::gsi()?, definition::primaries()?, definition::authors()?, definition::moderation()?])
-}
-
-/// A table with these indexes, and these attributes in its keys and theirs.
-pub(crate) async fn create_table_with(
-    table: &Table,
-    attributes: Vec<AttributeDefinition>,
-    indexes: Vec<GlobalSecondaryIndex>,
-) -> anyhow::Result<()> {
-    create_call(table, attributes, indexes)?.send().await?;
-    Ok(())
-}
-
-fn create_call(
-    table: &Table,
-    attributes: Vec<AttributeDefinition>,
-    indexes: Vec<GlobalSecondaryIndex>,
-) -> anyhow::Result<CreateTableFluentBuilder> {
-    let create = table.client().create_table().table_name(table.name());
-    let create = create.set_attribute_definitions(Some(attributes)).set_global_secondary_indexes(Some(indexes));
-    let create = create.set_key_schema(Some(definition::key_schema(attribute::PK, attribute::SK)?));
-    Ok(create.billing_mode(BillingMode::PayPerRequest))
-}
-
-/// A connection to a Redis for the measurement itself.
-pub(crate) async fn redis_connection(url: &str) -> anyhow::Result<MultiplexedConnection> {
-    let config = redis::AsyncConnectionConfig::new().set_response_timeout(Some(REDIS_TIMEOUT));
-    Ok(redis::Client::open(url)?.get_multiplexed_async_connection_with_config(&config).await?)
-}
-
-/// A separate Redis, a page index in it, and a separate connection for the measurement.
-pub(crate) struct Redis {
-    pub(crate) index: PageIndex,
-    pub(crate) config: RedisIndexConfig,
-    pub(crate) connection: MultiplexedConnection,
-    server: Arc<RedisServer>,
-    // Declared last, so that the server ends before the folder is removed.
-    _folder: TempDir,
-}
-
-impl Redis {
-    pub(crate) async fn start() -> anyhow::Result<Self> {
-        let folder = folder()?;
-        Self::connect(RedisServer::start(folder.path(), &[]).await?, folder).await
-    }
-
-    /// Starts this program, whatever the environment names.
-    pub(crate) async fn start_program(program: OsString) -> anyhow::Result<Self> {
-        let folder = folder()?;
-        Self::connect(RedisServer::start_program(program, folder.path(), &[]).await?, folder).await
-    }
-
-    async fn connect(server: Arc<RedisServer>, folder: TempDir) -> anyhow::Result<Self> {
-        let config = RedisIndexConfig { timeout: REDIS_TIMEOUT, ..RedisIndexConfig::new(server.url()) };
-        let index = redis_index::connect(&config)?;
-        let connection = redis_connection(&server.url()).await?;
-        Ok(Self { index, config, connection, server, _folder: folder })
-    }
-
-    /// Memory of the data: all used memory without the buffers of clients, which come and go.
-    pub(crate) async fn memory_bytes(&mut self) -> anyhow::Result<u64> {
-        let info: redis::InfoDict = redis::cmd("INFO").arg("memory").query_async(&mut self.connection).await?;
-        let field = |name: &str| info.get::<u64>(name).with_context(|| format!("INFO memory has no {name}"));
-        Ok(field("used_memory")?.saturating_sub(field("mem_clients_normal")?))
-    }
-
-    /// The name and version of the server, such as "Redis 7.0.15".
-    pub(crate) async fn version(&mut self) -> anyhow::Result<String> {
-        let info: redis::InfoDict = redis::cmd("INFO").arg("server").query_async(&mut self.connection).await?;
-        let version = |field: &str, name: &str| info.get::<String>(field).map(|version| format!("{name} {version}"));
-        // Valkey also tells the version of Redis that it is compatible with.
-        version("valkey_version", "Valkey").or_else(|| version("redis_version", "Redis")).context("a version")
-    }
-
-    pub(crate) fn url(&self) -> String {
-        self.server.url()
-    }
-
-    pub(crate) fn pid(&self) -> anyhow::Result<u32> {
-        self.server.pid().context("Redis runs")
-    }
-
-    pub(crate) async fn stop(self) {
-        drop(self.server);
-    }
 }

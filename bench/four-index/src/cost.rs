@@ -16,20 +16,11 @@ use crate::{
     key::Index,
 };
 
-/// The cost of reading.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct ReadCost {
-    /// Answered calls.
     pub requests: u32,
-    /// Comments read.
     pub items_read: u32,
-    /// Comments read that are not on the page.
     pub items_discarded: u32,
-    /// Size of the comments read, as stored in the index.
-    pub bytes_read: u64,
-    /// Size of the comments read that are not on the page.
-    pub bytes_discarded: u64,
-    /// Read units of all requests, as the engine reports them.
     pub read_units: f64,
 }
 
@@ -38,28 +29,21 @@ impl AddAssign for ReadCost {
         self.requests += other.requests;
         self.items_read += other.items_read;
         self.items_discarded += other.items_discarded;
-        self.bytes_read += other.bytes_read;
-        self.bytes_discarded += other.bytes_discarded;
         self.read_units += other.read_units;
     }
 }
 
-/// The cost of a write, in write units.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct WriteCost {
-    /// Units of the table.
     pub table_units: f64,
-    /// Units of all four indexes.
     pub index_units: f64,
 }
 
 impl WriteCost {
-    /// Units of table and indexes together.
     pub fn total(self) -> f64 {
         self.table_units + self.index_units
     }
 
-    /// The cost that an engine reports. Units that it does not assign to an index belong to the table.
     pub(crate) fn reported<'answer>(answers: impl IntoIterator<Item = &'answer ConsumedCapacity>) -> Self {
         let mut cost = Self::default();
         for consumed in answers {
@@ -104,59 +88,4 @@ pub fn write_cost_by_rules(old: Option<&Comment>, new: Option<&Comment>, counter
 
 fn units(item: Option<&Item>) -> usize {
     item.map_or(0, |item| size::write_units(size::item_bytes(item)))
-}
-
-#[cfg(test)]
-mod tests {
-    use expect_test::expect;
-    use model::{CommentText, Revision, Timestamp};
-
-    use super::*;
-    use crate::item::tests::comment;
-
-    #[test]
-    fn what_writes_take_by_the_rules() {
-        let sized = |language: &str, rating: u64, body: usize| {
-            let comment = comment("c1", language, rating);
-            let text = CommentText { body: "x".repeat(body), ..comment.text.clone() };
-            let revision = Revision::after(Some(comment.revision), Timestamp::MIN, 1);
-            (Comment { text: text.clone(), ..comment.clone() }, Comment { text, revision, ..comment })
-        };
-        let mut lines = String::new();
-        for body in [300, 1_500] {
-            let (old, edited) = sized("en", 5, body);
-            let (_, rerated) = sized("en", 4, body);
-            let (_, translated) = sized("de", 5, body);
-            let (_, both) = sized("de", 4, body);
-            for (what, old, new) in [
-                ("insert", None, Some(&old)),
-                ("text", Some(&old), Some(&edited)),
-                ("rating", Some(&old), Some(&rerated)),
-                ("language", Some(&old), Some(&translated)),
-                ("both", Some(&old), Some(&both)),
-                ("delete", Some(&old), None),
-            ] {
-                let [plain, counted] = [KeepCounters::No, KeepCounters::Yes].map(|keep| {
-                    let cost = write_cost_by_rules(old, new, keep);
-                    format!("{} + {}", cost.table_units, cost.index_units)
-                });
-                lines.push_str(&format!("{body} {what}: {plain}, with counters {counted}\n"));
-            }
-        }
-        expect![[r"
-            300 insert: 1 + 4, with counters 6 + 4
-            300 text: 1 + 4, with counters 1 + 4
-            300 rating: 1 + 6, with counters 6 + 6
-            300 language: 1 + 6, with counters 6 + 6
-            300 both: 1 + 7, with counters 8 + 7
-            300 delete: 1 + 4, with counters 6 + 4
-            1500 insert: 2 + 8, with counters 8 + 8
-            1500 text: 2 + 8, with counters 2 + 8
-            1500 rating: 2 + 12, with counters 8 + 12
-            1500 language: 2 + 12, with counters 8 + 12
-            1500 both: 2 + 14, with counters 10 + 14
-            1500 delete: 2 + 8, with counters 8 + 8
-        "]]
-        .assert_eq(&lines);
-    }
 }

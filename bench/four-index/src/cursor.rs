@@ -1,12 +1,9 @@
 //! The cursor: the combined position in all partitions, as text.
 //!
-//! It is a JSON map of partition keys, compressed (raw deflate, RFC 1951), in base64url. For a partition that resumes
-//! after a comment, the value is that comment's `GSISK`; the rest of its key follows from that. `begin` means that no
-//! page had a comment of the partition yet, and `end` means that pages had all of them. The articles store whole keys,
-//! so their cursors are somewhat longer.
-//!
-//! A cursor belongs to a product and a filter, because no two of them query the same partitions. It does not belong to
-//! a page size. It is not sealed: changing a cursor only reads other comments of the same filter.
+//! It is a JSON map of partition keys, compressed (raw deflate, RFC 1951), in base64url. The value is the `GSISK` of the
+//! comment after which the partition resumes, `begin`, or `end`. The articles store whole keys, so their cursors are
+//! somewhat longer. A cursor belongs to a product and a filter, because no two of them query the same partitions. It is
+//! not sealed: changing a cursor only reads other comments of the same filter.
 
 use std::{
     collections::{BTreeMap, HashMap, HashSet},
@@ -28,13 +25,11 @@ use crate::{
 /// characters of four bytes) and a `GSISK` of 89. JSON escapes at most double that.
 const JSON_BYTES_MAX: usize = 12 * 1024;
 
-/// Maximum length of a cursor: incompressible JSON of that length, in base64.
 const TEXT_BYTES_MAX: usize = JSON_BYTES_MAX / 3 * 4 + 64;
 
 const BEGIN: &str = "begin";
 const END: &str = "end";
 
-/// Why a text is not a cursor of a query.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 #[error("the cursor {0}")]
 pub struct CursorError(&'static str);
@@ -45,12 +40,10 @@ const NOT_COMPRESSED: CursorError = CursorError("cannot be decompressed");
 const NO_POSITIONS: CursorError = CursorError("does not hold the positions of partitions");
 const OF_ANOTHER_QUERY: CursorError = CursorError("is another query's");
 
-/// The position at which each partition of a query resumes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Cursor(BTreeMap<String, Position>);
 
 impl Cursor {
-    /// The cursor after a page; `None` when all partitions have ended.
     pub(crate) fn after(plan: &Plan, positions: Vec<Position>) -> Option<Self> {
         let more = positions.iter().any(|position| *position != Position::End);
         more.then(|| Self(zip(plan.partitions.iter().map(|partition| partition.key.clone()), positions).collect()))
@@ -77,10 +70,6 @@ impl Cursor {
         Self::after(&plan, positions.collect())
     }
 
-    /// The position at which each partition of a plan resumes, in the plan's order.
-    ///
-    /// # Errors
-    /// The cursor belongs to another product or filter.
     pub(crate) fn positions(&self, plan: &Plan) -> Result<Vec<Position>, CursorError> {
         if self.0.len() != plan.partitions.len() {
             return Err(OF_ANOTHER_QUERY);
@@ -89,7 +78,6 @@ impl Cursor {
         plan.partitions.iter().map(|partition| position(&partition.key)).collect()
     }
 
-    /// The cursor as text: characters that need no escaping in a URL.
     pub fn encode(&self) -> String {
         let positions: BTreeMap<&str, String> =
             self.0.iter().map(|(key, position)| (key.as_str(), written(position))).collect();
@@ -100,10 +88,6 @@ impl Cursor {
         BASE64_URL_SAFE_NO_PAD.encode(compressed)
     }
 
-    /// Parses a cursor.
-    ///
-    /// # Errors
-    /// When the text is not a cursor, or belongs to another query.
     pub fn decode(text: &str, query: &PageQuery) -> Result<Self, CursorError> {
         if text.len() > TEXT_BYTES_MAX {
             return Err(TOO_LONG);

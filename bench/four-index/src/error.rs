@@ -5,10 +5,8 @@ use thiserror::Error;
 
 use crate::cursor::CursorError;
 
-/// Why a call failed.
 #[derive(Debug, Error)]
 pub enum Error {
-    /// A comment with this id exists: nothing was written.
     #[error("a comment with this id exists")]
     Exists,
     /// The comment is not, or no longer, in the state that was read. Nothing was written; read it again.
@@ -17,7 +15,6 @@ pub enum Error {
     /// The new state is not later than the comment's state. Nothing was sent.
     #[error("this is no edit of the comment: {0}")]
     NoEdit(&'static str),
-    /// The text is not a cursor, or belongs to another query.
     #[error(transparent)]
     Cursor(#[from] CursorError),
     /// The table's error. When the table is unavailable, a write may or may not have happened.

@@ -11,7 +11,6 @@ use serde_dynamo::{AttributeValue, Item};
 
 use crate::key::{Index, PK, SK, SORT_KEY};
 
-/// The attribute with the comment's text: a map, as in Pagemark.
 const COMMENT_BLOB: &str = "comment_blob";
 
 /// The non-key attributes projected into every index: those that a page shows. The keys of the other indexes are not
@@ -22,7 +21,6 @@ fn text(text: impl Into<String>) -> AttributeValue {
     AttributeValue::S(text.into())
 }
 
-/// A comment's item with the key attributes of all indexes. Bulk loads may put it unchanged.
 pub fn comment_item(comment: &Comment) -> Item {
     let placement = comment.placement();
     let key = comment_pk(&comment.id);
@@ -46,20 +44,17 @@ pub fn comment_item(comment: &Comment) -> Item {
     Item::from(item)
 }
 
-/// The part of an item that an index holds.
 pub fn projection(item: &Item, index: Index) -> Item {
     let keys = [PK, SK, SORT_KEY, index.partition_attribute()];
     let projected = item.iter().filter(|(name, _)| keys.iter().chain(&PROJECTED).any(|one| one == name));
     Item::from(projected.map(|(name, value)| (name.clone(), value.clone())).collect::<HashMap<_, _>>())
 }
 
-/// The key of a comment's item.
 pub(crate) fn item_key(id: &CommentId) -> Item {
     let key = comment_pk(id);
     Item::from(HashMap::from([(PK.to_owned(), text(&key)), (SK.to_owned(), text(key))]))
 }
 
-/// The position at which a query of a partition resumes after a comment, which may have been deleted.
 pub(crate) fn start_key(index: Index, partition: &str, after: &Cd) -> Item {
     let mut key = item_key(&after.id).into_inner();
     key.insert(SORT_KEY.to_owned(), text(after.to_string()));
@@ -67,7 +62,6 @@ pub(crate) fn start_key(index: Index, partition: &str, after: &Cd) -> Item {
     Item::from(key)
 }
 
-/// An item of an index, as a query reads it.
 #[derive(Debug, Deserialize)]
 pub(crate) struct Entry {
     #[serde(rename = "PK")]
@@ -81,25 +75,10 @@ pub(crate) struct Entry {
 }
 
 impl Entry {
-    /// The comment's sort position in every index.
     pub(crate) fn cd(&self) -> Result<Cd, Malformed> {
         Cd::parse(&self.cd)
     }
 
-    /// Its size in an index, in bytes (AWS: "DynamoDB item sizes and formats").
-    pub(crate) fn bytes(&self, index: Index, partition: &str) -> usize {
-        // A rating has one digit, which takes one byte plus one.
-        let rating = 2;
-        let keys = PK.len() + SK.len() + 2 * self.pk.len() + SORT_KEY.len() + self.cd.len();
-        let partition = index.partition_attribute().len() + partition.len();
-        let names: usize = PROJECTED.iter().map(|name| name.len()).sum();
-        keys + partition + names + self.language.len() + rating + self.revision.len() + self.comment_blob.bytes()
-    }
-
-    /// The comment.
-    ///
-    /// # Errors
-    /// When an attribute differs from what [`comment_item`] creates.
     pub(crate) fn into_comment(self, product: &ProductId) -> Result<Comment, Malformed> {
         let malformed = |problem: String| Malformed::new("item", problem);
         let cd = Cd::parse(&self.cd)?;
@@ -122,7 +101,6 @@ impl Entry {
 
 #[cfg(test)]
 pub(crate) mod tests {
-    use expect_test::expect;
     use model::{CommentText, Timestamp, size::item_bytes};
 
     use super::*;
@@ -143,28 +121,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn an_item_has_the_keys_of_all_four_indexes() {
-        let item = comment_item(&comment("c1", "en", 5));
-        let mut lines: Vec<String> = item.iter().map(|(name, value)| format!("{name} {value:?}\n")).collect();
-        lines.retain(|line| !line.starts_with(COMMENT_BLOB));
-        lines.sort();
-        expect![[r#"
-            GSI2PK S("PRODUCT#a%2F42/en")
-            GSI3PK S("PRODUCT#a%2F42/5")
-            GSI4PK S("PRODUCT#a%2F42")
-            GSIPK S("PRODUCT#a%2F42/en/5")
-            GSISK S("2024-02-29T12:00:00.123Z#c1")
-            PK S("COMMENT#c1")
-            SK S("COMMENT#c1")
-            language S("en")
-            rating N("5")
-            revision S("01HQTBRNKV0000000000000007")
-        "#]]
-        .assert_eq(&lines.concat());
-    }
-
-    #[test]
-    fn every_index_gives_the_comment_back_and_its_size() {
+    fn every_index_gives_the_comment_back() {
         let without = CommentText { title: None, body: "☕\n".to_owned(), author: None };
         let with = CommentText { title: Some("T".to_owned()), author: Some("Ann".to_owned()), ..without.clone() };
         for text in [without, with] {
@@ -172,10 +129,8 @@ pub(crate) mod tests {
             let item = comment_item(&comment);
             for index in Index::EVERY.iter().copied() {
                 let projected = projection(&item, index);
-                let size = item_bytes(&projected);
-                assert!(size < item_bytes(&item));
+                assert!(item_bytes(&projected) < item_bytes(&item));
                 let entry: Entry = serde_dynamo::from_item(projected).unwrap();
-                assert_eq!(entry.bytes(index, &index.partition_of(&comment.placement())), size);
                 assert_eq!(entry.cd().unwrap(), comment.cd());
                 assert_eq!(entry.into_comment(&comment.product).unwrap(), comment);
             }

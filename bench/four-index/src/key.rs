@@ -3,40 +3,29 @@
 use model::{Filter, Language, PageSize, Placement, ProductId, Rating};
 use strum::{IntoStaticStr, VariantArray};
 
-/// The table's partition key.
 pub(crate) const PK: &str = "PK";
-/// The table's sort key.
 pub(crate) const SK: &str = "SK";
-/// The sort key of all indexes: [`model::Cd`].
 pub const SORT_KEY: &str = "GSISK";
 
-/// An index of the table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, IntoStaticStr, VariantArray)]
 pub enum Index {
-    /// A partition for each product, language and rating.
     #[strum(to_string = "byLangAndRating")]
     ByLanguageAndRating,
-    /// A partition for each product and language.
     #[strum(to_string = "byLang")]
     ByLanguage,
-    /// A partition for each product and rating.
     #[strum(to_string = "byRating")]
     ByRating,
-    /// A partition for each product.
     #[strum(to_string = "all")]
     All,
 }
 
 impl Index {
-    /// All four indexes.
     pub const EVERY: &[Self] = Self::VARIANTS;
 
-    /// Its name.
     pub fn name(self) -> &'static str {
         self.into()
     }
 
-    /// The attribute of its partition key.
     pub fn partition_attribute(self) -> &'static str {
         match self {
             Self::ByLanguageAndRating => "GSIPK",
@@ -46,7 +35,6 @@ impl Index {
         }
     }
 
-    /// The key of the partition that contains a comment with this placement.
     pub fn partition_of(self, placement: &Placement) -> String {
         let (language, rating) = (Some(&placement.language), Some(placement.rating));
         match self {
@@ -69,25 +57,18 @@ pub(crate) fn partition_key(product: &ProductId, language: Option<&Language>, ra
     key
 }
 
-/// A page to read, newest first.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PageQuery {
-    /// The product of the comments.
     pub product: ProductId,
-    /// The filter of the comments.
     pub filter: Filter,
-    /// Maximum number of comments.
     pub page_size: PageSize,
-    /// Whether to read the counters before page 1 if the filter has several partitions, and to skip empty ones. A table
-    /// without counters gives the same answers.
+    /// Whether to read the counters before page 1 if the filter has several partitions, and to skip empty ones.
     pub skip_empty: bool,
 }
 
-/// A partition of an index.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct Partition {
     pub(crate) key: String,
-    /// The rating of its comments; `None` when it holds all ratings.
     pub(crate) rating: Option<Rating>,
 }
 
@@ -95,12 +76,10 @@ pub(crate) struct Partition {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Plan {
     pub(crate) index: Index,
-    /// One partition, or one per rating in ascending order.
     pub(crate) partitions: Vec<Partition>,
 }
 
 impl Plan {
-    /// The plan for a filter of a product's comments.
     pub(crate) fn of(product: &ProductId, filter: &Filter) -> Self {
         let (language, ratings) = (filter.language(), filter.ratings());
         let index = match (language, ratings) {

@@ -6,27 +6,16 @@
 //! partitions. Only benchmarks and tests use it; nothing deployed depends on it.
 //!
 //! Differences from the articles:
-//! - **The sort key is unique**: `<instant>#<comment id>`, [`model::Cd`], instead of the creation date. Comments of one
-//!   instant are common in real data, and the order of index items with equal sort keys is not documented. Two queries,
-//!   or a merge and a query, could order them differently, and a page would repeat or lose some.
+//! - **The sort key is unique**: `<instant>#<comment id>`, [`model::Cd`], instead of the creation date. The order of index
+//!   items with equal sort keys is not documented, so a page would repeat or lose comments of one instant.
 //! - **A partition without a comment on the page resumes where it stood**, at its previous key or its beginning. A
 //!   partition that has ended is not queried again. The articles decrement a key there.
-//! - **Counters change in the transaction of the comment's write**, so they are never below the truth: a counter that
-//!   reaches zero too early hides comments.
+//! - **Counters change in the transaction of the comment's write**: a counter that reaches zero too early hides comments.
 //! - An edit and a deletion apply only to the revision, language and rating that were read. Otherwise they would
 //!   decrease counters that never counted the comment.
-//! - The revision is projected too: Pagemark's pages show it, and the next edit needs it.
 //!
 //! **Invariant:** the pages of any filter, followed by their cursors, equal Pagemark's numbered pages
 //! (`tests/designs`).
-//!
-//! - `key`: the indexes and their keys; the partitions that a filter queries.
-//! - `item`: the items and their projections into the indexes.
-//! - `merge`: merges the answers of partitions into a page, with the position at which each resumes.
-//! - `cursor`: the combined position as text.
-//! - `counters`: the statistics items.
-//! - `cost`: the cost of calls, and of writes by DynamoDB's rules.
-//! - `table`, `writer`: the calls.
 
 mod cost;
 mod counters;

@@ -5,7 +5,6 @@
 
 use model::Cd;
 
-/// The position at which a partition resumes.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Position {
     /// At its newest comment: no page had a comment of this partition yet.
@@ -16,36 +15,26 @@ pub(crate) enum Position {
     End,
 }
 
-/// The comments that were read from a partition for a page.
 #[derive(Debug)]
 pub(crate) struct Part<T> {
-    /// Where reading began.
     pub(crate) from: Position,
-    /// Newest first. A full page unless the partition ends.
     pub(crate) entries: Vec<(Cd, T)>,
-    /// Whether there may be more.
     pub(crate) more: bool,
 }
 
 impl<T> Part<T> {
-    /// A partition that was not queried, because it has ended.
     pub(crate) fn ended() -> Self {
         Self { from: Position::End, entries: Vec::new(), more: false }
     }
 }
 
-/// A page merged from several partitions.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Merged<T> {
-    /// The page's comments, newest first.
     pub(crate) visible: Vec<T>,
-    /// The comments that were read and dropped (overscan).
     pub(crate) discarded: Vec<T>,
-    /// The position at which each partition resumes.
     pub(crate) positions: Vec<Position>,
 }
 
-/// Gathers the answers of all partitions, sorts them newest first and takes the first `page_size`.
 pub(crate) fn merge<T>(parts: Vec<Part<T>>, page_size: usize) -> Merged<T> {
     struct State {
         position: Position,
@@ -78,7 +67,6 @@ pub(crate) fn merge<T>(parts: Vec<Part<T>>, page_size: usize) -> Merged<T> {
 
 #[cfg(test)]
 mod tests {
-    use expect_test::expect;
     use itertools::Itertools;
     use model::{CommentId, Timestamp};
     use proptest::prelude::*;
@@ -90,7 +78,6 @@ mod tests {
         Cd { created_at: Timestamp::from_epoch_ms(at).unwrap(), id: CommentId::parse(id).unwrap() }
     }
 
-    /// A partition of a test: its comments, newest first.
     type Partition = Vec<Cd>;
 
     /// The answer to a query of a partition. Like in DynamoDB, a full answer does not show that it is the last one.
@@ -105,7 +92,6 @@ mod tests {
         Part { from: from.clone(), entries, more }
     }
 
-    /// Walks to the end.
     fn walk(partitions: &[Partition], page_size: usize) -> Vec<Vec<Cd>> {
         let mut positions = vec![Position::Beginning; partitions.len()];
         let mut pages = Vec::new();
@@ -124,21 +110,6 @@ mod tests {
 
     fn newest_first(comments: &[(i64, &str)]) -> Partition {
         comments.iter().map(|(at, id)| cd(*at, id)).sorted().rev().collect()
-    }
-
-    #[test]
-    fn a_partition_without_a_comment_on_a_page_resumes_where_it_stood() {
-        let fives = newest_first(&[(9, "a9"), (8, "a8"), (7, "a7"), (2, "a2")]);
-        let ones = newest_first(&[(6, "b6"), (5, "b5")]);
-        let twos = newest_first(&[(4, "c4")]);
-        let line = |page: &Vec<Cd>| format!("{}\n", page.iter().map(|cd| cd.id.as_str()).join(" "));
-        expect![[r"
-            a9 a8
-            a7 b6
-            b5 c4
-            a2
-        "]]
-        .assert_eq(&walk(&[fives, ones, vec![], twos], 2).iter().map(line).collect::<String>());
     }
 
     #[test]

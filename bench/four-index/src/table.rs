@@ -30,55 +30,34 @@ use crate::{
     merge::{Merged, Part, Position, merge},
 };
 
-/// How often a partition's query continues after DynamoDB's 1 MB answer limit. Pagemark uses the same number.
 const CALLS_MAX: usize = 9;
 
-/// Maximum time for a new table to become active. DynamoDB takes up to a minute with indexes.
 const ACTIVE_WITHIN: Duration = Duration::from_secs(300);
 
-/// The table of the design.
 #[derive(Debug, Clone)]
 pub struct FourIndexTable {
     pub(crate) client: Client,
     pub(crate) name: String,
-    /// Whether pages report their cost.
-    reports_costs: bool,
 }
 
-/// A page.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Page {
-    /// The comments, newest first.
     pub comments: Vec<Comment>,
     /// The start of the next page. It also exists when the comments end with a full page, because a full answer of
     /// DynamoDB does not show that it is the last. That next page is empty and has no next page.
     pub next: Option<Cursor>,
-    /// The cost of the page.
     pub cost: ReadCost,
 }
 
 impl FourIndexTable {
-    /// The table behind a client. Sends nothing yet.
     pub fn new(client: Client, name: impl Into<String>) -> Self {
-        Self { client, name: name.into(), reports_costs: true }
+        Self { client, name: name.into() }
     }
 
-    /// Limits reported costs to the numbers of requests and items. The pages then request and count nothing beyond what
-    /// they need.
-    #[must_use]
-    pub fn without_costs(self) -> Self {
-        Self { reports_costs: false, ..self }
-    }
-
-    /// The table's name.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// Creates the table with its four indexes, in on-demand mode, and waits until it is active.
-    ///
-    /// # Errors
-    /// The store's; for an existing table of this name, [`StoreError::Refused`].
     pub async fn create(&self) -> Result<(), Error> {
         let text = |name: &str| {
             let definition = AttributeDefinition::builder().attribute_name(name);
@@ -119,10 +98,6 @@ impl FourIndexTable {
         }
     }
 
-    /// Reads a page. Queries all partitions that have not ended in parallel.
-    ///
-    /// # Errors
-    /// The first error of any query; [`Error::Cursor`] when the cursor belongs to another query.
     pub async fn page(&self, query: &PageQuery, cursor: Option<&Cursor>) -> Result<Page, Error> {
         let plan = Plan::of(&query.product, &query.filter);
         let mut cost = ReadCost::default();
@@ -143,23 +118,19 @@ impl FourIndexTable {
             cost += read;
         }
         let Merged { visible, discarded, positions } = merge(parts, usize::from(query.page_size.get()));
-        for (_, bytes) in discarded {
-            cost.items_discarded += 1;
-            cost.bytes_discarded += bytes;
-        }
-        let comments = visible.into_iter().map(|(entry, _)| entry.into_comment(&query.product));
+        cost.items_discarded = u32::try_from(discarded.len()).unwrap_or(u32::MAX);
+        let comments = visible.into_iter().map(|entry: Entry| entry.into_comment(&query.product));
         let comments = comments.collect::<Result<_, _>>().map_err(StoreError::from)?;
         Ok(Page { comments, next: Cursor::after(&plan, positions), cost })
     }
 
-    /// Reads what a page may need from a partition. Each entry comes with its size in bytes.
     async fn read_partition(
         &self,
         index: Index,
         partition: &Partition,
         from: Position,
         page_size: PageSize,
-    ) -> Result<(Part<(Entry, u64)>, ReadCost), StoreError> {
+    ) -> Result<(Part<Entry>, ReadCost), StoreError> {
         let mut cost = ReadCost::default();
         let mut start: Option<Item> = match &from {
             Position::Beginning => None,
@@ -180,7 +151,7 @@ impl FourIndexTable {
                 .scan_index_forward(false)
                 .limit(i32::try_from(limit - entries.len()).unwrap_or(i32::MAX))
                 .set_exclusive_start_key(start.map(HashMap::from))
-                .set_return_consumed_capacity(self.reports_costs.then_some(ReturnConsumedCapacity::Total))
+                .return_consumed_capacity(ReturnConsumedCapacity::Total)
                 .customize()
                 .interceptor(reader.clone())
                 .send()
@@ -190,11 +161,8 @@ impl FourIndexTable {
             cost.requests += 1;
             cost.read_units += answer.consumed_capacity.map_or(0.0, |consumed| consumed.capacity_units);
             for ItemJson(entry) in answer.items {
-                let bytes = if self.reports_costs { entry.bytes(index, &partition.key) } else { 0 };
-                let bytes = u64::try_from(bytes).unwrap_or(u64::MAX);
                 cost.items_read += 1;
-                cost.bytes_read += bytes;
-                entries.push((entry.cd()?, (entry, bytes)));
+                entries.push((entry.cd()?, entry));
             }
             start = answer.last_evaluated_key;
             if start.is_none() || entries.len() >= limit {
@@ -204,18 +172,10 @@ impl FourIndexTable {
         Err(StoreError::refused(Store::Table, "a page's comments are too large to be read at once"))
     }
 
-    /// The counters of a product's comments in a language, or in all languages. Zeros for a product without counters.
-    ///
-    /// # Errors
-    /// The store's.
     pub async fn stats(&self, product: &ProductId, language: Option<&Language>) -> Result<Counters, Error> {
         Ok(self.counters(product, language).await?.0.unwrap_or_default())
     }
 
-    /// The counters, and the cost of reading them. `None` when the statistics item does not exist.
-    ///
-    /// The read is strongly consistent. An index follows the table, so the counters already include everything that a
-    /// query may find.
     async fn counters(
         &self,
         product: &ProductId,
@@ -232,7 +192,6 @@ impl FourIndexTable {
     }
 }
 
-/// The start position of a walk in a partition. Only counters show that a partition is empty.
 fn first_position(partition: &Partition, counters: Option<&Counters>) -> Position {
     let count = partition.rating.and_then(|rating| Some(counters?.get(rating)));
     if count == Some(0) { Position::End } else { Position::Beginning }

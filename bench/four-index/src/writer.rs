@@ -23,20 +23,13 @@ use crate::{
     table::{FourIndexTable, refused},
 };
 
-/// How long to retry a transaction that conflicts with others. All writes of a product change the same item, so
-/// conflicts happen under load.
 const TRIED_WITHIN: Duration = Duration::from_secs(20);
 
 const CONDITION_FAILED: &str = "ConditionalCheckFailed";
 const ABSENT: &str = "attribute_not_exists(PK)";
-/// The condition that the comment is in the state that was read.
 const UNCHANGED: &str = "#revision = :revision AND #language = :language AND #rating = :rating";
 
 impl FourIndexTable {
-    /// Writes a new comment.
-    ///
-    /// # Errors
-    /// [`Error::Exists`]; the store's.
     pub async fn insert(&self, comment: &Comment, counters: KeepCounters) -> Result<WriteCost, Error> {
         match self.write(&comment.id, None, Some(comment), counters).await {
             Err(Error::Changed) => Err(Error::Exists),
@@ -44,12 +37,6 @@ impl FourIndexTable {
         }
     }
 
-    /// Replaces a comment with a later state: another text, rating or language. A change of the text alone leaves the
-    /// counters unchanged and needs no transaction.
-    ///
-    /// # Errors
-    /// [`Error::Changed`] when the comment is not in the state `old`; [`Error::NoEdit`] when `new` is not a later
-    /// revision; the store's.
     pub async fn edit(&self, old: &Comment, new: &Comment, counters: KeepCounters) -> Result<WriteCost, Error> {
         if (&old.id, &old.product, old.created_at) != (&new.id, &new.product, new.created_at) {
             return Err(Error::NoEdit("id, product and creation time never change"));
@@ -61,10 +48,6 @@ impl FourIndexTable {
         self.write(&old.id, Some(old), Some(new), counters).await
     }
 
-    /// Deletes a comment.
-    ///
-    /// # Errors
-    /// [`Error::Changed`] when the comment is not in the state `old`, or is gone; the store's.
     pub async fn delete(&self, old: &Comment, counters: KeepCounters) -> Result<WriteCost, Error> {
         self.write(&old.id, Some(old), None, counters).await
     }
@@ -142,7 +125,6 @@ impl FourIndexTable {
         }
     }
 
-    /// The change of the comment's item, on condition that the comment is in the state that was read.
     fn comment_action(
         &self,
         id: &CommentId,
@@ -191,7 +173,6 @@ impl FourIndexTable {
     }
 }
 
-/// The error of a single conditional write.
 fn of_conditional<E>(error: SdkError<E>) -> Error
 where
     E: ProvideErrorMetadata + std::error::Error + Send + Sync + 'static,

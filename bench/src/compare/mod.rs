@@ -1,215 +1,129 @@
-//! `compare`: compares this design with the one with four indexes, for an engineer who must choose.
+//! `compare`: this design beside the one with four indexes, for an engineer who must choose.
 //!
-//! Both designs hold the same comments, in separate tables on one engine, behind one client with the same settings.
-//! Before the timing, the pages of every filter at every measured depth must have the same comments in the same order.
-//! The engine's import loads only the items of the requested filter keys.
+//! Both designs hold the same comments, in separate tables, behind one client with the same settings. Before the timing,
+//! their pages must be the same. Pagemark asks the page index for the start of the page, then sends one Query. The other
+//! design knows its cursor, and sends a query for each rating of the filter. The engine answers one call at a time, so pages
+//! of several queries are timed only **on a table that answers in parallel** (`recorded_table`), with assumed delays.
 //!
-//! - **Reading.** The library calls of both designs, without HTTP. Pagemark asks the page index for the start of the
-//!   page (one call to Redis), then the table (one Query). The other design queries one partition of an index. It knows
-//!   its cursors. One page is read repeatedly: the first, the middle and the last one, with filters by one to five
-//!   ratings, in one language or any. The designs take turns in rounds.
-//! - **Several queries are not timed on the engine.** For two to four ratings the other design sends a query for each in
-//!   parallel, and the engine answers one call at a time.
-//! - The middle pages in any language are also read **from a table that answers in parallel** (`recorded_table`), with
-//!   assumed delays: varying ones, and equal ones. All numbers of ratings are timed there. So is the first page of a
-//!   product without some ratings, with and without counters.
-//! - The middle pages that take one query are also read beside the four-index design **behind a cache** (`cached`), for
-//!   the money of Pagemark's Redis.
-//! - **Consumed**: `ConsumedCapacity` as the engine counts it. Tests compare it with DynamoDB's rules.
-//! - **Writing**: `writes`. **Storage**: `storage`. **Money** is computed for the page: [`crate::money`].
+//! On a service (`endpoint`) the same code runs, without assumed delays.
 
-mod cached;
 mod contestants;
-mod costs;
+pub(crate) mod endpoint;
 mod reads;
-mod storage;
 mod writes;
 
-use std::{net::SocketAddr, time::Duration};
-
 use anyhow::ensure;
-use strum::VariantArray;
+use model::{Comment, CommentText};
 
 use crate::{
-    delayed_proxy::DelayedProxy,
     http::address_in,
-    index::bytes_in_32_sets,
-    options::{Effort, Options},
-    recorded_table::{Delay, MEDIAN, P99, REDIS_ROUND_TRIP, RecordedTable},
-    report::{FOUR_INDEXES, PAGEMARK, Quantity, Report},
+    measure::{Effort, as_f64},
+    money::{add_bills, stored_bytes},
+    recorded_table::{Delay, RecordedTable},
+    report::{FOUR_INDEXES, PAGEMARK, Plot, Report, Series, count},
+    stores::Store,
+    workload::Comments,
 };
-pub(crate) use cached::page_json;
-pub(crate) use contestants::{Ask, Contestants, RATINGS, Reader, name as filter_name};
-use contestants::{Comments, is_any_language, is_sparse};
-use costs::Costs;
-pub(crate) use reads::Depth;
-use reads::{How, Reading, is_one_query};
-use storage::Stored;
+pub(crate) use contestants::{ANY_RATING, Ask, Contestants, Reader, THREE_RATINGS};
+use reads::How;
 
-/// Callers of a table that answers in parallel. More would queue for the two cores, and the figures would show that queue.
-const FAR_CALLERS: u32 = 2;
-/// The quantities of middle pages, by number of ratings.
-const VARYING: [(usize, Quantity); 5] = [
-    (1, Quantity::OneRatingPageDelayedUs),
-    (2, Quantity::TwoRatingsPageDelayedUs),
-    (3, Quantity::ThreeRatingsPageDelayedUs),
-    (4, Quantity::FourRatingsPageDelayedUs),
-    (5, Quantity::AnyRatingPageDelayedUs),
-];
-/// Pages of one query have no parallel ones that the kind of delay could change.
-const EQUAL: [(usize, Quantity); 3] = [
-    (2, Quantity::TwoRatingsPageEqualDelaysUs),
-    (3, Quantity::ThreeRatingsPageEqualDelaysUs),
-    (4, Quantity::FourRatingsPageEqualDelaysUs),
-];
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Load {
+    pub(crate) comments: u32,
+    pub(crate) near: Effort,
+    pub(crate) far: Effort,
+    pub(crate) writes: u32,
+}
 
-pub(crate) async fn measure(report: &mut Report, options: &Options) -> anyhow::Result<()> {
-    let quick = options.quick;
-    let comments = Comments::new(options.data.as_deref(), options.comments_or(5_000, 50_000))?;
-    let many = comments.all.len();
-    report.step(&format!("loading {many} comments"));
-    let contestants = Contestants::fill(&comments).await?;
-    report.step(&format!("{} items are loaded; comparing pages", contestants.stores.items));
-    let mut costs = Vec::new();
-    for listing in &contestants.listings {
-        for depth in Depth::VARIANTS {
-            costs.push(costs::read(&contestants, Ask::new(listing, depth.page_of(listing))?, *depth).await?);
+pub(crate) async fn measure(report: &mut Report, load: Load) -> anyhow::Result<()> {
+    report.step(&format!("loading {} comments", count(load.comments)));
+    let contestants = Contestants::load(Store::start().await?, load.comments).await?;
+    let asks = compare_pages(report, &contestants).await?;
+    read_near(report, &contestants, &asks, load.near, false).await?;
+    read_far(report, &contestants, &asks, load.far).await?;
+    writes::measure(report, &contestants, load.writes).await?;
+    storage(report, &contestants.comments)?;
+    report.add("bytes in Redis", contestants.stores.redis_bytes_per_comment, "bytes/comment");
+    contestants.stores.store.stop().await;
+    add_bills(report)
+}
+
+/// Compares the first, the last and the middle page of every listing. Returns the middle ones, which are timed.
+async fn compare_pages(report: &mut Report, contestants: &Contestants) -> anyhow::Result<Vec<Ask>> {
+    report.step("comparing pages");
+    let mut asks = Vec::new();
+    for listing in &contestants.stores.listings {
+        let middle = listing.pages().div_ceil(2);
+        for number in [1, listing.pages(), middle] {
+            let ask = Ask::new(listing, number)?;
+            reads::consume(report, &contestants.reader(), &ask, number == middle).await?;
+            asks.extend((number == middle).then_some(ask));
         }
     }
-    report.table(costs::table(&costs));
-
-    read_near(report, &contestants, &costs, many, quick).await?;
-    read_far(report, &contestants, &costs, quick).await?;
-    let redis_bytes = contestants.stores.redis_bytes;
-    contestants.stores.stop().await;
-
-    report.step("writing");
-    let writings = writes::measure(if quick { 20 } else { 300 }).await?;
-    report.table(writes::table(&writings));
-    writes::numbers(report, &writings);
-
-    report.step("storage");
-    let some = comments.all.iter().take(storage::IN_32_SETS).cloned().map(Ok);
-    let in_32_sets = bytes_in_32_sets(some).await?;
-    let pagemark = Stored { redis_bytes, ..storage::pagemark(&comments.all)? };
-    let four = storage::four_index(&comments.all);
-    report.table(storage::table(many, pagemark, four, in_32_sets));
-    report.plot(storage::plot()?);
-    report.number(Quantity::StoredBytes, PAGEMARK, pagemark.all_bytes());
-    report.number(Quantity::StoredBytes, FOUR_INDEXES, four.all_bytes());
-    Ok(())
+    Ok(asks)
 }
 
 async fn read_near(
     report: &mut Report,
     contestants: &Contestants,
-    costs: &[Costs],
-    comments: usize,
-    quick: bool,
+    asks: &[Ask],
+    effort: Effort,
+    answers_in_parallel: bool,
 ) -> anyhow::Result<()> {
     report.step("reading");
-    let load = if quick { Effort { rounds: 1, a_half: 20 } } else { Effort { rounds: 3, a_half: 100 } };
-    let how = How { load, callers: 1, answers_in_parallel: false, skips_empty: false };
-    let reader = contestants.reader(false);
-    let readings = read_all(&reader, costs, how).await?;
-    let about = format!(", pages of 20 of {comments} comments");
-    report.table(reads::table("compare: reading", how, &about, &readings));
-    let cached = cached::read(&reader, &contestants.stores.redis.url(), costs, load).await?;
-    report.table(cached::table("compare: reading beside a cache", load, &about, &cached));
-    Ok(())
-}
-
-/// Reads the middle pages in any language from a table that answers in parallel after a delay, and Redis after another.
-async fn read_far(report: &mut Report, contestants: &Contestants, costs: &[Costs], quick: bool) -> anyhow::Result<()> {
-    let redis = DelayedProxy::to(address_in(&contestants.stores.redis.url())?, REDIS_ROUND_TRIP)?;
-    let redis_url = format!("redis://{}/", redis.address());
-    let engine = address_in(&contestants.stores.engine.endpoint_url())?;
-    let sparse: Vec<&Costs> = costs.iter().filter(|costs| is_sparse_first(costs)).collect();
-    let costs: Vec<&Costs> = costs.iter().filter(|costs| is_far(costs)).collect();
-
-    let load = if quick { Effort { rounds: 1, a_half: 10 } } else { Effort { rounds: 5, a_half: 400 } };
-    report.step("reading from a table that answers in parallel, equal delays");
-    let equal = Far::new(engine, &redis_url, Delay::Equal, contestants, load).await?;
-    let of_several: Vec<&Costs> = costs.iter().copied().filter(|costs| !is_one_query(&costs.ask.listing)).collect();
-    let readings = equal.read(&of_several, equal.how).await?;
-    report.table(reads::table("compare: reading, equal delays", equal.how, &equal.about, &readings));
-    reads::numbers(report, &readings, &EQUAL);
-
-    report.step("reading from a table that answers in parallel, varying delays");
-    let varying = Far::new(engine, &redis_url, Delay::Varying, contestants, load).await?;
-    let readings = varying.read(&costs, varying.how).await?;
-    report.table(reads::table("compare: reading, varying delays", varying.how, &varying.about, &readings));
-    reads::numbers(report, &readings, &VARYING);
-    report.plot(reads::plot(&readings));
-
-    let load = if quick { load } else { Effort { rounds: 5, a_half: 200 } };
-    let [queried, skipped] = [false, true].map(|skips_empty| How { load, skips_empty, ..varying.how });
-    for (queried, skipped) in varying.read(&sparse, queried).await?.iter().zip(&varying.read(&sparse, skipped).await?) {
-        report.table(reads::skipping_table(&varying.about, queried, skipped));
+    let how = How { effort, answers_in_parallel, delays: "" };
+    let reader = contestants.reader();
+    for ask in asks {
+        reads::read(&reader, ask, how).await?.report(report, how);
     }
-    let cached = cached::read(&varying.reader, &redis_url, costs.iter().copied(), load).await?;
-    report.table(cached::table("compare: reading beside a cache, varying delays", load, &varying.about, &cached));
-    cached::numbers(report, &cached);
     Ok(())
 }
 
-/// Whether a page is read with delays.
-fn is_far(costs: &Costs) -> bool {
-    costs.depth == Depth::Deep && is_any_language(&costs.ask.listing)
-}
-
-/// The first page of a product that lacks some of the filter's ratings: only there do counters save queries.
-fn is_sparse_first(costs: &Costs) -> bool {
-    costs.depth == Depth::First && is_sparse(&costs.ask.listing)
-}
-
-/// A table that answers in parallel, and a reader of it.
-struct Far {
-    how: How,
-    about: String,
-    reader: Reader,
-    table: RecordedTable,
-}
-
-impl Far {
-    async fn new(
-        engine: SocketAddr,
-        redis_url: &str,
-        delay: Delay,
-        contestants: &Contestants,
-        load: Effort,
-    ) -> anyhow::Result<Self> {
+async fn read_far(report: &mut Report, contestants: &Contestants, asks: &[Ask], effort: Effort) -> anyhow::Result<()> {
+    let engine = address_in(&contestants.stores.store.engine_url()?)?;
+    for (delay, delays) in [(Delay::Equal, ", equal delays"), (Delay::Varying, ", varying delays")] {
+        report.step(&format!("reading from a table that answers in parallel{delays}"));
         let table = RecordedTable::before(engine, delay).await?;
-        let reader = contestants.reader_at(&table.url(), redis_url).await?;
-        let how = How { load, callers: FAR_CALLERS, answers_in_parallel: true, skips_empty: false };
-        let ms = |duration: Duration| duration.as_secs_f64() * 1e3;
-        let median = ms(MEDIAN);
-        let about = match delay {
-            Delay::Equal => format!("the table answers after {median} ms"),
-            Delay::Varying => format!(
-                "the table answers after {median} ms at the median and {} ms at the 99th percentile, log-normal",
-                ms(P99)
-            ),
-        };
-        let about = format!("; {about}; a round trip to Redis takes {} ms more than on loopback", ms(REDIS_ROUND_TRIP));
-        Ok(Self { how, about, reader, table })
+        let reader = contestants.delayed_reader(&table.url()).await?;
+        let how = How { effort, answers_in_parallel: true, delays };
+        let mut readings = Vec::new();
+        for ask in asks {
+            let reading = reads::read(&reader, ask, how).await?;
+            reading.report(report, how);
+            readings.push(reading);
+        }
+        ensure!(table.most_waiting() > 1, "the table answered one call at a time");
+        if delay == Delay::Varying {
+            report.plot(&reads::plot(&readings))?;
+        }
     }
-
-    async fn read(&self, costs: &[&Costs], how: How) -> anyhow::Result<Vec<Reading>> {
-        let readings = read_all(&self.reader, costs.iter().copied(), how).await?;
-        ensure!(self.table.most_waiting() > 1, "the table answered one call at a time");
-        Ok(readings)
-    }
+    Ok(())
 }
 
-async fn read_all<'costs>(
-    reader: &Reader,
-    costs: impl IntoIterator<Item = &'costs Costs>,
-    how: How,
-) -> anyhow::Result<Vec<Reading>> {
-    let mut readings = Vec::new();
-    for costs in costs {
-        readings.push(reads::read(reader, &costs.ask, costs.depth, how).await?);
+/// Bytes in table and indexes, by DynamoDB's rules with the 100 bytes that are billed for each item, and a plot of them by
+/// the length of the text.
+fn storage(report: &mut Report, comments: &[Comment]) -> anyhow::Result<()> {
+    const TEXTS_BYTES: [usize; 5] = [20, 100, 500, 2_000, 8_000];
+    let mean = |comments: &[Comment]| -> anyhow::Result<[f64; 2]> {
+        let mut sums = [0.0; 2];
+        for comment in comments {
+            let stored = stored_bytes(comment)?;
+            sums.iter_mut().zip(stored).for_each(|(sum, (table, indexes))| *sum += table + indexes);
+        }
+        Ok(sums.map(|sum| sum / as_f64(comments.len() as u64)))
+    };
+    for (design, bytes) in [PAGEMARK, FOUR_INDEXES].into_iter().zip(mean(comments)?) {
+        report.add(format!("a stored comment: {design}"), bytes, "bytes in table and indexes");
     }
-    Ok(readings)
+    let mut series = [PAGEMARK, FOUR_INDEXES].map(|name| Series { name: name.to_owned(), points: Vec::new() });
+    let drawn = Comments::new(8)?.take(100)?;
+    for bytes in TEXTS_BYTES {
+        let text = CommentText { title: None, body: "x".repeat(bytes), author: None };
+        let comments: Vec<Comment> =
+            drawn.iter().map(|comment| Comment { text: text.clone(), ..comment.clone() }).collect();
+        let means = mean(&comments)?;
+        series.iter_mut().zip(means).for_each(|(series, mean)| series.points.push((as_f64(bytes as u64), mean)));
+    }
+    let axes = ["bytes of text", "bytes in table and indexes"];
+    report.plot(&Plot { name: "bytes", axes, series: series.into() })
 }

@@ -1,9 +1,11 @@
-//! The tables and statements of PostgreSQL and SQLite. They are identical except for the syntax of an index's further
-//! columns.
+//! The tables and statements of PostgreSQL and SQLite.
 //!
-//! One index serves all statements on comments. [`super::starts`] has the tables of stored starts. It holds the product's comments in order, and the rating, so that a union of
-//! ratings is filtered without reading the table. The table has no index that these statements do not use. The creation
-//! time is a number of milliseconds, with eight bytes like a timestamp.
+//! One index serves all statements on comments: a union of ratings is filtered without reading the table.
+//!
+//! **Counted blocks** find a comment shortly before a page and skip few rows from there. Every comment of a listing belongs
+//! to a block of up to about 1,000 consecutive ones. A block stores its newest key and its number of comments. A running
+//! sum from the newest block finds the block of a page. Each of the 32 listings of a comment needs its own blocks, and each
+//! write must keep their counts right in its transaction. That is not timed here.
 
 use anyhow::Context;
 use model::{
@@ -11,91 +13,77 @@ use model::{
 };
 use strum::VariantArray;
 
-use super::starts::{BY_ANCHOR, BY_BLOCK};
-use crate::listing::PAGE_SIZE;
+use crate::listing::{Listing, PAGE_SIZE, drawn};
 
 pub(super) const CREATE_TABLE: &str = "CREATE TABLE comment (
     id text NOT NULL, product text NOT NULL, language text NOT NULL, rating smallint NOT NULL,
     created_ms bigint NOT NULL, revision text NOT NULL, title text, body text NOT NULL, author text)";
 
-/// The key, created after loading.
-pub(super) const CREATE_KEY: &str = "CREATE UNIQUE INDEX comment_id ON comment (id)";
+/// Created after loading. SQLite's indexes have no columns besides those of their order. The index of blocks also has
+/// their counts, so that the running sum reads it alone.
+pub(super) const CREATE_INDEXES: &str = "
+    CREATE UNIQUE INDEX comment_id ON comment (id);
+    CREATE INDEX comment_newest ON comment (product, created_ms DESC, id DESC, rating);
+    CREATE TABLE block (listing text NOT NULL, comments bigint NOT NULL, created_ms bigint NOT NULL, id text NOT NULL);
+    CREATE INDEX block_newest ON block (listing, created_ms DESC, id DESC, comments)";
+
+pub(super) const INSERT_BLOCK: &str = "INSERT INTO block VALUES ($1, $2, $3, $4)";
+
+/// Finds the block of a page. The parameters are the listing and the number of comments before the page. The columns are
+/// its newest comment's time and id, and the number of newer comments.
+pub(super) const FIND_BLOCK: &str = "
+    SELECT created_ms, id, newer FROM (
+        SELECT created_ms, id, comments, CAST(sum(comments) OVER (
+            ORDER BY created_ms DESC, id DESC ROWS UNBOUNDED PRECEDING) AS bigint) - comments AS newer
+        FROM block WHERE listing = $1) AS running
+    WHERE newer + comments > $2 ORDER BY created_ms DESC, id DESC LIMIT 1";
+
+/// Comments of a block. The running sum reads a row for each block: 1,000 in a product of a million comments. A page then
+/// skips half a block on average.
+pub(super) const BLOCK: usize = 1_000;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, strum::Display, VariantArray)]
 pub(super) enum Way {
-    /// `LIMIT` and `OFFSET`, as in most programs: page N from its number.
     #[strum(to_string = "OFFSET")]
     Offset,
-    /// `LIMIT` and `OFFSET` on the index alone, which yields 20 ids, and then their rows: page N from its number.
-    #[strum(to_string = "OFFSET on the index")]
-    Deferred,
-    /// The rows after a known comment: page N from the last comment of page N-1. Only a reader of that page knows it.
-    #[strum(to_string = "keyset, start known")]
-    Keyset,
-    /// A stored anchor, and `OFFSET` from there: page N from its number.
-    #[strum(to_string = "stored anchors")]
-    Anchors,
-    /// A block of comments, found by stored counts, and `OFFSET` within: page N from its number.
     #[strum(to_string = "counted blocks")]
     Blocks,
 }
 
 impl Way {
-    /// The parameters are the product; then the time and id of the comment before the page, or of a stored start; then
-    /// the number of rows to skip.
+    /// The parameters are the product; then the time and id of a block's first comment; then the number of rows to skip.
     pub(super) fn statement(self, filter: &Filter) -> String {
         const COLUMNS: &str = "id, product, language, rating, created_ms, revision, title, body, author";
         const NEWEST_FIRST: &str = "ORDER BY created_ms DESC, id DESC";
-        let of = matching(filter);
-        match self {
-            Self::Offset => format!("SELECT {COLUMNS} {of} {NEWEST_FIRST} LIMIT {PAGE_SIZE} OFFSET $2"),
-            Self::Deferred => format!(
-                "SELECT {COLUMNS} FROM comment WHERE id IN \
-                 (SELECT id {of} {NEWEST_FIRST} LIMIT {PAGE_SIZE} OFFSET $2) {NEWEST_FIRST}"
-            ),
-            Self::Keyset => {
-                format!("SELECT {COLUMNS} {of} AND (created_ms, id) < ($2, $3) {NEWEST_FIRST} LIMIT {PAGE_SIZE}")
-            }
-            Self::Anchors | Self::Blocks => format!(
-                "SELECT {COLUMNS} {of} AND (created_ms, id) <= ($2, $3) {NEWEST_FIRST} LIMIT {PAGE_SIZE} OFFSET $4"
-            ),
-        }
-    }
-
-    /// The statement that finds the stored start of a page, for the ways that have one.
-    pub(super) fn start(self) -> Option<&'static str> {
-        match self {
-            Self::Anchors => Some(BY_ANCHOR),
-            Self::Blocks => Some(BY_BLOCK),
-            Self::Offset | Self::Deferred | Self::Keyset => None,
-        }
+        let ratings = filter.ratings().map_or(String::new(), |ratings| {
+            let ratings: Vec<&str> = ratings.iter().map(Rating::as_str).collect();
+            format!(" AND rating IN ({})", ratings.join(", "))
+        });
+        let (from, offset) = match self {
+            Self::Offset => ("", "$2"),
+            Self::Blocks => (" AND (created_ms, id) <= ($2, $3)", "$4"),
+        };
+        let of = format!("FROM comment WHERE product = $1{ratings}{from}");
+        format!("SELECT {COLUMNS} {of} {NEWEST_FIRST} LIMIT {PAGE_SIZE} OFFSET {offset}")
     }
 }
 
-/// The number of comments, as a page bar needs it. The parameter is the product.
-pub(super) fn count(filter: &Filter) -> String {
-    format!("SELECT count(*) {}", matching(filter))
-}
-
-fn matching(filter: &Filter) -> String {
-    let ratings = filter.ratings().map_or(String::new(), |ratings| {
-        let ratings: Vec<&str> = ratings.iter().map(Rating::as_str).collect();
-        format!(" AND rating IN ({})", ratings.join(", "))
-    });
-    format!("FROM comment WHERE product = $1{ratings}")
-}
-
-/// Number of rows before a page, counted from 1.
 pub(super) fn skip(page: u64) -> anyhow::Result<i64> {
     Ok(i64::try_from((page - 1) * PAGE_SIZE as u64)?)
 }
 
-/// Time and id of the comment before a page. For the first page: a position newer than any comment.
-pub(super) fn after(before: Option<&Cd>) -> (i64, &str) {
-    before.map_or((i64::MAX, ""), |cd| (cd.created_at.epoch_ms(), cd.id.as_str()))
+pub(super) fn drawn_in_time(comments: u32) -> anyhow::Result<Vec<Comment>> {
+    let mut drawn = drawn(comments)?.collect::<anyhow::Result<Vec<_>>>()?;
+    drawn.sort_by_key(Comment::cd);
+    Ok(drawn)
 }
 
-#[derive(Debug)]
+/// Full blocks, from the oldest comment; the newest block has the rest. Each is its number of comments and its newest one.
+pub(super) fn blocks(listing: &Listing) -> anyhow::Result<Vec<(i64, &Cd)>> {
+    let blocks = listing.around(1).1.rchunks(BLOCK);
+    blocks.map(|block| Ok((i64::try_from(block.len())?, &block.first().context("a comment")?.0))).collect()
+}
+
 pub(super) struct Row<'row> {
     pub(super) id: &'row str,
     pub(super) product: &'row str,
@@ -118,7 +106,7 @@ impl Row<'_> {
             rating: Rating::new(u64::try_from(self.rating)?)?,
             created_at: Timestamp::from_epoch_ms(self.created_ms)?,
             status: Status::Published,
-            revision: Revision::parse(self.revision).context("a row's revision")?,
+            revision: Revision::parse(self.revision)?,
             text: CommentText {
                 title: self.title.map(str::to_owned),
                 body: self.body.to_owned(),

@@ -1,118 +1,78 @@
-//! The cost of a month.
-
-use serde::Serialize;
+//! The cost of a month, and the number of page views at which one design becomes cheaper than another.
 
 use super::{
-    design::{Design, WRITE_SHARES, WriteUsage},
-    month::Month,
+    MILLION, Month,
+    model::{Design, PerWrite, WriteUsage},
     prices::Prices,
 };
+use crate::report::text;
 
-const MILLION: f64 = 1e6;
 const GB: f64 = 1e9;
+/// An assumption: how writes divide into inserts, text edits, rating changes and deletions.
+const WRITE_SHARES: PerWrite<f64> = [0.9, 0.05, 0.02, 0.03];
+const FUNCTION_MEMORY_GB: f64 = 0.25;
+pub(super) const PARTS: [&str; 7] =
+    ["page views", "writes", "functions", "storage in table and indexes", "point-in-time recovery", "audits", "Redis"];
 
-/// A month's cost by part, in the prices' currency.
-#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize)]
-pub(super) struct Bill {
-    pub(super) page_views: f64,
-    /// The read and write units of all writes.
-    pub(super) writes: f64,
-    /// The functions that follow the stream.
-    pub(super) functions: f64,
-    pub(super) storage: f64,
-    pub(super) backup: f64,
-    pub(super) upkeep: f64,
-    pub(super) redis: f64,
+/// A month's cost by part, in US dollars. The first one is that of page views.
+pub(super) fn bill(design: &Design, month: &Month, prices: &Prices) -> [f64; PARTS.len()] {
+    let per_write = |usd: fn(WriteUsage, &Prices) -> f64| {
+        let writes = WRITE_SHARES.into_iter().zip(design.write);
+        month.writes * writes.map(|(share, write)| share * usd(write, prices)).sum::<f64>()
+    };
+    [
+        month.views * page_view_usd(design, &month.mix, prices),
+        per_write(write_usd),
+        per_write(functions_usd),
+        month.comments * (design.table_bytes + design.index_bytes) / GB * prices.storage_gb_month.usd,
+        month.comments * design.table_bytes / GB * prices.backup_gb_month.usd,
+        month.comments * design.upkeep_read_units / MILLION * prices.million_read_units.usd,
+        if design.redis_bytes > 0.0 { prices.redis_month_usd(month.comments * design.redis_bytes) } else { 0.0 },
+    ]
 }
 
-/// The parts of a bill that count.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Scope {
-    /// The cost of page views and writes.
-    Requests,
-    /// Also the cost of the stored comments, without Redis.
-    AndStorage,
-    /// Also Redis, which costs the same at any load.
-    AndRedis,
-}
-
-impl Bill {
-    pub(super) fn of(design: &Design, month: &Month, prices: &Prices) -> Self {
-        let mut bill = Self {
-            page_views: month.views * page_view_usd(design, &month.mix, prices),
-            storage: month.comments * (design.table_bytes + design.index_bytes) / GB * prices.storage_gb_month.usd,
-            backup: month.comments * design.table_bytes / GB * prices.backup_gb_month.usd,
-            upkeep: month.comments * design.upkeep_read_units / MILLION * prices.million_read_units.usd,
-            ..Self::default()
-        };
-        if design.redis_bytes > 0.0 {
-            bill.redis = prices.redis_month_usd(month.comments * design.redis_bytes);
-        }
-        for (share, write) in WRITE_SHARES.into_iter().zip(design.write) {
-            bill.writes += share * month.writes * write_usd(write, prices);
-            bill.functions += share * month.writes * functions_usd(write, design.function_memory_gb, prices);
-        }
-        bill
-    }
-
-    /// The cost of writes with their functions.
-    pub(super) fn of_writes(&self) -> f64 {
-        self.writes + self.functions
-    }
-
-    pub(super) fn total(&self, scope: Scope) -> f64 {
-        let requests = self.page_views + self.of_writes();
-        let storage = self.storage + self.backup + self.upkeep;
-        match scope {
-            Scope::Requests => requests,
-            Scope::AndStorage => requests + storage,
-            Scope::AndRedis => requests + storage + self.redis,
-        }
-    }
-
-    pub(super) fn parts(&self) -> [(&'static str, f64); 8] {
-        [
-            ("page views", self.page_views),
-            ("writes", self.writes),
-            ("functions", self.functions),
-            ("storage in table and indexes", self.storage),
-            ("point-in-time recovery", self.backup),
-            ("audits", self.upkeep),
-            ("Redis", self.redis),
-            ("together", self.total(Scope::AndRedis)),
-        ]
-    }
-}
-
-/// The cost of the mean page view of a mix.
+/// The cost of the mean page view of a mix, in percent.
 pub(super) fn page_view_usd(design: &Design, mix: &[f64], prices: &Prices) -> f64 {
-    design.view_read_units(mix) / MILLION * prices.million_read_units.usd
+    let units: f64 = mix.iter().zip(&design.page_read_units).map(|(percent, units)| percent / 100.0 * units).sum();
+    units / MILLION * prices.million_read_units.usd
 }
 
-pub(super) fn write_usd(write: WriteUsage, prices: &Prices) -> f64 {
+fn write_usd(write: WriteUsage, prices: &Prices) -> f64 {
     let units = write.write_units * prices.million_write_units.usd + write.read_units * prices.million_read_units.usd;
     units / MILLION
 }
 
 /// The functions' cost of one write. A stream read feeds each invocation.
-fn functions_usd(write: WriteUsage, memory_gb: f64, prices: &Prices) -> f64 {
+fn functions_usd(write: WriteUsage, prices: &Prices) -> f64 {
     let an_invocation = (prices.million_function_requests.usd + prices.million_stream_reads.usd) / MILLION;
-    let gb_seconds = write.function_ms / 1_000.0 * memory_gb;
+    let gb_seconds = write.function_ms / 1_000.0 * FUNCTION_MEMORY_GB;
     write.function_invocations * an_invocation + gb_seconds * prices.function_gb_second.usd
 }
 
+/// From how many page views for each write on our design is cheaper. Only the number of page views varies. So a design's
+/// bill is a line, and two lines meet once or not at all.
+pub(super) fn cheaper((ours, theirs): (&Design, &Design), month: &Month, prices: &Prices) -> String {
+    let without = |design| bill(design, month, prices).into_iter().skip(1).sum::<f64>();
+    let more_without = without(ours) - without(theirs);
+    let less_a_view = page_view_usd(theirs, &month.mix, prices) - page_view_usd(ours, &month.mix, prices);
+    let views = text(more_without / less_a_view / month.writes);
+    match (more_without > 0.0, less_a_view > 0.0) {
+        (true, true) => format!("from {views}"),
+        (true, false) => "never".to_owned(),
+        (false, true) => "always".to_owned(),
+        (false, false) => format!("below {views}"),
+    }
+}
+
 #[cfg(test)]
-pub(super) mod tests {
+mod tests {
     use super::*;
 
-    /// Round figures: 12 units per write, half a unit for any page.
-    pub(in crate::money) fn one_query() -> Design {
+    fn one_query() -> Design {
         let write = WriteUsage { write_units: 12.0, read_units: 0.0, function_invocations: 0.5, function_ms: 8.0 };
         Design {
-            name: "one query".to_owned(),
             page_read_units: vec![0.5; 5],
             write: [write; 4],
-            function_memory_gb: 0.25,
             table_bytes: 10_000.0,
             index_bytes: 10_000.0,
             redis_bytes: 500.0,
@@ -122,9 +82,8 @@ pub(super) mod tests {
     }
 
     /// 2 units per write, half a unit for each rating of a page; no Redis.
-    pub(in crate::money) fn a_query_a_rating() -> Design {
+    fn a_query_a_rating() -> Design {
         Design {
-            name: "a query a rating".to_owned(),
             page_read_units: vec![0.5, 0.5, 1.0, 1.5, 2.0],
             write: [WriteUsage { write_units: 2.0, ..WriteUsage::default() }; 4],
             table_bytes: 400.0,
@@ -133,73 +92,50 @@ pub(super) mod tests {
         }
     }
 
-    /// A month whose page views all have three ratings.
-    pub(in crate::money) fn month(views: f64, writes: f64, comments: f64) -> Month {
+    fn month(views: f64, writes: f64, comments: f64) -> Month {
         Month { views, writes, comments, ..Month::parse("--mix 0,0,0,100").unwrap() }
-    }
-
-    fn check(design: &Design, month: &Month, expected: Bill) {
-        let bill = Bill::of(design, month, &Prices::published().unwrap());
-        for ((part, found), (_, expected)) in bill.parts().into_iter().zip(expected.parts()) {
-            assert!((found - expected).abs() < 1e-9, "{part}: {found} instead of {expected}");
-        }
     }
 
     #[test]
     fn a_bill_by_hand() {
+        let check = |design: &Design, month: &Month, expected: [f64; 7]| {
+            let found = bill(design, month, &Prices::published().unwrap());
+            for (part, (found, expected)) in PARTS.into_iter().zip(found.into_iter().zip(expected)) {
+                assert!((found - expected).abs() < 1e-9, "{part}: {found} instead of {expected}");
+            }
+        };
         // A million views of half a unit; a million writes of 12 units, half an invocation and 0.002 GB-seconds; a
         // million comments of 20 KB, half of it in the table, 4 units of upkeep and 0.5 GB in Redis, on two small
         // nodes.
-        check(
-            &one_query(),
-            &month(1e6, 1e6, 1e6),
-            Bill {
-                page_views: 0.0625,
-                writes: 7.5,
-                functions: 0.1 + 2_000.0 * 0.0000133334,
-                storage: 5.0,
-                backup: 2.0,
-                upkeep: 0.5,
-                redis: 2.0 * 0.0256 * 730.0,
-            },
-        );
-        check(
-            &a_query_a_rating(),
-            &month(1e6, 1e6, 1e6),
-            Bill { page_views: 0.1875, writes: 1.25, storage: 0.5, backup: 0.08, ..Bill::default() },
-        );
+        let redis = 2.0 * 0.0256 * 730.0;
+        let ours = [0.0625, 7.5, 0.1 + 2_000.0 * 0.0000133334, 5.0, 2.0, 0.5, redis];
+        check(&one_query(), &month(1e6, 1e6, 1e6), ours);
+        check(&a_query_a_rating(), &month(1e6, 1e6, 1e6), [0.1875, 1.25, 0.0, 0.5, 0.08, 0.0, 0.0]);
+        let mixed = Month { mix: vec![0.0, 50.0, 0.0, 50.0], ..month(1e6, 0.0, 0.0) };
+        check(&a_query_a_rating(), &mixed, [0.125, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0]);
+        let mut reading = a_query_a_rating();
+        reading.write[0].read_units = 1.0;
+        check(&reading, &month(0.0, 1e6, 0.0), [0.0, 1.25 + 0.9 * 0.125, 0.0, 0.0, 0.0, 0.0, 0.0]);
     }
 
     #[test]
-    fn a_cache_saves_read_units_of_its_hits_and_costs_the_same_redis() {
-        let redis = 2.0 * 0.0256 * 730.0;
-        for (hits_of_ten, page_views) in [(0, 0.1875), (5, 0.09375), (9, 0.01875)] {
-            let cached = a_query_a_rating().behind_cache("cached", hits_of_ten, one_query().redis_bytes);
-            check(
-                &cached,
-                &month(1e6, 1e6, 1e6),
-                Bill { page_views, writes: 1.25, storage: 0.5, backup: 0.08, redis, ..Bill::default() },
-            );
+    fn break_evens_by_hand() {
+        let (one, each, prices) = (one_query(), a_query_a_rating(), Prices::published().unwrap());
+        for (ours, theirs, ratings, writes, expected) in [
+            // A million writes cost 6.3766668 more, storage, recovery and audits 6.92, and two small nodes 37.376. A
+            // million views of three ratings cost 0.125 less. 50.6726668 / 0.125 = 405.4.
+            (&one, &each, 3, 1e6, "from 405"),
+            (&one, &each, 4, 1e6, "from 270"),
+            // One rating costs the same in both designs, so the dearer writes never pay off.
+            (&one, &each, 1, 1e6, "never"),
+            // With a hundred times the writes, fixed costs hardly matter: (637.66668 + 44.296) / 0.125 / 100.
+            (&one, &each, 3, 1e8, "from 54.6"),
+            (&each, &one, 3, 1e6, "below 405"),
+        ] {
+            let month = month(5e6, writes, 1e6).with_all_views_of(ratings);
+            assert_eq!(cheaper((ours, theirs), &month, &prices), expected, "{ratings}, {writes}");
         }
-    }
-
-    #[test]
-    fn a_mixed_view_costs_the_mean_of_its_parts() {
-        let mixed = Month { mix: vec![0.0, 0.5, 0.0, 0.5, 0.0], ..month(1e6, 0.0, 0.0) };
-        check(&a_query_a_rating(), &mixed, Bill { page_views: 0.125, ..Bill::default() });
-    }
-
-    #[test]
-    fn reading_in_order_to_write_is_part_of_the_writes_in_their_shares() {
-        let mut design = a_query_a_rating();
-        design.write[0].read_units = 1.0;
-        check(&design, &month(0.0, 1e6, 0.0), Bill { writes: 1.25 + 0.9 * 0.125, ..Bill::default() });
-    }
-
-    #[test]
-    fn an_idle_month_of_nothing_costs_redis_or_nothing() {
-        let redis = 2.0 * 0.0256 * 730.0;
-        check(&one_query(), &month(0.0, 0.0, 0.0), Bill { redis, ..Bill::default() });
-        check(&a_query_a_rating(), &month(0.0, 0.0, 0.0), Bill::default());
+        let cheap = Design { page_read_units: vec![0.4; 5], ..each.clone() };
+        assert_eq!(cheaper((&cheap, &each), &month(1.0, 1e6, 1e6), &prices), "always");
     }
 }

@@ -1,100 +1,201 @@
-//! What a month costs in each design, by published prices: `bench cost` for a reader's own month, and the page of the
-//! benchmarks for the default one. Nothing is measured, and no server is needed.
+//! What a month costs in each design, by published prices: `bench cost` for a reader's own month, and `compare` for the
+//! default one. Nothing is measured, and no server is needed.
 //!
-//! - `month`: the load that is asked about.
-//! - `prices`: `bench/prices.json`, which gives the source and date of each price.
-//! - `units`: the units and bytes that DynamoDB bills for items.
-//! - `design`: what a design takes for a page view, a write and a stored comment. `model` computes it from the sizes of
-//!   items.
-//! - `bill`: the month's cost by part.
-//! - `break_even`: the number of page views at which one design becomes cheaper than another.
-//! - `answer`: the tables, the numbers that decide, and the plot.
-//!
-//! **What is billed**, as AWS documents it ("DynamoDB read and write operations",
-//! <https://docs.aws.amazon.com/he_il/amazondynamodb/latest/developerguide/read-write-operations.md>; "DynamoDB item
-//! sizes and formats"; "Using Global Secondary Indexes in DynamoDB"):
-//! - A write takes a unit for each 1 KB of the item (the larger of before and after), rounded up, in the table. It
-//!   takes the same again in each index that contains the item and that the write changes. A write that changes an
-//!   item's key in an index takes two units there, because the old entry is deleted and a new one is put
-//!   (<https://repost.aws/de/questions/QU2yF7CynBThyPzvg4szJAQA/dynamodb-cost-for-index-writes>).
-//! - A transaction takes twice as many units in the table. Indexes follow on their own and take as many as for any
-//!   write, like in AWS's own calculator
-//!   (<https://raw.githubusercontent.com/aws/agent-toolkit-for-aws/main/skills/specialized-skills/database-skills/amazon-dynamodb/scripts/calculate_costs.py>).
-//! - A Query takes half a unit for each 4 KB of all its items together, rounded up, because an index is eventually
-//!   consistent. Items that the reader discards count too. So a page that unites several queries is rounded up for each
-//!   query.
-//! - Storage is billed by size plus 100 bytes for each item, in the table and in each index; point-in-time recovery by
-//!   the table's size.
-//! - Stream reads by Lambda are free.
-//!
-//! Tests compare these units with those that the engine counts.
-//!
-//! **What is left out:**
-//! - Costs that are equal in both designs: Fargate, load balancer, logs, data to readers.
-//! - A cache in front of Pagemark, and other caches than Redis (DAX, a CDN). They would make pages of either design
-//!   faster. The design with counters is also counted with a cache in the same Redis, at assumed hit rates
-//!   (`Design::behind_cache`).
-//! - Pagemark's other parts besides Redis and the two stream functions: the repair job's function, alarms and secrets.
-//!   They cost some dollars a month (`docs/deploy.md`).
-//!
-//! A GB counts as 1,000,000,000 bytes. With 2^30 bytes, storage and recovery would be 7 % cheaper in both designs.
+//! **What is billed**, as AWS documents it ("DynamoDB read and write operations", "DynamoDB item sizes and formats", "Using
+//! Global Secondary Indexes in DynamoDB"): a write takes a unit for each 1 KB of the item, in the table and in each index
+//! that the write changes; two in an index where it changes the item's key. A transaction takes twice as many in the table. A
+//! Query takes half a unit for each 4 KB of all its items together, rounded up. Storage is billed by size plus 100 bytes for
+//! each item; point-in-time recovery by the table's size. A GB has 1,000,000,000 bytes. Stream reads by Lambda are free.
 
-mod answer;
 mod bill;
-mod break_even;
-mod design;
 mod model;
-mod month;
 mod prices;
-mod units;
 
-use std::fs;
+use std::{fs, path::PathBuf};
 
-use anyhow::Context;
+use anyhow::{Context, ensure};
+use clap::Parser;
+use itertools::Itertools;
 
-use crate::report::Section;
-use answer::{Answer, Compared};
-use model::{cached_designs, designs};
-use month::Month;
-
-pub(crate) use break_even::BreakEven;
-pub(crate) use design::Write;
-#[cfg(test)]
-pub(crate) use model::tests::write_units_of_short_comments;
-pub(crate) use month::CostArgs;
+use crate::report::{Plot, Report, Series, text};
+use bill::{PARTS, bill, cheaper, page_view_usd};
+use model::REDIS_BYTES;
+pub(crate) use model::{Write, designs, stored_bytes};
 pub(crate) use prices::Prices;
-pub(crate) use units::{STORAGE_OVERHEAD_BYTES, consistent_read_units};
 
-/// Prints the bills of a reader's month.
-pub(crate) fn print(args: &CostArgs) -> anyhow::Result<()> {
-    let prices = match &args.region_prices {
+const MILLION: f64 = 1e6;
+/// The number of ratings in the plot, beside the mix.
+const SHOWN_RATINGS: usize = 3;
+/// Numbers of page views per write.
+const VIEWS_A_WRITE: [f64; 6] = [1.0, 10.0, 100.0, 1_000.0, 10_000.0, 100_000.0];
+const LEFT_OUT: &str = "\
+Left out, because it is equal in all designs: API, load balancer, logs, data to readers, records of products.
+Left out of Pagemark: alarms, secrets, the repair job's function and the journal, some dollars (docs/deploy.md).
+Left out of all: free tiers, reserved capacity, taxes, and caches in front (DAX, a CDN).
+Assumed: all comments have the same length, all pages are full. Function time and Redis bytes are measured.";
+
+#[derive(Debug, Clone, clap::Args)]
+#[command(after_help = LEFT_OUT)]
+pub(crate) struct Month {
+    /// Comments stored all month. Numbers may be written like 1.5e6.
+    #[arg(long, value_name = "N", default_value = "10e6", value_parser = number)]
+    comments: f64,
+    /// Writes in the month: 90 % new comments, 5 % text edits, 2 % changes of the rating, 3 % deletions.
+    #[arg(long, value_name = "N", default_value = "1e6", value_parser = number)]
+    writes: f64,
+    /// Page views in the month. A page has 20 comments.
+    #[arg(long, value_name = "N", default_value = "100e6", value_parser = number)]
+    views: f64,
+    /// Percentages of page views: without a filter by rating, then with filters by 1, 2, 3 and 4 ratings.
+    #[arg(long, value_name = "PERCENT,...", value_delimiter = ',', default_value = "75,10,5,5,5")]
+    mix: Vec<f64>,
+    /// Bytes of a comment's text.
+    #[arg(long, value_name = "BYTES", default_value = "400", value_parser = clap::value_parser!(u32).range(1..=40_000))]
+    text: u32,
+    /// How many pages four indexes read to show one. It is 1 if readers bring a cursor. It is N if they open page N by its
+    /// number: only the pages before it lead there. Pagemark reads one.
+    #[arg(long, value_name = "N", default_value = "1", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    depth: u32,
+    /// Bytes of a comment in Pagemark's Redis. Small products take more.
+    #[arg(long, value_name = "BYTES", default_value_t = REDIS_BYTES, value_parser = number)]
+    redis_bytes: f64,
+    /// Prices from this file instead of bench/prices.json, in the same format.
+    #[arg(long, value_name = "FILE")]
+    region_prices: Option<PathBuf>,
+}
+
+#[derive(Debug, Parser)]
+struct Line {
+    #[command(flatten)]
+    month: Month,
+}
+
+impl Month {
+    fn parse(line: &str) -> anyhow::Result<Self> {
+        let Line { month } = Line::try_parse_from(["cost"].into_iter().chain(line.split_whitespace()))?;
+        month.check_mix()?;
+        Ok(month)
+    }
+
+    fn check_mix(&self) -> anyhow::Result<()> {
+        let (mix, sum) = (self.mix.iter().join(","), self.mix.iter().sum::<f64>());
+        ensure!(self.mix.iter().all(|percent| *percent >= 0.0), "--mix: a percentage is below 0 or no number");
+        ensure!(self.mix.len() <= 5, "--mix: {mix} has more than five percentages; a filter by all ratings is none");
+        ensure!((sum - 100.0).abs() < 0.01, "--mix: {mix} is {sum} % together, not 100 %");
+        Ok(())
+    }
+
+    fn with_all_views_of(&self, ratings: usize) -> Self {
+        let mix = (0..5).map(|place| if place == ratings { 100.0 } else { 0.0 }).collect();
+        Self { mix, ..self.clone() }
+    }
+
+    fn text(&self) -> String {
+        let [comments, writes, views] = [self.comments, self.writes, self.views].map(text);
+        let mix = self.mix.iter().join(", ");
+        format!(
+            "{comments} comments of {} bytes, {writes} writes, {views} page views; filters by 0, 1, 2, 3, 4 ratings: {mix} %",
+            self.text
+        )
+    }
+}
+
+pub(crate) fn print(month: &Month) -> anyhow::Result<()> {
+    month.check_mix()?;
+    let prices = match &month.region_prices {
         Some(file) => {
             let text = fs::read_to_string(file).with_context(|| file.display().to_string())?;
             Prices::parse(&text).with_context(|| file.display().to_string())?
         }
         None => Prices::published()?,
     };
-    let month = &Month::of(args)?;
-    let answer = Answer::of(&Compared { month, designs: designs(&month.shape)?, prices: &prices })?;
-    if args.json {
-        println!("{}", serde_json::to_string_pretty(&answer)?);
-    } else {
-        print!("{answer}");
-    }
+    println!("{}. Prices: {}, looked up on {}.\n", month.text(), prices.region, prices.looked_up);
+    println!("{}\n\n{LEFT_OUT}", lines(month, &prices)?.join("\n"));
     Ok(())
 }
 
-/// Adds the bills of the default month of `bench cost`, also with a cache in front of four indexes.
-pub(crate) fn add_bills(section: &mut Section) -> anyhow::Result<()> {
-    let (prices, month) = (&Prices::published()?, &Month::parse("")?);
-    let designs = designs(&month.shape)?;
-    let all = designs.iter().cloned().chain(cached_designs(&month.shape)?).collect();
-    let [compared, with_caches] = [designs, all].map(|designs| Compared { month, designs, prices });
-    section.tables.extend(Answer::of(&with_caches)?.tables());
-    section.plots.push(compared.plot());
-    for (quantity, design, value) in with_caches.numbers() {
-        section.numbers.entry(quantity).or_default().insert(design.to_owned(), value);
+/// Each design's bill by part, and from how many page views for each write on Pagemark is cheaper.
+fn lines(month: &Month, prices: &Prices) -> anyhow::Result<Vec<String>> {
+    let designs = designs(month.text, month.depth, month.redis_bytes)?;
+    let ours = designs.first().context("a design")?;
+    let mut lines = Vec::new();
+    for design in &designs {
+        let bill = bill(design, month, prices);
+        let parts = PARTS.iter().zip(bill).map(|(part, usd)| format!("{part} ${}", text(usd)));
+        lines.push(format!("{}: ${}: {}", design.name, text(bill.iter().sum()), parts.collect_vec().join(", ")));
     }
-    section.facts.insert("month".to_owned(), month.text());
-    Ok(())
+    for theirs in designs.iter().skip(1) {
+        let of_three = month.with_all_views_of(SHOWN_RATINGS);
+        let [mix, three] = [month, &of_three].map(|month| cheaper((ours, theirs), month, prices));
+        let name = &theirs.name;
+        lines
+            .push(format!("Pagemark is cheaper than {name}, page views for each write: {mix}; three ratings: {three}"));
+    }
+    Ok(lines)
+}
+
+pub(crate) fn add_bills(report: &mut Report) -> anyhow::Result<()> {
+    let (prices, month) = (&Prices::published()?, &Month::parse("")?);
+    for design in designs(month.text, month.depth, month.redis_bytes)? {
+        let bill = bill(&design, month, prices);
+        for (part, usd) in PARTS.into_iter().zip(bill).chain([("together", bill.iter().sum())]) {
+            report.noted(format!("a month, {part}: {}", design.name), usd, "US dollars", &month.text());
+        }
+    }
+    report.plot(&plot(month, prices)?)
+}
+
+/// Dollars for a million writes and their page views, in each design, by page views per write.
+fn plot(month: &Month, prices: &Prices) -> anyhow::Result<Plot> {
+    let mixes = [("the mix", month.clone()), ("3 ratings only", month.with_all_views_of(SHOWN_RATINGS))];
+    let designs = designs(month.text, month.depth, month.redis_bytes)?;
+    let series = designs.iter().cartesian_product(&mixes).map(|(design, (views, month))| {
+        let fixed = bill(design, month, prices).iter().skip(1).sum::<f64>() * MILLION / month.writes;
+        let view = MILLION * page_view_usd(design, &month.mix, prices);
+        let points = VIEWS_A_WRITE.map(|views| (views, fixed + views * view)).to_vec();
+        Series { name: format!("{}: {views}", design.name), points }
+    });
+    let axes = ["page views for each write", "US dollars for a million writes"];
+    Ok(Plot { name: "money", axes, series: series.collect() })
+}
+
+/// A number of 0 or more, small enough that sums of such numbers are exact.
+fn number(text: &str) -> Result<f64, String> {
+    let number = text.parse().ok().filter(|number| (0.0..1e15).contains(number));
+    number.ok_or_else(|| format!("{text:?} is not a number from 0 to 1e15"))
+}
+
+#[cfg(test)]
+mod tests {
+    use expect_test::expect;
+
+    use super::*;
+
+    #[test]
+    fn a_mix_that_is_none_is_refused_with_its_sum() {
+        for (line, why) in [
+            ("--mix 75,10", "75,10 is 85 % together"),
+            ("--mix 110,-10", "below 0"),
+            ("--mix NaN", "no number"),
+            ("--mix a", "invalid"),
+            ("--mix 50,10,10,10,10,10", "more than five"),
+            ("--text 0", "1..=40000"),
+            ("--writes -1", "-1"),
+            ("--views NaN", "not a number"),
+        ] {
+            let error = Month::parse(line).unwrap_err().to_string();
+            assert!(error.contains(why), "{line}: {error}");
+        }
+    }
+
+    #[test]
+    fn the_default_month_is_the_published_one() {
+        let lines = lines(&Month::parse("").unwrap(), &Prices::published().unwrap()).unwrap();
+        expect![[r#"
+            Pagemark: $427: page views $25, writes $43.5, functions $0.418, storage in table and indexes $113, point-in-time recovery $45.0, audits $15.5, Redis $185
+            four indexes: $46.7: page views $32.5, writes $3.16, functions $0, storage in table and indexes $9.41, point-in-time recovery $1.67, audits $0, Redis $0
+            four indexes with counters: $56.0: page views $38.8, writes $6.13, functions $0, storage in table and indexes $9.41, point-in-time recovery $1.67, audits $0, Redis $0
+            Pagemark is cheaper than four indexes, page views for each write: from 5,176; three ratings: from 776
+            Pagemark is cheaper than four indexes with counters, page views for each write: from 2,802; three ratings: from 685"#]].assert_eq(&lines.join("\n"));
+    }
 }

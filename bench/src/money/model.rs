@@ -1,89 +1,95 @@
-//! The units and bytes of a comment, a write and a page in each design, from the sizes of their items. No I/O.
+//! What a design takes for a page view, a write and a stored comment, from the sizes of its items.
 //!
 //! The items are those that the programs write; the sizes and units follow DynamoDB's rules ([`model::size`],
-//! [`four_index::write_cost_by_rules`], [`super::units`]). Assumptions:
-//! - Every comment has the same text, and an id, product and language of ordinary lengths.
-//! - A rating with `n` values gives 2^n items: a comment is in half of all sets of ratings, once for its language and
-//!   once for any. The sets' texts have one character for each value.
-//! - Page views have full pages, in any language. A filter by language costs each design the same as one without.
+//! [`four_index::write_cost_by_rules`]). Assumptions:
+//! - Every comment has the same text. Page views have full pages, in any language.
 //! - The design with counters shows totals and counts on each page, as Pagemark does. It reads the product's statistics
 //!   items, one for each language and one for all, by one eventually consistent query.
 
 use four_index::{Index, KeepCounters, comment_item, counter_items, projection, write_cost_by_rules};
 use model::{
-    Comment, CommentId, CommentText, Filter, FilterKey, Language, ProductId, Rating, RatingSet, Revision, SiteData,
-    Status, Timestamp,
+    Comment, CommentText, Filter, FilterKey, Language, Rating, RatingSet, Revision,
     item::{Image, attribute},
     primaries::{PRIMARIES_KEYS, PRIMARIES_PROJECTED},
-    size,
+    size::{self, item_bytes},
 };
-use serde::Serialize;
+use serde_dynamo::Item;
 use strum::VariantArray;
 
-use super::{
-    design::{Design, PerWrite, Write, WriteUsage},
-    units::{READ_UNIT_BYTES, STORAGE_OVERHEAD_BYTES, consistent_read_units, query_units},
-};
 use crate::{
     listing::PAGE_SIZE,
-    report::{FOUR_INDEXES, FOUR_INDEXES_CACHED, FOUR_INDEXES_COUNTERS, HITS_OF_TEN, PAGEMARK},
-    statistics::as_f64,
-    workload::{FIRST_MS, primary_item},
+    measure::as_f64,
+    report::{FOUR_INDEXES, FOUR_INDEXES_COUNTERS, PAGEMARK},
+    workload::{Comments, items, primary_item},
 };
 
+const READ_UNIT_BYTES: f64 = 4096.0;
+/// Bytes billed for storing an item besides its size, in the table and in each index.
+const STORAGE_OVERHEAD_BYTES: usize = 100;
 /// The job audits each comment once a week, with the index scan. A month has 730 hours, a week 168.
 const AUDITS_A_MONTH: f64 = 730.0 / 168.0;
 /// The index scan reads each ranked comment's primary item, eventually consistent.
 const INDEX_SCAN_READ_UNITS: f64 = 0.5;
-/// `stream-writer` and `page-indexer`. At a low rate each write is a separate invocation. At a high rate one invocation
-/// handles up to a hundred writes.
+/// `stream-writer` and `page-indexer`. At a low rate each write is a separate invocation.
 const FUNCTIONS: f64 = 2.0;
-/// The functions' memory in the deployment template, in GB.
-const FUNCTION_MEMORY_GB: f64 = 0.25;
-/// Bytes of a comment in Redis, as measured with a million comments (`docs/benchmarks-notes.md`, page index). The text
-/// and the number of rating values do not matter: each comment is in four sets, by its id.
+/// Bytes of a comment in Redis, as measured with a million comments (docs/benchmarks.md).
 pub(super) const REDIS_BYTES: f64 = 454.0;
-/// Running time of both functions for each duplicate that they write or delete, in milliseconds. Measured: 2.72 ms for
-/// the 31 duplicates of a new comment, and as long in the other function (`docs/benchmarks.md`, compare: writing).
+/// Running time of both functions for each duplicate, in milliseconds. Measured: 2.72 ms for the 31 of a new comment.
 const FUNCTION_MS_PER_DUPLICATE: f64 = FUNCTIONS * 2.72 / 31.0;
 /// A journal entry is smaller than a unit, and written in a transaction.
 const JOURNAL_UNITS: f64 = 2.0;
 /// Bytes of a counter's value: up to 99 million.
 const COUNTER_BYTES: usize = 5;
-
-/// What comments and pages are like.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub(super) struct Shape {
-    /// Bytes of a comment's text.
-    pub(super) text_bytes: u32,
-    /// How many values a rating has, from 2 to 10.
-    pub(super) rating_values: u32,
-    /// In how many languages a product has comments.
-    pub(super) languages: u32,
-    /// How many pages a design with cursors reads in order to show one.
-    pub(super) depth: u32,
-    /// Bytes of a comment in Redis.
-    pub(super) redis_bytes: f64,
+const LANGUAGES: usize = 8;
+/// How many values a rating has. A filter by all of them is none.
+const RATINGS: u32 = 5;
+#[derive(Debug, Clone, Copy, PartialEq, Eq, strum::Display, VariantArray)]
+pub(crate) enum Write {
+    #[strum(to_string = "insert")]
+    Insert,
+    #[strum(to_string = "text edit")]
+    EditText,
+    #[strum(to_string = "rating change")]
+    ChangeRating,
+    #[strum(to_string = "delete")]
+    Delete,
 }
 
-/// Pagemark, four indexes, and four indexes with counters.
-pub(super) fn designs(shape: &Shape) -> anyhow::Result<Vec<Design>> {
-    let change = Change::of(usize::try_from(shape.text_bytes)?)?;
+pub(crate) type PerWrite<T> = [T; Write::VARIANTS.len()];
+
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub(crate) struct WriteUsage {
+    pub(crate) write_units: f64,
+    pub(super) read_units: f64,
+    pub(super) function_invocations: f64,
+    pub(super) function_ms: f64,
+}
+
+#[derive(Debug, Clone, PartialEq, Default)]
+pub(crate) struct Design {
+    pub(crate) name: String,
+    /// Read units of a page: without a filter by rating, then with 1, 2, 3 and 4 ratings.
+    pub(crate) page_read_units: Vec<f64>,
+    pub(crate) write: PerWrite<WriteUsage>,
+    /// Bytes of a comment in the table and in all indexes, as billed for storage.
+    pub(super) table_bytes: f64,
+    pub(super) index_bytes: f64,
+    /// Bytes of a comment in Redis; 0 for a design without Redis.
+    pub(super) redis_bytes: f64,
+    pub(super) upkeep_read_units: f64,
+}
+
+/// Pagemark, four indexes, and four indexes with counters. `depth` is how many pages a design with cursors reads in order
+/// to show one.
+pub(crate) fn designs(text_bytes: u32, depth: u32, redis_bytes: f64) -> anyhow::Result<Vec<Design>> {
+    let change = Change::of(usize::try_from(text_bytes)?)?;
     Ok(vec![
-        pagemark(&change, shape)?,
-        four_indexes(&change, shape, KeepCounters::No),
-        four_indexes(&change, shape, KeepCounters::Yes),
+        pagemark(&change, redis_bytes)?,
+        four_indexes(&change, depth, KeepCounters::No),
+        four_indexes(&change, depth, KeepCounters::Yes),
     ])
 }
 
-/// Four indexes with counters, behind a cache in a Redis like Pagemark's.
-pub(super) fn cached_designs(shape: &Shape) -> anyhow::Result<Vec<Design>> {
-    let counting = four_indexes(&Change::of(usize::try_from(shape.text_bytes)?)?, shape, KeepCounters::Yes);
-    let cached = HITS_OF_TEN.into_iter().zip(FOUR_INDEXES_CACHED);
-    Ok(cached.map(|(hits, name)| counting.behind_cache(name, hits, shape.redis_bytes)).collect())
-}
-
-/// A comment, and its versions after a change.
 struct Change {
     comment: Comment,
     edited: Comment,
@@ -92,25 +98,18 @@ struct Change {
 
 impl Change {
     fn of(text_bytes: usize) -> anyhow::Result<Self> {
-        let created_at = Timestamp::from_epoch_ms(FIRST_MS)?;
-        let revision = Revision::after(None, created_at, 2);
         let comment = Comment {
-            id: CommentId::parse(&Revision::after(None, created_at, 1).to_string())?,
-            product: ProductId::parse("shop/item-00042")?,
             language: Language::parse("en")?,
             rating: Rating::new(5)?,
-            created_at,
-            revision,
-            status: Status::Published,
             text: CommentText { title: None, body: "x".repeat(text_bytes), author: None },
-            site: SiteData::default(),
+            ..Comments::new(1)?.draw()?
         };
-        let edited = Comment { revision: Revision::after(Some(revision), created_at, 3), ..comment.clone() };
+        let revision = Revision::after(Some(comment.revision), comment.created_at, 3);
+        let edited = Comment { revision, ..comment.clone() };
         let rated_again = Comment { rating: Rating::new(4)?, ..edited.clone() };
         Ok(Self { comment, edited, rated_again })
     }
 
-    /// The comment before and after a write.
     fn versions(&self, write: Write) -> (Option<&Comment>, Option<&Comment>) {
         match write {
             Write::Insert => (None, Some(&self.comment)),
@@ -121,150 +120,105 @@ impl Change {
     }
 }
 
-/// Duplicates of equal size.
-struct Group {
-    count: f64,
-    bytes: usize,
+/// Bytes of a comment in Pagemark's table and its indexes, then in those of four indexes. Pagemark has one primary item and
+/// its duplicates, all of them also in the index `gsi`, and an entry of `primaries`. Journal entries expire.
+pub(crate) fn stored_bytes(comment: &Comment) -> anyhow::Result<[(f64, f64); 2]> {
+    let stored = |item: &Item| item_bytes(item) + STORAGE_OVERHEAD_BYTES;
+    let (table, entry) = (items(comment)?.iter().map(stored).sum(), stored(&primaries_entry(comment)?));
+    let item = comment_item(comment);
+    let projected = Index::EVERY.iter().map(|index| stored(&projection(&item, *index))).sum();
+    Ok([(count(table), count(table + entry)), (count(stored(&item)), count(projected))])
 }
 
-/// The sizes of a comment's items.
-struct Items {
-    primary: usize,
-    /// In the index `primaries`.
-    entry: usize,
-    duplicates: Vec<Group>,
-    /// The duplicates whose set of ratings lacks the new rating.
-    deleted_with_rating: Vec<Group>,
-    /// A duplicate of any language and one rating. Each further rating adds two bytes.
-    smallest: usize,
+fn primaries_entry(comment: &Comment) -> anyhow::Result<Item> {
+    let held = [attribute::PK, attribute::SK].into_iter().chain(PRIMARIES_KEYS).chain(PRIMARIES_PROJECTED);
+    let held: Vec<&str> = held.collect();
+    let mut entry = primary_item(comment)?.into_inner();
+    entry.retain(|name, _| held.contains(&name.as_str()));
+    Ok(entry.into())
 }
 
-impl Items {
-    fn of(comment: &Comment, rating_values: u32) -> anyhow::Result<Self> {
-        let primary = primary_item(comment)?;
-        let filter = Filter::new(None, RatingSet::of([comment.rating]));
-        let key = FilterKey { product: comment.product.clone(), filter };
-        let smallest = size::item_bytes(&Image::of_primary(&primary)?.duplicate(&key));
-        let more_for_language = comment.language.as_str().len() - 1;
-        let (mut duplicates, mut deleted_with_rating) = (Vec::new(), Vec::new());
-        for ratings in 1..rating_values {
-            for bytes in [smallest, smallest + more_for_language].map(|bytes| bytes + more_for_ratings(ratings)) {
-                duplicates.push(Group { count: choose(rating_values - 1, ratings - 1), bytes });
-                deleted_with_rating.push(Group { count: choose(rating_values - 2, ratings - 1), bytes });
-            }
-        }
-        // All ratings have a text of one byte. In any language they are the primary item.
-        duplicates.push(Group { count: 1.0, bytes: smallest + more_for_language });
-        let held = [attribute::PK, attribute::SK].into_iter().chain(PRIMARIES_KEYS).chain(PRIMARIES_PROJECTED);
-        let held: Vec<&str> = held.collect();
-        let mut entry = primary.clone().into_inner();
-        entry.retain(|name, _| held.contains(&name.as_str()));
-        let (primary, entry) = (size::item_bytes(&primary), size::item_bytes(&entry.into()));
-        Ok(Self { primary, entry, duplicates, deleted_with_rating, smallest })
-    }
-
-    /// Bytes of all items in the table, each with this many more.
-    fn bytes(&self, overhead: usize) -> f64 {
-        count(self.primary + overhead) + sum(&self.duplicates, |bytes| count(bytes + overhead))
-    }
-
-    fn number(&self) -> f64 {
-        1.0 + sum(&self.duplicates, |_| 1.0)
-    }
-
-    /// The read units of pages, in the order of [`Design::page_read_units`]. The API reads one comment more than a page
-    /// shows.
-    fn page_read_units(&self, rating_values: u32) -> Vec<f64> {
-        let filtered = (1..rating_values).map(|ratings| self.smallest + more_for_ratings(ratings));
-        [self.primary].into_iter().chain(filtered).map(|bytes| query_units(count((PAGE_SIZE + 1) * bytes))).collect()
-    }
-}
-
-/// Bytes of a set's text beyond those of a single rating.
-fn more_for_ratings(ratings: u32) -> usize {
-    2 * (ratings as usize).saturating_sub(1)
-}
-
-fn pagemark(change: &Change, shape: &Shape) -> anyhow::Result<Design> {
-    let items = Items::of(&change.comment, shape.rating_values)?;
+fn pagemark(Change { comment, rated_again, .. }: &Change, redis_bytes: f64) -> anyhow::Result<Design> {
+    let (primary, placement) = (primary_item(comment)?, comment.placement());
+    let (image, kept) = (Image::of_primary(&primary)?, rated_again.placement());
+    let duplicates: Vec<(FilterKey, usize)> =
+        placement.duplicate_keys().map(|key| (key.clone(), item_bytes(&image.duplicate(&key)))).collect();
+    let deleted = duplicates.iter().filter(|(key, _)| !key.filter.matches(&kept));
     // In the table and in the index, which holds whole items.
-    let duplicates = |groups: &[Group]| sum(groups, |bytes| 2.0 * write_units(bytes));
+    let units = |bytes: &usize| 2.0 * write_units(*bytes);
+    let deleted: Vec<f64> = deleted.map(|(_, bytes)| units(bytes)).collect();
+    let primary_bytes = item_bytes(&primary);
     // The transaction counts twice in the table, and once in each of two indexes.
-    let primary = 3.0 * write_units(items.primary) + write_units(items.entry) + JOURNAL_UNITS;
-    let all = primary + duplicates(&items.duplicates);
+    let all = 3.0 * write_units(primary_bytes)
+        + write_units(item_bytes(&primaries_entry(comment)?))
+        + JOURNAL_UNITS
+        + duplicates.iter().map(|(_, bytes)| units(bytes)).sum::<f64>();
+    let bytes: usize = primary_bytes + duplicates.iter().map(|(_, bytes)| bytes).sum::<usize>();
     let write = per_write(|write| {
-        let (moved_units, moved) = match write {
-            Write::ChangeRating => (duplicates(&items.deleted_with_rating), sum(&items.deleted_with_rating, |_| 1.0)),
-            Write::Insert | Write::EditText | Write::Delete => (0.0, 0.0),
-        };
+        let moved = if write == Write::ChangeRating { deleted.as_slice() } else { &[] };
         WriteUsage {
-            write_units: all + moved_units,
+            write_units: all + moved.iter().sum::<f64>(),
             // Within the hour, `recent` reads all items, strongly consistent.
-            read_units: read_before(write, items.primary) + consistent_read_units(items.bytes(0)),
+            read_units: read_before(write, primary_bytes) + consistent_read_units(count(bytes)),
             function_invocations: FUNCTIONS,
-            function_ms: FUNCTION_MS_PER_DUPLICATE * (items.number() - 1.0 + moved),
+            function_ms: FUNCTION_MS_PER_DUPLICATE * count(duplicates.len() + moved.len()),
         }
     });
-    let table_bytes = items.bytes(STORAGE_OVERHEAD_BYTES);
+    // The API reads one comment more than a page shows.
+    let page = |bytes: usize| query_units(count((PAGE_SIZE + 1) * bytes));
+    let filtered = (1..RATINGS).map(|ratings| {
+        let ratings = RatingSet::of(Rating::ALL.into_iter().rev().take(ratings as usize));
+        let key = FilterKey { product: comment.product.clone(), filter: Filter::new(None, ratings) };
+        page(item_bytes(&image.duplicate(&key)))
+    });
+    let [(table_bytes, index_bytes), _] = stored_bytes(comment)?;
     Ok(Design {
         name: PAGEMARK.to_owned(),
-        items: items.number(),
-        page_read_units: items.page_read_units(shape.rating_values),
+        page_read_units: [page(primary_bytes)].into_iter().chain(filtered).collect(),
         write,
-        function_memory_gb: FUNCTION_MEMORY_GB,
         table_bytes,
-        index_bytes: table_bytes + count(items.entry + STORAGE_OVERHEAD_BYTES),
-        redis_bytes: shape.redis_bytes,
-        upkeep_read_units: audit_read_units(items.bytes(0)),
+        index_bytes,
+        redis_bytes,
+        // A scan is eventually consistent, and packs items, so it is not rounded up.
+        upkeep_read_units: AUDITS_A_MONTH * (count(bytes) / READ_UNIT_BYTES / 2.0 + INDEX_SCAN_READ_UNITS),
     })
 }
 
-fn four_indexes(change: &Change, shape: &Shape, counters: KeepCounters) -> Design {
+fn four_indexes(change: &Change, depth: u32, counters: KeepCounters) -> Design {
     let item = comment_item(&change.comment);
-    let projected = |index: Index| size::item_bytes(&projection(&item, index));
-    let statistics = match counters {
-        KeepCounters::Yes => query_units(count(statistics_bytes(&change.comment, shape))),
-        KeepCounters::No => 0.0,
+    let projected = |index: Index| item_bytes(&projection(&item, index));
+    let (name, statistics) = match counters {
+        KeepCounters::Yes => (FOUR_INDEXES_COUNTERS, query_units(count(statistics_bytes(&change.comment)))),
+        KeepCounters::No => (FOUR_INDEXES, 0.0),
     };
     let page = |ratings: u32| {
         let (queries, index) = if ratings == 0 { (1, Index::All) } else { (ratings, Index::ByRating) };
-        f64::from(shape.depth * queries) * query_units(count(PAGE_SIZE * projected(index))) + statistics
+        f64::from(depth * queries) * query_units(count(PAGE_SIZE * projected(index))) + statistics
     };
     let write = per_write(|write| {
         let (old, new) = change.versions(write);
         WriteUsage {
             write_units: write_cost_by_rules(old, new, counters).total(),
-            read_units: read_before(write, size::item_bytes(&item)),
+            read_units: read_before(write, item_bytes(&item)),
             ..WriteUsage::default()
         }
     });
-    let name = match counters {
-        KeepCounters::Yes => FOUR_INDEXES_COUNTERS,
-        KeepCounters::No => FOUR_INDEXES,
-    };
+    let stored = |bytes: usize| count(bytes + STORAGE_OVERHEAD_BYTES);
     Design {
         name: name.to_owned(),
-        items: 1.0,
-        page_read_units: (0..shape.rating_values).map(page).collect(),
+        page_read_units: (0..RATINGS).map(page).collect(),
         write,
-        table_bytes: stored_bytes(size::item_bytes(&item)),
-        index_bytes: Index::EVERY.iter().map(|index| stored_bytes(projected(*index))).sum(),
+        table_bytes: stored(item_bytes(&item)),
+        index_bytes: Index::EVERY.iter().map(|index| stored(projected(*index))).sum(),
         ..Design::default()
     }
 }
 
-/// Read units for auditing a comment for a month. `item_bytes` are those of all its items in the table. A scan is
-/// eventually consistent, and packs items, so it is not rounded up.
-fn audit_read_units(item_bytes: f64) -> f64 {
-    AUDITS_A_MONTH * (item_bytes / READ_UNIT_BYTES / 2.0 + INDEX_SCAN_READ_UNITS)
-}
-
-/// Bytes of a product's statistics items, each with a counter for every rating.
-fn statistics_bytes(comment: &Comment, shape: &Shape) -> usize {
-    let of_language = counter_items([comment]).iter().map(size::item_bytes).max().unwrap_or(0);
+fn statistics_bytes(comment: &Comment) -> usize {
+    let of_language = counter_items([comment]).iter().map(item_bytes).max().unwrap_or(0);
     // The item of one comment has the counters of one rating and of all.
-    let further = ("count_1".len() + COUNTER_BYTES) * (shape.rating_values as usize - 1);
-    (shape.languages as usize + 1) * (of_language + further + 2 * COUNTER_BYTES)
+    let further = ("count_1".len() + COUNTER_BYTES) * (RATINGS as usize - 1);
+    (LANGUAGES + 1) * (of_language + further + 2 * COUNTER_BYTES)
 }
 
 fn per_write(usage: impl Fn(Write) -> WriteUsage) -> PerWrite<WriteUsage> {
@@ -273,150 +227,60 @@ fn per_write(usage: impl Fn(Write) -> WriteUsage) -> PerWrite<WriteUsage> {
     usages
 }
 
-/// A change first reads the comment, strongly consistent.
 fn read_before(write: Write, item_bytes: usize) -> f64 {
     if write == Write::Insert { 0.0 } else { consistent_read_units(count(item_bytes)) }
+}
+
+fn consistent_read_units(bytes: f64) -> f64 {
+    (bytes / READ_UNIT_BYTES).ceil()
+}
+
+/// The units of one Query of an index, which is eventually consistent.
+fn query_units(items_bytes: f64) -> f64 {
+    consistent_read_units(items_bytes) / 2.0
 }
 
 fn write_units(item_bytes: usize) -> f64 {
     count(size::write_units(item_bytes))
 }
 
-fn stored_bytes(item_bytes: usize) -> f64 {
-    count(item_bytes + STORAGE_OVERHEAD_BYTES)
-}
-
-fn sum(groups: &[Group], of: impl Fn(usize) -> f64) -> f64 {
-    groups.iter().map(|group| group.count * of(group.bytes)).sum()
-}
-
 fn count(number: usize) -> f64 {
     as_f64(number as u64)
 }
 
-/// The number of ways to choose `taken` of `all`.
-fn choose(all: u32, taken: u32) -> f64 {
-    // Whole after each step.
-    (1..=taken).fold(1.0, |ways, step| ways * f64::from((all + 1).saturating_sub(step)) / f64::from(step))
-}
-
 #[cfg(test)]
-pub(super) mod tests {
+mod tests {
     use super::*;
-    use crate::workload::items;
 
-    fn shape(text_bytes: u32, rating_values: u32) -> Shape {
-        Shape { text_bytes, rating_values, languages: 8, depth: 1, redis_bytes: REDIS_BYTES }
-    }
-
-    fn of_shape(text_bytes: u32, rating_values: u32) -> [Design; 3] {
-        designs(&shape(text_bytes, rating_values)).unwrap().try_into().unwrap()
-    }
-
-    fn write_units_of(designs: &[Design; 3]) -> [[f64; 4]; 3] {
-        designs.each_ref().map(|design| design.write.map(|write| write.write_units))
-    }
-
-    /// For each design, the write units of an insert, a text edit, a rating change and a deletion.
-    pub(crate) fn write_units_of_short_comments() -> [[f64; 4]; 3] {
-        write_units_of(&of_shape(60, 5))
+    fn write_units_of(text_bytes: u32) -> Vec<[f64; 4]> {
+        let designs = designs(text_bytes, 1, REDIS_BYTES).unwrap();
+        designs.iter().map(|design| design.write.map(|write| write.write_units)).collect()
     }
 
     #[test]
-    fn short_comments_take_the_units_that_the_documents_name() {
-        // docs/deploy.md: 68, of which one is for `primaries`. A change of the rating also deletes 16 duplicates.
-        // The others: ADR 25.
+    fn comments_take_the_units_that_the_documents_name() {
+        // One of the 68 is for `primaries`. A change of the rating also deletes 16 duplicates.
         let expected = [[68.0, 68.0, 100.0, 68.0], [5.0, 5.0, 7.0, 5.0], [10.0, 5.0, 12.0, 10.0]];
-        assert_eq!(write_units_of_short_comments(), expected);
-    }
-
-    #[test]
-    fn items_of_a_kilobyte_more_take_as_many_units_as_attributes_of_that_size() {
-        // ADR 70: 133, 198 and 328 for 1, 2 and 4 KB.
+        assert_eq!(write_units_of(60), expected);
         for (text_bytes, units) in [(1_024, 133.0), (2_048, 198.0), (4_096, 328.0)] {
-            assert_eq!(write_units_of(&of_shape(text_bytes, 5))[0][0], units, "{text_bytes}");
-        }
-    }
-
-    #[test]
-    fn the_sizes_are_those_of_the_items_that_are_written() {
-        for text_bytes in [1, 400, 1_500] {
-            let Change { comment, rated_again, .. } = Change::of(text_bytes).unwrap();
-            let written = items(&comment).unwrap();
-            let bytes: usize = written.iter().map(size::item_bytes).sum();
-            let units: f64 = written.iter().map(|item| write_units(size::item_bytes(item))).sum();
-            let found = Items::of(&comment, 5).unwrap();
-            assert_eq!((found.number(), found.bytes(0)), (32.0, count(bytes)));
-            assert_eq!(write_units(found.primary) + sum(&found.duplicates, write_units), units);
-            let kept: Vec<FilterKey> = rated_again.placement().duplicate_keys().collect();
-            let placement = comment.placement();
-            let deleted: Vec<FilterKey> = placement.duplicate_keys().filter(|key| !kept.contains(key)).collect();
-            assert_eq!(sum(&found.deleted_with_rating, |_| 1.0), count(deleted.len()));
-            let image = Image::of_primary(&written[0]).unwrap();
-            let bytes: usize = deleted.iter().map(|key| size::item_bytes(&image.duplicate(key))).sum();
-            assert_eq!(sum(&found.deleted_with_rating, count), count(bytes));
-        }
-    }
-
-    #[test]
-    fn each_further_value_of_a_rating_doubles_the_items() {
-        for (rating_values, items, rating_change) in
-            [(2, 4.0, 16.0), (3, 8.0, 28.0), (5, 32.0, 100.0), (10, 1_024.0, 3_076.0)]
-        {
-            let [pagemark, four, _] = of_shape(60, rating_values);
-            assert_eq!(pagemark.items, items, "{rating_values}");
-            let units = pagemark.write.map(|write| write.write_units);
-            // 2 for each duplicate, and 6 for the primary item and its journal entry.
-            let all = 2.0 * (items - 1.0) + 6.0;
-            assert_eq!(units, [all, all, rating_change, all], "{rating_values}");
-            assert_eq!(four.write[0].write_units, 5.0);
-            assert_eq!(pagemark.page_read_units.len(), rating_values as usize);
+            assert_eq!(write_units_of(text_bytes)[0][0], units, "{text_bytes}");
         }
     }
 
     #[test]
     fn pages_of_short_comments_take_the_units_that_were_measured() {
-        // docs/benchmarks.md, compare: what a page consumes. Comments of 57 bytes, 20 on a page.
-        let [pagemark, four, counted] = of_shape(57, 5);
-        assert_eq!(pagemark.page_read_units, [1.0; 5]);
-        assert_eq!(four.page_read_units, [1.0, 1.0, 2.0, 3.0, 4.0]);
-        assert_eq!(counted.page_read_units, [1.5, 1.5, 2.5, 3.5, 4.5]);
-    }
-
-    #[test]
-    fn comments_take_about_the_bytes_that_were_measured() {
-        // docs/benchmarks.md, compare: storage. Some of those comments have a title and an author, and `primaries` came
-        // later.
-        let near = |found: f64, measured: f64| {
-            assert!((found / measured - 1.0).abs() < 0.06, "{found} instead of {measured}");
-        };
-        let [pagemark, four, _] = of_shape(57, 5);
-        near(pagemark.table_bytes, 11_692.0);
-        near(four.table_bytes, 498.0);
-        near(four.index_bytes, 1_591.0);
-    }
-
-    #[test]
-    fn only_the_statistics_query_knows_the_number_of_languages() {
-        let of = |languages| designs(&Shape { languages, ..shape(60, 5) }).unwrap();
-        let (few, mut many) = (of(1), of(100));
-        assert!(few[2].page_read_units[0] < many[2].page_read_units[0]);
-        many[2].page_read_units.clone_from(&few[2].page_read_units);
-        assert_eq!(few, many);
+        let designs = designs(57, 1, REDIS_BYTES).unwrap();
+        let units: Vec<&[f64]> = designs.iter().map(|design| design.page_read_units.as_slice()).collect();
+        assert_eq!(units, [[1.0; 5], [1.0, 1.0, 2.0, 3.0, 4.0], [1.5, 1.5, 2.5, 3.5, 4.5]]);
     }
 
     #[test]
     fn a_page_found_by_walking_costs_each_page_before_it() {
-        let of = |depth| designs(&Shape { depth, ..shape(60, 5) }).unwrap().try_into().unwrap();
-        let [ours, theirs, counted]: [Design; 3] = of(1);
-        let [ours_deep, theirs_deep, counted_deep]: [Design; 3] = of(10);
-        assert_eq!(ours.page_read_units, ours_deep.page_read_units);
-        assert_eq!(
-            theirs.page_read_units.iter().map(|units| 10.0 * units).collect::<Vec<_>>(),
-            theirs_deep.page_read_units
-        );
+        let [of_one, of_ten] = [1, 10].map(|depth| designs(60, depth, REDIS_BYTES).unwrap());
+        assert_eq!(of_one[0], of_ten[0]);
+        let ten_times: Vec<f64> = of_one[1].page_read_units.iter().map(|units| 10.0 * units).collect();
+        assert_eq!(of_ten[1].page_read_units, ten_times);
         // The statistics are read once.
-        assert_eq!(counted.page_read_units[4], 4.5);
-        assert_eq!(counted_deep.page_read_units[4], 40.5);
+        assert_eq!((of_one[2].page_read_units[4], of_ten[2].page_read_units[4]), (4.5, 40.5));
     }
 }

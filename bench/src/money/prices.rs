@@ -1,7 +1,7 @@
 //! The published prices.
 
-use anyhow::{Context, anyhow, ensure};
-use serde::Deserialize;
+use anyhow::{Context, ensure};
+use serde::{Deserialize, Deserializer, de::Error};
 
 const PRICES: &str = include_str!("../../prices.json");
 /// Hours in a month, by AWS's convention.
@@ -15,86 +15,55 @@ const GIB: f64 = 1_073_741_824.0;
 #[derive(Debug, Clone, Deserialize)]
 pub(crate) struct Prices {
     pub(crate) region: String,
-    currency: String,
     pub(crate) looked_up: String,
     pub(crate) million_read_units: Price,
     pub(crate) million_write_units: Price,
-    /// Storage of table and indexes. A GB has 1,000,000,000 bytes.
     pub(crate) storage_gb_month: Price,
-    /// Point-in-time recovery of the table.
     pub(crate) backup_gb_month: Price,
-    /// Stream reads by Lambda.
     pub(crate) million_stream_reads: Price,
     pub(crate) million_function_requests: Price,
     pub(crate) function_gb_second: Price,
     redis_node_hours: RedisNodes,
 }
 
-/// One price. The file also says where it was found, for people.
 #[derive(Debug, Clone, Deserialize)]
 pub(crate) struct Price {
+    #[serde(deserialize_with = "price")]
     pub(crate) usd: f64,
 }
 
-/// The nodes that Redis may run on.
 #[derive(Debug, Clone, Deserialize)]
 struct RedisNodes {
-    /// Ordered by size, the smallest first.
+    /// The smallest first.
     nodes: Vec<RedisNode>,
 }
 
 #[derive(Debug, Clone, Deserialize)]
 struct RedisNode {
     memory_gib: f64,
-    /// Price per hour.
+    #[serde(deserialize_with = "price")]
     usd: f64,
 }
 
+fn price<'de, D: Deserializer<'de>>(deserializer: D) -> Result<f64, D::Error> {
+    let usd = f64::deserialize(deserializer)?;
+    if usd >= 0.0 { Ok(usd) } else { Err(D::Error::custom("a price is below zero")) }
+}
+
 impl Prices {
-    /// The prices of `bench/prices.json` at build time.
-    ///
-    /// # Errors
-    /// When the file is invalid.
     pub(crate) fn published() -> anyhow::Result<Self> {
         Self::parse(PRICES).context("bench/prices.json")
     }
 
-    /// Reads prices in the format of `bench/prices.json`.
-    ///
-    /// # Errors
-    /// Names the price that is missing, no number, or below zero.
     pub(crate) fn parse(text: &str) -> anyhow::Result<Self> {
-        let json = &mut serde_json::Deserializer::from_str(text);
-        let mut prices: Self =
-            serde_path_to_error::deserialize(json).map_err(|error| match error.path().to_string() {
-                root if root == "." => anyhow!("{}", error.inner()),
-                path => anyhow!("{path}: {}", error.inner()),
-            })?;
-        ensure!(prices.currency.starts_with("USD"), "currency: {:?} does not begin with USD", prices.currency);
-        for (name, usd) in prices.each() {
-            ensure!(usd >= 0.0, "{name}: the price is {usd}, below zero");
-        }
-        let nodes = &mut prices.redis_node_hours.nodes;
-        ensure!(!nodes.is_empty(), "redis_node_hours.nodes: there is no node");
-        ensure!(nodes.iter().all(|node| node.memory_gib > 0.0), "redis_node_hours.nodes: a node has no memory_gib");
-        nodes.sort_by(|a, b| a.memory_gib.total_cmp(&b.memory_gib));
+        let prices: Self = serde_json::from_str(text)?;
+        let nodes = &prices.redis_node_hours.nodes;
+        let is_sorted = nodes.is_sorted_by(|a, b| 0.0 < a.memory_gib && a.memory_gib < b.memory_gib);
+        ensure!(
+            !nodes.is_empty() && is_sorted,
+            "redis_node_hours.nodes: name nodes, the one with the least memory first"
+        );
         Ok(prices)
-    }
-
-    /// Every price, with its place in the file.
-    fn each(&self) -> impl Iterator<Item = (String, f64)> {
-        let prices = [
-            ("million_read_units", &self.million_read_units),
-            ("million_write_units", &self.million_write_units),
-            ("storage_gb_month", &self.storage_gb_month),
-            ("backup_gb_month", &self.backup_gb_month),
-            ("million_stream_reads", &self.million_stream_reads),
-            ("million_function_requests", &self.million_function_requests),
-            ("function_gb_second", &self.function_gb_second),
-        ];
-        let nodes = self.redis_node_hours.nodes.iter().enumerate();
-        let nodes = nodes.map(|(place, node)| (format!("redis_node_hours.nodes[{place}]"), node.usd));
-        prices.into_iter().map(|(name, price)| (name.to_owned(), price.usd)).chain(nodes)
     }
 
     /// The monthly cost of Redis for this amount of data. It takes the smallest node that holds the data, with its
@@ -114,69 +83,32 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_published_price_says_where_and_when_it_was_found() {
+    fn every_published_price_says_where_it_was_found() {
         let file: Value = serde_json::from_str(PRICES).unwrap();
-        let text = |of: &Value, name: &str| of[name].as_str().unwrap_or_default().to_owned();
-        assert!(["region", "looked_up", "note"].iter().all(|name| !text(&file, name).is_empty()), "{file}");
-        assert!(text(&file, "currency").starts_with("USD"), "{file}");
-        let prices = file.as_object().unwrap().values().filter(|value| value.is_object());
-        for price in prices {
-            assert!(!text(price, "source").is_empty() && !text(price, "found").is_empty(), "{price}");
-            let is_priced = price["usd"].as_f64().is_some_and(|usd| usd >= 0.0);
-            assert!(price["nodes"].is_array() || is_priced && text(price, "source").starts_with("https://"), "{price}");
+        for price in file.as_object().unwrap().values().filter(|value| value.is_object()) {
+            assert!(["source", "found"].iter().all(|name| price[name].as_str().is_some()), "{price}");
         }
-        let nodes = Prices::published().unwrap().redis_node_hours.nodes;
-        assert!(nodes.is_sorted_by(|a, b| a.memory_gib < b.memory_gib && a.usd < b.usd));
     }
 
     #[test]
     fn redis_takes_the_smallest_nodes_that_hold_the_data_and_shards_beyond() {
         let prices = Prices::published().unwrap();
-        for (bytes, hourly_usd) in [
-            (0.0, 2.0 * 0.0256),
-            (1.0, 2.0 * 0.0256),
-            // A million comments: 0.6 GB of 1.37 GiB.
-            (454e6, 2.0 * 0.0256),
-            // Just above three quarters of 1.37 GiB.
-            (1.104e9, 2.0 * 0.1264),
-            (4.54e9, 2.0 * 0.1264),
-            (227e9, 2.0 * 5.5848),
-            (454e9, 2.0 * 2.0 * 5.5848),
-        ] {
+        // Just above three quarters of 1.37 GiB, then beyond the largest node.
+        for (bytes, hourly_usd) in [(1.0, 2.0 * 0.0256), (1.104e9, 2.0 * 0.1264), (454e9, 2.0 * 2.0 * 5.5848)] {
             let month_usd = prices.redis_month_usd(bytes);
             assert!((month_usd - hourly_usd * 730.0).abs() < 1e-9, "{bytes}: {month_usd}");
         }
     }
 
     #[test]
-    fn a_file_without_a_price_or_with_a_negative_one_names_the_price() {
-        let changed = |change: &dyn Fn(&mut Value)| {
+    fn a_file_without_a_price_or_with_a_negative_one_is_refused() {
+        let refused = |change: &dyn Fn(&mut Value)| {
             let mut file: Value = serde_json::from_str(PRICES).unwrap();
             change(&mut file);
             Prices::parse(&file.to_string()).unwrap_err().to_string()
         };
-        let published = Prices::published().unwrap();
-        for name in published.each().map(|(name, _)| name).filter(|name| !name.contains('[')) {
-            let refused = changed(&|file| drop(file.as_object_mut().unwrap().remove(&name)));
-            assert!(refused.contains(&name), "{refused}");
-            for wrong in [json!({}), json!({ "usd": "1" }), json!({ "usd": -0.01 })] {
-                let refused = changed(&|file| file[&name] = wrong.clone());
-                assert!(refused.contains(&name), "{refused}");
-            }
-        }
-        let refused = changed(&|file| file["redis_node_hours"]["nodes"][1]["usd"] = json!(-1));
-        assert_eq!(refused, "redis_node_hours.nodes[1]: the price is -1, below zero");
-        let refused = changed(&|file| file["redis_node_hours"]["nodes"] = json!([]));
-        assert_eq!(refused, "redis_node_hours.nodes: there is no node");
-        let refused = changed(&|file| file["currency"] = json!("EUR"));
-        assert!(refused.contains("EUR"), "{refused}");
-    }
-
-    #[test]
-    fn the_order_of_nodes_in_a_file_does_not_matter() {
-        let mut file: Value = serde_json::from_str(PRICES).unwrap();
-        file["redis_node_hours"]["nodes"].as_array_mut().unwrap().reverse();
-        let reversed = Prices::parse(&file.to_string()).unwrap();
-        assert_eq!(reversed.redis_month_usd(1.0), Prices::published().unwrap().redis_month_usd(1.0));
+        assert!(refused(&|file| file["backup_gb_month"] = json!({})).contains("missing field `usd`"));
+        assert!(refused(&|file| file["backup_gb_month"]["usd"] = json!(-1)).contains("a price is below zero"));
+        assert!(refused(&|file| file["redis_node_hours"]["nodes"] = json!([])).contains("redis_node_hours.nodes"));
     }
 }

@@ -1,133 +1,182 @@
-//! The report. Results are printed as they arrive and merged into `report.json`. `page` makes texts and plots from it.
+//! The report: figures, each with its unit, spread and note. They are printed as they arrive and merged into
+//! `report.json`. A Markdown table and plots are made from one report, or from several runs.
 //!
-//! A new run of a measurement replaces all results of its earlier run. Each result belongs to the current measurement
-//! (`begin`), which is a section of the report.
+//! A new run of a measurement replaces all figures of its earlier run.
 
-mod limit;
-mod load;
+mod figure;
 mod machine;
-mod number;
 mod plot;
-mod quantity;
-mod results;
-mod table;
 
-pub(crate) use limit::Limit;
-pub(crate) use load::{LOAD_MAX, quiet};
-pub(crate) use machine::{Machine, Run};
-pub(crate) use number::{count, figure};
-pub(crate) use plot::{Plot, Series};
-pub(crate) use quantity::{
-    FOUR_INDEXES, FOUR_INDEXES_CACHED, FOUR_INDEXES_COUNTERS, HITS_OF_TEN, ONE_SET_A_FILTER, PAGEMARK, Quantity,
-};
-pub(crate) use results::{Ratio, Results, Section};
-pub(crate) use table::{Cell, Row, Table, row};
-
-use std::{fs, path::PathBuf, time::Instant};
+use std::{collections::BTreeMap, fmt::Write, fs, path::Path, path::PathBuf, time::Instant};
 
 use anyhow::Context;
+use itertools::Itertools;
+use serde::{Deserialize, Serialize};
 
-/// The file with the results in a report's folder.
-pub(crate) const FILE: &str = "report.json";
+pub(crate) use figure::{Figure, count, text};
+use machine::{this_machine, this_run};
+pub(crate) use plot::{Plot, Series};
 
-/// All results so far, including earlier runs.
+use crate::measure::Spread;
+
+pub(crate) const PAGEMARK: &str = "Pagemark";
+pub(crate) const FOUR_INDEXES: &str = "four indexes";
+/// The same with transactional counters, so that its pages show totals like Pagemark's.
+pub(crate) const FOUR_INDEXES_COUNTERS: &str = "four indexes with counters";
+
+const JSON: &str = "report.json";
+const MARKDOWN: &str = "report.md";
+
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+struct Results {
+    machine: String,
+    measurements: BTreeMap<String, Section>,
+}
+
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+struct Section {
+    run: String,
+    took_s: f64,
+    /// Why it ended early, if it did.
+    failure: Option<String>,
+    figures: Vec<Figure>,
+}
+
+/// The results so far, and the current measurement.
 pub(crate) struct Report {
     folder: PathBuf,
     results: Results,
-    /// The current measurement: its name, its position in the run such as "[2/9] api", and its results.
     name: String,
-    place: String,
     began: Instant,
     section: Section,
 }
 
-/// One line of a result: its name, the figure, its unit.
-pub(crate) type Figure<Name = &'static str> = (Name, f64, &'static str);
-
 impl Report {
-    /// Opens the report in a folder: that of earlier runs, or an empty one.
     pub(crate) fn open(folder: PathBuf) -> anyhow::Result<Self> {
-        let results = Results::read(&folder.join(FILE))?.unwrap_or_default();
-        let (name, place, section) = (String::new(), String::new(), Section::default());
-        Ok(Self { folder, results, name, place, began: Instant::now(), section })
+        fs::create_dir_all(&folder).with_context(|| folder.display().to_string())?;
+        let file = folder.join(JSON);
+        let results = if file.exists() { read(&file)? } else { Results::default() };
+        Ok(Self { folder, results, name: String::new(), began: Instant::now(), section: Section::default() })
     }
 
-    /// Begins a measurement, the `number`th of `total` in this run of the program. Removes its earlier results. Waits for
-    /// a quiet machine, but not in a quick run.
-    pub(crate) async fn begin(&mut self, measurement: &str, number: usize, total: usize, is_quick: bool) {
-        println!("\n=== {measurement} ({number} of {total})");
-        let load = if is_quick { None } else { quiet(number == 1).await };
+    pub(crate) fn begin(&mut self, measurement: &str, is_quick: bool) {
+        println!("\n=== {measurement}");
         measurement.clone_into(&mut self.name);
-        self.place = format!("[{number}/{total}] {measurement}");
         self.began = Instant::now();
-        self.results.machine = Machine::this();
-        let run = Run::begin(is_quick);
-        let run = Run { load_before: load.or(run.load_before), ..run };
-        self.section = Section { run, ..Section::default() };
+        self.results.machine = this_machine();
+        self.section = Section { run: this_run(is_quick), ..Section::default() };
     }
 
-    /// Ends the current measurement and writes the report.
     pub(crate) fn end(&mut self, failure: Option<String>) -> anyhow::Result<()> {
         let mut section = std::mem::take(&mut self.section);
-        section.run.took_s = self.began.elapsed().as_secs_f64();
-        section.run.load_after = machine::load_average();
-        section.run.failure = failure;
-        println!("\n{} took {:.0} s", self.name, section.run.took_s);
+        section.took_s = self.began.elapsed().as_secs_f64();
+        section.failure = failure;
         self.results.measurements.insert(self.name.clone(), section);
-        self.write()
+        let json = format!("{}\n", serde_json::to_string_pretty(&self.results)?);
+        self.write(JSON, &json)?;
+        self.write(MARKDOWN, &markdown(std::slice::from_ref(&self.results))?)
     }
 
-    /// Prints the current step, such as "loading 1,000,000 comments", to standard error.
     pub(crate) fn step(&self, what: &str) {
-        eprintln!("{}, {:.1} s: {what}", self.place, self.began.elapsed().as_secs_f64());
+        eprintln!("{}, {:.1} s: {what}", self.name, self.began.elapsed().as_secs_f64());
     }
 
-    /// Prints and stores figures of different units.
-    pub(crate) fn add(&mut self, name: &str, about: &str, figures: &[Figure<impl AsRef<str>>]) {
-        let rows =
-            figures.iter().map(|(what, value, unit)| row![("", what.as_ref()), ("figure", *value), ("unit", *unit)]);
-        self.table(Table::new(name, about, rows));
+    pub(crate) fn add(&mut self, name: impl Into<String>, value: impl Into<Spread>, unit: &str) {
+        self.noted(name, value, unit, "");
     }
 
-    /// Prints and stores a figure that has a limit.
-    pub(crate) fn ratio(&mut self, name: &str, value: f64, limit: Limit) {
-        self.ratio_noted(name, value, limit, "");
-    }
-
-    /// Like [`Self::ratio`], with an additional note such as "at each size".
-    pub(crate) fn ratio_noted(&mut self, name: &str, value: f64, limit: Limit, note: &str) {
-        let (name, value, note) = (name.to_owned(), value.is_finite().then_some(value), note.to_owned());
-        let ratio = Ratio { name, value, limit, note };
-        println!("  {:<44} {:>12} (limit: {}) {}", ratio.name, ratio.text(), ratio.limit_and_note(), ratio.verdict());
-        self.section.ratios.push(ratio);
-    }
-
-    pub(crate) fn table(&mut self, table: Table) {
-        println!("\n{table}");
-        self.section.tables.push(table);
-    }
-
-    pub(crate) fn plot(&mut self, plot: Plot) {
-        self.section.plots.push(plot);
-    }
-
-    /// Stores a design's value of a quantity by which designs are compared. A value that is not a number is left out, so
-    /// the quantity counts as not measured.
-    pub(crate) fn number(&mut self, quantity: Quantity, design: &str, value: f64) {
-        if value.is_finite() {
-            self.section.numbers.entry(quantity).or_default().insert(design.to_owned(), value);
+    /// Prints and keeps a figure. A note says a limit, or what the figure depends on. A value that was not measured, such
+    /// as a 99th percentile of few calls, is left out.
+    pub(crate) fn noted(&mut self, name: impl Into<String>, value: impl Into<Spread>, unit: &str, note: &str) {
+        let value = value.into();
+        if value.median.is_finite() {
+            let figure = Figure::new(name.into(), value, unit, note);
+            println!("| {} |", figure.cells());
+            self.section.figures.push(figure);
         }
     }
 
-    /// The results so far, of earlier runs too.
-    pub(crate) fn results(&self) -> &Results {
-        &self.results
+    /// Writes a plot as SVG beside the report.
+    pub(crate) fn plot(&self, plot: &Plot) -> anyhow::Result<()> {
+        self.write(&format!("{}.svg", plot.name), &plot.svg()?)
     }
 
-    fn write(&self) -> anyhow::Result<()> {
-        let path = self.folder.join(FILE);
-        fs::create_dir_all(&self.folder).with_context(|| self.folder.display().to_string())?;
-        let json = format!("{}\n", serde_json::to_string_pretty(&self.results)?);
-        fs::write(&path, json).with_context(|| path.display().to_string())
+    fn write(&self, name: &str, text: &str) -> anyhow::Result<()> {
+        let path = self.folder.join(name);
+        fs::write(&path, text).with_context(|| path.display().to_string())
+    }
+}
+
+/// Prints the Markdown table of several runs: the median of each figure, the lowest and the highest.
+pub(crate) fn print_runs(files: &[PathBuf]) -> anyhow::Result<()> {
+    let runs: Vec<Results> = files.iter().map(|file| read(file)).collect::<anyhow::Result<_>>()?;
+    print!("{}", markdown(&runs)?);
+    Ok(())
+}
+
+fn read(path: &Path) -> anyhow::Result<Results> {
+    let bytes = fs::read(path).with_context(|| path.display().to_string())?;
+    let how = || format!("{} is broken, or of another version of bench: delete it", path.display());
+    serde_json::from_slice(&bytes).with_context(how)
+}
+
+/// The runs and their machine, and one table of all figures.
+fn markdown(runs: &[Results]) -> anyhow::Result<String> {
+    let mut text = String::new();
+    if let Some(last) = runs.last() {
+        writeln!(text, "{}\n", last.machine)?;
+    }
+    for (name, section) in runs.iter().flat_map(|run| &run.measurements) {
+        let failure = section.failure.as_ref().map_or(String::new(), |failure| format!(", FAILED: {failure}"));
+        writeln!(text, "- {name}: {}, {:.0} s{failure}", section.run, section.took_s)?;
+    }
+    writeln!(text, "\n| measurement | figure | value | unit | lowest to highest | note |")?;
+    writeln!(text, "| --- | --- | ---: | --- | --- | --- |")?;
+    for name in runs.iter().flat_map(|run| run.measurements.keys()).sorted().unique() {
+        let sections: Vec<&Section> = runs.iter().filter_map(|run| run.measurements.get(name)).collect();
+        for figure in sections.iter().flat_map(|section| &section.figures).unique_by(|figure| &figure.name) {
+            let values = sections.iter().flat_map(|section| &section.figures).filter(|of| of.name == figure.name);
+            writeln!(text, "| {name} | {} |", Figure::over_runs(values.collect::<Vec<_>>().as_slice()).cells())?;
+        }
+    }
+    Ok(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use expect_test::expect;
+
+    use super::*;
+
+    #[test]
+    fn several_runs_are_one_table_of_medians_and_spreads() {
+        let run = |rate: f64, share: Spread| Results {
+            measurements: BTreeMap::from([(
+                "index".to_owned(),
+                Section {
+                    figures: vec![
+                        Figure::new("handler".to_owned(), rate.into(), "comments/s", ""),
+                        Figure::new("index_vs_pipeline".to_owned(), share, "", "at least 0.7"),
+                    ],
+                    ..Section::default()
+                },
+            )]),
+            ..Results::default()
+        };
+        let share = Spread { median: 0.6, lowest: 0.55, highest: 0.62 };
+        let table = |runs: &[Results]| {
+            let text = markdown(runs).unwrap();
+            text.lines().filter(|line| line.starts_with("| index")).map(|line| format!("{line}\n")).collect::<String>()
+        };
+        expect![[r"
+            | index | handler | 40,000 | comments/s |  |  |
+            | index | index_vs_pipeline | 0.600 |  | 0.550 to 0.620 | at least 0.7 |
+        "]]
+        .assert_eq(&table(&[run(4e4, share)]));
+        expect![[r"
+            | index | handler | 42,000 | comments/s | 40,000 to 45,000 |  |
+            | index | index_vs_pipeline | 0.600 |  | 0.500 to 0.700 | at least 0.7 |
+        "]]
+        .assert_eq(&table(&[run(4e4, share), run(4.5e4, 0.5.into()), run(4.2e4, 0.7.into())]));
     }
 }

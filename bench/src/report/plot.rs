@@ -1,74 +1,41 @@
 //! Plots of a result: lines over logarithmic axes, drawn by plotters.
 
 use anyhow::anyhow;
-use itertools::Itertools;
 use plotters::prelude::*;
-use serde::{Deserialize, Serialize};
 
-use super::number::figure;
+use super::text;
 
-/// Size of the picture without its legend.
 const WIDTH: u32 = 640;
 const HEIGHT: u32 = 360;
-/// Height of a line of the legend, which has one for each series.
 const LEGEND_LINE: u32 = 22;
-/// Space beside the axes for their labels. The legend begins there.
 const LEFT: i32 = 80;
 const BELOW: u32 = 44;
 const MARGIN: u32 = 12;
 const FONT: (&str, u32) = ("sans-serif", 14);
-/// Radius of the circle at each measured point.
 const POINT: u32 = 3;
 
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Plot {
-    /// A name that is unique in the report, such as "depth".
-    pub(crate) name: String,
-    pub(crate) title: String,
-    /// The measured quantity of each axis with its unit, such as "page number" and "latency p50, us".
-    x: String,
-    y: String,
+    /// The name of its file, such as "depth".
+    pub(crate) name: &'static str,
+    /// The quantities of x and y with their units.
+    pub(crate) axes: [&'static str; 2],
     pub(crate) series: Vec<Series>,
 }
 
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Series {
-    /// The name of the line, such as "four indexes, walk by cursor".
     pub(crate) name: String,
-    /// x and y, ordered by x. A point without a place on a logarithmic axis is not drawn. A plot has no infinite points and
-    /// none that were not measured, because JSON cannot hold them.
+    /// x and y, ordered by x. A point without a place on a logarithmic axis is not drawn.
     pub(crate) points: Vec<(f64, f64)>,
 }
 
 impl Series {
     fn drawn(&self) -> impl Iterator<Item = (f64, f64)> {
-        self.points.iter().copied().filter(|(x, y)| *x > 0.0 && *y > 0.0)
+        let has_place = |value: &f64| *value > 0.0 && value.is_finite();
+        self.points.iter().copied().filter(move |(x, y)| has_place(x) && has_place(y))
     }
 }
 
 impl Plot {
-    /// A plot; `x` and `y` name the axes.
-    pub(crate) fn new(
-        name: &str,
-        title: impl Into<String>,
-        [x, y]: [&str; 2],
-        series: impl IntoIterator<Item = Series>,
-    ) -> Self {
-        let (name, x, y) = (name.to_owned(), x.to_owned(), y.to_owned());
-        let measured = |mut series: Series| {
-            series.points.retain(|(x, y)| x.is_finite() && y.is_finite());
-            series
-        };
-        Self { name, title: title.into(), x, y, series: series.into_iter().map(measured).collect() }
-    }
-
-    /// The name of the plot's file.
-    pub(crate) fn file(&self) -> String {
-        let words = self.name.split(|character: char| !character.is_alphanumeric()).filter(|word| !word.is_empty());
-        format!("{}.svg", words.map(str::to_lowercase).join("-"))
-    }
-
-    /// The plot as SVG, on a white ground.
     pub(crate) fn svg(&self) -> anyhow::Result<String> {
         let mut svg = String::new();
         self.draw(&mut svg).map_err(|error| anyhow!("{} cannot be drawn: {error}", self.name))?;
@@ -79,11 +46,11 @@ impl Plot {
         let legend_height = LEGEND_LINE * u32::try_from(self.series.len())? + MARGIN;
         let area = SVGBackend::with_string(svg, (WIDTH, HEIGHT + legend_height)).into_drawing_area();
         area.fill(&WHITE)?;
+        let [x, y] = self.axes;
         let (above, legend) = area.split_vertically(HEIGHT);
         let points = || self.series.iter().flat_map(Series::drawn);
         let mut chart = ChartBuilder::on(&above)
             .margin(MARGIN)
-            // Half of the last label.
             .margin_right(3 * MARGIN)
             .x_label_area_size(BELOW)
             .y_label_area_size(LEFT)
@@ -91,11 +58,11 @@ impl Plot {
                 decades(points().map(|(x, _)| x)).log_scale(),
                 decades(points().map(|(_, y)| y)).log_scale(),
             )?;
-        let label = |value: &f64| figure(*value);
+        let label = |value: &f64| text(*value);
         chart
             .configure_mesh()
-            .x_desc(&self.x)
-            .y_desc(&self.y)
+            .x_desc(x)
+            .y_desc(y)
             .x_label_formatter(&label)
             .y_label_formatter(&label)
             .label_style(FONT)
@@ -128,8 +95,8 @@ mod tests {
     use super::*;
 
     fn plot(points: &[(f64, f64)]) -> Plot {
-        let series = Series { name: "walk by <cursor>".to_owned(), points: points.to_vec() };
-        Plot::new("depth", "Latency by depth", ["page number", "latency p50, us"], [series])
+        let series = vec![Series { name: "walk by <cursor>".to_owned(), points: points.to_vec() }];
+        Plot { name: "depth", axes: ["page number", "latency p50, us"], series }
     }
 
     #[test]
@@ -143,29 +110,5 @@ mod tests {
         let circles = document.descendants().filter(|node| node.has_tag_name("circle"));
         assert_eq!(circles.count(), 2, "a point without a place");
         assert!(plot(&[]).svg().unwrap().contains("page number"), "no point at all");
-    }
-
-    #[test]
-    fn a_plot_with_a_point_that_was_not_measured_survives_json() {
-        let plot = plot(&[(1.0, 800.0), (50_000.0, f64::NAN)]);
-        let json = serde_json::to_string(&plot).unwrap();
-        assert_eq!(serde_json::from_str::<Plot>(&json).unwrap(), plot);
-    }
-
-    #[test]
-    fn an_axis_covers_whole_decades() {
-        for (values, range) in [
-            (vec![], 1.0..10.0),
-            (vec![5.0], 1.0..10.0),
-            (vec![1.0], 1.0..10.0),
-            (vec![0.02, 300.0], 0.01..1_000.0),
-            (vec![10.0, 1_000.0], 10.0..1_000.0),
-        ] {
-            let found = decades(values.iter().copied());
-            assert!(
-                (found.start / range.start - 1.0).abs() < 1e-9 && (found.end / range.end - 1.0).abs() < 1e-9,
-                "{found:?}"
-            );
-        }
     }
 }

@@ -1,0 +1,123 @@
+//! `bench compare --endpoint`: both designs on real DynamoDB, or on a service like it.
+//!
+//! A run prints an estimate of its cost and asks. It creates two tables and deletes them, also when it fails or is
+//! interrupted. It touches no other table.
+
+use std::{
+    io::{IsTerminal, Write as _},
+    path::PathBuf,
+};
+
+use anyhow::{bail, ensure};
+use rand::random;
+use table::Table;
+use tokio::time::Instant;
+
+use super::{Contestants, Load, compare_pages, read_near, writes};
+use crate::{
+    measure::Effort,
+    money::{Prices, designs},
+    report::{Report, text},
+    stores::{READY_WITHIN, Store, four_index_table},
+};
+
+/// Of a comment, for the estimate.
+const TEXT_BYTES: u32 = 400;
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct EndpointArgs {
+    /// Where the tables are: `aws`, with region and credentials of the environment, or the URL of a service like DynamoDB,
+    /// such as `http://127.0.0.1:8000`, with constant credentials.
+    #[arg(long, value_name = "URL|aws")]
+    endpoint: String,
+    /// How many comments are loaded into each table.
+    #[arg(long, value_name = "N", default_value_t = 500, value_parser = clap::value_parser!(u32).range(100..=100_000))]
+    comments: u32,
+    /// How often each page is read in each design, in tens.
+    #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    tens_of_views: u32,
+    /// Does not ask.
+    #[arg(long)]
+    yes: bool,
+    /// The folder of report.json.
+    #[arg(long, value_name = "FOLDER", default_value = "target/bench/endpoint")]
+    folder: PathBuf,
+}
+
+pub(crate) async fn run(args: &EndpointArgs) -> anyhow::Result<()> {
+    let near = Effort { rounds: args.tens_of_views, a_turn: 10 };
+    let load = Load { comments: args.comments, near, far: near, writes: 20 };
+    let (read, write) = estimate(load)?;
+    let prices = Prices::published()?;
+    let usd = (read * prices.million_read_units.usd + write * prices.million_write_units.usd) / 1e6;
+    let [units, usd] =
+        [format!("{} read units and {} write units", text(read.round()), text(write.round())), text(usd)];
+    println!("About {units}: {usd} US dollars by the prices of {} in {}.", prices.looked_up, prices.region);
+    if !args.yes && !agreed()? {
+        return Ok(());
+    }
+    let url = Some(args.endpoint.as_str()).filter(|endpoint| *endpoint != "aws");
+    let name = format!("pagemark-bench-{:08x}", random::<u32>());
+    let tables = Store::at(url, &name).await.table;
+    let mut report = Report::open(args.folder.clone())?;
+    report.begin("endpoint", true);
+    report.step(&format!("creating {name} and {name}-four-index; Ctrl-C ends the run and deletes them"));
+    let measured = tokio::select! {
+        measured = measure(&mut report, Store::at(url, &name).await, load) => measured,
+        _ = tokio::signal::ctrl_c() => Err(anyhow::anyhow!("interrupted")),
+    };
+    let deleted = delete(&tables).await;
+    report.end(measured.as_ref().err().map(|error| format!("{error:#}")))?;
+    measured.and(deleted)
+}
+
+async fn measure(report: &mut Report, store: Store, load: Load) -> anyhow::Result<()> {
+    let contestants = Contestants::load(store, load.comments).await?;
+    let asks = compare_pages(report, &contestants).await?;
+    read_near(report, &contestants, &asks, load.near, true).await?;
+    writes::measure(report, &contestants, load.writes).await
+}
+
+fn estimate(load: Load) -> anyhow::Result<(f64, f64)> {
+    let (mut read, mut write) = (0.0, 0.0);
+    let views = f64::from((load.near.rounds + 1) * load.near.a_turn) + 2.0;
+    for design in designs(TEXT_BYTES, 1, 0.0)? {
+        read += views * design.page_read_units.iter().sum::<f64>();
+        let [insert, ..] = design.write;
+        write += f64::from(load.comments) * insert.write_units;
+        write += f64::from(load.writes + 1) * design.write.map(|write| write.write_units).iter().sum::<f64>();
+    }
+    Ok((read, write))
+}
+
+fn agreed() -> anyhow::Result<bool> {
+    ensure!(std::io::stdin().is_terminal(), "nothing was called: add --yes to run it without a terminal");
+    print!("Run it? [y/N] ");
+    std::io::stdout().flush()?;
+    let mut answer = String::new();
+    std::io::stdin().read_line(&mut answer)?;
+    Ok(matches!(answer.trim(), "y" | "Y" | "yes"))
+}
+
+/// Deletes both tables. One that is still being created is deleted afterwards.
+async fn delete(table: &Table) -> anyhow::Result<()> {
+    let mut left = Vec::new();
+    for name in [table.name(), four_index_table(table).name()] {
+        let mut backoff = process::Backoff::until(Instant::now() + READY_WITHIN);
+        while let Err(error) = table.client().delete_table().table_name(name).send().await {
+            let error = error.into_service_error();
+            if error.is_resource_not_found_exception() {
+                break;
+            }
+            if !error.is_resource_in_use_exception() || !backoff.wait().await {
+                left.push(format!("{name}: {error}"));
+                break;
+            }
+        }
+    }
+    if left.is_empty() {
+        Ok(())
+    } else {
+        bail!("delete these tables yourself, because this failed: {}", left.join("; "))
+    }
+}

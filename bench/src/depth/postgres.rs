@@ -1,0 +1,187 @@
+//! PostgreSQL: a separate server on a loopback port, statements prepared once, one connection.
+
+use std::{
+    env, fs,
+    os::unix::fs::MetadataExt,
+    path::{Path, PathBuf},
+    pin::pin,
+    process::Command,
+    sync::Arc,
+};
+
+use anyhow::Context;
+use futures_util::FutureExt;
+use model::Comment;
+use tokio_postgres::{
+    Client, NoTls,
+    binary_copy::BinaryCopyInWriter,
+    types::{ToSql, Type},
+};
+
+use super::{
+    race::Contestant,
+    sql::{CREATE_INDEXES, CREATE_TABLE, FIND_BLOCK, INSERT_BLOCK, Row, Way, blocks, drawn_in_time, skip},
+};
+use crate::{
+    listing::Listing,
+    server::{Home, Server, free_port, run},
+};
+
+/// The variable that names the folder of `postgres` and `initdb`, instead of the search for them.
+const FOLDER_VARIABLE: &str = "PAGEMARK_POSTGRES_BIN";
+const DEBIAN_VERSIONS: &str = "/usr/lib/postgresql";
+const NAME: &str = "postgres";
+const IMMEDIATE_SHUTDOWN: &str = "QUIT";
+/// Differences from the defaults. Everything fits into memory, like in the other stores here, and the planner knows that
+/// (`random_page_cost`). Compiling statements (`jit`) would cost these short ones more than it saves. All others concern
+/// only writing.
+const SETTINGS: [&str; 11] = [
+    "shared_buffers=2GB",
+    "effective_cache_size=4GB",
+    "maintenance_work_mem=512MB",
+    "random_page_cost=1.1",
+    "jit=off",
+    "fsync=off",
+    "wal_level=minimal",
+    "max_wal_senders=0",
+    "max_wal_size=4GB",
+    "autovacuum=off",
+    "unix_socket_directories=",
+];
+/// `FREEZE`: rows are frozen on arrival, because no other session sees the table before. The index alone then shows which
+/// rows are visible.
+const COPY: &str = "COPY comment FROM STDIN WITH (FORMAT binary, FREEZE)";
+const TYPES: [Type; 9] =
+    [Type::TEXT, Type::TEXT, Type::TEXT, Type::INT2, Type::INT8, Type::TEXT, Type::TEXT, Type::TEXT, Type::TEXT];
+
+pub(super) struct Postgres {
+    client: Client,
+    // Declared last, so that the client is dropped before the server stops.
+    _server: Server,
+}
+
+impl Postgres {
+    pub(super) async fn fill(comments: u32, listings: &[Arc<Listing>]) -> anyhow::Result<Self> {
+        let (server, mut client) = start().await?;
+        let transaction = client.transaction().await?;
+        transaction.batch_execute(CREATE_TABLE).await?;
+        let mut rows = pin!(BinaryCopyInWriter::new(transaction.copy_in(COPY).await?, &TYPES));
+        for comment in drawn_in_time(comments)? {
+            let Comment { id, product, language, rating, created_at, revision, text, .. } = comment;
+            rows.as_mut()
+                .write(&[
+                    &id.as_str(),
+                    &product.as_str(),
+                    &language.as_str(),
+                    &i16::from(rating.get()),
+                    &created_at.epoch_ms(),
+                    &revision.to_string(),
+                    &text.title,
+                    &text.body,
+                    &text.author,
+                ])
+                .await?;
+        }
+        rows.finish().await?;
+        transaction.batch_execute(CREATE_INDEXES).await?;
+        for listing in listings {
+            let key = listing.key.to_string();
+            for (comments, cd) in blocks(listing)? {
+                let newest: [&(dyn ToSql + Sync); 4] = [&key, &comments, &cd.created_at.epoch_ms(), &cd.id.as_str()];
+                transaction.execute(INSERT_BLOCK, &newest).await?;
+            }
+        }
+        transaction.commit().await?;
+        client.batch_execute("VACUUM ANALYZE").await?;
+        Ok(Self { client, _server: server })
+    }
+
+    pub(super) async fn contestant<'store>(
+        &'store self,
+        listing: &'store Listing,
+        way: Way,
+    ) -> anyhow::Result<Contestant<'store>> {
+        let statement = self.client.prepare(&way.statement(&listing.key.filter)).await?;
+        let find_block = self.client.prepare(FIND_BLOCK).await?;
+        Ok(Contestant::new(format!("PostgreSQL {way}"), move |page| {
+            let (statement, find_block) = (statement.clone(), find_block.clone());
+            async move {
+                let product = listing.key.product.as_str();
+                let rows = match way {
+                    Way::Offset => self.client.query(&statement, &[&product, &skip(page)?]).await?,
+                    Way::Blocks => {
+                        let key = listing.key.to_string();
+                        let block = self.client.query_one(&find_block, &[&key, &skip(page)?]).await?;
+                        let (created_ms, id): (i64, String) = (block.try_get(0)?, block.try_get(1)?);
+                        let offset = skip(page)? - block.try_get::<_, i64>(2)?;
+                        self.client.query(&statement, &[&product, &created_ms, &id, &offset]).await?
+                    }
+                };
+                rows.iter().map(comment).collect()
+            }
+            .boxed_local()
+        }))
+    }
+}
+
+fn comment(row: &tokio_postgres::Row) -> anyhow::Result<Comment> {
+    Row {
+        id: row.try_get(0)?,
+        product: row.try_get(1)?,
+        language: row.try_get(2)?,
+        rating: row.try_get(3)?,
+        created_ms: row.try_get(4)?,
+        revision: row.try_get(5)?,
+        title: row.try_get(6)?,
+        body: row.try_get(7)?,
+        author: row.try_get(8)?,
+    }
+    .into_comment()
+}
+
+async fn start() -> anyhow::Result<(Server, Client)> {
+    let (programs, home, port) = (programs()?, Home::new()?, free_port()?);
+    let data = home.path("data");
+    fs::create_dir(&data)?;
+    // PostgreSQL refuses to run as root. Then it runs as the user that its packages create.
+    let is_root = fs::metadata("/proc/self")?.uid() == 0;
+    if is_root {
+        run(Command::new("chown").args(["-R", NAME]).arg(home.path("")))?;
+    }
+    let command = |name: &str| {
+        let mut command = Command::new(if is_root { "setpriv".into() } else { programs.join(name) });
+        if is_root {
+            command.args(["--reuid", NAME, "--regid", NAME, "--clear-groups"]).arg(programs.join(name));
+        }
+        command
+    };
+    let mut initdb = command("initdb");
+    initdb.args(["--auth=trust", "--no-sync", "--locale=C", "--encoding=UTF8"]).current_dir("/");
+    run(initdb.args(["--username", NAME, "--pgdata"]).arg(&data))?;
+    let mut postgres = command("postgres");
+    postgres.arg("-D").arg(&data).args(["-h", "127.0.0.1", "-p", &port.to_string()]);
+    postgres.args(SETTINGS.iter().flat_map(|setting| ["-c", setting]));
+    let connect = async || {
+        let address = format!("host=127.0.0.1 port={port} user={NAME} dbname={NAME}");
+        let (client, connection) = tokio_postgres::connect(&address, NoTls).await?;
+        // It ends with the client. If it ends earlier, the next statement fails.
+        tokio::spawn(connection);
+        Ok(client)
+    };
+    home.start(&mut postgres, IMMEDIATE_SHUTDOWN, connect).await
+}
+
+/// The folder of the programs: the one that the environment names, otherwise the first on the PATH, otherwise Debian's
+/// newest.
+fn programs() -> anyhow::Result<PathBuf> {
+    let version = |folder: &PathBuf| folder.file_name()?.to_str()?.parse::<u32>().ok();
+    let versions = fs::read_dir(DEBIAN_VERSIONS).into_iter().flatten();
+    let mut of_debian: Vec<PathBuf> = versions.filter_map(|version| Some(version.ok()?.path())).collect();
+    of_debian.sort_by_key(version);
+    let of_debian = of_debian.into_iter().rev().map(|folder| folder.join("bin"));
+    let given = env::var_os(FOLDER_VARIABLE).map(PathBuf::from);
+    let path = env::var_os("PATH").unwrap_or_default();
+    let has_both = |folder: &Path| ["postgres", "initdb"].iter().all(|program| folder.join(program).is_file());
+    let mut folders = given.into_iter().chain(env::split_paths(&path)).chain(of_debian);
+    folders.find(|folder| has_both(folder)).context("PostgreSQL was not found: run scripts/ensure-postgres.sh")
+}

@@ -1,0 +1,219 @@
+//! `api`: the API over HTTP beside the bare SDK.
+//!
+//! The real binary runs as a child process. Engine, load generator and SDK callers share this process. Connections stay open.
+//! Bodies are read to their end but not parsed, because the load generator shares the cores with the code under test. First,
+//! the comments of sample pages are compared with the expected ones.
+//!
+//! 16 callers request random pages of 20, in alternating rounds. The SDK's callers know every page's start key and send the
+//! **same Query** with the same settings. They use as many clients as the API has threads. The SDK decodes the answer, and
+//! nothing is done with it.
+
+use std::{
+    fs,
+    net::SocketAddr,
+    path::Path,
+    process::Command,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
+
+use anyhow::{Context, bail, ensure};
+use http_body_util::{BodyExt, Empty};
+use hyper::{Request, StatusCode, body::Bytes, client::conn::http1::SendRequest, header};
+use rand::{RngExt, SeedableRng, rngs::StdRng};
+use serde_json::Value;
+use table::Table;
+use tokio::task::JoinSet;
+
+use crate::{
+    http,
+    listing::{Listing, PAGE_SIZE, all_and_union, drawn},
+    measure::{Effort, Rounds, Spread, timed},
+    report::{Report, count},
+    server::{Home, LOG, Server, own_binary, processor_time},
+    stores::{FilledStores, Store, bare_query},
+};
+
+const CALLERS: usize = 16;
+/// SDK callers that share connections. They then use as many clients as the API has threads on two cores.
+const CALLERS_A_CLIENT: usize = 8;
+const TRIES_MAX: usize = 5;
+const SAMPLES: u32 = 20;
+
+type PathOf = fn(&Listing, u64) -> String;
+
+pub(crate) async fn measure(report: &mut Report, comments: u32, effort: Effort) -> anyhow::Result<()> {
+    report.step(&format!("loading {} comments", count(comments)));
+    let stores = FilledStores::fill(Store::start().await?, drawn(comments)?, all_and_union()?, false).await?;
+    let (api, address) = start(&stores).await?;
+    let mut subject = Subject { stores, api, address, rng: StdRng::seed_from_u64(7) };
+    for (name, listing, path, note) in [
+        ("api_json_vs_sdk", 0, Listing::json_path as PathOf, "ratio of rates, at least 0.7"),
+        ("api_union_vs_sdk", 1, Listing::json_path, "ratio of rates under three ratings, at least 0.7"),
+        ("api_html_vs_sdk", 0, Listing::html_path, "ratio of rates, at least 0.6"),
+    ] {
+        report.step(&format!("{} rounds of {name}", effort.rounds));
+        let listing = subject.stores.listing(listing)?.clone();
+        let ratio = subject.throughput(report, name.trim_end_matches("_vs_sdk"), &listing, path, effort).await?;
+        report.noted(name, ratio, "", note);
+    }
+    drop(subject.api);
+    subject.stores.store.stop().await;
+    Ok(())
+}
+
+/// Starts the API on the stores and waits until it answers page 2: once all required parts are up.
+async fn start(stores: &FilledStores) -> anyhow::Result<(Server, SocketAddr)> {
+    let home = Home::new()?;
+    let mut command = Command::new(own_binary("api")?);
+    command.args(["--listen", "127.0.0.1:0", "--public-url", "https://comments.example.com"]);
+    command.args(["--table", stores.store.table.name(), "--dynamodb-url", &stores.store.engine_url()?]);
+    command.args(["--redis-url", &stores.redis.url]);
+    let (log, path) = (home.path(LOG), stores.listing(0)?.json_path(2));
+    let ready = async || {
+        let address = logged_address(&log)?;
+        let (status, _) = http::get(address, &path).await?;
+        ensure!(status.is_success(), "{path} is answered {status}");
+        Ok(address)
+    };
+    home.start(&mut command, "KILL", ready).await
+}
+
+fn logged_address(log: &Path) -> anyhow::Result<SocketAddr> {
+    let address = |line: &str| {
+        let line: Value = serde_json::from_str(line).ok()?;
+        line.get("fields")?.get("address")?.as_str()?.parse().ok()
+    };
+    fs::read_to_string(log)?.lines().find_map(address).context("no address in the log")
+}
+
+struct Subject {
+    stores: FilledStores,
+    api: Server,
+    address: SocketAddr,
+    rng: StdRng,
+}
+
+impl Subject {
+    async fn throughput(
+        &mut self,
+        report: &mut Report,
+        name: &str,
+        listing: &Arc<Listing>,
+        path: PathOf,
+        effort: Effort,
+    ) -> anyhow::Result<Spread> {
+        // The callers keep their connections between rounds.
+        let (mut api, mut sdk) = (Vec::new(), Vec::new());
+        for _ in 0..CALLERS {
+            let way = Way::Http { connection: http::connect(self.address).await?, api: self.address, path };
+            api.push(Caller { listing: listing.clone(), way });
+        }
+        for _ in 0..CALLERS / CALLERS_A_CLIENT {
+            let table = self.stores.store.table.with_own_connections();
+            sdk.extend(
+                (0..CALLERS_A_CLIENT).map(|_| Caller { listing: listing.clone(), way: Way::Sdk(table.clone()) }),
+            );
+        }
+        let sample = api.first_mut().context("a caller")?;
+        for page in [1, 2, listing.pages()].into_iter().chain(self.draw(listing, SAMPLES)) {
+            sample.compare(page).await?;
+        }
+        let mut spent_us = Vec::new();
+        let rounds = Rounds::run(effort.rounds, async || {
+            let before = processor_time(self.api.pid())?;
+            let ours = ask_all(&mut api, self.draw(listing, effort.a_turn)).await?;
+            let spent = processor_time(self.api.pid())?.saturating_sub(before);
+            spent_us.push(spent.as_secs_f64() * 1e6 / f64::from(effort.a_turn));
+            Ok([ours, ask_all(&mut sdk, self.draw(listing, effort.a_turn)).await?])
+        });
+        let rounds = rounds.await?;
+        report.add(format!("{name}: API"), rounds.rate(0, effort.a_turn), "requests/s");
+        report.add(format!("{name}: bare SDK"), rounds.rate(1, effort.a_turn), "queries/s");
+        // The first round warms up.
+        let spent_us = Spread::of(spent_us.get(1..).unwrap_or_default());
+        report.add(format!("{name}: processor time of the API for a request"), spent_us, "us");
+        Ok(rounds.ratio(0, 1))
+    }
+
+    fn draw(&mut self, listing: &Listing, count: u32) -> Vec<u64> {
+        (0..count).map(|_| self.rng.random_range(1..=listing.pages())).collect()
+    }
+}
+
+/// Lets the callers request all pages, each caller the next page as soon as it has an answer. Returns the duration.
+async fn ask_all(callers: &mut Vec<Caller>, pages: Vec<u64>) -> anyhow::Result<Duration> {
+    let (pages, next, mut tasks) = (Arc::new(pages), Arc::new(AtomicUsize::new(0)), JoinSet::new());
+    let asked = async {
+        for mut caller in callers.drain(..) {
+            let (pages, next) = (pages.clone(), next.clone());
+            tasks.spawn(async move {
+                while let Some(page) = pages.get(next.fetch_add(1, Ordering::Relaxed)) {
+                    caller.ask(*page).await?;
+                }
+                anyhow::Ok(caller)
+            });
+        }
+        while let Some(done) = tasks.join_next().await {
+            callers.push(done??);
+        }
+        Ok(())
+    };
+    Ok(timed(asked).await?.1)
+}
+
+struct Caller {
+    listing: Arc<Listing>,
+    way: Way,
+}
+
+enum Way {
+    Http {
+        connection: SendRequest<Empty<Bytes>>,
+        api: SocketAddr,
+        path: PathOf,
+    },
+    /// Knows all start keys and queries the table itself.
+    Sdk(Table),
+}
+
+impl Caller {
+    /// Requests a page, counted from 1. Returns the body of an answer by HTTP.
+    async fn ask(&mut self, page: u64) -> anyhow::Result<Bytes> {
+        let (connection, api, path) = match &mut self.way {
+            Way::Http { connection, api, path } => (connection, api, path(&self.listing, page)),
+            Way::Sdk(table) => {
+                let answer = bare_query(table, &self.listing.key, self.listing.before(page))?.send().await?;
+                ensure!(answer.items().len() == PAGE_SIZE, "page {page} is not full");
+                return Ok(Bytes::new());
+            }
+        };
+        // On a busy machine a store may be slower than the API waits. Then the request is repeated.
+        for _ in 0..TRIES_MAX {
+            let request = Request::get(path.as_str()).header(header::HOST, api.to_string()).body(Empty::new())?;
+            connection.ready().await?;
+            let answer = connection.send_request(request).await?;
+            let status = answer.status();
+            let body = answer.into_body().collect().await?.to_bytes();
+            match status {
+                StatusCode::OK => return Ok(body),
+                StatusCode::SERVICE_UNAVAILABLE => {}
+                status => bail!("{path} was answered {status}"),
+            }
+        }
+        bail!("{path} was answered 503 {TRIES_MAX} times")
+    }
+
+    async fn compare(&mut self, page: u64) -> anyhow::Result<()> {
+        let body = self.ask(page).await?;
+        if let Ok(json) = serde_json::from_slice::<Value>(&body) {
+            let comments = json.get("comments").and_then(Value::as_array).context("a page has comments")?;
+            return self.listing.expect_page(page, comments.iter().filter_map(|comment| comment.get("id")?.as_str()));
+        }
+        let ids = std::str::from_utf8(&body)?.split("id=\"comment-").skip(1);
+        self.listing.expect_page(page, ids.filter_map(|after| after.split('"').next()))
+    }
+}

@@ -1,0 +1,126 @@
+//! `index`: the handler of `page-indexer` beside a bare pipeline of the same `ZADD`s, and the memory of the page index.
+//!
+//! Rounds alternate; each turn has separate comments. The handler gets Lambda events of 100 records. The bare side sends the
+//! four `ZADD`s of each comment in pipelines of the same 100 comments, by the same client library. Its keys and members are
+//! already text, while the handler must still read images, plan edits and build keys. The handler also keeps the sets of
+//! products and languages, atomically with each comment's edit.
+
+use std::time::Duration;
+
+use embedded_index::EmbeddedIndex;
+use model::{Comment, ProductId};
+use page_index::PageIndex;
+use redis_index::RedisIndexConfig;
+
+use crate::{
+    measure::{Effort, Rounds, as_f64, timed},
+    report::{Report, count},
+    server::resident_bytes,
+    stores::Redis,
+    workload::{Comments, EVENT_RECORDS, deadline, events, expect_processed, insertion, page_indexer},
+};
+
+pub(crate) const TABLE_ID: &str = "bench";
+/// Comments of one call, as in an invocation of `page-indexer`.
+const CALL: usize = 100;
+/// Number of comments that are drawn together. They are dropped before the next ones are drawn.
+const CHUNK: u32 = 10_000;
+/// The settings of an index inside the process, as in the edition for one machine.
+const PARTITIONS: u16 = 256;
+const MAX_AGE: Duration = Duration::from_secs(3 * 3600);
+
+/// Measures. The memory is that of `comments` comments.
+pub(crate) async fn measure(report: &mut Report, comments: u32, effort: Effort) -> anyhow::Result<()> {
+    report.step(&format!("{} rounds of the handler and the bare pipeline", effort.rounds));
+    rates(report, effort).await?;
+
+    report.step(&format!("{} comments inside the process", count(comments)));
+    let mut workload = Comments::new(3)?;
+    let before = resident_bytes(std::process::id())?;
+    let index = PageIndex::new(EmbeddedIndex::new(PARTITIONS, MAX_AGE));
+    fill(&index, &mut workload, comments, None).await?;
+    let bytes = as_f64(resident_bytes(std::process::id())?.saturating_sub(before)) / f64::from(comments);
+    report.noted("embedded_bytes_per_comment", bytes, "bytes", "at most 40 at 1,000,000 comments");
+    drop(index);
+
+    report.step(&format!("{} comments in Redis", count(comments)));
+    let mut redis = Redis::start().await?;
+    let empty = redis.memory_bytes().await?;
+    fill(&redis.index, &mut workload, comments, None).await?;
+    let bytes = as_f64(redis.memory_bytes().await?.saturating_sub(empty)) / f64::from(comments);
+    let note = "at most 480 at 1,000,000 comments; three in ten of one product, the rest by Zipf's law over 10,000";
+    report.noted("index_bytes_per_comment", bytes, "bytes", note);
+
+    Ok(())
+}
+
+async fn rates(report: &mut Report, effort: Effort) -> anyhow::Result<()> {
+    let mut redis = Redis::start().await?;
+    let handler = page_indexer(&redis.index);
+    let mut workload = Comments::new(2)?;
+    // The first round also loads the script.
+    let rounds = Rounds::run(effort.rounds, async || {
+        let (of_handler, of_bare) = (workload.take(effort.a_turn)?, workload.take(effort.a_turn)?);
+        let mut ours = Duration::ZERO;
+        for comments in of_handler.chunks(EVENT_RECORDS) {
+            for event in events(comments)? {
+                let (handled, took) = timed(async { Ok(handler.handle(&event, deadline()).await) }).await?;
+                expect_processed(&handled)?;
+                ours += took;
+            }
+        }
+        let bare = time_to_add(&mut redis, &of_bare).await?;
+        Ok([ours, bare])
+    });
+    let rounds = rounds.await?;
+    report.add("handler", rounds.rate(0, effort.a_turn), "comments/s");
+    report.add("bare pipeline of ZADD", rounds.rate(1, effort.a_turn), "comments/s");
+    report.noted("index_vs_pipeline", rounds.ratio(0, 1), "", "ratio of rates, at least 0.7");
+    Ok(())
+}
+
+/// Adds drawn comments to an empty index and marks it ready. All are of one product if it is given.
+pub(crate) async fn fill(
+    index: &PageIndex,
+    workload: &mut Comments,
+    comments: u32,
+    product: Option<&ProductId>,
+) -> anyhow::Result<()> {
+    let rebuild = index.begin_rebuild().await?;
+    let mut left = comments;
+    while left > 0 {
+        let mut drawn = workload.take(left.min(CHUNK))?;
+        if let Some(product) = product {
+            drawn.iter_mut().for_each(|comment| comment.product = product.clone());
+        }
+        for together in drawn.chunks(CALL) {
+            index.apply(&together.iter().flat_map(insertion).collect::<Vec<_>>()).await?;
+        }
+        left -= left.min(CHUNK);
+    }
+    index.finish_rebuild(&rebuild, TABLE_ID, process::now()).await?;
+    Ok(())
+}
+
+/// The time that a bare pipeline takes to add the comments to their base sets, under other keys of the same length.
+pub(crate) async fn time_to_add(redis: &mut Redis, comments: &[Comment]) -> anyhow::Result<Duration> {
+    let mut took = Duration::ZERO;
+    for comments in comments.chunks(EVENT_RECORDS) {
+        let members: Vec<_> = comments.iter().flat_map(|comment| base_set_members(&redis.config, comment)).collect();
+        let add = async {
+            let mut pipeline = redis::pipe();
+            for (key, score, member) in &members {
+                pipeline.cmd("ZADD").arg(key).arg(score).arg(member).ignore();
+            }
+            Ok(pipeline.exec_async(&mut redis.connection).await?)
+        };
+        took += timed(add).await?.1;
+    }
+    Ok(took)
+}
+
+fn base_set_members(config: &RedisIndexConfig, comment: &Comment) -> [(String, i64, String); 4] {
+    let (score, member) = (comment.created_at.epoch_ms(), comment.id.to_string());
+    let key = |set| config.key_name(&set).replacen("pagemark", "barebare", 1);
+    comment.placement().base_sets().map(|set| (key(set), score, member.clone()))
+}

@@ -1,0 +1,100 @@
+//! A figure, and numbers as people read them.
+
+use serde::{Deserialize, Serialize};
+
+use crate::measure::Spread;
+
+/// Beyond so many decimals a number is written with a power of ten.
+const DECIMALS_MAX: usize = 6;
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Figure {
+    pub(super) name: String,
+    value: f64,
+    unit: String,
+    lowest: f64,
+    highest: f64,
+    note: String,
+}
+
+impl Figure {
+    pub(super) fn new(name: String, value: Spread, unit: &str, note: &str) -> Self {
+        let Spread { median, lowest, highest } = value;
+        Self { name, value: median, unit: unit.to_owned(), lowest, highest, note: note.to_owned() }
+    }
+
+    /// The same figure of several runs. One run keeps the spread of its rounds.
+    pub(super) fn over_runs(runs: &[&Self]) -> Self {
+        let values: Vec<f64> = runs.iter().map(|figure| figure.value).collect();
+        match runs {
+            [one] => (*one).clone(),
+            [.., last] => Self::new(last.name.clone(), Spread::of(&values), &last.unit, &last.note),
+            [] => Self::new(String::new(), f64::NAN.into(), "", ""),
+        }
+    }
+
+    fn range(&self) -> String {
+        let (lowest, highest) = (text(self.lowest), text(self.highest));
+        if lowest == highest { String::new() } else { format!("{lowest} to {highest}") }
+    }
+
+    pub(super) fn cells(&self) -> String {
+        let Self { name, value, unit, note, .. } = self;
+        format!("{name} | {} | {unit} | {} | {note}", text(*value), self.range())
+    }
+}
+
+/// A number with three significant digits. Whole numbers and large ones keep all digits and get thousands separators:
+/// "0.0473", "12.5", "1,250".
+pub(crate) fn text(value: f64) -> String {
+    if !value.is_finite() {
+        return "-".to_owned();
+    }
+    if value == value.trunc() {
+        return separated(&format!("{value:.0}"));
+    }
+    let scientific = format!("{value:.2e}");
+    let power: i32 = scientific.split_once('e').and_then(|(_, power)| power.parse().ok()).unwrap_or(0);
+    let decimals = usize::try_from(2 - power).unwrap_or(0);
+    if decimals > DECIMALS_MAX { scientific } else { separated(&format!("{value:.decimals$}")) }
+}
+
+pub(crate) fn count(value: impl Into<u64>) -> String {
+    separated(&value.into().to_string())
+}
+
+/// Inserts a comma after each three digits before the point.
+fn separated(number: &str) -> String {
+    let (sign, digits) = number.strip_prefix('-').map_or(("", number), |digits| ("-", digits));
+    let (whole, fraction) = digits.find('.').map_or((digits, ""), |point| digits.split_at(point));
+    let mut text = sign.to_owned();
+    for (place, digit) in whole.chars().enumerate() {
+        if place > 0 && (whole.len() - place).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text + fraction
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_have_three_digits_and_separators() {
+        for (value, expected) in [
+            (0.0, "0"),
+            (0.047_34, "0.0473"),
+            (0.000_000_012_3, "1.23e-8"),
+            (9.999, "10.0"),
+            (999.6, "1,000"),
+            (-12_345.678, "-12,346"),
+            (1_000_000.0, "1,000,000"),
+            (f64::NAN, "-"),
+        ] {
+            assert_eq!(text(value), expected);
+        }
+        assert_eq!(count(42_943_u32), "42,943");
+    }
+}

@@ -1,0 +1,102 @@
+//! `scale`: how pages and the page index grow with the number of comments of a product.
+//!
+//! - **Page index** in Redis, if the machine has the memory: the time to find a random page, the memory of the data, and the
+//!   rate at which edits fill it, in random order of time as in a rebuild.
+//! - **Reads**: random pages read like in the API without HTTP.
+
+use std::{collections::BTreeMap, fs};
+
+use anyhow::Context;
+use model::{Filter, FilterKey, ProductId, RatingSet};
+use page_index::PageIndex;
+use rand::{RngExt, SeedableRng, rngs::StdRng};
+
+use crate::{
+    listing::{Listing, PAGE_SIZE, PRODUCT, all_and_union, drawn},
+    measure::{Latencies, as_f64, timed},
+    overheads::index::{TABLE_ID, fill},
+    report::{Plot, Report, Series, count},
+    stores::{FilledStores, Redis, Store, page_start},
+    workload::Comments,
+};
+
+const INDEX_SIZES: [u32; 4] = [10_000, 100_000, 1_000_000, 10_000_000];
+const READ_SIZES: [u32; 3] = [5_000, 50_000, 500_000];
+/// Free memory for the page index, of which a comment takes about 450 bytes, and for the rest of the machine.
+const INDEX_BYTES_A_COMMENT: f64 = 600.0;
+const INDEX_BYTES_AT_LEAST: f64 = 1e9;
+const SAMPLES: u32 = 20;
+
+type Curves = BTreeMap<&'static str, Vec<(f64, f64)>>;
+
+/// Measures at all sizes up to the requested number of comments, with so many pages for each latency.
+pub(crate) async fn measure(report: &mut Report, most: u32, pages: u32) -> anyhow::Result<()> {
+    let mut curves = Curves::new();
+    let mut add = |report: &mut Report, comments: u32, name: &'static str, value: f64, unit: &str| {
+        report.add(format!("{name}, {} comments", count(comments)), value, unit);
+        curves.entry(name).or_default().push((f64::from(comments), value));
+    };
+    for size in INDEX_SIZES.into_iter().filter(|size| *size <= most) {
+        if f64::from(size) * INDEX_BYTES_A_COMMENT + INDEX_BYTES_AT_LEAST > available_memory_bytes()? {
+            report.step(&format!("too little free memory for {} comments", count(size)));
+            break;
+        }
+        report.step(&format!("the page index, {} comments", count(size)));
+        let mut redis = Redis::start().await?;
+        let (empty, product) = (redis.memory_bytes().await?, ProductId::parse(PRODUCT)?);
+        let (_, took) = timed(fill(&redis.index, &mut Comments::new(11)?, size, Some(&product))).await?;
+        let bytes = as_f64(redis.memory_bytes().await?.saturating_sub(empty));
+        add(report, size, "page index, drawing and filling", f64::from(size) / took.as_secs_f64(), "comments/s");
+        add(report, size, "page index, bytes/comment", bytes / f64::from(size), "bytes");
+        for (ratings, p50, p99) in [
+            ("5", "page index, 1 rating: p50", "page index, 1 rating: p99"),
+            ("1.3.5", "page index, 3 ratings: p50", "page index, 3 ratings: p99"),
+        ] {
+            let times = starts(&redis.index, ratings, pages).await?;
+            add(report, size, p50, times.p50_us(), "us");
+            add(report, size, p99, times.p99_us(), "us");
+        }
+    }
+    for size in READ_SIZES.into_iter().filter(|size| *size <= most) {
+        report.step(&format!("reads, {} comments", count(size)));
+        let stores = FilledStores::fill(Store::start().await?, drawn(size)?, all_and_union()?, false).await?;
+        for (place, p50, p99) in
+            [(0, "page of all: p50", "page of all: p99"), (1, "page of 3 ratings: p50", "page of 3 ratings: p99")]
+        {
+            let times = reads(&stores, stores.listing(place)?, pages).await?;
+            add(report, size, p50, times.p50_us(), "us");
+            add(report, size, p99, times.p99_us(), "us");
+        }
+        stores.store.stop().await;
+    }
+    let series = curves.into_iter().filter_map(|(name, points)| {
+        let (_, first) = *points.first()?;
+        let points = points.iter().map(|(comments, value)| (*comments, value / first)).collect();
+        Some(Series { name: name.to_owned(), points })
+    });
+    let axes = ["comments", "times the value with the fewest comments"];
+    report.plot(&Plot { name: "scale", axes, series: series.collect() })
+}
+
+fn available_memory_bytes() -> anyhow::Result<f64> {
+    let info = fs::read_to_string("/proc/meminfo").context("this needs Linux")?;
+    let kib = info.lines().find_map(|line| line.strip_prefix("MemAvailable:")?.trim().strip_suffix(" kB"));
+    Ok(kib.context("/proc/meminfo does not say MemAvailable")?.parse::<f64>()? * 1_024.0)
+}
+
+async fn reads(stores: &FilledStores, listing: &Listing, pages: u32) -> anyhow::Result<Latencies> {
+    let (mut rng, reader) = (StdRng::seed_from_u64(12), stores.reader());
+    for page in (0..SAMPLES).map(|_| rng.random_range(1..=listing.pages())).collect::<Vec<_>>() {
+        listing.expect_comments(page, &reader.page(listing, page).await?)?;
+    }
+    Latencies::of(pages / 10, pages, async || reader.page(listing, rng.random_range(1..=listing.pages())).await).await
+}
+
+async fn starts(index: &PageIndex, ratings: &str, pages: u32) -> anyhow::Result<Latencies> {
+    let filter = Filter::new(None, Some(RatingSet::parse(ratings)?));
+    let key = FilterKey { product: ProductId::parse(PRODUCT)?, filter };
+    let last = page_start(index, TABLE_ID, &key, 1).await?.total.div_ceil(PAGE_SIZE as u64).max(1);
+    let mut rng = StdRng::seed_from_u64(5);
+    let start = async || page_start(index, TABLE_ID, &key, rng.random_range(1..=last)).await;
+    Latencies::of(pages / 10, pages, start).await
+}

@@ -1,0 +1,376 @@
+//! The stores of the measurements, filled with many comments in little time, and readers of their pages.
+
+use std::{collections::BTreeMap, env, process::Command, sync::Arc, time::Duration};
+
+use anyhow::{Context, bail, ensure};
+use aws_sdk_dynamodb::{
+    Client,
+    operation::query::builders::QueryFluentBuilder,
+    types::{AttributeValue as SdkValue, BillingMode, PutRequest, TableStatus, WriteRequest},
+};
+use dynoxide::{AttributeValue as EngineValue, Database, ImportOptions};
+use four_index::{FourIndexTable, Tally};
+use local_stack::engine::Engine;
+use model::{
+    Cd, Comment, FilterKey, Order,
+    item::{Image, attribute, comment_pk},
+    plan::IndexEdit,
+};
+use page_index::{PageIndex, PageStart, PageStartQuery};
+use process::Backoff;
+use redis::aio::MultiplexedConnection;
+use redis_index::RedisIndexConfig;
+use serde_dynamo::{AttributeValue, Item};
+use table::{GSI, PageQuery, Table, TableConfig, definition};
+use tempfile::TempDir;
+use tokio::time::Instant;
+
+use crate::{
+    listing::{Listing, PAGE_SIZE},
+    measure::as_f64,
+    server::{Home, Server, folder, free_port},
+    workload::{insertion, primary_item},
+};
+
+/// Comments whose ranks are loaded at once.
+const CHUNK: usize = 10_000;
+/// Items that the engine imports in one transaction, and that one call to a service puts.
+const TRANSACTION_ITEMS: usize = 20_000;
+const CALL_ITEMS: usize = 25;
+/// Long time-outs, so that a busy machine does not end a measurement.
+const TIMEOUT: Duration = Duration::from_secs(60);
+/// Maximum time for a table to become active, and for a call that a service throttles.
+pub(crate) const READY_WITHIN: Duration = Duration::from_secs(300);
+
+/// A table on an engine with a file in a folder of its own, or on a service.
+pub(crate) struct Store {
+    pub(crate) table: Table,
+    engine: Option<(Engine, TempDir)>,
+}
+
+impl Store {
+    pub(crate) async fn start() -> anyhow::Result<Self> {
+        Self::start_in(folder()?, "bench").await
+    }
+
+    async fn start_in(folder: TempDir, table: &str) -> anyhow::Result<Self> {
+        let engine = Engine::start(&folder.path().join("table"), ([127, 0, 0, 1], 0).into()).await?;
+        Ok(Self { table: connect(table, Some(&engine.endpoint_url())).await, engine: Some((engine, folder)) })
+    }
+
+    /// A table on a service; without a URL, on AWS in the region of the environment.
+    pub(crate) async fn at(url: Option<&str>, table: &str) -> Self {
+        Self { table: connect(table, url).await, engine: None }
+    }
+
+    pub(crate) fn engine_url(&self) -> anyhow::Result<String> {
+        Ok(self.engine.as_ref().context("a local engine")?.0.endpoint_url())
+    }
+
+    pub(crate) async fn stop(self) {
+        if let Some((engine, _folder)) = self.engine {
+            engine.stop().await;
+        }
+    }
+}
+
+pub(crate) async fn connect(name: &str, url: Option<&str>) -> Table {
+    Table::connect(&TableConfig {
+        attempt_timeout: TIMEOUT,
+        call_timeout: TIMEOUT * 2,
+        ..TableConfig::new(name, url.map(str::to_owned))
+    })
+    .await
+}
+
+/// The four-index design's table beside a table, by the same client.
+pub(crate) fn four_index_table(table: &Table) -> FourIndexTable {
+    FourIndexTable::new(table.client().clone(), format!("{}-four-index", table.name()))
+}
+
+/// Creates the project's table without its stream, time to live and backups.
+/// The embedded engine pays for every stream record in proportion to all earlier ones, which would hide what is compared.
+pub(crate) async fn create_table(table: &Table) -> anyhow::Result<()> {
+    let indexes = vec![definition::gsi()?, definition::primaries()?, definition::authors()?, definition::moderation()?];
+    let attributes = definition::attribute_definitions()?;
+    let create = table.client().create_table().table_name(table.name()).billing_mode(BillingMode::PayPerRequest);
+    let create = create.set_attribute_definitions(Some(attributes)).set_global_secondary_indexes(Some(indexes));
+    create.set_key_schema(Some(definition::key_schema(attribute::PK, attribute::SK)?)).send().await?;
+    let mut backoff = Backoff::until(Instant::now() + READY_WITHIN);
+    loop {
+        let described = table.client().describe_table().table_name(table.name()).send().await?.table;
+        if described.and_then(|table| table.table_status) == Some(TableStatus::Active) {
+            return Ok(());
+        }
+        ensure!(backoff.wait().await, "{} is not active after {READY_WITHIN:?}", table.name());
+    }
+}
+
+pub(crate) struct Redis {
+    pub(crate) index: PageIndex,
+    pub(crate) config: RedisIndexConfig,
+    pub(crate) connection: MultiplexedConnection,
+    pub(crate) url: String,
+    _server: Server,
+}
+
+impl Redis {
+    pub(crate) async fn start() -> anyhow::Result<Self> {
+        let program = env::var_os("PAGEMARK_REDIS_SERVER").unwrap_or_else(|| "redis-server".into());
+        let (home, port) = (Home::new()?, free_port()?);
+        let url = format!("redis://127.0.0.1:{port}/");
+        let mut command = Command::new(program);
+        command.args(["--port", &port.to_string(), "--bind", "127.0.0.1", "--save", "", "--appendonly", "no"]);
+        let connect = async || {
+            let config = redis::AsyncConnectionConfig::new().set_response_timeout(Some(TIMEOUT));
+            let client = redis::Client::open(url.as_str())?;
+            let mut connection = client.get_multiplexed_async_connection_with_config(&config).await?;
+            redis::cmd("PING").exec_async(&mut connection).await?;
+            Ok(connection)
+        };
+        let (server, connection) = home.start(&mut command, "KILL", connect).await?;
+        let config = RedisIndexConfig { timeout: TIMEOUT, ..RedisIndexConfig::new(url.clone()) };
+        Ok(Self { index: redis_index::connect(&config)?, config, connection, url, _server: server })
+    }
+
+    pub(crate) async fn memory_bytes(&mut self) -> anyhow::Result<u64> {
+        let info: redis::InfoDict = redis::cmd("INFO").arg("memory").query_async(&mut self.connection).await?;
+        let field = |name: &str| info.get::<u64>(name).with_context(|| format!("INFO memory has no {name}"));
+        Ok(field("used_memory")?.saturating_sub(field("mem_clients_normal")?))
+    }
+}
+
+pub(crate) struct FilledStores {
+    pub(crate) store: Store,
+    table_id: Arc<str>,
+    pub(crate) redis: Redis,
+    pub(crate) redis_bytes_per_comment: f64,
+    pub(crate) listings: Vec<Arc<Listing>>,
+}
+
+impl FilledStores {
+    /// Fills new tables on a store, and a new Redis. The table gets every primary item, and the duplicates of these
+    /// listings. On request, the table of the four-index design gets every comment and its counters.
+    pub(crate) async fn fill(
+        store: Store,
+        mut comments: impl Iterator<Item = anyhow::Result<Comment>>,
+        mut listings: Vec<Listing>,
+        with_four_index: bool,
+    ) -> anyhow::Result<Self> {
+        create_table(&store.table).await?;
+        let four = four_index_table(&store.table);
+        if with_four_index {
+            four.create().await?;
+        }
+        let mut load = Load::into(store).await?;
+        let mut redis = Redis::start().await?;
+        let empty_bytes = redis.memory_bytes().await?;
+        let rebuild = redis.index.begin_rebuild().await?;
+        let (mut count, mut tally) = (0, Tally::default());
+        loop {
+            let mut edits: Vec<IndexEdit> = Vec::new();
+            for comment in comments.by_ref().take(CHUNK) {
+                let comment = comment?;
+                load.push_comment(&comment, &mut listings).await?;
+                if with_four_index {
+                    load.push(four.name(), &four_index::comment_item(&comment)).await?;
+                    tally.add(&comment);
+                }
+                edits.extend(insertion(&comment));
+                count += 1;
+            }
+            if edits.is_empty() {
+                break;
+            }
+            redis.index.apply(&edits).await?;
+        }
+        for item in tally.items() {
+            load.push(four.name(), &item).await?;
+        }
+        let redis_bytes_per_comment = as_f64(redis.memory_bytes().await?.saturating_sub(empty_bytes)) / as_f64(count);
+        let store = load.finish().await?;
+        let table_id: Arc<str> = store.table.describe().await?.id.into();
+        redis.index.finish_rebuild(&rebuild, &table_id, process::now()).await?;
+        let listings = listings.into_iter().map(Listing::sorted).collect::<anyhow::Result<_>>()?;
+        Ok(Self { store, table_id, redis, redis_bytes_per_comment, listings })
+    }
+
+    pub(crate) fn reader(&self) -> PageReader {
+        self.reader_through(self.store.table.clone(), self.redis.index.clone())
+    }
+
+    pub(crate) fn reader_through(&self, table: Table, index: PageIndex) -> PageReader {
+        PageReader { table, index, table_id: self.table_id.clone() }
+    }
+
+    pub(crate) fn listing(&self, place: usize) -> anyhow::Result<&Arc<Listing>> {
+        self.listings.get(place).context("a listing")
+    }
+}
+
+/// Reads pages by their number like the API, without HTTP.
+#[derive(Clone)]
+pub(crate) struct PageReader {
+    pub(crate) table: Table,
+    pub(crate) index: PageIndex,
+    table_id: Arc<str>,
+}
+
+impl PageReader {
+    pub(crate) fn with_own_connections(&self) -> Self {
+        let (table, index) = (self.table.with_own_connections(), self.index.with_own_connections());
+        Self { table, index, table_id: self.table_id.clone() }
+    }
+
+    pub(crate) async fn start(&self, listing: &Listing, page: u64) -> anyhow::Result<Option<Cd>> {
+        let start = page_start(&self.index, &self.table_id, &listing.key, page).await?;
+        ensure!(start.total == listing.total(), "{} comments instead of {}", start.total, listing.total());
+        Ok(start.before)
+    }
+
+    pub(crate) async fn page(&self, listing: &Listing, page: u64) -> anyhow::Result<Vec<Comment>> {
+        let start = self.start(listing, page).await?;
+        self.page_after(listing, start).await
+    }
+
+    pub(crate) async fn page_after(&self, listing: &Listing, start: Option<Cd>) -> anyhow::Result<Vec<Comment>> {
+        let (key, limit) = (listing.key.clone(), u16::try_from(PAGE_SIZE)?);
+        Ok(self.table.page(&PageQuery { key, order: Order::Newest, limit, start }).await?.comments)
+    }
+}
+
+pub(crate) async fn page_start(
+    index: &PageIndex,
+    table_id: &str,
+    FilterKey { product, filter }: &FilterKey,
+    page: u64,
+) -> anyhow::Result<PageStart> {
+    let skip = (page - 1) * PAGE_SIZE as u64;
+    let query = PageStartQuery { product, filter, skip, order: Order::Newest, as_of: None };
+    match index.page_start(&query, table_id, process::now()).await? {
+        Ok(start) if start.before.is_some() == (page > 1) => Ok(start),
+        Ok(start) => bail!("page {page} starts after {:?}", start.before),
+        Err(not_ready) => bail!("the page index is not ready: {not_ready}"),
+    }
+}
+
+pub(crate) fn bare_query(table: &Table, key: &FilterKey, before: Option<&Cd>) -> anyhow::Result<QueryFluentBuilder> {
+    let text = |text: String| SdkValue::S(text);
+    let start = before.map(|cd| {
+        [(attribute::PK, comment_pk(&cd.id)), (attribute::SK, key.to_string()), (attribute::CD, cd.to_string())]
+            .map(|(name, value)| (name.to_owned(), text(value)))
+            .into()
+    });
+    let query = table.client().query().table_name(table.name()).index_name(GSI);
+    Ok(query
+        .key_condition_expression("sk = :sk")
+        .expression_attribute_values(":sk", text(key.to_string()))
+        .scan_index_forward(false)
+        .limit(i32::try_from(PAGE_SIZE)?)
+        .set_exclusive_start_key(start))
+}
+
+/// Puts items into the tables of a store: into the file of a stopped engine, or by calls to a service.
+pub(crate) struct Load {
+    table: Table,
+    file: Option<(Database, TempDir)>,
+    waiting: BTreeMap<String, Vec<Item>>,
+    count: usize,
+}
+
+impl Load {
+    /// Stops an engine: only one process may own its file.
+    pub(crate) async fn into(Store { table, engine }: Store) -> anyhow::Result<Self> {
+        let file = match engine {
+            Some((engine, folder)) => {
+                engine.stop().await;
+                let database = Database::new(folder.path().join("table").to_str().context("the path is UTF-8")?)?;
+                // This setting ends with the connection.
+                database.enable_bulk_loading()?;
+                Some((database, folder))
+            }
+            None => None,
+        };
+        Ok(Self { table, file, waiting: BTreeMap::new(), count: 0 })
+    }
+
+    pub(crate) async fn push(&mut self, table: &str, item: &Item) -> anyhow::Result<()> {
+        self.waiting.entry(table.to_owned()).or_default().push(item.clone());
+        self.count += 1;
+        if self.count.is_multiple_of(TRANSACTION_ITEMS) { self.flush().await } else { Ok(()) }
+    }
+
+    async fn push_comment(&mut self, comment: &Comment, listings: &mut [Listing]) -> anyhow::Result<()> {
+        let (primary, table) = (primary_item(comment)?, self.table.name().to_owned());
+        let image = Image::of_primary(&primary)?;
+        for listing in listings {
+            if listing.add(comment) && !listing.key.is_primary() {
+                self.push(&table, &image.duplicate(&listing.key)).await?;
+            }
+        }
+        self.push(&table, &primary).await
+    }
+
+    async fn flush(&mut self) -> anyhow::Result<()> {
+        for (table, items) in std::mem::take(&mut self.waiting) {
+            match &self.file {
+                Some((database, _)) => {
+                    let items = items.iter().map(|item| engine_item(item.iter())).collect::<anyhow::Result<_>>()?;
+                    database.import_items(&table, items, ImportOptions::default())?;
+                }
+                None => put_all(self.table.client(), &table, items).await?,
+            }
+        }
+        Ok(())
+    }
+
+    pub(crate) async fn finish(mut self) -> anyhow::Result<Store> {
+        self.flush().await?;
+        match self.file {
+            Some((database, folder)) => {
+                drop(database);
+                Store::start_in(folder, self.table.name()).await
+            }
+            None => Ok(Store { table: self.table, engine: None }),
+        }
+    }
+}
+
+async fn put_all(client: &Client, table: &str, items: Vec<Item>) -> anyhow::Result<()> {
+    for items in items.chunks(CALL_ITEMS) {
+        let put = |item: &Item| {
+            let put = PutRequest::builder().set_item(Some(item.clone().into())).build()?;
+            Ok(WriteRequest::builder().put_request(put).build())
+        };
+        let mut left: Vec<WriteRequest> = items.iter().map(put).collect::<anyhow::Result<_>>()?;
+        let mut backoff = Backoff::until(Instant::now() + READY_WITHIN);
+        while !left.is_empty() {
+            let answer = client.batch_write_item().request_items(table, left).send().await?;
+            left = answer.unprocessed_items.unwrap_or_default().remove(table).unwrap_or_default();
+            ensure!(left.is_empty() || backoff.wait().await, "{table} took no more items for {READY_WITHIN:?}");
+        }
+    }
+    Ok(())
+}
+
+/// Converts directly, because a conversion through JSON takes several times as long.
+fn engine_item<'item>(
+    item: impl Iterator<Item = (&'item String, &'item AttributeValue)>,
+) -> anyhow::Result<dynoxide::Item> {
+    item.map(|(name, value)| Ok((name.clone(), engine_value(value)?))).collect()
+}
+
+fn engine_value(value: &AttributeValue) -> anyhow::Result<EngineValue> {
+    Ok(match value {
+        AttributeValue::S(text) => EngineValue::S(text.clone()),
+        AttributeValue::N(digits) => EngineValue::N(digits.clone()),
+        AttributeValue::B(bytes) => EngineValue::B(bytes.clone()),
+        AttributeValue::Bool(truth) => EngineValue::BOOL(*truth),
+        AttributeValue::M(fields) => EngineValue::M(engine_item(fields.iter())?),
+        AttributeValue::Null(_)
+        | AttributeValue::L(_)
+        | AttributeValue::Ss(_)
+        | AttributeValue::Ns(_)
+        | AttributeValue::Bs(_) => bail!("no item has a value of this kind: {value:?}"),
+    })
+}
