@@ -63,7 +63,7 @@ DYNAMODB_LOCAL_TESTS := attributes:: backends:: behind:: cluster:: deployed:: de
 # control socket, a data folder with its own engine, and two tests that meet faults of its indexes (docs/engines.md). Also
 # skipped, because the table plays no part in them: formats and messages of `pagemark import`, files of exports, and pages
 # of the compared design. A name is a part of a test's name, so `repair::` would also choose `big_repair::`.
-DYNAMODB_LOCAL_LEFT_OUT := big_repair:: bounds:: canary:: connections:: data_folder:: embed:: faults:: log:: outage:: packaged:: pages:: paused:: rehearsals:: restart:: secured:: sent_ahead:: settings:: smoke:: telemetry:: template::
+DYNAMODB_LOCAL_LEFT_OUT := big_repair:: bounds:: connections:: data_folder:: embed:: faults:: log:: outage:: packaged:: pages:: paused:: rehearsals:: restart:: secured:: sent_ahead:: settings:: smoke:: telemetry:: template::
 DYNAMODB_LOCAL_SKIP := --skip big_repair:: --skip an_expired_comment --skip repair::concurrent --skip repair::control --skip repair::process --skip repair::local --skip repair::stopped \
     --skip repair::killed --skip repair::lost --skip repair::missing --skip repair::resumed --skip repair::write_timeouts \
     --skip import::foreign --skip import::process --skip export::ends --skip designs::pages --skip designs::walks \
@@ -137,6 +137,7 @@ ab:
 	@sh scripts/ensure-ab.sh
 
 python-tools:
+	@sh scripts/ensure-jq.sh
 	@sh scripts/ensure-python-tools.sh
 	@sh scripts/ensure-python-tools.sh scripts/aws-cli.txt aws-cli
 

@@ -16,7 +16,7 @@ profile=${PROFILE:-release}
 target=${CARGO_TARGET_DIR:-target}
 out=${OUT:-$target/package}
 case ${1:-deployment} in
-deployment) functions="stream-writer page-indexer repair-job canary" image=api in_image="api repair-job" containerfile=Containerfile ;;
+deployment) functions="stream-writer page-indexer repair-job" image=api in_image="api repair-job" containerfile=Containerfile ;;
 pagemark) functions="" image=pagemark in_image=pagemark containerfile=pagemark.Containerfile ;;
 *)
     echo "package.sh makes the deployment, or pagemark, not $1" >&2

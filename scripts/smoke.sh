@@ -8,9 +8,9 @@
 # A second start resumes after the last step that has ended. The name begins with `smoke-`. The script refuses a stack
 # without its tag, a table of that name without a stack, and a table with comments that it has not posted.
 #
-# It needs the AWS command line, openssl, podman, Rust, and credentials of an account without guests. AWS_REGION names
-# the region. SMOKE_CONFIRM=yes answers the question. Tests replace the API (SMOKE_URL), the client (SMOKE_CANARY) and
-# the repair job (SMOKE_REPAIR) by those of this machine, and AWS by a simulation.
+# It needs the AWS command line, curl, jq, openssl, podman, Rust, and credentials of an account without guests. AWS_REGION
+# names the region. SMOKE_CONFIRM=yes answers the question. Tests replace the API (SMOKE_URL) and the repair job
+# (SMOKE_REPAIR) by those of this machine, and AWS by a simulation.
 set -eu
 cd "$(dirname "$0")/.."
 
@@ -60,17 +60,11 @@ deploy() {
         --tags "$tag=$stack" --parameter-overrides "$@"
 }
 
-token() { # NAME: a token, made once
-    [ -s "$work/$1" ] || (umask 077 && openssl rand -hex 32 >"$work/$1")
-    cat "$work/$1"
+# The write token, made once.
+token() {
+    [ -s "$work/token" ] || (umask 077 && openssl rand -hex 32 >"$work/token")
+    cat "$work/token"
 }
-
-# A token as the template's parameter takes it. Both tokens have one name.
-allowed() {
-    printf 'smoke/comments:write/sha256:%s' "$(printf %s "$(token "$1")" | sha256sum | cut -d ' ' -f 1)"
-}
-
-canary() { canary_with token "$@"; }
 
 delete_table() {
     found=$(if_there aws dynamodb describe-table --table-name "$1" --query Table.TableStatus --output text)
@@ -81,20 +75,35 @@ delete_table() {
     aws dynamodb wait table-not-exists --table-name "$1"
 }
 
-# The client that is also the canary, with a token.
-canary_with() {
-    token=$1
-    shift
-    [ -n "${SMOKE_CANARY:-}" ] || SMOKE_CANARY=${CARGO_TARGET_DIR:-target}/release/canary
-    [ -x "$SMOKE_CANARY" ] || cargo build --locked --release --workspace --bin canary
+url=${SMOKE_URL:-https://$stack.invalid}/api/v1/products/smoke
+
+# curl with the token. Only this script knows the host name: so curl goes to the load balancer, and trusts its certificate
+# alone.
+client() {
     if [ -z "${SMOKE_URL:-}" ]; then
-        # Only this script knows the name. So the client goes to the load balancer, and trusts this certificate alone.
-        PAGEMARK_CANARY_CONNECT=$(output LoadBalancerName) SSL_CERT_FILE=$work/certificate.pem
-        export PAGEMARK_CANARY_CONNECT SSL_CERT_FILE
+        balancer=${balancer:-$(output LoadBalancerName)}
+        set -- --connect-to "$stack.invalid:443:$balancer" --cacert "$work/certificate.pem" "$@"
     fi
-    PAGEMARK_PUBLIC_URL=${SMOKE_URL:-https://$stack.invalid} PAGEMARK_CANARY_TOKEN=$(token "$token") \
-        "$SMOKE_CANARY" "$@"
+    printf 'header = "Authorization: Bearer %s"\n' "$(token)" |
+        curl --config - --silent --show-error --fail-with-body --max-time 20 "$@"
 }
+
+# From the posted comments: the address of each page of every filter, and of the totals of each language, with the total
+# and the ids that it must show.
+expected='
+sort_by(.created_at, .id) | reverse | . as $posted
+| ([null] + ([.[].language] | unique))[] as $language
+| [$posted[] | select($language == null or .language == $language)] as $spoken
+| (if $language then "language=\($language)&" else "" end) as $query
+| {url: "\($url)/stats\(if $language then "?language=\($language)" else "" end)", shows: [($spoken | length), []]},
+  (range(1; 32) as $set
+    | [range(1; 6) | select(($set / pow(2; . - 1) | floor) % 2 == 1)] as $ratings
+    | [$spoken[] | select(.rating as $rating | $ratings | index($rating))] as $found
+    | range(0; [($found | length), 1] | max; 100) as $start
+    | ($ratings | map("rating=\(.)&") | add) as $rated
+    | {url: "\($url)/comments?\($query)\($rated)page_size=100&page=\($start / 100 + 1)",
+       shows: [($found | length), ($found[$start:$start + 100] | map(.id))]})
+'
 
 # The repair job. It may find differences, and must repair them.
 repair_job() {
@@ -144,16 +153,39 @@ packaged() {
 deployed() {
     deploy "TableName=$stack" "PublicUrl=https://$stack.invalid" "CertificateArn=$(cat "$work/certificate")" \
         "Architecture=$processor" "ApiImage=$(account).dkr.ecr.$AWS_REGION.amazonaws.com/$stack:1" \
-        "Tokens=$(allowed token)"
+        "Tokens=smoke/comments:write/sha256:$(printf %s "$(token)" | sha256sum | cut -d ' ' -f 1)"
     repair_job rebuild --apply
 }
 
-filled() { canary fill --product smoke --comments "${SMOKE_COMMENTS:-200}" --file "$work/comments.jsonl"; }
+# Within a day, a second start posts nothing twice: each comment has its key.
+filled() {
+    number=0
+    : >"$work/comments.jsonl"
+    while [ $number -lt "${SMOKE_COMMENTS:-200}" ]; do
+        language=$(echo "en ko pt-BR" | cut -d ' ' -f $((number % 3 + 1)))
+        comment="{\"language\": \"$language\", \"rating\": $((number % 5 + 1)), \"body\": \"Comment $number of a smoke.\"}"
+        client --header "Idempotency-Key: smoke-$number" --header 'Content-Type: application/json' --data "$comment" \
+            --write-out '\n' "$url/comments" >>"$work/comments.jsonl"
+        number=$((number + 1))
+    done
+}
 
-compared() { canary compare --product smoke --file "$work/comments.jsonl" --within "${1:-300}"; }
-
-# The canary that is deployed, once.
-canaried() { canary run; }
+# Waits until every filter, read to its end, shows exactly what was posted, in order.
+compared() { # SECONDS
+    ends=$(($(date +%s) + ${1:-300}))
+    jq -sc --arg url "$url" "$expected" "$work/comments.jsonl" >"$work/expected"
+    jq -r '"url = \"\(.url)\""' "$work/expected" >"$work/urls"
+    jq -c .shows "$work/expected" >"$work/shows"
+    until client --config "$work/urls" 2>"$work/error" | jq -c '[.total, [.comments[]?.id]]' >"$work/shown" &&
+        cmp -s "$work/shows" "$work/shown"; do
+        if [ "$(date +%s)" -ge "$ends" ]; then
+            diff "$work/shows" "$work/shown" | head -n 5 >&2
+            cat "$work/error" >&2
+            return 1
+        fi
+        sleep 1
+    done
+}
 
 # Duplicates vanish, as by a foreign script; the audit writes them again.
 repaired() {
@@ -196,16 +228,6 @@ restore_commands() {
     documented docs/operations.md 'Restoring from a backup' restore-table-to-point-in-time |
         sed -e "s/^TABLE=.*/TABLE=$restored/" -e "s/--source-table-name pagemark/--source-table-name $stack/" \
             -e "s/--restore-date-time [^ ]*/--use-latest-restorable-time/"
-}
-
-rotated() {
-    [ -s "$work/token-1" ] || cp "$work/token" "$work/token-1"
-    deploy "Tokens=$(allowed token-1),$(allowed token-2)"
-    canary_with token-2 run
-    deploy "Tokens=$(allowed token-2)"
-    if canary_with token-1 run; then echo "the old token still writes" >&2; return 1; fi
-    cp "$work/token-2" "$work/token"
-    compared 900
 }
 
 # The stack is deleted last but for the certificate, which it uses. So an interrupted deletion still finds its tag.
@@ -254,18 +276,17 @@ claim() {
     [ -n "$table" ] || return 0
     others=$(if_there aws dynamodb scan --table-name "$table" --index-name primaries --select COUNT \
         --output text --query Count \
-        --filter-expression 'NOT begins_with(pcd, :smoke) AND NOT begins_with(pcd, :canary)' \
-        --expression-attribute-values '{":smoke": {"S": "smoke#"}, ":canary": {"S": "pagemark-canary#"}}' |
+        --filter-expression 'NOT begins_with(pcd, :smoke)' --expression-attribute-values '{":smoke": {"S": "smoke#"}}' |
         awk '{ sum += $1 } END { print sum + 0 }')
     [ "$others" = 0 ] || refuse "the table $table has $others comments that this script has not posted"
 }
 
 claim
-[ $# -gt 0 ] || set -- confirm certified packaged deployed filled compared canaried repaired failed_over restored rotated clean
+[ $# -gt 0 ] || set -- confirm certified packaged deployed filled compared repaired failed_over restored clean
 for step in "$@"; do
     case $step in
-    confirm | certified | packaged | deployed | filled | compared | canaried) ;;
-    repaired | failed_over | restored | rotated | clean) ;;
+    confirm | certified | packaged | deployed | filled | compared) ;;
+    repaired | failed_over | restored | clean) ;;
     *) echo "there is no step $step" >&2; exit 2 ;;
     esac
     [ ! -e "$work/done-$step" ] || continue

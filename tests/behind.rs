@@ -9,7 +9,7 @@ use model::{Comment, ProductId, plan::index_edits};
 use page_indexer::PageIndexer;
 use serde_dynamo::AttributeValue;
 use serde_json::{Value, json};
-use stream_writer::{FanOut, StreamWriter};
+use stream_writer::StreamWriter;
 
 use crate::fixture::{
     api::{Served, metric},
@@ -86,7 +86,7 @@ async fn full_since() -> (OwnRedis, Stores, Vec<Comment>) {
     let before = stores.records().await.len();
     comments.extend(stores.create_all(RANKED..COMMENTS, product).await);
     let records = stores.records().await.split_off(before);
-    let writer = StreamWriter::new(stores.table.clone(), stores.quarantine(), FanOut::Batch, 4);
+    let writer = StreamWriter::new(stores.table.clone(), stores.quarantine(), 4);
     let fanned_out = writer.handle(&event(&records), tokio::time::Instant::now() + INVOCATION).await;
     assert!(fanned_out.response.batch_item_failures.is_empty());
     let indexer = PageIndexer::new(stores.impatient_index(), stores.quarantine());

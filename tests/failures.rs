@@ -12,17 +12,14 @@ use functions::{invocation::Handled, metrics::Metric};
 use model::BaseSet;
 use page_indexer::PageIndexer;
 use serde_json::Value;
-use stream_writer::{FanOut, StreamWriter};
+use stream_writer::StreamWriter;
 use table::{NewComment, Table, TableConfig};
 
 use crate::fixture::{
     data::{self, PRODUCT},
-    function::{Function, stream_writer_variables, with},
-    gate::{self, Gate},
-    invariants::{Contents, collection, differences_of_duplicates},
+    invariants::{Contents, differences_of_duplicates},
     redis_server::{self, OwnRedis},
     stores::{INVOCATION, Stores, event},
-    wait_for,
 };
 
 /// Time for a few attempts.
@@ -109,7 +106,7 @@ async fn an_error_that_only_an_operator_can_fix_is_reported_at_once() {
 
     // The table does not exist.
     let elsewhere = Table::connect(&TableConfig::new("no-such-table", Some(stores.engine_url()))).await;
-    let writer = StreamWriter::new(elsewhere, stores.quarantine(), FanOut::Batch, 4);
+    let writer = StreamWriter::new(elsewhere, stores.quarantine(), 4);
     let fanned_out = writer.handle(&event(&records), deadline).await;
     // The user lacks the permission.
     redis.ask::<()>("ACL SETUSER reader on >secret ~* +@read +evalsha +script|load").await;
@@ -139,29 +136,27 @@ fn reasons(stores: &Stores) -> Vec<(String, String, String)> {
 
 #[tokio::test]
 async fn a_rejected_duplicate_goes_to_quarantine_and_all_others_are_written() {
-    for fan_out in [FanOut::Batch, FanOut::Transaction] {
-        let stores = Stores::start().await;
-        let mut records = create(&stores, 0..2).await;
-        records.extend(create(&stores, 2..3).await);
-        let id = &new_comment(2).id;
-        stores.make_too_large_for_some_duplicates(id).await;
-        records = [stores.records().await, create(&stores, 3..5).await].concat();
+    let stores = Stores::start().await;
+    let mut records = create(&stores, 0..2).await;
+    records.extend(create(&stores, 2..3).await);
+    let id = &new_comment(2).id;
+    stores.make_too_large_for_some_duplicates(id).await;
+    records = [stores.records().await, create(&stores, 3..5).await].concat();
 
-        let writer = StreamWriter::new(stores.table.clone(), stores.quarantine(), fan_out, 4);
-        let handled = writer.handle(&event(&records), tokio::time::Instant::now() + INVOCATION).await;
-        assert_eq!(reported(&handled), Vec::<String>::new(), "{fan_out:?}: the shard continues");
-        let reasons = reasons(&stores);
-        assert_eq!(reasons.len(), 2, "{fan_out:?}: each record of the comment: {reasons:?}");
-        for (function, condition, detail) in reasons {
-            assert_eq!((function.as_str(), condition.as_str()), ("stream-writer", "RejectedByStore"));
-            assert!(detail.contains("ValidationException"), "{detail}");
-        }
-        let differences = differences_of_duplicates(&Contents::read(&stores.table).await);
-        assert!(!differences.is_empty() && differences.len() < 31, "{fan_out:?}: {differences:?}");
-        assert!(differences.iter().all(|difference| difference.contains("missing: c2 ")), "{differences:?}");
-        stores.table.delete_comment(id, None).await.unwrap();
-        stores.finish().await;
+    let writer = StreamWriter::new(stores.table.clone(), stores.quarantine(), 4);
+    let handled = writer.handle(&event(&records), tokio::time::Instant::now() + INVOCATION).await;
+    assert_eq!(reported(&handled), Vec::<String>::new(), "the shard continues");
+    let reasons = reasons(&stores);
+    assert_eq!(reasons.len(), 2, "each record of the comment: {reasons:?}");
+    for (function, condition, detail) in reasons {
+        assert_eq!((function.as_str(), condition.as_str()), ("stream-writer", "RejectedByStore"));
+        assert!(detail.contains("ValidationException"), "{detail}");
     }
+    let differences = differences_of_duplicates(&Contents::read(&stores.table).await);
+    assert!(!differences.is_empty() && differences.len() < 31, "{differences:?}");
+    assert!(differences.iter().all(|difference| difference.contains("missing: c2 ")), "{differences:?}");
+    stores.table.delete_comment(id, None).await.unwrap();
+    stores.finish().await;
 }
 
 #[tokio::test]
@@ -222,35 +217,5 @@ async fn an_expired_comment_is_removed_like_a_deleted_one() {
     assert_eq!(stores.table.comment(id).await.unwrap(), None);
     let last = stores.records().await.pop().unwrap();
     assert_eq!((last.event_name.as_str(), last.user_identity.is_some()), ("REMOVE", true));
-    stores.finish().await;
-}
-
-#[tokio::test]
-async fn a_killed_fan_out_by_transactions_leaves_no_comment_half_done() {
-    const COMMENTS: u64 = 30;
-    let stores = Stores::start().await;
-    create(&stores, 0..COMMENTS).await;
-    let gate = Gate::start(&stores.engine_url(), gate::TRANSACTIONS).await;
-    let settings = [("PAGEMARK_DYNAMODB_URL", gate.url.as_str()), ("PAGEMARK_FAN_OUT", "transaction")];
-    let writer = Function::start("stream-writer", with(stream_writer_variables(&stores), &settings)).await;
-    gate.hold_after(7);
-    let records = stores.lambda_records().await;
-    let _answer = writer.begin(&records);
-    let done = async || {
-        let mut whole = 0;
-        for number in 0..COMMENTS {
-            let (_, duplicates) = collection(&stores.table, &new_comment(number).id).await;
-            assert!([0, 31].contains(&duplicates.len()), "{} duplicates", duplicates.len());
-            whole += duplicates.len() / 31;
-        }
-        whole
-    };
-    wait_for("a batch in the middle", async || match (gate.is_holding(), done().await) {
-        (true, 7) => Ok(()),
-        state => Err(state),
-    })
-    .await;
-    writer.kill().await;
-    assert_eq!(done().await, 7);
     stores.finish().await;
 }

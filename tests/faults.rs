@@ -10,6 +10,7 @@ use std::{
 use aws_lambda_events::streams::DynamoDbEventResponse;
 use functions::invocation::Handled;
 use futures_util::{StreamExt, stream};
+use local_stack::event_source_mapping::MappingSettings;
 use model::{
     BaseSet, FilterKey,
     item::{comment_id_of_pk, comment_pk},
@@ -19,7 +20,7 @@ use rand::{RngExt, SeedableRng, rngs::StdRng};
 use redis_index::RedisIndexConfig;
 use serde_dynamo::AttributeValue;
 use serde_json::Value;
-use stream_writer::{FanOut, StreamWriter};
+use stream_writer::StreamWriter;
 use tokio::time::Instant;
 
 use crate::{
@@ -105,8 +106,7 @@ async fn run(seed: u64) -> Run {
     let redis_url = faulty_redis(&stores.redis().url, Arc::clone(&index_faults)).await;
     let redis = RedisIndexConfig { url: redis_url, timeout: ANSWER_MAX, ..stores.redis().clone() };
     let index = redis_index::connect(&redis).unwrap();
-    let fan_out = if seed % 4 < 2 { FanOut::Batch } else { FanOut::Transaction };
-    let writer = StreamWriter::new(table, stores.quarantine(), fan_out, 4);
+    let writer = StreamWriter::new(table, stores.quarantine(), 4);
     let indexer = PageIndexer::new(index, stores.quarantine());
     // Half of the runs give up a batch at its first failure.
     let retries = if seed % 4 == 1 || seed % 4 == 2 { 0 } else { PATIENT };
@@ -121,7 +121,7 @@ async fn run(seed: u64) -> Run {
     });
     let mut mappings = Mappings::default();
     for (function, handler) in [(stream_writer::FUNCTION, writer), (page_indexer::FUNCTION, indexer)] {
-        let mut settings = infra::mapping_settings("StreamWriter").unwrap();
+        let mut settings = MappingSettings::STREAM_WRITER;
         settings.maximum_retry_attempts = retries;
         settings.bisect_batch_on_function_error = random.random();
         settings.batch_size = random.random_range(5..=40);

@@ -16,7 +16,6 @@ mod backends;
 mod behind;
 mod big_repair;
 mod bounds;
-mod canary;
 mod cluster;
 mod connections;
 mod data_folder;

@@ -11,10 +11,9 @@ use crate::{
         data::{self, PRODUCT},
         folder_in_memory,
         http::{self, Answer, Http, encoded, good_comment, ids, product_path, without_index_within},
-        program::signal,
-        redis_server::{self, OwnRedis},
+        redis_server::OwnRedis,
         reviews,
-        stack::{Running, settings_at, settings_with_redis},
+        stack::{Running, settings_at},
         wait_for,
     },
     ordering::{Listed, check_listings, every_filter},
@@ -118,46 +117,12 @@ async fn without_redis_page_1_and_cursors_work_and_writes_are_indexed_later() {
 }
 
 #[tokio::test]
-async fn the_stack_restarts_a_killed_redis_and_never_shows_wrong_totals() {
-    let mut running = start_with_comments(settings_with_redis()).await;
-    let http = running.http.clone();
-    let first = http.get(&listing("page=1")).await.expect(200);
-    let third = http.get(&listing("page=3")).await.expect(200);
-    for _ in 0..2 {
-        let server = running.stack.redis().unwrap();
-        let killed = server.pid().unwrap();
-        signal(killed, "KILL");
-        wait_for("numbered pages by another Redis", async || {
-            let another = server.pid().is_some_and(|pid| pid != killed);
-            let page = timed(&http, &listing("page=1")).await.expect(200);
-            assert_eq!(ids(&page), ids(&first));
-            let (total, index) = (&page["total"], page["index"].as_str().unwrap());
-            assert!((index == "ready" && *total == 30) || (index == "unavailable" && total.is_null()), "{page}");
-            let numbered = timed(&http, &listing("page=3")).await;
-            if numbered.status != 200 {
-                numbered.assert_later();
-                return Err(numbered);
-            }
-            assert_eq!(ids(&numbered.json()), ids(&third));
-            if another { Ok(()) } else { Err(numbered) }
-        })
-        .await;
-        let past_the_end = wait_for("an index that is ready again", async || {
-            let answer = http.get(&listing("page=7")).await;
-            if answer.status == 503 { Err(answer) } else { Ok(answer) }
-        });
-        assert_eq!(past_the_end.await.status, 404);
-    }
-    check_all(&mut running).await;
-    running.finish().await;
-}
-
-#[tokio::test]
 async fn a_redis_that_lost_its_data_is_rebuilt_while_comments_change() {
-    let mut running = start_with_comments(settings_with_redis()).await;
+    let redis = OwnRedis::start().await;
+    let mut running = start_with_comments(settings_at(&redis)).await;
     running.import(&reviews::reviews(300)[..300]).await;
     let http = running.http.clone();
-    redis_server::ask::<()>(&running.stack.redis_config().unwrap().url, "FLUSHALL").await;
+    redis.ask::<()>("FLUSHALL").await;
     // Change comments continuously, until numbered pages are back.
     let mut created = Vec::new();
     wait_for("numbered pages after the loss", async || {
@@ -179,7 +144,8 @@ async fn a_redis_that_lost_its_data_is_rebuilt_while_comments_change() {
 
 #[tokio::test]
 async fn the_index_of_another_table_is_not_used() {
-    let mut running = start_with_comments(settings_with_redis()).await;
+    let redis = OwnRedis::start().await;
+    let mut running = start_with_comments(settings_at(&redis)).await;
     let http = running.http.clone();
 
     // Restore a snapshot of a different table's index: twice as many comments, and markers of that table.
@@ -189,13 +155,12 @@ async fn the_index_of_another_table_is_not_used() {
     for number in 0..30 {
         restore.zadd(running.stack.redis_config().unwrap().key_name(&whole), format!("other{number}"), number).ignore();
     }
-    let (url, prefix) = (&running.stack.redis_config().unwrap().url, &running.stack.redis_config().unwrap().prefix);
-    let markers: Vec<String> = redis_server::ask(url, &format!("KEYS {prefix}:*:marker")).await;
+    let prefix = &running.stack.redis_config().unwrap().prefix;
+    let markers: Vec<String> = redis.ask(&format!("KEYS {prefix}:*:marker")).await;
     for marker in &markers {
         restore.hset(marker, "table", "another-table/256").ignore();
     }
-    let mut raw = redis_server::connection(&running.stack.redis_config().unwrap().url).await;
-    restore.exec_async(&mut raw).await.unwrap();
+    restore.exec_async(&mut redis.connection().await).await.unwrap();
 
     wait_for("the table's own index", async || {
         // Not one answer may come from the other table's index.
@@ -237,7 +202,8 @@ async fn a_restarted_stack_has_all_its_data_whatever_redis_holds() {
 
 #[tokio::test]
 async fn the_local_stack_waits_for_redis_as_long_as_a_deployed_api_does() {
-    let running = Running::start_with(settings_with_redis()).await;
+    let redis = OwnRedis::start().await;
+    let running = Running::start_with(settings_at(&redis)).await;
     let deployed = RedisIndexConfig::new("redis://deployed");
     assert_eq!(running.stack.index().timeout(), deployed.timeout);
     running.finish().await;

@@ -1,7 +1,7 @@
 //! The records of products: they are put and deleted under conditions, nothing takes one for a comment, and a site moves
 //! with them.
 
-use std::fs;
+use std::{fs, time::Duration};
 
 use ::api::{ApiSettings, SiteSettings, UnknownProducts};
 use hyper::Method;
@@ -222,7 +222,7 @@ async fn a_site_moves_with_the_records_of_its_products() {
 
 fn settings(unknown_products: UnknownProducts) -> ApiSettings {
     let site = SiteSettings { unknown_products, ..SiteSettings::default() };
-    ApiSettings { site, product_max_age_seconds: 0, ..ApiSettings::default() }
+    ApiSettings { site, product_max_age: Duration::ZERO, ..ApiSettings::default() }
 }
 
 #[tokio::test]
@@ -259,7 +259,7 @@ async fn only_a_product_that_nobody_knows_can_be_404() {
 #[tokio::test]
 async fn a_record_that_another_process_wrote_ends_a_404_at_once() {
     let stores = Stores::start_ready().await;
-    let keeping = ApiSettings { product_max_age_seconds: 3_600, ..settings(UnknownProducts::NotFound) };
+    let keeping = ApiSettings { product_max_age: Duration::from_secs(3_600), ..settings(UnknownProducts::NotFound) };
     let api = Served::with(&stores, keeping);
     let targets = [format!("{}/comments", product_path("new")), page_path("new")];
     for target in &targets {

@@ -10,7 +10,6 @@ use rand::{
     rngs::StdRng,
     seq::{IndexedRandom, IteratorRandom, SliceRandom},
 };
-use stream_writer::FanOut;
 use table::{CommentPatch, Created, NewComment};
 
 use crate::fixture::{
@@ -109,11 +108,11 @@ async fn redelivering_from_any_record_to_the_end_in_any_batching_changes_nothing
 async fn deliver_in_part(stores: &Stores, batch: &[EventRecord], random: &mut StdRng) {
     let changes = decode_batch(batch).changes;
     let deadline = tokio::time::Instant::now() + INVOCATION;
-    let mut calls = stream_writer::plan_calls(&changes, FanOut::Batch);
+    let mut calls = stream_writer::plan_calls(&changes);
     calls.shuffle(random);
     calls.truncate(random.random_range(0..=calls.len()));
     for call in calls {
-        assert!(stores.table.write_duplicates(call.writes().to_vec(), deadline).await.is_whole());
+        assert!(stores.table.write_duplicates(call, deadline).await.is_whole());
     }
     let mut edits = page_indexer::plan_edits(&changes);
     edits.truncate(random.random_range(0..=edits.len()));

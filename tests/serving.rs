@@ -193,7 +193,8 @@ async fn a_service_that_gets_sigterm_finishes_its_requests() {
 /// ones. Their syntax: Amazon CloudWatch Logs, "Filter pattern syntax for metric filters", JSON; here fields that equal
 /// a value.
 fn counted(line: &Value) -> Vec<bool> {
-    let patterns = infra::TEMPLATE.lines().filter_map(|line| line.trim().strip_prefix("FilterPattern: "));
+    let patterns =
+        include_str!("../infra/template.yaml").lines().filter_map(|line| line.trim().strip_prefix("FilterPattern: "));
     let matches = |pattern: &str| {
         let pattern: String = serde_json::from_str(pattern).unwrap();
         let conditions = pattern.strip_prefix("{ ").unwrap().strip_suffix(" }").unwrap().split(" && ");

@@ -3,18 +3,20 @@
 
 use std::process::Output;
 
+use local_stack::event_source_mapping::MappingSettings;
 use model::ProductId;
+use page_indexer::PageIndexer;
 use serde_json::Value;
+use stream_writer::StreamWriter;
 use tempfile::TempDir;
 use tokio::process::Command;
 
 use crate::{
-    canary::{start_indexer, start_writer},
     fixture::{
         api::{ApiProcess, api_variables},
         function::{Variables, binary, repair_job_variables},
         http::WRITE_TOKEN,
-        mappings::Mappings,
+        mappings::{Mappings, handler},
         program::{Program, run_tool},
         python,
         s3::S3,
@@ -23,6 +25,18 @@ use crate::{
     },
     rehearsals::section,
 };
+
+/// The mappings of both functions.
+fn start_mappings(stores: &Stores) -> Mappings {
+    let writer = StreamWriter::new(stores.table.clone(), stores.quarantine(), 4);
+    let fan_out = handler(writer, async |writer, event, deadline| writer.handle(&event, deadline).await.response);
+    let indexer = PageIndexer::new(stores.index.clone(), stores.quarantine());
+    let indexing = handler(indexer, async |indexer, event, deadline| indexer.handle(&event, deadline).await.response);
+    let mut mappings = Mappings::default();
+    mappings.start(stores, stream_writer::FUNCTION, MappingSettings::STREAM_WRITER, fan_out);
+    mappings.start(stores, page_indexer::FUNCTION, MappingSettings::PAGE_INDEXER, indexing);
+    mappings
+}
 
 /// A simulation of AWS with AWS's command line.
 struct Aws {
@@ -90,9 +104,7 @@ fn text(output: &Output, code: i32) -> String {
 async fn the_smoke_runs_on_the_stores_and_processes_of_this_machine() {
     let (aws, stores) = (Aws::start().await, Stores::start_ready_with_redis().await);
     let api = ApiProcess::start(api_variables(&stores)).await;
-    let mut mappings = Mappings::default();
-    start_writer(&mut mappings, &stores);
-    start_indexer(&mut mappings, &stores);
+    let mappings = start_mappings(&stores);
     aws.make_stack(stores.table.name(), NOWHERE, TAG).await;
     let work = aws.folder.path().join("smoke/smoke-1");
     std::fs::create_dir_all(&work).unwrap();
@@ -101,12 +113,11 @@ async fn the_smoke_runs_on_the_stores_and_processes_of_this_machine() {
     variables.extend([
         ("AWS_ENDPOINT_URL_DYNAMODB", stores.engine_url()),
         ("SMOKE_URL", api.http.base().to_owned()),
-        ("SMOKE_CANARY", binary("canary").await.display().to_string()),
         ("SMOKE_REPAIR", binary("repair-job").await.display().to_string()),
         ("SMOKE_COMMENTS", "30".to_owned()),
     ]);
     let steps = async |steps: &str| aws.sh(&format!("scripts/smoke.sh smoke-1 {steps}"), variables.clone()).await;
-    let printed = text(&steps("confirm filled compared canaried repaired").await, 0);
+    let printed = text(&steps("confirm filled compared repaired").await, 0);
     assert!(printed.contains("an hour costs $0.14"), "{printed}");
     let posted = std::fs::read_to_string(work.join("comments.jsonl")).unwrap();
     assert_eq!(posted.lines().count(), 30);
@@ -114,7 +125,7 @@ async fn the_smoke_runs_on_the_stores_and_processes_of_this_machine() {
     // An interrupted step begins again and posts nothing twice; the others are not repeated.
     std::fs::remove_file(work.join("done-filled")).unwrap();
     std::fs::remove_file(work.join("done-compared")).unwrap();
-    let again = text(&steps("confirm filled compared canaried repaired").await, 0);
+    let again = text(&steps("confirm filled compared repaired").await, 0);
     assert!(!again.contains("an hour costs"), "{again}");
     assert_eq!(std::fs::read_to_string(work.join("comments.jsonl")).unwrap(), posted);
 
@@ -129,7 +140,7 @@ async fn the_smoke_runs_on_the_stores_and_processes_of_this_machine() {
 const BALANCER: &str = r#"
 import http.server, os, ssl, sys, threading
 class Refusing(http.server.BaseHTTPRequestHandler):
-    def do_GET(self):
+    def do_POST(self):
         self.send_error(418, f"refused for {self.headers['Host']}")
 os.chdir(sys.argv[1])
 server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Refusing)
@@ -143,21 +154,20 @@ server.serve_forever()
 #[tokio::test]
 async fn the_smoke_trusts_its_own_certificate_at_the_load_balancer_and_no_other() {
     let aws = Aws::start().await;
-    let variables = vec![("SMOKE_CANARY", binary("canary").await.display().to_string())];
-    let smoke = async |steps: &str| aws.sh(&format!("scripts/smoke.sh smoke-1 {steps}"), variables.clone()).await;
+    let smoke = async |steps: &str| aws.sh(&format!("scripts/smoke.sh smoke-1 {steps}"), Vec::new()).await;
     text(&smoke("certified").await, 0);
     let work = aws.folder.path().join("smoke/smoke-1");
     let interpreter = tool("python/bin/python", "python-tools");
     let balancer = Program::start(interpreter, &["-c", BALANCER, work.to_str().unwrap()], Variables::new());
     let port = balancer.wait_for_stdout("the port", |printed| printed.trim().parse::<u16>().ok()).await;
     aws.make_stack("smoke-1", &format!("127.0.0.1:{port}"), TAG).await;
-    let answered = smoke("canaried").await;
-    assert!(String::from_utf8_lossy(&answered.stdout).contains("418"), "{answered:?}");
+    let refused = text(&smoke("filled").await, 22);
+    assert!(refused.contains("error: 418"), "{refused}");
     // The same server, which now is an impostor.
     std::fs::remove_file(work.join("done-certified")).unwrap();
     text(&smoke("certified").await, 0);
-    let answered = smoke("canaried").await;
-    assert!(String::from_utf8_lossy(&answered.stdout).contains("invalid peer certificate"), "{answered:?}");
+    let refused = text(&smoke("filled").await, 60);
+    assert!(refused.contains("certificate problem"), "{refused}");
 }
 
 #[tokio::test]

@@ -1,14 +1,27 @@
-//! The deployment template in the tools that deploy it: the linter finds nothing, and a simulation of AWS creates what
-//! the code expects. This module names the resources that the simulation does not know. The tests of the package
-//! `infra` check these, and also the table's TTL and point-in-time recovery, which the simulation ignores.
+//! The deployment template: the linter finds nothing, a simulation of AWS creates what the code expects, and the modules
+//! below read the template itself:
+//!
+//! - `agreement`: it agrees with the code and the documents.
+//! - `alarms`: each alarm watches a metric that is sent, and has a section in the runbook.
+//! - `costs`: the bill in the documents counts what the template makes.
+//! - `permissions`: every part is allowed only named actions on named resources.
+//! - `safety`: nothing is open or unencrypted, what cannot be made again is kept, deployments end in no outage.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
+use std::sync::LazyLock;
 
-use serde_json::{Value, json};
+use local_stack::event_source_mapping::passes_filter;
+use serde_json::{Map, Value, json};
 use table::{CommentPatch, Idempotency};
 
 use crate::fixture::{data, program::run_tool, python, stores::Stores};
+
+mod agreement;
+mod alarms;
+mod costs;
+mod permissions;
+mod safety;
 
 /// Resources that the simulation does not create.
 const NOT_SIMULATED: [&str; 13] = [
@@ -31,6 +44,55 @@ fn project(path: &str) -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("..").join(path)
 }
 
+/// A file of the project.
+fn file(path: &str) -> String {
+    std::fs::read_to_string(project(path)).unwrap_or_else(|error| panic!("{path}: {error}"))
+}
+
+/// The template, with its loops over resources repeated for one shard of Redis.
+static TEMPLATE: LazyLock<Value> = LazyLock::new(|| {
+    let mut python = python::command("python");
+    let python = python.as_std_mut();
+    python.args([project("tests/template/as_json.py"), project("infra/template.yaml")]).arg("RedisShards=0001");
+    let output = python.output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    serde_json::from_slice(&output.stdout).unwrap()
+});
+
+/// Resources by their logical ids.
+fn resources() -> &'static Map<String, Value> {
+    TEMPLATE["Resources"].as_object().unwrap()
+}
+
+fn properties(name: &str) -> &'static Value {
+    &resources().get(name).unwrap_or_else(|| panic!("there is no {name}"))["Properties"]
+}
+
+/// The resources of a type, with their logical ids.
+fn of_type(kind: &str) -> Vec<(&'static String, &'static Value)> {
+    let found: Vec<_> = resources().iter().filter(|(_, resource)| resource["Type"] == kind).collect();
+    assert!(!found.is_empty(), "the template has no {kind}");
+    found
+}
+
+/// Asserts values in the resources. A JSON pointer names each.
+#[track_caller]
+fn assert_settings(expected: &[(&str, Value)]) {
+    for (pointer, value) in expected {
+        assert_eq!(TEMPLATE["Resources"].pointer(pointer), Some(value), "{pointer}");
+    }
+}
+
+/// Asserts values in the properties of every resource of a type.
+#[track_caller]
+fn assert_each(kind: &str, expected: &[(&str, Value)]) {
+    for (name, resource) in of_type(kind) {
+        for (pointer, value) in expected {
+            assert_eq!(resource["Properties"].pointer(pointer), Some(value), "{name}: {pointer}");
+        }
+    }
+}
+
 /// Runs a Python program and returns its output. The program must succeed.
 async fn run(program: &str, arguments: &[PathBuf]) -> String {
     let mut command = python::command(program);
@@ -40,7 +102,7 @@ async fn run(program: &str, arguments: &[PathBuf]) -> String {
 
 #[tokio::test]
 async fn the_linter_finds_nothing() {
-    assert_eq!(run("cfn-lint", &["infra/template.yaml", "infra/web-acl.yaml"].map(project)).await, "");
+    assert_eq!(run("cfn-lint", &[project("infra/template.yaml")]).await, "");
 }
 
 #[tokio::test]
@@ -53,46 +115,20 @@ async fn the_stack_has_what_the_code_expects() {
         |logical: &str| stack["ids"][logical].as_str().unwrap_or_else(|| panic!("{logical} was not made")).to_owned();
 
     let table = &stack["table"];
-    let key = |schema: &Value| -> Vec<String> {
-        schema.as_array().unwrap().iter().map(|key| key["AttributeName"].as_str().unwrap().to_owned()).collect()
-    };
-    assert_eq!(key(&table["KeySchema"]), ["pk", "sk"]);
-    let index = &table["GlobalSecondaryIndexes"][0];
-    assert_eq!(index["IndexName"], table::GSI);
-    assert_eq!(key(&index["KeySchema"]), ["sk", "cd"]);
-    let index = &table["GlobalSecondaryIndexes"][1];
-    assert_eq!(index["IndexName"], table::PRIMARIES);
-    assert_eq!(key(&index["KeySchema"]), ["shard", "pcd"]);
-    assert_eq!(index["Projection"]["NonKeyAttributes"], json!(model::primaries::PRIMARIES_PROJECTED));
-    assert_eq!(table["GlobalSecondaryIndexes"][2]["IndexName"], table::AUTHORS);
-    let index = &table["GlobalSecondaryIndexes"][3];
-    assert_eq!(index["IndexName"], table::MODERATION);
-    assert_eq!(key(&index["KeySchema"]), ["unpublished", "unpublished_cd"]);
     assert_eq!(table["StreamSpecification"]["StreamViewType"], "NEW_AND_OLD_IMAGES");
     assert_eq!(table["DeletionProtectionEnabled"], true);
 
     let alarms = stack["alarms"].as_array().unwrap().iter().map(|name| name.as_str().unwrap());
-    let of_shards = alarms.filter(|name| name.ends_with("0001") || name.ends_with("0002"));
-    assert_eq!(of_shards.count(), 10, "five alarms of each of two shards");
+    let of_nodes = alarms.filter(|name| name.contains("0001") || name.contains("0002"));
+    assert_eq!(of_nodes.count(), 20, "five alarms of each of two nodes of two shards");
 
     let mappings = stack["mappings"].as_array().unwrap();
     assert_eq!(mappings.len(), 2, "a shard of a stream admits two readers");
     for function in ["StreamWriter", "PageIndexer"] {
-        let settings = infra::mapping_settings(function).unwrap();
         let name = id(function);
         let mapping =
             mappings.iter().find(|mapping| mapping["FunctionArn"].as_str().unwrap().ends_with(&name)).unwrap();
         assert_eq!(mapping["EventSourceArn"], table["LatestStreamArn"]);
-        assert_eq!(mapping["StartingPosition"], "TRIM_HORIZON");
-        assert_eq!(mapping["BatchSize"], settings.batch_size);
-        assert_eq!(mapping["ParallelizationFactor"], settings.parallelization_factor);
-        assert_eq!(mapping["MaximumRetryAttempts"], settings.maximum_retry_attempts);
-        assert_eq!(mapping["MaximumRecordAgeInSeconds"].as_u64(), settings.maximum_record_age_seconds.map(u64::from));
-        assert_eq!(mapping["BisectBatchOnFunctionError"], settings.bisect_batch_on_function_error);
-        assert_eq!(mapping["FunctionResponseTypes"], json!(["ReportBatchItemFailures"]));
-        let patterns = mapping["FilterCriteria"]["Filters"].as_array().unwrap().iter();
-        let patterns: Vec<&str> = patterns.map(|filter| filter["Pattern"].as_str().unwrap()).collect();
-        assert_eq!(infra::FilterPattern::parse(&patterns).unwrap(), settings.filter);
         assert_eq!(mapping["MetricsConfig"], json!({"Metrics": ["EventCount"]}), "alarms look at them");
         let destination = &mapping["DestinationConfig"]["OnFailure"]["Destination"];
         assert_eq!(*destination, format!("arn:aws:s3:::{}", id("QuarantineBucket")));
@@ -106,38 +142,22 @@ async fn the_stack_has_what_the_code_expects() {
     assert!(other["ids"].get("CommentsTable").is_none());
     assert_eq!(other["sources"], json!([other["stream"], other["stream"]]));
     assert_eq!(other["tables"], json!(["restored", "restored"]));
-
-    // That stack has a CDN. Only requests with its header reach the API.
-    let rules = other["listener_rules"].as_array().unwrap().iter();
-    let rules =
-        rules.map(|rule| (&rule["Conditions"][0]["HttpHeaderConfig"]["HttpHeaderName"], &rule["Actions"][0]["Type"]));
-    let (with_header, otherwise) = (json!("X-Pagemark-Cdn"), Value::Null);
-    let expected = [(&with_header, &json!("forward")), (&otherwise, &json!("fixed-response"))];
-    assert_eq!(rules.collect::<Vec<_>>(), expected);
 }
 
 /// Asserts what the functions are, and what starts the repair job.
 fn assert_functions_and_rules(stack: &Value, id: impl Fn(&str) -> String) {
     let functions = stack["functions"].as_array().unwrap();
-    assert_eq!(functions.len(), 4);
+    assert_eq!(functions.len(), 3);
     for function in functions {
         let name = function["FunctionName"].as_str().unwrap();
         assert_eq!(function["Runtime"], "provided.al2023", "{name}");
         assert_eq!(function["Handler"], "bootstrap", "{name}");
         let variables = &function["Environment"]["Variables"];
-        if name == id("Canary") {
-            assert_eq!(variables["PAGEMARK_CANARY_TOKEN"], "the-canary-s-token");
-            continue;
-        }
         assert_eq!(variables["PAGEMARK_QUARANTINE"], format!("s3://{}", id("QuarantineBucket")), "{name}");
     }
 
     let rules = stack["rules"].as_array().unwrap();
-    assert_eq!(rules.len(), 3);
-    let of_canary = |rule: &&Value| rule["targets"][0]["Arn"].as_str().unwrap().ends_with(&id("Canary"));
-    let canary = rules.iter().find(of_canary).unwrap();
-    assert_eq!((&canary["ScheduleExpression"], &canary["State"]), (&json!("rate(5 minutes)"), &json!("ENABLED")));
-    let rules: Vec<&Value> = rules.iter().filter(|rule| !of_canary(rule)).collect();
+    assert_eq!(rules.len(), 2);
     let expected = [("rate(1 hour)", Value::Null, 1_800), ("rate(5 minutes)", json!(r#"{"command": "recent"}"#), 300)];
     for (schedule, input, seconds) in expected {
         let rule = rules.iter().find(|rule| rule["ScheduleExpression"] == schedule).expect(schedule);
@@ -153,41 +173,35 @@ fn assert_functions_and_rules(stack: &Value, id: impl Fn(&str) -> String) {
 /// Asserts that each role has its translated statements and the additions of the translation, on this stack's
 /// resources.
 fn assert_roles(stack: &Value) {
-    // Every resource that a role names has become an ARN of this stack.
     let roles = stack["roles"].as_object().unwrap();
-    let (in_network, start) = ("AWSLambdaVPCAccessExecutionRole", "AmazonECSTaskExecutionRolePolicy");
-    // The package `infra` compares what the template names. This test compares what the translation adds.
-    let roles_expected = [
-        ("StreamWriterRole", None, vec!["AWSLambdaBasicExecutionRole"]),
-        ("PageIndexerRole", None, vec!["AWSLambdaBasicExecutionRole", in_network]),
+    let (basic, in_network) = ("AWSLambdaBasicExecutionRole", "AWSLambdaVPCAccessExecutionRole");
+    let start = "AmazonECSTaskExecutionRolePolicy";
+    // `permissions` lists what the template names. This test compares what the translation adds.
+    let expected = [
+        ("StreamWriterRole", None, vec![basic]),
+        ("PageIndexerRole", None, vec![basic, in_network]),
         // For the queue of failed runs.
-        ("CanaryRole", None, vec!["AWSLambdaBasicExecutionRole"]),
-        ("RepairJobRole", Some("sqs:SendMessage"), vec!["AWSLambdaBasicExecutionRole", in_network]),
-        ("RepairTaskRole", None, vec![]),
+        ("RepairJobRole", Some("sqs:SendMessage"), vec!["RepairPolicy", basic, in_network]),
+        ("RepairTaskRole", None, vec!["RepairPolicy"]),
         ("ApiRole", None, vec![]),
         ("BigRepairRole", None, vec![]),
         ("ApiExecutionRole", None, vec![start]),
         ("RepairExecutionRole", None, vec![start]),
     ];
-    assert_eq!(roles.len(), roles_expected.len(), "{roles:?}");
-    for (part, added, managed) in roles_expected {
-        let role = roles.iter().find(|(name, _)| name.starts_with(&format!("pagemark-{part}-")));
-        let (_, role) = role.unwrap_or_else(|| panic!("{part} was not made"));
+    assert_eq!(roles.len(), expected.len(), "{roles:?}");
+    for (part, added, managed) in expected {
+        let role = &roles[part];
+        // Every resource that a role names has become an ARN of this stack.
         let policies = role["policies"].to_string();
         assert!(!policies.contains("Fn::") && !policies.contains("${"), "{policies}");
-        let touches_table = policies.contains("table/pagemark");
-        let is_of_table = !part.ends_with("ExecutionRole") && !["BigRepairRole", "CanaryRole"].contains(&part);
-        assert_eq!(touches_table, is_of_table, "{part}: {policies}");
-        let statements = role["policies"].as_array().unwrap().iter();
-        let actions: BTreeSet<String> = statements
-            .flat_map(|policy| policy["Statement"].as_array().unwrap())
-            .flat_map(|statement| statement["Action"].as_array().cloned().unwrap_or(vec![statement["Action"].clone()]))
-            .map(|action| action.as_str().unwrap().to_owned())
-            .collect();
-        // The canary names none, nor does what starts a repair task.
-        let named = stack["named"][part].as_array().into_iter().flatten().map(|action| action.as_str().unwrap());
-        assert_eq!(actions, named.chain(added).map(str::to_owned).collect::<BTreeSet<String>>(), "{part}");
-        let attached = stack["managed"][part].as_array().unwrap().iter();
+        let is_of_table = !part.ends_with("ExecutionRole") && part != "BigRepairRole";
+        assert_eq!(policies.contains("table/pagemark"), is_of_table, "{part}: {policies}");
+        let texts = |of: &str| -> BTreeSet<String> {
+            role[of].as_array().unwrap().iter().map(|text| text.as_str().unwrap().to_owned()).collect()
+        };
+        let named: BTreeSet<String> = texts("named").into_iter().chain(added.map(str::to_owned)).collect();
+        assert_eq!(texts("inline"), named, "{part}");
+        let attached = role["managed"].as_array().unwrap().iter();
         let attached: Vec<&str> = attached.map(|arn| arn.as_str().unwrap().rsplit('/').next().unwrap()).collect();
         assert_eq!(attached, managed, "{part}");
     }
@@ -209,7 +223,7 @@ fn kind(record: &Value) -> String {
 }
 
 #[tokio::test]
-async fn the_filters_pass_the_recorded_changes_of_primary_items_and_no_other() {
+async fn the_filter_passes_the_recorded_changes_of_primary_items_and_no_other() {
     let stores = Stores::start().await;
     let product = data::product(data::PRODUCT);
     let comments = stores.create_all(0..3, |_| product.clone()).await;
@@ -227,13 +241,10 @@ async fn the_filters_pass_the_recorded_changes_of_primary_items_and_no_other() {
     stores.deliver_all().await;
     assert_eq!(stores.remove_expired_items().await, 32);
 
-    let filters = ["StreamWriter", "PageIndexer"].map(|function| infra::mapping_settings(function).unwrap().filter);
     let mut kinds: BTreeMap<String, usize> = BTreeMap::new();
     for record in stores.lambda_records_of_everything().await {
         let kind = kind(&record);
-        for filter in &filters {
-            assert_eq!(filter.matches(&record), kind.starts_with("primary"), "{record}");
-        }
+        assert_eq!(passes_filter(&record), kind.starts_with("primary"), "{record}");
         *kinds.entry(kind).or_default() += 1;
     }
     let all = ["INSERT", "MODIFY", "REMOVE", "REMOVE by TTL"];

@@ -70,12 +70,11 @@ impl Service {
         address: SocketAddr,
     ) -> Result<Self, LookError> {
         let metrics = Arc::new(Metrics::new());
-        let product_max_age = Duration::from_secs(settings.product_max_age_seconds.into());
         let stores = Data::new(StoreClients::new(
             table,
             index,
             Arc::clone(&metrics),
-            product_max_age,
+            settings.product_max_age,
             settings.writing.new_comments,
         ));
         let site = Site::new(settings.site, address)?;

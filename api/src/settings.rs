@@ -94,11 +94,10 @@ pub struct ApiSettings {
     #[arg(long = "cache-max-age", env = "PAGEMARK_CACHE_MAX_AGE", value_name = "SECONDS")]
     #[arg(default_value_t = 30)]
     pub cache_max_age_seconds: u32,
-    /// How long a product's record is used before it is read again, in seconds; 0 reads it for every page.
-    // A new name is on every page after this time and that of the caches.
-    #[arg(long = "product-max-age", env = "PAGEMARK_PRODUCT_MAX_AGE", value_name = "SECONDS")]
-    #[arg(default_value_t = 60)]
-    pub product_max_age_seconds: u32,
+    /// How long a product's record is used before it is read again. A new name is on every page after this time and that
+    /// of the caches.
+    #[arg(skip = Duration::from_secs(60))]
+    pub product_max_age: Duration,
     /// How long an idle connection is kept, in seconds: longer than the load balancer in front keeps it, which would
     /// otherwise use one that is just being closed. A stop ends idle connections.
     // The default is longer than the 60 s of AWS's load balancers, the maximum is a day. If an instant could not be moved

@@ -16,7 +16,7 @@ use aws_sdk_dynamodb::types::{PutRequest, WriteRequest};
 use functions::Quarantine;
 use futures_util::{TryStreamExt, stream};
 use model::{plan::DuplicateWrite, record::decode_batch};
-use stream_writer::{FanOut, StreamWriter, plan_calls};
+use stream_writer::{StreamWriter, plan_calls};
 use table::Table;
 
 use crate::{
@@ -57,7 +57,7 @@ pub(crate) async fn rounds(effort: Effort) -> anyhow::Result<Rounds> {
     let store = TableOnEngine::start("bench").await?;
     let table = &store.table;
     create_table_without_stream(table).await?;
-    let handler = StreamWriter::new(table.clone(), Quarantine::Mapping, FanOut::Batch, WRITE_CONCURRENCY);
+    let handler = StreamWriter::new(table.clone(), Quarantine::Mapping, WRITE_CONCURRENCY);
     let mut workload = Comments::new(1)?;
     let rounds = Rounds::run(effort.rounds, async || {
         let of_handler = events(&workload.take(effort.a_half)?)?;
@@ -81,8 +81,8 @@ pub(crate) async fn rounds(effort: Effort) -> anyhow::Result<Rounds> {
 fn bare_calls(events: &[Event]) -> anyhow::Result<Vec<Vec<WriteRequest>>> {
     let mut calls = Vec::new();
     for event in events {
-        for call in plan_calls(&decode_batch(&event.records).changes, FanOut::Batch) {
-            calls.push(call.writes().iter().cloned().map(put).collect::<anyhow::Result<_>>()?);
+        for call in plan_calls(&decode_batch(&event.records).changes) {
+            calls.push(call.into_iter().map(put).collect::<anyhow::Result<_>>()?);
         }
     }
     Ok(calls)

@@ -48,7 +48,7 @@ use tokio::task::JoinSet;
 use crate::{
     report::{Figure, Report, count},
     statistics::{Latencies, as_f64},
-    workload::{Comments, filter_keys},
+    workload::{Comments, Redis, filter_keys},
 };
 
 const TOKEN: &str = "bench";
@@ -72,7 +72,9 @@ pub(crate) async fn measure(report: &mut Report, comments: u32) -> anyhow::Resul
     report.step("starting the local stack");
     // A deployment has its page index in Redis.
     let settings = StackSettings::ephemeral(TOKEN.parse().map_err(anyhow::Error::msg)?);
-    let mut stack = Stack::start(StackSettings { page_index: IndexPlace::OwnRedis, ..settings }).await?;
+    let redis = Redis::start().await?;
+    let page_index = IndexPlace::RedisAt(redis.url());
+    let mut stack = Stack::start(StackSettings { page_index, ..settings }).await?;
     stack.wait_until_index_ready().await?;
     let watcher = Arc::new(Watcher::new(&stack).await?);
     let mut workload = Comments::new(3)?;

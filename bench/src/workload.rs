@@ -8,7 +8,7 @@ use aws_sdk_dynamodb::{
     operation::create_table::builders::CreateTableFluentBuilder,
     types::{AttributeDefinition, BillingMode, GlobalSecondaryIndex, StreamSpecification, StreamViewType},
 };
-use local_stack::{demo::demo_comments, redis_server::RedisServer};
+use local_stack::demo::demo_comments;
 use model::{
     BlobFormat, Comment, CommentId, CommentText, FilterKey, Language, ProductId, Rating, Revision, SiteData, Status,
     Timestamp,
@@ -22,6 +22,7 @@ use rand::{
 };
 use redis::aio::MultiplexedConnection;
 use redis_index::RedisIndexConfig;
+use redis_server::RedisServer;
 use serde_dynamo::Item;
 use serde_json::{Value, json};
 use table::{Table, definition, store_error};
@@ -291,6 +292,6 @@ impl Redis {
     }
 
     pub(crate) async fn stop(self) {
-        self.server.stop().await;
+        drop(self.server);
     }
 }

@@ -30,6 +30,8 @@
 //!   was set back. For that, the newest record of a table is never trimmed, because the engine continues counting from
 //!   it (`sequence_numbers_grow_after_a_trim_and_a_restart`).
 //! - One data file has one engine: a second one, also in another process, is refused.
+//! - No two connections write or checkpoint at the same instant, and no other process opens the file for writing while
+//!   the engine runs (`write_lock`).
 
 use std::fs::TryLockError;
 use std::io;
@@ -53,6 +55,7 @@ mod proxy;
 mod stream_table;
 #[cfg(test)]
 mod tests;
+mod write_lock;
 
 use crate::{
     blocking::{blocking, blocking_on},
@@ -63,6 +66,7 @@ use disk_sync::DiskSync;
 pub use error::EngineError;
 use proxy::Served;
 use stream_table::StreamTable;
+use write_lock::WriteLock;
 
 /// Threads that serve requests. All but one wait for the engine's lock under load; more would only wait too.
 const WORKER_THREADS: usize = 4;
@@ -97,6 +101,10 @@ pub struct Engine {
     runtime: Handle,
     stop: Option<oneshot::Sender<()>>,
     thread: Option<JoinHandle<()>>,
+    /// Closed when the thread ends.
+    running: watch::Receiver<()>,
+    /// The last field: another engine may open the file only after the connections above are closed.
+    write_lock: WriteLock,
 }
 
 impl Engine {
@@ -127,7 +135,7 @@ impl Engine {
             if is_taken { EngineError::PortInUse(listen) } else { EngineError::Bind(listen, source) }
         })?;
         let address = listener.local_addr().map_err(|source| EngineError::Bind(listen, source))?;
-        let lock = lock(data_file)?;
+        let write_lock = WriteLock::new(lock(data_file)?);
         stream_table::refuse_foreign_file(data_file)?;
         stream_table::create_file(data_file)?;
         stream_table::empty_log(data_file)?;
@@ -146,16 +154,17 @@ impl Engine {
             writes: writes.clone(),
             disk: disk.clone(),
             descriptions: Arc::default(),
+            write_lock: write_lock.clone(),
         };
+        let (runs, running) = watch::channel(());
         let serve = move || {
+            let _runs = runs;
             runtime.block_on(serve(listener, served, stopped));
             runtime.shutdown_timeout(THREADS_GRACE);
-            // Only now may another engine open the file.
-            drop(lock);
         };
         let thread = std::thread::Builder::new().name("engine".to_owned()).spawn(serve).map_err(EngineError::Thread)?;
         let (stop, thread) = (Some(stop), Some(thread));
-        Ok(Engine { address, database, stream_table, writes, disk, runtime: handle, stop, thread })
+        Ok(Engine { address, database, stream_table, writes, disk, runtime: handle, stop, thread, running, write_lock })
     }
 
     /// The address that the engine listens at, with the port that was chosen.
@@ -200,7 +209,12 @@ impl Engine {
         // This loop ends: records up to a fixed number are finite, and new ones get greater numbers.
         loop {
             let (stream_table, table_name) = (Arc::clone(&self.stream_table), table_name.to_owned());
-            let deleted = blocking_on(&self.runtime, move || stream_table.trim_chunk(&table_name, up_to)).await?;
+            let alone = self.write_lock.second_connection().await;
+            let deleted = blocking_on(&self.runtime, move || {
+                let _alone = alone;
+                stream_table.trim_chunk(&table_name, up_to)
+            });
+            let deleted = deleted.await?;
             deleted_total += deleted;
             if deleted < stream_table::TRIM_CHUNK_RECORDS {
                 return Ok(deleted_total);
@@ -220,7 +234,12 @@ impl Engine {
         // This loop ends: each chunk makes the file shorter.
         loop {
             let stream_table = Arc::clone(&self.stream_table);
-            if !blocking_on(&self.runtime, move || stream_table.release_chunk()).await? {
+            let alone = self.write_lock.second_connection().await;
+            let has_more = blocking_on(&self.runtime, move || {
+                let _alone = alone;
+                stream_table.release_chunk()
+            });
+            if !has_more.await? {
                 return Ok(());
             }
             tokio::time::sleep(TRIM_PAUSE).await;
@@ -265,10 +284,20 @@ impl Engine {
     /// # Errors
     /// The engine's.
     pub async fn sweep_expired_items(&self) -> Result<usize, EngineError> {
-        let database = self.database.clone();
-        let swept = blocking_on(&self.runtime, move || database.sweep_ttl()).await;
+        let (database, sweeping) = (self.database.clone(), self.write_lock.sweep().await);
+        let swept = blocking_on(&self.runtime, move || {
+            let _sweeping = sweeping;
+            database.sweep_ttl()
+        });
+        let swept = swept.await;
         self.wake_readers();
         swept.map_err(|source| EngineError::Sweep(source.into()))
+    }
+
+    /// Waits until the engine no longer runs.
+    pub(crate) fn ended(&self) -> impl Future<Output = ()> + use<> {
+        let mut running = self.running.clone();
+        async move { while running.changed().await.is_ok() {} }
     }
 
     /// Stops: no more connections are taken, requests under way may finish for two seconds, the file is closed.
@@ -315,17 +344,21 @@ async fn serve(listener: TcpListener, served: Served, stopped: oneshot::Receiver
     tokio::select! {
         () = server => {}
         () = stop => tracing::debug!("requests still under way were cut off"),
-        () = sweep_from_time_to_time(served.database, &served.writes) => {}
+        () = sweep_from_time_to_time(served) => {}
     }
 }
 
-async fn sweep_from_time_to_time(database: Database, writes: &watch::Sender<()>) {
+async fn sweep_from_time_to_time(Served { database, writes, write_lock, .. }: Served) {
     let mut rest = SWEEP_INTERVAL;
     loop {
         tokio::time::sleep(rest).await;
         let begun = Instant::now();
-        let swept = database.clone();
-        match tokio::task::spawn_blocking(move || swept.sweep_ttl()).await {
+        let (swept, sweeping) = (database.clone(), write_lock.sweep().await);
+        let sweep = move || {
+            let _sweeping = sweeping;
+            swept.sweep_ttl()
+        };
+        match tokio::task::spawn_blocking(sweep).await {
             Ok(Ok(deleted)) => tracing::debug!(deleted, "swept expired items"),
             Ok(Err(error)) => tracing::warn!(%error, "the sweep for expired items failed; it will be tried again"),
             // It panicked, or the engine is stopping, and then this loop ends too.

@@ -8,13 +8,7 @@ use process::{StoreError, now};
 use redis_index::RedisIndexConfig;
 use tokio::sync::Mutex;
 
-use crate::{
-    blocking::blocking,
-    data_dir::DataDir,
-    engine::Engine,
-    index_keeper::INDEX_MAX_AGE,
-    redis_server::{RedisServer, RedisServerError},
-};
+use crate::{blocking::blocking, data_dir::DataDir, engine::Engine, index_keeper::INDEX_MAX_AGE};
 
 /// The name of the snapshot in the data folder.
 pub(crate) const SNAPSHOT: &str = "page-index.snapshot";
@@ -31,8 +25,6 @@ pub enum IndexPlace {
     /// Inside the stack's process.
     #[default]
     Embedded,
-    /// In a Redis server that the stack starts and stops.
-    OwnRedis,
     /// In the Redis server at this URL.
     RedisAt(String),
 }
@@ -42,8 +34,7 @@ pub enum IndexPlace {
 pub(crate) enum PlacedIndex {
     /// Inside this process.
     Embedded(Embedded),
-    /// In Redis; `server` is the stack's own.
-    Redis { config: RedisIndexConfig, server: Option<Arc<RedisServer>> },
+    Redis(RedisIndexConfig),
 }
 
 /// A page index inside this process, and the file that keeps it.
@@ -59,22 +50,15 @@ pub(crate) struct Embedded {
 
 impl PlacedIndex {
     /// Opens the page index of the table with this id. What a snapshot in the data folder holds is there at once.
-    pub(crate) async fn open(place: &IndexPlace, data_dir: &DataDir, table_id: &str) -> Result<Self, RedisServerError> {
-        Ok(match place {
+    pub(crate) async fn open(place: &IndexPlace, data_dir: &DataDir, table_id: &str) -> Self {
+        match place {
             IndexPlace::Embedded => {
                 let (snapshot, table_id) = (data_dir.path.join(SNAPSHOT), table_id.to_owned());
                 Self::Embedded(blocking(move || Embedded::open(snapshot, table_id)).await)
             }
-            IndexPlace::OwnRedis => {
-                let server = RedisServer::start(&data_dir.path, &[]).await?;
-                let prefix = RedisIndexConfig::new("").prefix;
-                Self::Redis { config: redis_config(&server.url(), prefix), server: Some(server) }
-            }
-            // A server that the stack did not start may hold the page index of a different stack.
-            IndexPlace::RedisAt(url) => {
-                Self::Redis { config: redis_config(url, format!("pagemark-{table_id}")), server: None }
-            }
-        })
+            // The server may also hold the page index of a different stack.
+            IndexPlace::RedisAt(url) => Self::Redis(redis_config(url, format!("pagemark-{table_id}"))),
+        }
     }
 
     /// A client of the index. Connections to Redis live on the threads that use them, so the API needs a client of its
@@ -82,7 +66,7 @@ impl PlacedIndex {
     pub(crate) fn client(&self) -> Result<PageIndex, StoreError> {
         match self {
             Self::Embedded(embedded) => Ok(PageIndex::new(embedded.index.clone())),
-            Self::Redis { config, .. } => redis_index::connect(config),
+            Self::Redis(config) => redis_index::connect(config),
         }
     }
 
@@ -91,18 +75,10 @@ impl PlacedIndex {
         matches!(self, Self::Embedded(embedded) if embedded.is_from_snapshot)
     }
 
-    /// The Redis server that the stack started.
-    pub(crate) fn server(&self) -> Option<&Arc<RedisServer>> {
-        match self {
-            Self::Redis { server, .. } => server.as_ref(),
-            Self::Embedded(_) => None,
-        }
-    }
-
     /// How Redis is reached; `None` for an index inside the process.
     pub(crate) fn redis_config(&self) -> Option<&RedisIndexConfig> {
         match self {
-            Self::Redis { config, .. } => Some(config),
+            Self::Redis(config) => Some(config),
             Self::Embedded(_) => None,
         }
     }
@@ -112,9 +88,8 @@ impl std::fmt::Display for PlacedIndex {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Embedded(_) => f.write_str("inside this process"),
-            Self::Redis { server: Some(server), .. } => write!(f, "in Redis at {}", server.url()),
             // The URL may hold a password.
-            Self::Redis { server: None, .. } => f.write_str("in your Redis (--redis-url)"),
+            Self::Redis(_) => f.write_str("in your Redis (--redis-url)"),
         }
     }
 }

@@ -3,7 +3,6 @@
 //! - [`stack`]: everything wired together in one process.
 //! - [`engine`]: the embedded DynamoDB engine, with the differences from DynamoDB worked around.
 //! - [`index_place`]: the page index inside the process, or in Redis.
-//! - [`redis_server`]: a `redis-server` child that never outlives its parent.
 //! - [`event_source_mapping`]: polls the stream and calls the real handlers the way the Lambda service does.
 //!   [`stream_reader`]: reads its shards.
 //! - [`import`], [`demo`]: comments from files or another table, and generated ones. [`origin`]: the other table. [`follow`]: its changes. [`export`]: comments to a file. [`compression`]: how a
@@ -43,8 +42,8 @@ pub mod index_place;
 pub mod memory;
 pub mod origin;
 mod page_numbers;
+mod parts;
 mod quiet;
-pub mod redis_server;
 pub mod repair;
 mod running;
 pub mod stack;

@@ -30,11 +30,8 @@ pub(crate) enum RunningIndex {
         /// The socket through which the stack takes commands for it.
         control: String,
     },
-    /// In Redis.
+    /// In Redis. Its URL may hold a password, so it is not recorded.
     Redis {
-        /// The URL of the stack's own server; `None` when the server was given to the stack, because that URL may hold
-        /// a password.
-        url: Option<String>,
         /// The prefix of the index's keys.
         prefix: String,
     },
@@ -45,9 +42,7 @@ impl RunningStack {
     pub(crate) fn new(placed: &PlacedIndex, control: &Path, quarantine: &Path) -> Self {
         let page_index = match placed {
             PlacedIndex::Embedded(_) => RunningIndex::Embedded { control: absolute(control) },
-            PlacedIndex::Redis { config, server } => {
-                RunningIndex::Redis { url: server.as_ref().map(|server| server.url()), prefix: config.prefix.clone() }
-            }
+            PlacedIndex::Redis(config) => RunningIndex::Redis { prefix: config.prefix.clone() },
         };
         Self { page_index, quarantine: absolute(quarantine) }
     }

@@ -11,17 +11,16 @@ use anyhow::{Context, bail};
 use api::{ApiSettings, Application, BearerToken, CursorKey, NamedToken, SiteSettings, WritingSettings};
 use functions::Quarantine;
 use futures_util::FutureExt;
-use infra::TemplateError;
 use model::BlobFormat;
 use page_index::PageIndex;
 use page_indexer::PageIndexer;
 use process::now;
 use redis_index::RedisIndexConfig;
-use stream_writer::{FanOut, StreamWriter};
+use stream_writer::StreamWriter;
 use table::{Table, TableConfig};
 use tokio::{
     sync::{oneshot, watch},
-    task::{JoinHandle, JoinSet},
+    task::JoinHandle,
     time::Instant,
 };
 
@@ -33,12 +32,12 @@ use crate::{
     cursor_key::cursor_key,
     data_dir::{DataDir, Entrance},
     engine::{DataFile, Engine, EngineError},
-    event_source_mapping::{EventSourceMapping, Handler, MappingState},
+    event_source_mapping::{EventSourceMapping, Handler, MappingSettings, MappingState},
     index_keeper::{IndexState, keep_index, looked_at},
     index_place::{IndexPlace, PlacedIndex, SNAPSHOT_EVERY},
     page_numbers,
+    parts::Parts,
     quiet::LastChanges,
-    redis_server::RedisServer,
     repair::{AuditSchedule, RepairSchedule, begin_watermark, on_schedule},
     running::RunningStack,
     trim::{trim, trim_processed},
@@ -91,8 +90,6 @@ pub struct StackSettings {
     pub cursor_keys: Vec<CursorKey>,
     /// The settings of the pages.
     pub site: SiteSettings,
-    /// How duplicates are written.
-    pub fan_out: FanOut,
     /// The format in which comments' texts are written.
     pub comment_blob: BlobFormat,
     /// The schedule of the repair job's `recent`; `None` to run none.
@@ -118,7 +115,6 @@ impl StackSettings {
             writing: WritingSettings::default(),
             cursor_keys: Vec::new(),
             site: SiteSettings { comment_form: true, ..SiteSettings::default() },
-            fan_out: FanOut::Batch,
             comment_blob: BlobFormat::Map,
             repair: None,
             audit: None,
@@ -135,7 +131,7 @@ pub struct Stack {
     placed: PlacedIndex,
     mappings: [watch::Receiver<MappingState>; 2],
     index_state: watch::Receiver<IndexState>,
-    tasks: JoinSet<()>,
+    parts: Parts,
     api: Option<Api>,
     engine: Option<Arc<Engine>>,
     data_dir: DataDir,
@@ -169,60 +165,62 @@ impl Stack {
         let table_config =
             TableConfig { comment_blob: settings.comment_blob, ..table_config(&settings.table, &dynamodb_url) };
         let (table, table_id, stream_arn) = open_table(&table_config, engine.is_some()).await?;
-        let placed = PlacedIndex::open(&settings.page_index, &data_dir, &table_id).await?;
+        let placed = PlacedIndex::open(&settings.page_index, &data_dir, &table_id).await;
         let index = placed.client()?;
         index.ping().await?;
 
         let quarantine = data_dir.path.join(QUARANTINE);
         let control = match &placed {
             PlacedIndex::Embedded(_) => Some(ControlSocket::bind(&data_dir.path)?),
-            PlacedIndex::Redis { .. } => None,
+            PlacedIndex::Redis(_) => None,
         };
         RunningStack::new(&placed, &data_dir.path.join(SOCKET), &quarantine).announce(&table).await?;
         let [fan_out, indexing] = event_source_mappings(
-            &settings,
             engine.as_deref(),
             streams_client(Some(&dynamodb_url), None).await,
             stream_arn,
             &table,
             &index,
             &Quarantine::Folder(quarantine.clone()),
-        )?;
+        );
         let mappings = [fan_out.state(), indexing.state()];
         let replay = match &engine {
             Some(engine) => Some(Replay::of(engine, &settings.table, indexing.state()).await?),
             None => None,
         };
         let (index_state_sender, index_state) = watch::channel(IndexState::default());
-        let api = start_api(&settings, &data_dir.path, &table_config, placed.client()?).await?;
+        let mut parts = Parts::default();
+        let api = start_api(&settings, &data_dir.path, &table_config, placed.client()?, &parts).await?;
         if api.is_some() {
             let (dynamodb_url, table_id, has_socket) = (dynamodb_url.clone(), table_id.clone(), control.is_some());
             data_dir.announce(Entrance { dynamodb_url, table_id, has_socket })?;
         }
 
-        let mut tasks = JoinSet::new();
-        tasks.spawn(fan_out.run());
-        tasks.spawn(indexing.run());
+        parts.spawn("the mapping of stream-writer", fan_out.run());
+        parts.spawn("the mapping of page-indexer", indexing.run());
         // Another process may write to another engine while no stack runs.
         let is_from_snapshot = placed.is_from_snapshot() && engine.is_some();
         let kept = keep_index(table.clone(), index.clone(), table_id, replay, is_from_snapshot, index_state_sender);
-        tasks.spawn(kept);
+        parts.spawn("the keeper of the page index", kept);
         if let (PlacedIndex::Embedded(embedded), Some(engine), false) = (&placed, &engine, data_dir.is_temporary()) {
-            tasks.spawn(embedded.clone().save_regularly(engine.clone(), settings.snapshot_every));
+            let saved = embedded.clone().save_regularly(engine.clone(), settings.snapshot_every);
+            parts.spawn("what saves the page index", saved);
         }
         if let Some(control) = control {
-            tasks.spawn(control.serve(table.clone(), index.clone(), quarantine, index_state.clone()));
+            let controlled = control.serve(table.clone(), index.clone(), quarantine, index_state.clone());
+            parts.spawn("the control socket", controlled);
         }
         if let Some(engine) = &engine {
-            tasks.spawn(trim(engine.clone(), table.name().to_owned(), mappings.clone()));
+            parts.spawn("the engine", engine.ended());
+            parts.spawn("what trims the stream", trim(engine.clone(), table.name().to_owned(), mappings.clone()));
         }
         let started = looked_at(index_state.clone());
         let changes = matches!(placed, PlacedIndex::Embedded(_)).then(|| LastChanges::of(mappings.clone()));
-        tasks.spawn(on_schedule(table.clone(), index.clone(), changes, started, settings.repair, settings.audit));
-        if let Some(redis) = placed.server() {
-            tasks.spawn(redis.clone().supervise());
+        if settings.repair.is_some() || settings.audit.is_some() {
+            let repaired = on_schedule(table.clone(), index.clone(), changes, started, settings.repair, settings.audit);
+            parts.spawn("the schedule of repairs", repaired);
         }
-        Ok(Self { table, index, dynamodb_url, placed, mappings, index_state, tasks, api, engine, data_dir })
+        Ok(Self { table, index, dynamodb_url, placed, mappings, index_state, parts, api, engine, data_dir })
     }
 
     /// The table.
@@ -233,11 +231,6 @@ impl Stack {
     /// The page index.
     pub fn index(&self) -> &PageIndex {
         &self.index
-    }
-
-    /// The Redis server that the stack started; `None` when it started none.
-    pub fn redis(&self) -> Option<&Arc<RedisServer>> {
-        self.placed.server()
     }
 
     /// How the page index is reached in Redis; `None` when it is inside this process.
@@ -315,6 +308,11 @@ impl Stack {
         looked_at(self.index_state.clone()).await;
     }
 
+    /// Waits for the first part of the stack that ends by itself, and says which and why. Such a stack must be stopped.
+    pub fn part_ended(&self) -> impl Future<Output = String> + use<> {
+        self.parts.ended()
+    }
+
     /// How many batches and records have gone to quarantine in the life of this process.
     pub fn quarantined(&self) -> u64 {
         self.mapping_states().iter().map(|state| state.quarantined).sum()
@@ -346,17 +344,15 @@ impl Stack {
             // `stream-writer` has written records for `page-indexer` to pass over.
             tokio::time::timeout(SETTLE_TIMEOUT, self.settle()).await.ok();
         }
-        self.tasks.shutdown().await;
+        self.parts.shutdown().await;
         match &self.placed {
-            PlacedIndex::Embedded(_) => {}
-            PlacedIndex::Redis { server: Some(server), .. } => server.stop().await,
             // The table is removed, so its page index would stay behind unused.
-            PlacedIndex::Redis { server: None, .. } if !table_stays => {
+            PlacedIndex::Redis(_) if !table_stays => {
                 if let Err(error) = self.index.clear().await {
                     tracing::warn!(%error, "the page index is left behind");
                 }
             }
-            PlacedIndex::Redis { server: None, .. } => {}
+            PlacedIndex::Embedded(_) | PlacedIndex::Redis(_) => {}
         }
         // If a task still shared the engine, the last one to drop it would stop it.
         if let Some(engine) = self.engine.take().and_then(Arc::into_inner) {
@@ -431,15 +427,14 @@ async fn open_table(config: &TableConfig, is_own_engine: bool) -> anyhow::Result
 
 /// The mappings of `stream-writer` and `page-indexer`, which call the handlers in this process.
 fn event_source_mappings(
-    settings: &StackSettings,
     engine: Option<&Engine>,
     streams: aws_sdk_dynamodbstreams::Client,
     stream_arn: String,
     table: &Table,
     index: &PageIndex,
     quarantine: &Quarantine,
-) -> Result<[EventSourceMapping; 2], TemplateError> {
-    let writer = StreamWriter::new(table.clone(), quarantine.clone(), settings.fan_out, WRITE_CONCURRENCY);
+) -> [EventSourceMapping; 2] {
+    let writer = StreamWriter::new(table.clone(), quarantine.clone(), WRITE_CONCURRENCY);
     let indexer = PageIndexer::new(index.clone(), quarantine.clone());
     let fan_out: Handler = Arc::new(move |event, deadline| {
         let writer = writer.clone();
@@ -449,21 +444,20 @@ fn event_source_mappings(
         let indexer = indexer.clone();
         async move { indexer.handle(&event, deadline).await.response }.boxed()
     });
-    let mapping = |function, logical_id, handler| -> Result<EventSourceMapping, TemplateError> {
-        let mut settings = infra::mapping_settings(logical_id)?;
-        settings.maximum_retry_attempts = RETRY_ATTEMPTS_MAX;
+    let mapping = |function, settings, handler| {
+        let settings = MappingSettings { maximum_retry_attempts: RETRY_ATTEMPTS_MAX, ..settings };
         let (client, quarantine) = (streams.clone(), quarantine.clone());
         let mapping = EventSourceMapping::new(function, settings, client, stream_arn.clone(), handler, quarantine);
         // On long streams, polls alone keep DynamoDB Local busy (docs/engines.md).
-        Ok(match engine {
+        match engine {
             Some(engine) => mapping.woken_by(engine.writes()),
             None => mapping,
-        })
+        }
     };
-    Ok([
-        mapping(stream_writer::FUNCTION, "StreamWriter", fan_out)?,
-        mapping(page_indexer::FUNCTION, "PageIndexer", indexing)?,
-    ])
+    [
+        mapping(stream_writer::FUNCTION, MappingSettings::STREAM_WRITER, fan_out),
+        mapping(page_indexer::FUNCTION, MappingSettings::PAGE_INDEXER, indexing),
+    ]
 }
 
 /// Starts the API, if the settings ask for it. It has separate clients: their connections live on the API's threads and
@@ -473,6 +467,7 @@ async fn start_api(
     folder: &Path,
     table_config: &TableConfig,
     index: PageIndex,
+    parts: &Parts,
 ) -> anyhow::Result<Option<Api>> {
     let Some(listen) = settings.listen else { return Ok(None) };
     let given = settings.cursor_keys.clone();
@@ -491,10 +486,12 @@ async fn start_api(
     let (address, operations) = (application.address(), application.operations_address());
     let (stop, stopped) = oneshot::channel::<()>();
     // A dropped sender stops the API as well.
-    let task = tokio::spawn(async move {
-        if let Err(error) = application.run_until(stopped.map(drop)).await {
-            tracing::error!(%error, "the API ended");
+    let served = async move {
+        match application.run_until(stopped.map(drop)).await {
+            Ok(()) => "it ended".to_owned(),
+            Err(error) => error.to_string(),
         }
-    });
+    };
+    let task = tokio::spawn(parts.watched("the API", served));
     Ok(Some(Api { address, operations, task, stop }))
 }

@@ -9,16 +9,12 @@ use redis_index::RedisIndexArgs;
 #[derive(Debug, Clone, Parser)]
 #[command(name = "page-indexer", version)]
 pub struct Config {
-    /// Where the page index is.
     #[command(flatten)]
     pub page_index: RedisIndexArgs,
-    /// Where records go that can never be processed.
     #[command(flatten)]
     pub quarantine: QuarantineArgs,
-    /// Where metrics go.
     #[command(flatten)]
     pub metrics: MetricsArgs,
-    /// Where traces go.
     #[command(flatten)]
     pub traces: TracesArgs,
 }

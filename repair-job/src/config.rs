@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use clap::{ArgAction, Args, Parser, Subcommand};
+use clap::{Args, Parser, Subcommand};
 use functions::{MetricsArgs, QuarantineArgs, quarantine::QuarantinePlace};
 use model::{AuthorId, CommentId, ProductId, Timestamp};
 use process::telemetry::TracesArgs;
@@ -152,7 +152,7 @@ pub enum Command {
     /// Readiness, watermarks, last runs, coverage of the audit, open quarantine.
     Status {
         /// Number of segments into which the audit divides the table.
-        #[arg(long, env = "PAGEMARK_AUDIT_SEGMENTS", value_name = "N", default_value_t = SEGMENTS)]
+        #[arg(long, value_name = "N", default_value_t = SEGMENTS)]
         segments: u32,
         /// Where the quarantine is. Without it, its batches are not counted.
         #[arg(long, env = "PAGEMARK_QUARANTINE", value_name = "PLACE")]
@@ -163,25 +163,16 @@ pub enum Command {
     },
 }
 
-/// How much an audit does at a time.
-#[derive(Debug, Clone, Copy, Args, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct AuditLimitArgs {
-    /// Number of segments into which the audit divides the table. With another number, it starts anew.
-    #[arg(long, env = "PAGEMARK_AUDIT_SEGMENTS", value_name = "N", default_value_t = SEGMENTS)]
-    pub segments: u32,
-    /// Number of segments, and of batches of the page index, checked in parallel.
-    #[arg(long, env = "PAGEMARK_AUDIT_AT_ONCE", value_name = "N", default_value_t = AT_ONCE)]
-    pub at_once: usize,
-}
-
 /// Options of an audit.
 #[derive(Debug, Clone, Args, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct AuditArgs {
-    /// Its limits.
-    #[command(flatten)]
-    pub limits: AuditLimitArgs,
+    /// Number of segments into which the audit divides the table. With another number, it starts anew.
+    #[arg(long, value_name = "N", default_value_t = SEGMENTS)]
+    pub segments: u32,
+    /// Number of segments, and of batches of the page index, checked in parallel.
+    #[arg(long, value_name = "N", default_value_t = AT_ONCE)]
+    pub at_once: usize,
     /// Check only this segment, and not the page index. Segments are numbered from 0.
     #[arg(long, value_name = "K", conflicts_with = "rolling")]
     pub segment: Option<u32>,
@@ -205,7 +196,7 @@ impl AuditArgs {
     /// # Errors
     /// The segment does not exist.
     pub fn options(&self) -> Result<AuditOptions, String> {
-        let AuditLimitArgs { segments, at_once } = self.limits;
+        let Self { segments, at_once, .. } = *self;
         let which = match (self.segment, self.rolling) {
             (Some(segment), _) if segment >= segments => {
                 return Err(format!("--segment {segment}: there are the segments 0 to {}", segments.max(1) - 1));
@@ -242,20 +233,6 @@ pub struct FunctionConfig {
     /// Its settings.
     #[command(flatten)]
     pub settings: JobSettings,
-    /// The limits of its audit.
-    #[command(flatten)]
-    pub audit: AuditLimitArgs,
-    /// Whether the run every five minutes rebuilds the partitions of the page index that have no marker.
-    #[arg(long, env = "PAGEMARK_REBUILD_MISSING", value_name = "BOOL", default_value_t = true, action = ArgAction::Set)]
-    pub rebuild_missing: bool,
-}
-
-impl FunctionConfig {
-    /// The options of the function's audit: it checks what is due.
-    pub fn audit_options(&self) -> AuditOptions {
-        let AuditLimitArgs { segments, at_once } = self.audit;
-        AuditOptions { segments, at_once, which: Which::Due, ..AuditOptions::default() }
-    }
 }
 
 #[cfg(test)]

@@ -210,19 +210,20 @@ mod tests {
 
         /// As the template deploys it.
         fn deployed() -> Self {
-            let template = include_str!("../../infra/template.yaml");
-            let template: serde_json::Value = serde_norway::from_str(template).unwrap();
-            let properties = &template["Resources"]["RepairJob"]["Properties"];
-            let recent = &properties["Events"]["Recent"]["Properties"];
-            assert_eq!(recent["Input"], r#"{"command": "recent"}"#);
-            let every = recent["Schedule"].as_str().and_then(|text| text.strip_prefix("rate(")).unwrap();
-            let variables = &properties["Environment"]["Variables"];
-            let number = |value: &serde_json::Value| value.as_i64().or_else(|| value.as_str()?.parse().ok()).unwrap();
+            let (_, template) = include_str!("../../infra/template.yaml").split_once("\n  RepairJob:\n").unwrap();
+            let (function, _) = template.split_once("\n  RepairJobLogs:\n").unwrap();
+            let (_, recent) = function.split_once("\n        Recent:\n").unwrap();
+            let (recent, _) = recent.split_once("\n        Hourly:\n").unwrap();
+            assert!(recent.contains(r#"Input: '{"command": "recent"}'"#), "{recent}");
+            let number = |of: &str, before: &str| -> i64 {
+                let (_, after) = of.split_once(before).unwrap_or_else(|| panic!("{before}"));
+                after.split(|c: char| !c.is_ascii_digit()).next().unwrap().parse().unwrap()
+            };
             Self::with(
-                number(&properties["MemorySize"]),
-                number(&variables["PAGEMARK_REPAIR_CONCURRENCY"]),
-                every.strip_suffix(" minutes)").unwrap().parse().unwrap(),
-                number(&properties["Timeout"]),
+                number(function, "MemorySize: "),
+                number(function, "PAGEMARK_REPAIR_CONCURRENCY: \""),
+                number(recent, "rate("),
+                number(function, "Timeout: "),
             )
         }
     }

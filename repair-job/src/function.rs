@@ -25,11 +25,8 @@ pub enum Asked {
     /// The hourly run.
     Hourly,
     /// `recent`, by `{"command": "recent"}`. The schedule asks for it every five minutes, because it confirms the page
-    /// index.
-    Recent {
-        /// Whether partitions of the page index that have no marker are then rebuilt.
-        rebuilds_missing: bool,
-    },
+    /// index. Partitions of the page index that have no marker are then rebuilt.
+    Recent,
     /// A rebuild of the page index, by `{"command": "rebuild"}`. A person who deploys has no other way into the
     /// network.
     Rebuild,
@@ -42,9 +39,9 @@ impl Asked {
     ///
     /// # Errors
     /// A step of a big repair is malformed.
-    pub fn by(event: &Value, rebuilds_missing: bool) -> Result<Self, serde_json::Error> {
+    pub fn by(event: &Value) -> Result<Self, serde_json::Error> {
         Ok(match event.get("command").and_then(Value::as_str) {
-            Some("recent") => Self::Recent { rebuilds_missing },
+            Some("recent") => Self::Recent,
             Some("rebuild") => Self::Rebuild,
             Some("big_repair") => {
                 let of = event.get("of").cloned().unwrap_or_default();
@@ -59,7 +56,7 @@ impl Asked {
         let settings = JobSettings { apply: true, ..settings };
         match self {
             Self::BigRepair(of, step) => of.settings(settings, *step),
-            Self::Hourly | Self::Recent { .. } | Self::Rebuild => settings,
+            Self::Hourly | Self::Recent | Self::Rebuild => settings,
         }
     }
 }
@@ -83,9 +80,9 @@ pub struct Invoked {
 pub async fn invoked(job: &Job, quarantine: &Quarantine, audit: AuditOptions, asked: Asked) -> Invoked {
     let (reports, step) = match asked {
         Asked::Hourly => (Box::pin(hourly(job, quarantine, audit)).await, None),
-        Asked::Recent { rebuilds_missing } => {
+        Asked::Recent => {
             let recent = Box::pin(job.recent()).await;
-            let rebuild = if rebuilds_missing { Box::pin(job.rebuild_missing(REBUILD_SEGMENTS)).await } else { None };
+            let rebuild = Box::pin(job.rebuild_missing(REBUILD_SEGMENTS)).await;
             ([recent].into_iter().chain(rebuild).collect(), None)
         }
         Asked::Rebuild => (vec![Box::pin(job.rebuild(REBUILD_SEGMENTS)).await], None),
@@ -171,9 +168,9 @@ mod tests {
 
     #[test]
     fn an_event_names_its_command_and_any_other_asks_for_the_hourly_run() {
-        let asked = |event: &str| Asked::by(&serde_json::from_str(event).unwrap(), true);
+        let asked = |event: &str| Asked::by(&serde_json::from_str(event).unwrap());
         let by = |event: &str| asked(event).unwrap();
-        assert_eq!(by(r#"{"command": "recent"}"#), Asked::Recent { rebuilds_missing: true });
+        assert_eq!(by(r#"{"command": "recent"}"#), Asked::Recent);
         assert_eq!(by(r#"{"command": "rebuild"}"#), Asked::Rebuild);
         assert_eq!(by(r#"{"source": "aws.events", "detail-type": "Scheduled Event"}"#), Asked::Hourly);
         let step = |step: &str, of: &str| asked(&format!(r#"{{"command": "big_repair", {step}, "of": {of}}}"#));
@@ -195,7 +192,7 @@ mod tests {
                         "of": {"run": "r", "parts": 4, "at_once": 8, "max_write_units": 40}}"#;
         let settings = JobSettings { max_read_units: Some(3), ..JobSettings::default() };
         let shares = |event: &str| {
-            let asked = Asked::by(&serde_json::from_str(event).unwrap(), true).unwrap();
+            let asked = Asked::by(&serde_json::from_str(event).unwrap()).unwrap();
             let settings = asked.settings(settings.clone());
             (settings.apply, settings.max_read_units, settings.max_write_units)
         };

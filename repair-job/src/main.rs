@@ -5,7 +5,9 @@ use std::{io::IsTerminal, process::ExitCode, time::Duration};
 use functions::invocation::deadline_at;
 use lambda_runtime::{LambdaEvent, service_fn};
 use process::{log::log_layer, parse_settings, telemetry::Telemetry};
-use repair_job::{Asked, Config, FUNCTION, FunctionConfig, Job, Stop, invoked, metrics_line, run_command};
+use repair_job::{
+    Asked, AuditOptions, Config, FUNCTION, FunctionConfig, Job, Stop, Which, invoked, metrics_line, run_command,
+};
 use table::Table;
 use tracing::Instrument;
 
@@ -37,8 +39,8 @@ async fn serve() -> Result<(), lambda_runtime::Error> {
         async move {
             let deadline = deadline_at(event.context.deadline);
             let stop = Stop::at(Some(deadline.checked_sub(RESERVE).unwrap_or(deadline)));
-            let audit = config.audit_options();
-            let asked = Asked::by(&event.payload, config.rebuild_missing)?;
+            let audit = AuditOptions { which: Which::Due, ..AuditOptions::default() };
+            let asked = Asked::by(&event.payload)?;
             let job = Job::new(table, index, asked.settings(config.settings), stop);
             let span = tracing::debug_span!("invocation");
             let done = Box::pin(invoked(&job, &quarantine, audit, asked)).instrument(span).await;

@@ -39,7 +39,6 @@ pub struct JobSettings {
     #[arg(
         long,
         global = true,
-        env = "PAGEMARK_REPAIR_SETTLE",
         value_name = "TIME",
         default_value = "60s",
         value_parser = parse_duration

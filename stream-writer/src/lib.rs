@@ -15,8 +15,8 @@ use futures_util::{StreamExt, stream};
 use table::{DuplicatesWritten, FailedWrites, Table};
 use tokio::time::Instant;
 
-pub use config::{Config, FanOut};
-pub use plan::{Call, plan_calls};
+pub use config::Config;
+pub use plan::plan_calls;
 
 /// The name under which the function's records go to quarantine.
 pub const FUNCTION: &str = "stream-writer";
@@ -26,14 +26,13 @@ pub const FUNCTION: &str = "stream-writer";
 pub struct StreamWriter {
     table: Table,
     quarantine: Quarantine,
-    fan_out: FanOut,
     write_concurrency: usize,
 }
 
 impl StreamWriter {
-    /// A handler that writes to `table` with `write_concurrency` calls in parallel.
-    pub fn new(table: Table, quarantine: Quarantine, fan_out: FanOut, write_concurrency: usize) -> Self {
-        Self { table, quarantine, fan_out, write_concurrency: write_concurrency.max(1) }
+    /// At most `write_concurrency` calls run in parallel.
+    pub fn new(table: Table, quarantine: Quarantine, write_concurrency: usize) -> Self {
+        Self { table, quarantine, write_concurrency: write_concurrency.max(1) }
     }
 
     /// Processes a batch. No call outlasts `deadline`, and none starts when less than the time of one attempt is left.
@@ -41,12 +40,12 @@ impl StreamWriter {
     /// The answer names the records to retry, for `ReportBatchItemFailures`.
     pub async fn handle(&self, event: &Event, deadline: Instant) -> Handled {
         let mut invocation = Invocation::begin(FUNCTION, event, deadline);
-        let calls = plan_calls(&invocation.batch.changes, self.fan_out);
-        let planned = calls.iter().map(|call| call.writes().len()).sum();
+        let calls = plan_calls(&invocation.batch.changes);
+        let planned = calls.iter().map(Vec::len).sum();
 
         let mut written = DuplicatesWritten::default();
-        let mut results =
-            stream::iter(calls).map(|call| self.write(call, deadline)).buffer_unordered(self.write_concurrency);
+        let writing = stream::iter(calls).map(|call| self.table.write_duplicates(call, deadline));
+        let mut results = writing.buffer_unordered(self.write_concurrency);
         while let Some(result) = results.next().await {
             written.join(result);
         }
@@ -57,12 +56,5 @@ impl StreamWriter {
             keys.iter().map(move |key| (&key.id, &key.filter_key.product, error))
         });
         invocation.end(&self.quarantine, planned, failed.collect()).await
-    }
-
-    async fn write(&self, call: Call, deadline: Instant) -> DuplicatesWritten {
-        match call {
-            Call::Batch(writes) => self.table.write_duplicates(writes, deadline).await,
-            Call::Transaction(writes) => self.table.transact_duplicates(writes, deadline).await,
-        }
     }
 }

@@ -7,13 +7,16 @@ use stream_writer::{Config, FUNCTION, StreamWriter};
 use table::Table;
 use tracing::Instrument;
 
+/// Maximum number of batches written in parallel.
+const WRITE_CONCURRENCY: usize = 8;
+
 #[tokio::main]
 async fn main() -> Result<(), Error> {
     let config: Config = parse_settings();
     let log = log_layer("info", tracing_subscriber::fmt::layer().json())?;
     let telemetry = Telemetry::start(FUNCTION, &config.traces, log)?;
     let table = Table::connect(&config.table.config()).await;
-    let writer = StreamWriter::new(table, config.quarantine.connect().await, config.fan_out, config.write_concurrency);
+    let writer = StreamWriter::new(table, config.quarantine.connect().await, WRITE_CONCURRENCY);
     let namespace = config.metrics.metrics_namespace;
     let handler = service_fn(|event: LambdaEvent<StreamEvent>| {
         let (writer, namespace, telemetry) = (writer.clone(), namespace.clone(), telemetry.clone());

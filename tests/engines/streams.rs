@@ -7,7 +7,7 @@ use aws_sdk_dynamodbstreams::types::{Record, Shard, ShardIteratorType};
 use functions::{Quarantine, invocation::batch_response};
 use futures_util::FutureExt;
 use itertools::Itertools;
-use local_stack::event_source_mapping::{EventSourceMapping, Handler};
+use local_stack::event_source_mapping::{EventSourceMapping, Handler, MappingSettings};
 use process::now;
 use tokio::time::Instant;
 
@@ -160,7 +160,7 @@ async fn a_mapping_reads_a_closed_shard_to_its_end() {
     let folder = tempfile::tempdir().unwrap();
     let mapping = EventSourceMapping::new(
         "tested",
-        infra::mapping_settings("StreamWriter").unwrap(),
+        MappingSettings::STREAM_WRITER,
         under.stream.client.clone(),
         under.stream.stream_arn.clone(),
         handler,

@@ -21,7 +21,7 @@ use std::time::Duration;
 
 use aws_lambda_events::streams::DynamoDbEventResponse;
 use futures_util::{StreamExt, stream};
-use local_stack::event_source_mapping::Handler;
+use local_stack::event_source_mapping::{Handler, MappingSettings};
 use model::{Comment, CommentId, FilterKey, Order, ProductId, record::decode_batch};
 use page_index::{PageIndex, PageStartQuery};
 use page_indexer::PageIndexer;
@@ -33,7 +33,7 @@ use rand::{
 };
 use repair_job::{AuditOptions, Job, JobSettings, Report, Stop, exit};
 use serde_json::json;
-use stream_writer::{FanOut, StreamWriter};
+use stream_writer::StreamWriter;
 use table::{CommentPatch, Created, NewComment, PageQuery, Table};
 use tokio::sync::RwLock;
 
@@ -168,7 +168,7 @@ async fn everything_at_once(
         (stream_writer::FUNCTION, dying_writer(stores, seeds.start)),
         (page_indexer::FUNCTION, dying_indexer(stores, seeds.start)),
     ] {
-        let mut settings = infra::mapping_settings("StreamWriter").unwrap();
+        let mut settings = MappingSettings::STREAM_WRITER;
         settings.maximum_retry_attempts = 1_000;
         settings.batch_size = 20;
         mappings.start(stores, function, settings, handler);
@@ -394,7 +394,7 @@ fn part<T>(mut of: Vec<T>, percent: usize) -> Vec<T> {
 }
 
 fn dying_writer(stores: &Stores, seed: u64) -> Handler {
-    let writer = StreamWriter::new(stores.table.clone(), stores.quarantine(), FanOut::Batch, 4);
+    let writer = StreamWriter::new(stores.table.clone(), stores.quarantine(), 4);
     let random = Arc::new(Mutex::new(StdRng::seed_from_u64(seed)));
     handler((writer, stores.table.clone(), random), async |(writer, table, random), event, _| {
         let deadline = tokio::time::Instant::now() + INVOCATION;
@@ -402,12 +402,12 @@ fn dying_writer(stores: &Stores, seed: u64) -> Handler {
             Fate::Works => writer.handle(&event, deadline).await.response,
             Fate::Lost => DynamoDbEventResponse::default(),
             Fate::Killed(percent) => {
-                let mut calls = stream_writer::plan_calls(&decode_batch(&event.records).changes, FanOut::Batch);
+                let mut calls = stream_writer::plan_calls(&decode_batch(&event.records).changes);
                 // The calls run in parallel, so any of them may be done.
                 calls.shuffle(&mut *random.lock().unwrap());
                 let done = calls.len() * percent / 100;
                 for (place, call) in calls.iter().enumerate().take(done + 1) {
-                    let mut writes = call.writes().to_vec();
+                    let mut writes = call.clone();
                     // The last call is only done in part.
                     if place == done {
                         writes = part(writes, percent);

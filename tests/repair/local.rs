@@ -13,8 +13,9 @@ use table::NewComment;
 
 use crate::fixture::{
     damage, data, pagemark,
+    redis_server::OwnRedis,
     reviews::reviews,
-    stack::{Running, settings, settings_with_redis},
+    stack::{Running, settings, settings_at},
     wait_for,
 };
 
@@ -58,7 +59,8 @@ async fn pagemark_repair_repairs_damage_in_a_running_stack() {
 
 #[tokio::test]
 async fn pagemark_repair_repairs_damage_in_a_running_stack_with_redis() {
-    assert_pagemark_repair_repairs(settings_with_redis()).await;
+    let redis = OwnRedis::start().await;
+    assert_pagemark_repair_repairs(settings_at(&redis)).await;
 }
 
 async fn assert_pagemark_repair_repairs(settings: StackSettings) {
@@ -67,10 +69,10 @@ async fn assert_pagemark_repair_repairs(settings: StackSettings) {
     running.import(&comments).await;
     let set = damage_by_hand(&running, &comments).await;
     let (url, table) = (running.stack.dynamodb_url().to_owned(), running.stack.table().name().to_owned());
-    let repair = async |arguments: &[&str]| {
-        let place = ["--dynamodb-url", &url, "--table", &table];
-        pagemark::run(&[&["repair"], arguments, &place[..]].concat()).await
-    };
+    let redis_url = running.stack.redis_config().map(|config| config.url.clone());
+    let mut place = vec!["--dynamodb-url", &url, "--table", &table];
+    place.extend(redis_url.iter().flat_map(|url| ["--redis-url", url]));
+    let repair = async |arguments: &[&str]| pagemark::run(&[&["repair"], arguments, &place[..]].concat()).await;
     repair(&["audit"]).await.expect(exit::DRIFT_FOUND | exit::DRIFT_LEFT);
     let applied = repair(&["audit", "--apply"]).await.expect(exit::DRIFT_FOUND);
     // The index inside the stack has an entry for a comment, not for a set. So the comment is missing in all four sets.
@@ -95,29 +97,30 @@ async fn pagemark_repair_says_when_no_stack_is_running() {
 
 #[tokio::test]
 async fn the_local_stack_repairs_what_its_handlers_missed() {
-    assert_schedule_repairs(settings(), &[false]).await;
+    assert_schedule_repairs(settings(), None).await;
 }
 
 #[tokio::test]
 async fn the_local_stack_repairs_what_its_handlers_missed_and_redis_lost() {
-    assert_schedule_repairs(settings_with_redis(), &[false, true]).await;
+    let redis = OwnRedis::start().await;
+    assert_schedule_repairs(settings_at(&redis), Some(&redis)).await;
 }
 
-async fn assert_schedule_repairs(settings: StackSettings, losses_of_redis: &[bool]) {
+async fn assert_schedule_repairs(settings: StackSettings, redis: Option<&OwnRedis>) {
     // A mapping has caught up when a poll finds nothing, so not while a run writes.
     let repair = RepairSchedule { every: Duration::from_millis(500), settle: Duration::ZERO };
     let mut running = Running::start_with(StackSettings { repair: Some(repair), ..settings }).await;
     let comments = reviews(30);
     running.import(&comments).await;
-    for is_redis_lost in losses_of_redis {
+    for lost in [None].into_iter().chain(redis.map(Some)) {
         for comment in &comments {
             for key in data::stored(comment).placement().duplicate_keys().take(3) {
                 damage::delete(running.stack.table(), &comment.id, &key).await;
             }
         }
-        if *is_redis_lost {
+        if let Some(redis) = lost {
             // The keeper rebuilds the index, while `recent` continues with duplicates.
-            running.stack.redis().unwrap().restart().await.unwrap();
+            redis.server.restart().await.unwrap();
         }
         wait_for("31 duplicates of every comment", async || {
             let mut missing = 0;

@@ -318,8 +318,7 @@ async fn the_function_rebuilds_a_missing_page_index_or_on_request() {
 #[tokio::test]
 async fn the_hourly_function_runs_all_commands_and_prints_its_metrics() {
     let (stores, _) = start_damaged(75).await;
-    let variables = with(repair_job_variables(&stores), &[("PAGEMARK_AUDIT_SEGMENTS", "1")]);
-    let function = Function::start("repair-job", variables).await;
+    let function = Function::start("repair-job", repair_job_variables(&stores)).await;
     let event = json!({ "source": "aws.events", "detail-type": "Scheduled Event", "detail": {} }).to_string();
     for is_first in [true, false] {
         let answer = function.respond(event.clone(), function::TIMEOUT).await;

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
+use local_stack::event_source_mapping::MappingSettings;
 use model::{Filter, Order, ProductId};
 use page_index::{NotReady, PageStartQuery};
 use page_indexer::PageIndexer;
@@ -132,7 +133,7 @@ async fn an_index_of_20_000_comments_is_rebuilt_under_writes_without_a_wrong_ans
     let indexer = PageIndexer::new(stores.index.clone(), stores.quarantine());
     let handler = handler(indexer, async |indexer, event, deadline| indexer.handle(&event, deadline).await.response);
     let mut mappings = Mappings::default();
-    mappings.start(&stores, page_indexer::FUNCTION, infra::mapping_settings("PageIndexer").unwrap(), handler);
+    mappings.start(&stores, page_indexer::FUNCTION, MappingSettings::PAGE_INDEXER, handler);
     // The index starts empty, as after a loss of data. The stream's records alone do not make it complete.
     let is_over = Arc::new(AtomicBool::new(false));
     let written = Arc::new(AtomicU64::new(0));

@@ -5,13 +5,13 @@ that the simulation cannot create are named in the output. It ignores the table'
 """
 
 import ast
+import contextlib
+import copy
+import io
 import json
 import os
-import re
 import sys
 import warnings
-import io
-import contextlib
 
 os.environ.update(AWS_DEFAULT_REGION="eu-west-1", AWS_ACCESS_KEY_ID="none", AWS_SECRET_ACCESS_KEY="none")
 warnings.simplefilter("ignore")
@@ -19,7 +19,11 @@ warnings.simplefilter("ignore")
 import boto3
 from moto import mock_aws
 from samtranslator.translator.transform import transform
-from samtranslator.yaml_helper import yaml_parse
+
+from as_json import load
+
+
+SHARDS = {"RedisShards": "0001,0002"}
 
 
 class NoManagedPolicies:
@@ -30,10 +34,8 @@ class NoManagedPolicies:
 
 
 def stack_on_an_existing_table(plain, parameters):
-    """Creates a second stack on a restored table, behind a CDN. Returns what concerns the table and the CDN."""
-    dynamodb, stacks, functions, balancers = (
-        boto3.client(name) for name in ("dynamodb", "cloudformation", "lambda", "elbv2")
-    )
+    """Creates a second stack on a restored table. Returns what concerns the table."""
+    dynamodb, stacks, functions = (boto3.client(name) for name in ("dynamodb", "cloudformation", "lambda"))
     restored = dynamodb.create_table(
         TableName="restored",
         BillingMode="PAY_PER_REQUEST",
@@ -42,7 +44,6 @@ def stack_on_an_existing_table(plain, parameters):
         StreamSpecification={"StreamEnabled": True, "StreamViewType": "NEW_AND_OLD_IMAGES"},
     )["TableDescription"]
     parameters = {**parameters, "TableName": "restored", "TableStreamArn": restored["LatestStreamArn"]}
-    parameters |= {"CdnCertificateArn": "arn:aws:acm:us-east-1:1:certificate/1", "CdnPrefixList": "pl-4fa04526"}
     ids = create(stacks, "restored", plain, parameters)
     return {
         "ids": ids,
@@ -55,22 +56,7 @@ def stack_on_an_existing_table(plain, parameters):
             functions.get_function_configuration(FunctionName=ids[name])["Environment"]["Variables"]["PAGEMARK_TABLE"]
             for name in ("StreamWriter", "RepairJob")
         ],
-        "listener_rules": balancers.describe_rules(ListenerArn=ids["HttpsListener"])["Rules"],
     }
-
-
-def repeated(template, parameters):
-    """Repeats loops over resources, as the transform AWS::LanguageExtensions does before SAM."""
-    resources = {}
-    for name, resource in template["Resources"].items():
-        if not name.startswith("Fn::ForEach::"):
-            resources[name] = resource
-            continue
-        variable, members, body = resource
-        for member in parameters[members["Ref"]].split(","):
-            resources.update(json.loads(json.dumps(body).replace("${" + variable + "}", member)))
-    text = json.dumps({**template, "Resources": resources, "Transform": "AWS::Serverless-2016-10-31"})
-    return json.loads(re.sub(r'{"Fn::Length": {"Ref": "(\w+)"}}', lambda of: str(len(parameters[of[1]].split(","))), text))
 
 
 def document(policy):
@@ -78,16 +64,41 @@ def document(policy):
     return ast.literal_eval(policy) if isinstance(policy, str) else policy
 
 
-def actions_named(template):
-    """The actions that the template itself names, by role. SAM names a function's role after the function."""
-    named = {}
-    for name, resource in template["Resources"].items():
-        role = name + "Role" if resource["Type"] == "AWS::Serverless::Function" else name
-        for policy in resource["Properties"].get("Policies", []) if "Properties" in resource else []:
-            for statement in policy.get("PolicyDocument", policy)["Statement"]:
-                actions = statement["Action"]
-                named.setdefault(role, set()).update([actions] if isinstance(actions, str) else actions)
-    return {role: sorted(actions) for role, actions in named.items()}
+def statements(resource):
+    """The statements in the policies of a function or a role."""
+    policies = resource.get("Properties", {}).get("Policies", [])
+    documents = [policy.get("PolicyDocument", policy) for policy in policies if "Ref" not in policy]
+    return [statement for document in documents for statement in document["Statement"]]
+
+
+def actions(statements):
+    """The actions that statements allow."""
+    of_statements = [statement["Action"] for statement in statements]
+    return sorted({action for of in of_statements for action in ([of] if isinstance(of, str) else of)})
+
+
+def roles(plain, template, ids):
+    """Each role with what the template names, what the stack has, and its managed policies."""
+    iam = boto3.client("iam")
+    report = {}
+    for name, role in plain["Resources"].items():
+        if role["Type"] != "AWS::IAM::Role" or name not in ids:
+            continue
+        # SAM names the role of a function after the function.
+        source = template["Resources"].get(name) or template["Resources"][name.removesuffix("Role")]
+        inline = iam.list_role_policies(RoleName=ids[name])["PolicyNames"]
+        documents = [iam.get_role_policy(RoleName=ids[name], PolicyName=of)["PolicyDocument"] for of in inline]
+        managed = role["Properties"].get("ManagedPolicyArns", [])
+        own = [arn["Ref"] for arn in managed if "Ref" in arn]
+        versions = [iam.get_policy_version(PolicyArn=ids[of], VersionId="v1")["PolicyVersion"] for of in own]
+        report[name] = {
+            "named": actions(statements(source)),
+            "inline": actions(statement for of in documents for statement in document(of)["Statement"]),
+            "policies": [document(of) for of in documents + [version["Document"] for version in versions]],
+            # Of the translated template: the simulation attaches no managed policies.
+            "managed": own + [arn if isinstance(arn, str) else arn["Fn::Sub"] for arn in managed if "Ref" not in arn],
+        }
+    return report
 
 
 def create(stacks, stack, plain, parameters):
@@ -106,27 +117,23 @@ def created(template):
     code = "code"
     boto3.client("s3").create_bucket(Bucket=code, CreateBucketConfiguration={"LocationConstraint": "eu-west-1"})
     for name, resource in template["Resources"].items():
-        if not name.startswith("Fn::") and resource["Type"] == "AWS::Serverless::Function":
+        if resource["Type"] == "AWS::Serverless::Function":
             # As `aws cloudformation package` does. The simulation does not look into the zips.
             key = os.path.basename(resource["Properties"]["CodeUri"])
             boto3.client("s3").put_object(Bucket=code, Key=key, Body=b"zip")
             resource["Properties"]["CodeUri"] = f"s3://{code}/{key}"
-    shards = {"RedisShards": "0001,0002"}
-    template = repeated(template, shards)
-    named = actions_named(template)
+    template = {**template, "Transform": "AWS::Serverless-2016-10-31"}
     certificate = boto3.client("acm").request_certificate(DomainName="comments.example.com")["CertificateArn"]
     site = "https://comments.example.com"
-    parameters = {"PublicUrl": site, "CertificateArn": certificate, "ApiImage": "pagemark-api:1", **shards}
-    parameters["CanaryToken"] = "the-canary-s-token"
-    plain = transform(template, parameters, NoManagedPolicies())
-    # The simulation has no Redis, and so no address of one.
-    text = json.dumps(plain).replace("${Redis.ConfigurationEndPoint.Address}", "redis.example.com").replace("${Redis}", "redis")
+    parameters = {"PublicUrl": site, "CertificateArn": certificate, "ApiImage": "pagemark-api:1", **SHARDS}
+    plain = transform(copy.deepcopy(template), parameters, NoManagedPolicies())
+    # The simulation has no Redis, and so no address of one, and no function that counts shards.
+    text = json.dumps(plain).replace('{"Fn::Length": {"Ref": "RedisShards"}}', "2")
+    text = text.replace("${Redis.ConfigurationEndPoint.Address}", "redis.example.com").replace("${Redis}", "redis")
     plain = json.loads(text.replace("${Redis.ConfigurationEndPoint.Port}", "6379"))
-    # It has no CDN either.
-    del plain["Outputs"]["CdnName"]
     stacks = boto3.client("cloudformation")
     ids = create(stacks, "pagemark", plain, parameters)
-    dynamodb, functions, iam, events = (boto3.client(name) for name in ("dynamodb", "lambda", "iam", "events"))
+    dynamodb, functions, events = (boto3.client(name) for name in ("dynamodb", "lambda", "events"))
     report = {
         "status": stacks.describe_stacks(StackName="pagemark")["Stacks"][0]["StackStatus"],
         "ids": ids,
@@ -139,28 +146,12 @@ def created(template):
             {**rule, "targets": events.list_targets_by_rule(Rule=rule["Name"])["Targets"]}
             for rule in events.list_rules()["Rules"]
         ],
-        "roles": {
-            role["RoleName"]: {
-                "policies": [
-                    document(iam.get_role_policy(RoleName=role["RoleName"], PolicyName=name)["PolicyDocument"])
-                    for name in iam.list_role_policies(RoleName=role["RoleName"])["PolicyNames"]
-                ],
-            }
-            for role in iam.list_roles()["Roles"]
-        },
-        "named": named,
-        # Of the translated template: the simulation attaches no managed policies.
-        "managed": {
-            name: [arn if isinstance(arn, str) else arn["Fn::Sub"] for arn in role["Properties"].get("ManagedPolicyArns", [])]
-            for name, role in plain["Resources"].items()
-            if role["Type"] == "AWS::IAM::Role"
-        },
+        "roles": roles(plain, template, ids),
     }
     return {**report, "on_a_table": stack_on_an_existing_table(plain, parameters)}
 
 
-with open(sys.argv[1], encoding="utf-8") as file:
-    source = yaml_parse(file.read())
+source = load(sys.argv[1], SHARDS)
 # The simulation prints on standard output what it does not support.
 with contextlib.redirect_stdout(io.StringIO()), mock_aws():
     report = created(source)

@@ -138,10 +138,6 @@ impl Address {
 /// Names the part of the address that belongs to no page.
 pub(super) fn read(request: &HttpRequest, page_numbers: PageNumbers) -> Result<(Address, bool), ApiError> {
     let product = product(request, 2)?;
-    // Neither readers nor crawlers see what the canary posts.
-    if product.is_canary() {
-        return Err(ApiError::NoRoute);
-    }
     let path = request.uri().path();
     // Behind /product/{product}/comments there are two parts at most.
     let mut parts: Vec<&str> = path.trim_end_matches('/').split('/').skip(4).collect();
@@ -326,7 +322,5 @@ mod tests {
             assert_eq!(refused_field(read_at(&format!("/product/p/{path}"))), named, "{path}");
         }
         assert!(read_at("/product/p/comments/en//").is_ok());
-        let canary = read_at(&format!("/product/{}/comments", ProductId::CANARY));
-        assert!(matches!(canary, Err(ApiError::NoRoute)), "{canary:?}");
     }
 }

@@ -175,9 +175,8 @@ pub(crate) async fn list_comments(
     body.explain = explains.then(|| cost::so_far().into());
     let mut answer = HttpResponse::Ok();
     answer.insert_header((header::LINK, body.links.header()));
-    if listing.total.is_none() || explains || query.product.is_canary() {
-        // Not cached: a cache would keep it longer than the index is unavailable. An explanation is of one answer. The
-        // canary measures how soon a comment is seen, not how old a cache is.
+    if listing.total.is_none() || explains {
+        // Not cached: a cache would keep it longer than the index is unavailable. An explanation is of one answer.
         answer.insert_header(caching::NO_STORE);
     }
     Ok(answer.json(body))

@@ -8,7 +8,7 @@ use utoipa::ToSchema;
 use super::parameters::{LANGUAGE, PRODUCT, Parameter, Parsed, Query, Request};
 use crate::{
     error::{ApiError, PROBLEM_JSON, Problem},
-    http::{caching, path_and_query},
+    http::path_and_query,
     read::known::check_known,
     site::Site,
     store::StoreClients,
@@ -101,12 +101,7 @@ pub(crate) async fn product_stats(
     if total(&stats.by_rating) == 0 {
         check_known(&stores, &site, &product).await?;
     }
-    let mut answer = HttpResponse::Ok();
-    if product.is_canary() {
-        // The canary measures how soon a comment is counted, not how old a cache is.
-        answer.insert_header(caching::NO_STORE);
-    }
-    Ok(answer.json(Body {
+    Ok(HttpResponse::Ok().json(Body {
         product: product.as_str(),
         language: language.as_ref().map(Language::as_str),
         total: total(&stats.by_rating),

@@ -302,20 +302,16 @@ impl StoreClients {
         self.index.partitions()
     }
 
-    /// The products of a partition with their totals, except the canary's; `None` when the page index is unavailable.
+    /// The products of a partition with their totals; `None` when the page index is unavailable.
     pub(crate) async fn product_totals(&self, partition: IndexPartition) -> Option<Vec<ProductTotals>> {
         let ask = async |table_id: &str| self.index.product_totals(partition, table_id, now()).await;
-        let mut products = self.ask_index(partition, StoreCall::Catalog, ask).await?;
-        products.retain(|totals| !totals.product.is_canary());
-        Some(products)
+        self.ask_index(partition, StoreCall::Catalog, ask).await
     }
 
-    /// The products of a partition with their languages, except the canary's; `None` when the page index is unavailable.
+    /// The products of a partition with their languages; `None` when the page index is unavailable.
     pub(crate) async fn product_languages(&self, partition: IndexPartition) -> Option<Vec<ProductLanguages>> {
         let ask = async |table_id: &str| self.index.product_languages(partition, table_id, now()).await;
-        let mut products = self.ask_index(partition, StoreCall::Catalog, ask).await?;
-        products.retain(|languages| !languages.product.is_canary());
-        Some(products)
+        self.ask_index(partition, StoreCall::Catalog, ask).await
     }
 
     /// The creation times of a partition's comments with these ranks; `None` when the page index is unavailable.

@@ -14,7 +14,7 @@ use four_index::{FourIndexTable, KeepCounters};
 use functions::Quarantine;
 use model::{Comment, CommentText, Rating, Revision, item::comment_pk, record::decode_batch};
 use page_indexer::PageIndexer;
-use stream_writer::{FanOut, StreamWriter, plan_calls};
+use stream_writer::{StreamWriter, plan_calls};
 use strum::VariantArray;
 use table::{CommentPatch, Created, NewComment, Table, capacity::Meter};
 
@@ -129,7 +129,7 @@ impl Pagemark {
         let meter = Arc::new(Meter::default());
         let writer = table.clone().metered(meter.clone());
         create_table_without_stream(&writer).await?;
-        let stream_writer = StreamWriter::new(writer.clone(), Quarantine::Mapping, FanOut::Batch, WRITE_CONCURRENCY);
+        let stream_writer = StreamWriter::new(writer.clone(), Quarantine::Mapping, WRITE_CONCURRENCY);
         let page_indexer = PageIndexer::new(redis.index.clone(), Quarantine::Mapping);
         Ok(Self { writer, stream_writer, page_indexer, meter })
     }
@@ -154,9 +154,9 @@ impl Pagemark {
         expect_processed(&duplicates.response)?;
         expect_processed(&ranks.response)?;
         writing.units += self.meter.consumed().write - units_before;
-        let calls = plan_calls(&decode_batch(&event.records).changes, FanOut::Batch);
+        let calls = plan_calls(&decode_batch(&event.records).changes);
         // The primary item and the journal entry are written first.
-        writing.items += 2 + calls.iter().map(|call| call.writes().len() as u64).sum::<u64>();
+        writing.items += 2 + calls.iter().map(|call| call.len() as u64).sum::<u64>();
         writing.writes += 1;
         Ok(new)
     }

@@ -13,12 +13,12 @@ use functions::Quarantine;
 use futures_util::FutureExt;
 use local_stack::{
     clients::streams_client,
-    event_source_mapping::{EventSourceMapping, Handler, MappingState},
+    event_source_mapping::{EventSourceMapping, Handler, MappingSettings, MappingState},
 };
 use model::Comment;
 use page_indexer::PageIndexer;
 use process::{Backoff, StoreError};
-use stream_writer::{FanOut, StreamWriter};
+use stream_writer::StreamWriter;
 use table::{Created, NewComment, Table};
 use tempfile::TempDir;
 use tokio::{sync::watch, task::JoinSet, time::Instant};
@@ -149,7 +149,7 @@ impl Stores {
         let rebuild = redis.index.begin_rebuild().await?;
         redis.index.finish_rebuild(&rebuild, &description.id, process::now()).await?;
 
-        let writer = StreamWriter::new(table.clone(), Quarantine::Mapping, FanOut::Batch, WRITE_CONCURRENCY);
+        let writer = StreamWriter::new(table.clone(), Quarantine::Mapping, WRITE_CONCURRENCY);
         let indexer = PageIndexer::new(redis.index.clone(), Quarantine::Mapping);
         let fan_out: Handler = Arc::new(move |event, deadline| {
             let writer = writer.clone();
@@ -163,17 +163,17 @@ impl Stores {
         let streams = streams_client(place.endpoint.as_deref(), None).await;
         let arn = description.stream_arn.context("the table has a stream")?;
         let mut running = JoinSet::new();
-        let mut start = |function, logical_id, handler| {
-            let (settings, client) = (infra::mapping_settings(logical_id)?, streams.clone());
+        let mut start = |function, settings, handler| {
+            let client = streams.clone();
             let given_up = Quarantine::Folder(quarantine.path().to_owned());
             let mapping = EventSourceMapping::new(function, settings, client, arn.clone(), handler, given_up);
             let state = mapping.state();
             running.spawn(mapping.run());
-            anyhow::Ok(state)
+            state
         };
         let states = [
-            start(stream_writer::FUNCTION, "StreamWriter", fan_out)?,
-            start(page_indexer::FUNCTION, "PageIndexer", indexing)?,
+            start(stream_writer::FUNCTION, MappingSettings::STREAM_WRITER, fan_out),
+            start(page_indexer::FUNCTION, MappingSettings::PAGE_INDEXER, indexing),
         ];
         let pages = PageReader { table, index: redis.index.clone(), table_id: description.id.into() };
         Ok(Self { reader: Reader { pages, four }, redis, states, _running: running, _quarantine: quarantine })

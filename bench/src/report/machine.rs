@@ -3,7 +3,7 @@
 use std::{env, fs, process::Command};
 
 use itertools::Itertools;
-use local_stack::redis_server;
+use redis_server::PROGRAM_VARIABLE;
 use serde::{Deserialize, Serialize};
 
 /// The file with the versions of dependencies.
@@ -49,7 +49,7 @@ impl Machine {
 
 /// The versions that are known. `depth` reports that of PostgreSQL.
 fn versions() -> Vec<(String, String)> {
-    let redis = env::var(redis_server::PROGRAM_VARIABLE).unwrap_or_else(|_| "redis-server".to_owned());
+    let redis = env::var(PROGRAM_VARIABLE).unwrap_or_else(|_| "redis-server".to_owned());
     let versions = [
         ("bench", Some(env!("CARGO_PKG_VERSION").to_owned())),
         ("dynoxide-rs (the engine)", locked("dynoxide-rs")),

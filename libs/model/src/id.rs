@@ -111,14 +111,6 @@ impl ProductId {
     /// The longest id, in characters. 200 characters of 4 bytes keep every key below DynamoDB's 1,024 bytes.
     pub const MAX_CHARS: usize = 200;
 
-    /// The product on which the canary posts. No list, page or sitemap shows it.
-    pub const CANARY: &str = "pagemark-canary";
-
-    /// Whether this is the canary's product.
-    pub fn is_canary(&self) -> bool {
-        self.0 == Self::CANARY
-    }
-
     /// Parses an id; it is kept as given, without Unicode normalisation.
     ///
     /// # Errors

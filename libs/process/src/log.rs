@@ -72,9 +72,8 @@ where
 
 /// Whether a crate of this project makes an event or a span.
 pub(crate) fn is_ours(metadata: &Metadata<'_>) -> bool {
-    const OURS: [&str; 14] = [
+    const OURS: [&str; 13] = [
         "api",
-        "canary",
         "embedded_index",
         "functions",
         "local_stack",

@@ -31,7 +31,7 @@ pub(super) struct Args {
     /// Endpoint of the stack's engine [default: http://127.0.0.1:8000]
     #[arg(long, global = true, env = "PAGEMARK_DYNAMODB_URL", value_name = "URL")]
     dynamodb_url: Option<String>,
-    /// Redis of the stack, if `up` was started with --redis-url. Otherwise it is found.
+    /// Redis of the stack, if `up` was started with --redis-url.
     #[arg(long, global = true, env = "PAGEMARK_REDIS_URL", value_name = "URL", hide_env_values = true)]
     redis_url: Option<String>,
     #[command(flatten)]
@@ -83,11 +83,11 @@ async fn run_by_engine(mut args: Args, url: &str) -> anyhow::Result<ExitCode> {
     };
     let table = Table::connect(&table_config(table, url)).await;
     let stack = RunningStack::on(&table).await.with_context(none)?.with_context(none)?;
-    let (redis_url, prefix) = match stack.page_index {
+    let prefix = match stack.page_index {
         RunningIndex::Embedded { control } => return ask(Path::new(&control), &args.run).await,
-        RunningIndex::Redis { url, prefix } => (url, prefix),
+        RunningIndex::Redis { prefix } => prefix,
     };
-    let redis_url = redis_url.or(args.redis_url).with_context(|| {
+    let redis_url = args.redis_url.with_context(|| {
         format!("the stack was given its Redis server by --redis-url; give the same here, with --dynamodb-url {url}")
     })?;
     let index = redis_index::connect(&index_place::redis_config(&redis_url, prefix))?;

@@ -11,7 +11,6 @@ use anyhow::Context;
 use api::{BearerToken, CursorKey, PublicUrl, SiteSettings, WritingSettings};
 use indicatif::HumanCount;
 use model::{ProductId, primaries::PRIMARIES_SHARDS};
-use stream_writer::FanOut;
 use table::CommentBlobArgs;
 
 use super::{
@@ -34,7 +33,7 @@ pub(super) struct Args {
     #[arg(long, env = "PAGEMARK_LISTEN", value_name = "ADDRESS", default_value = "127.0.0.1:8080")]
     listen: SocketAddr,
     /// Where the DynamoDB engine listens.
-    #[arg(long, env = "PAGEMARK_DYNAMODB_LISTEN", value_name = "ADDRESS", default_value = "127.0.0.1:8000")]
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8000")]
     dynamodb_listen: SocketAddr,
     /// Use this engine, such as DynamoDB Local, instead of the embedded one; its table stays there.
     #[arg(long, value_name = "URL", conflicts_with = "dynamodb_listen")]
@@ -42,9 +41,6 @@ pub(super) struct Args {
     /// Keep the page index in this Redis server (7.0 or newer, or Valkey) instead of inside this process.
     #[arg(long, env = "PAGEMARK_REDIS_URL", value_name = "URL", hide_env_values = true)]
     redis_url: Option<String>,
-    /// Keep the page index in a Redis server that is started for it: redis-server or valkey-server on the PATH.
-    #[arg(long, conflicts_with = "redis_url")]
-    redis: bool,
     /// The scheme, host, port and path that the pages are known by [default: http:// and where they listen]
     #[arg(long, env = "PAGEMARK_PUBLIC_URL", value_name = "URL")]
     public_url: Option<PublicUrl>,
@@ -64,16 +60,13 @@ pub(super) struct Args {
     #[arg(long = "cursor-key", env = "PAGEMARK_CURSOR_KEYS", value_name = "HEX")]
     #[arg(value_delimiter = ',', hide_env_values = true)]
     cursor_keys: Vec<CursorKey>,
-    /// How the duplicates of a comment are written.
-    #[arg(long, env = "PAGEMARK_FAN_OUT", value_name = "HOW", default_value = "batch")]
-    fan_out: FanOut,
     #[command(flatten)]
     comment_blob: CommentBlobArgs,
     /// Seconds between two runs of the repair job's `recent` while comments change; 0 for none.
-    #[arg(long, env = "PAGEMARK_REPAIR_EVERY", value_name = "SECONDS", default_value_t = 60)]
+    #[arg(long, value_name = "SECONDS", default_value_t = 60)]
     repair_every: u64,
     /// Seconds between two audits of everything by the repair job; 0 for none.
-    #[arg(long, env = "PAGEMARK_AUDIT_EVERY", value_name = "SECONDS", default_value_t = 600)]
+    #[arg(long, value_name = "SECONDS", default_value_t = 600)]
     audit_every: u64,
     /// Keep the data in this folder [default: a temporary one]
     #[arg(long, env = "PAGEMARK_DATA_DIR", value_name = "DIR")]
@@ -111,7 +104,6 @@ pub(super) async fn run(args: Args) -> anyhow::Result<ExitCode> {
         table: TABLE.to_owned(),
         page_index: match args.redis_url {
             Some(url) => IndexPlace::RedisAt(url),
-            None if args.redis => IndexPlace::OwnRedis,
             None => IndexPlace::Embedded,
         },
         data_dir: args.data_dir.clone(),
@@ -120,7 +112,6 @@ pub(super) async fn run(args: Args) -> anyhow::Result<ExitCode> {
         writing: args.writing,
         cursor_keys: args.cursor_keys,
         site: SiteSettings { public_url: args.public_url, comment_form: !is_public, ..args.site },
-        fan_out: args.fan_out,
         comment_blob: args.comment_blob.comment_blob,
         repair: (args.repair_every > 0).then(|| RepairSchedule::every(Duration::from_secs(args.repair_every))),
         audit: (args.audit_every > 0).then(|| AuditSchedule::every(Duration::from_secs(args.audit_every))),
@@ -130,12 +121,14 @@ pub(super) async fn run(args: Args) -> anyhow::Result<ExitCode> {
         () = signals.next() => return Ok(ExitCode::SUCCESS),
     };
     // The stack is stopped however this ends, so that no child and no temporary data stay behind.
+    let ended = stack.part_ended();
     let served = tokio::select! {
         served = serve(&mut stack, files, args.demo, &shown_token) => served,
         () = signals.next() => {
             eprintln!("stopping");
             Ok(ExitCode::SUCCESS)
         }
+        reason = ended => Err(anyhow::Error::msg(reason)),
     };
     stack.stop().await;
     served

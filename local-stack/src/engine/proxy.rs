@@ -12,9 +12,9 @@
 //!
 //! SDKs and command lines send neither.
 //!
-//! The proxy also sees every write. After the engine's answer to one it changes a value, for readers of the stream to wait
-//! for. It passes the answer on when the write is on the disk (`disk_sync`). It gives slow answers to `DescribeTable`
-//! again (`descriptions`).
+//! The proxy also sees every write. It lets none begin while the second connection writes (`write_lock`). After the
+//! engine's answer it changes a value, for readers of the stream to wait for. It passes the answer on when the write is
+//! on the disk (`disk_sync`). It gives slow answers to `DescribeTable` again (`descriptions`).
 //!
 //! The engine's server accepts connections only from a TCP listener. A second port that stayed open would be a way
 //! around the proxy. So each connection to the engine is made through a separate listener: see [`connect`].
@@ -30,7 +30,7 @@ use std::{
 
 use dynoxide::Database;
 use futures_util::FutureExt;
-use http_body_util::{BodyExt, Either, Full};
+use http_body_util::{BodyExt, Either, Full, LengthLimitError, Limited};
 use hyper::{
     HeaderMap, Request, Response, StatusCode, Version,
     body::{Bytes, Incoming},
@@ -50,10 +50,14 @@ use tokio::{
 use super::{
     descriptions::{Answer, Descriptions},
     disk_sync::DiskSync,
+    write_lock::WriteLock,
 };
 
 /// Pause after a connection that could not be accepted, for example because the process has too many open files.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+
+/// Longer requests are refused: those that write are read whole before they are passed on. DynamoDB takes up to 16 MB.
+const REQUEST_BYTES_MAX: usize = 16 << 20;
 
 /// The header that names the operation, such as `DynamoDB_20120810.PutItem`.
 const TARGET: &str = "x-amz-target";
@@ -86,6 +90,7 @@ pub(super) struct Served {
     pub(super) writes: watch::Sender<()>,
     pub(super) disk: DiskSync,
     pub(super) descriptions: Arc<Descriptions>,
+    pub(super) write_lock: WriteLock,
 }
 
 /// Serves until `stopped` completes. Then it accepts no more connections, and returns when the requests under way have
@@ -124,20 +129,7 @@ async fn serve_connection(stream: TcpStream, served: Served, stopped: impl Futur
     let engine = Arc::new(Mutex::new(EngineConnection { database: served.database.clone(), sender: None }));
     let service = service_fn(|request| {
         let (engine, served) = (Arc::clone(&engine), served.clone());
-        async move {
-            // Lazily: a read announces nothing.
-            let announced = may_write(request.headers()).then(|| AnnouncedWrite(served.writes.clone()));
-            let changed = may_change_tables(request.headers()).then(|| ChangedTable(&served.descriptions));
-            let response = answer(request, &engine, &served.descriptions).await;
-            drop(changed);
-            if let Some(announced) = announced {
-                // The mappings need not wait for the disk.
-                drop(announced);
-                // A refused write waits, too: it may be refused because an earlier one, which has no answer yet, was made.
-                served.disk.wait().await;
-            }
-            Ok::<_, Infallible>(response)
-        }
+        async move { Ok::<_, Infallible>(answer(request, &engine, &served).await) }
     });
     let ended = {
         let connection = hyper::server::conn::http1::Builder::new().serve_connection(TokioIo::new(stream), service);
@@ -153,49 +145,59 @@ async fn serve_connection(stream: TcpStream, served: Served, stopped: impl Futur
     if let Err(error) = ended {
         tracing::debug!(%error, "a connection to the engine broke off");
     }
-    // The client's connection is closed. A description may still be made.
+    // The client's connection is closed. A write or a description may still be under way.
     drop(engine.lock().await);
 }
 
-/// Announces a write when it is dropped: after the engine's answer, or when the client goes away before that.
-#[derive(Debug)]
-struct AnnouncedWrite(watch::Sender<()>);
-
-impl Drop for AnnouncedWrite {
-    fn drop(&mut self) {
-        self.0.send_replace(());
-    }
-}
-
-/// Forgets descriptions when it is dropped. That is after the engine's answer, or when the client goes away before.
-struct ChangedTable<'served>(&'served Descriptions);
-
-impl Drop for ChangedTable<'_> {
-    fn drop(&mut self) {
-        self.0.forget();
-    }
-}
-
-async fn answer(
-    request: Request<Incoming>,
-    engine: &Arc<Mutex<EngineConnection>>,
-    descriptions: &Arc<Descriptions>,
-) -> Response<Body> {
+async fn answer(request: Request<Incoming>, engine: &Arc<Mutex<EngineConnection>>, served: &Served) -> Response<Body> {
     if let Some(reason) = refusal(request.headers()) {
         return error_response(StatusCode::FORBIDDEN, "AccessDeniedException", reason);
     }
     let answered = match operation(request.headers()) {
-        Some("DescribeTable") => describe(request, engine, descriptions).await,
+        Some("DescribeTable") => describe(request, engine, &served.descriptions).await,
+        _ if may_write(request.headers()) => write(request, engine, served).await,
         _ => engine.lock().await.send(request.map(Either::Left)).await.map(|response| response.map(Either::Left)),
     };
     match answered {
         Ok(response) => response,
+        Err(error) if error.is::<LengthLimitError>() => {
+            let message = "A request to this engine has at most 16 MiB.";
+            error_response(StatusCode::PAYLOAD_TOO_LARGE, "SerializationException", message)
+        }
         Err(error) => {
             // This also runs when the client has gone in the middle of its request.
             tracing::debug!(%error, "a request was not passed on to the engine");
             error_response(StatusCode::BAD_GATEWAY, "InternalServerError", "The engine did not answer.")
         }
     }
+}
+
+/// Passes a request on that may write something. It is carried out even if the client does not wait for it.
+async fn write(
+    request: Request<Incoming>,
+    engine: &Arc<Mutex<EngineConnection>>,
+    served: &Served,
+) -> Result<Response<Body>, Error> {
+    let changes_tables = may_change_tables(request.headers());
+    let (head, body) = request.into_parts();
+    let body = Limited::new(body, REQUEST_BYTES_MAX).collect().await?.to_bytes();
+    let mut engine = Arc::clone(engine).lock_owned().await;
+    let Served { writes, descriptions, write_lock, .. } = served.clone();
+    let written = tokio::spawn(async move {
+        let writing = write_lock.request().await;
+        let answered = engine.send(Request::from_parts(head, Either::Right(Full::from(body)))).await;
+        drop(writing);
+        if changes_tables {
+            descriptions.forget();
+        }
+        // The mappings need not wait for the disk.
+        writes.send_replace(());
+        answered
+    });
+    let answered = written.await?;
+    // A refused write waits, too: it may be refused because an earlier one, which has no answer yet, was made.
+    served.disk.wait().await;
+    Ok(answered?.map(Either::Left))
 }
 
 /// Describes a table, by a kept answer or a new one. A new one is kept even if the client does not wait for it.
@@ -205,7 +207,8 @@ async fn describe(
     descriptions: &Arc<Descriptions>,
 ) -> Result<Response<Body>, Error> {
     let (head, body) = request.into_parts();
-    let (asked, descriptions) = (body.collect().await?.to_bytes(), Arc::clone(descriptions));
+    let asked = Limited::new(body, REQUEST_BYTES_MAX).collect().await?.to_bytes();
+    let descriptions = Arc::clone(descriptions);
     let mut engine = Arc::clone(engine).lock_owned().await;
     let made = tokio::spawn(async move {
         let _alone = descriptions.one_at_a_time.lock().await;
@@ -343,6 +346,10 @@ mod tests {
 
     use super::*;
 
+    fn write_lock(folder: &std::path::Path) -> WriteLock {
+        WriteLock::new(crate::file_lock::FileLock::take(&folder.join("lock")).unwrap())
+    }
+
     #[tokio::test]
     async fn the_port_within_is_closed_once_a_connection_is_made_and_the_connection_goes_on() {
         let folder = tempfile::tempdir().unwrap();
@@ -374,11 +381,11 @@ mod tests {
         let stopped = async move { drop(stopped.await) };
         let serving = tokio::spawn(serve(
             listener,
-            Served { database, writes, disk, descriptions: Arc::default() },
+            Served { database, writes, disk, descriptions: Arc::default(), write_lock: write_lock(folder.path()) },
             stopped.shared(),
         ));
-        let head = "POST / HTTP/1.1\r\nhost: localhost\r\nx-amz-target: DynamoDB_20120810.PutItem\r\ncontent-length: 9";
-        client.write_all(format!("{head}\r\n\r\n").as_bytes()).await.unwrap();
+        let head = "POST / HTTP/1.1\r\nhost: localhost\r\nx-amz-target: DynamoDB_20120810.PutItem\r\ncontent-length: 2";
+        client.write_all(format!("{head}\r\n\r\n{{}}").as_bytes()).await.unwrap();
         drop(client);
         tokio::time::timeout(Duration::from_secs(30), announced.changed()).await.unwrap().unwrap();
         // The folder must outlive the wait for the disk, which ends the process when the log is missing.
@@ -394,7 +401,8 @@ mod tests {
         let client = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
         let disk = DiskSync::instead_of_each_commit(&database, &folder.path().join("data.db")).unwrap();
         let descriptions = Arc::new(Descriptions::default());
-        let served = Served { database, writes: watch::Sender::default(), disk, descriptions: descriptions.clone() };
+        let (writes, write_lock) = (watch::Sender::default(), write_lock(folder.path()));
+        let served = Served { database, writes, disk, descriptions: descriptions.clone(), write_lock };
         let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
         let serving = tokio::spawn(serve(listener, served, async move { drop(stopped.await) }.shared()));
         let (mut sender, connection) = hyper::client::conn::http1::handshake(TokioIo::new(client)).await.unwrap();

@@ -2,6 +2,7 @@
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -42,7 +43,8 @@ impl Folder {
     }
 
     fn free_pages(&self) -> u32 {
-        let connection = Connection::open(self.data_file()).unwrap();
+        let flags = rusqlite::OpenFlags::SQLITE_OPEN_READ_ONLY;
+        let connection = Connection::open_with_flags(self.data_file(), flags).unwrap();
         connection.query_one("PRAGMA freelist_count", [], |row| row.get(0)).unwrap()
     }
 
@@ -215,6 +217,45 @@ async fn writes_are_answered_while_a_long_trim_runs() {
     });
     // The last chunk left only the newest record. Whether a write came before that chunk is a matter of chance.
     assert!((2_999..=3_000).contains(&trimmed.unwrap()));
+    engine.stop().await;
+}
+
+/// Each of them would corrupt the file one day: SQLite's WAL-reset bug.
+#[tokio::test]
+async fn the_second_connection_and_requests_that_write_wait_for_each_other() {
+    let folder = Folder::new();
+    let (engine, clients) = folder.start_with_table().await;
+    clients.put_many(0..25).await;
+    let newest = number_of(clients.read_all().await.last().unwrap());
+    // Without the lock, each of the two is done before so many reads are.
+    let reads = async || {
+        for _ in 0..50 {
+            clients.read_all().await;
+        }
+    };
+
+    let alone = engine.write_lock.second_connection().await;
+    let mut put = pin!(clients.put("waits", &[]));
+    tokio::select! {
+        () = &mut put => panic!("a write was answered while the second connection wrote"),
+        () = reads() => drop(alone),
+    }
+    put.await;
+
+    for work in ["trim", "free pages"] {
+        let request = engine.write_lock.request().await;
+        let mut upkeep = pin!(async {
+            match work {
+                "trim" => drop(engine.trim_stream(TABLE, &newest).await.unwrap()),
+                _ => engine.release_free_pages().await.unwrap(),
+            }
+        });
+        tokio::select! {
+            () = &mut upkeep => panic!("{work} while a request wrote"),
+            () = reads() => drop(request),
+        }
+        upkeep.await;
+    }
     engine.stop().await;
 }
 

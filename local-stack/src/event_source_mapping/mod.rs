@@ -1,6 +1,6 @@
 //! An event source mapping: polls the stream and calls a handler the way the Lambda service does.
 //!
-//! - Records that the template's filter does not accept never reach the handler.
+//! - Only records of primary items reach the handler, as by the filter in the deployment template.
 //! - Records of one item stay in order. The records of a poll are spread over `parallelization_factor` workers by
 //!   partition and sort key, and a worker invokes the handler with one batch after the other. Records of different
 //!   items come in any order, as from the service (AWS Lambda, "Polling and batching streams" of DynamoDB: "Lambda
@@ -30,7 +30,7 @@ use aws_lambda_events::{dynamodb::Event, streams::DynamoDbEventResponse};
 use aws_sdk_dynamodbstreams::{Client, types::Record as SdkRecord};
 use functions::{Quarantine, quarantine::Reason};
 use futures_util::{StreamExt, future::BoxFuture, stream};
-use infra::MappingSettings;
+use model::FilterKey;
 use serde_json::{Value, json};
 use tokio::{sync::watch, task::JoinSet, time::Instant};
 
@@ -50,6 +50,36 @@ const RETRY_PAUSE_MAX: Duration = Duration::from_secs(10);
 const INVOCATION_TIMEOUT: Duration = Duration::from_secs(60);
 /// A handler starts no further calls when less than this is left until that time-out.
 const INVOCATION_RESERVE: Duration = Duration::from_secs(2);
+
+/// The settings of a mapping that are imitated here. A test compares the constants with the deployment template
+/// (`tests/template/mappings.rs`).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MappingSettings {
+    pub batch_size: usize,
+    /// After so many retries a batch goes to quarantine.
+    pub maximum_retry_attempts: u32,
+    /// How many batches of one shard run in parallel. They are divided by item: partition and sort key.
+    pub parallelization_factor: u32,
+    /// Whether a batch that failed as a whole is split in two.
+    pub bisect_batch_on_function_error: bool,
+}
+
+impl MappingSettings {
+    pub const STREAM_WRITER: Self = Self {
+        batch_size: 100,
+        maximum_retry_attempts: 10_000,
+        parallelization_factor: 10,
+        bisect_batch_on_function_error: true,
+    };
+
+    pub const PAGE_INDEXER: Self = Self { parallelization_factor: 4, ..Self::STREAM_WRITER };
+}
+
+/// Whether a stream record, in the form that the handlers get, passes the filter of the mappings.
+pub fn passes_filter(record: &Value) -> bool {
+    let sort_key = record.pointer("/dynamodb/Keys/sk/S").and_then(Value::as_str);
+    sort_key.is_some_and(|sort_key| sort_key.ends_with(FilterKey::PRIMARY_SUFFIX))
+}
 
 /// The progress of a mapping.
 #[derive(Debug, Clone, Default)]
@@ -121,7 +151,7 @@ impl EventSourceMapping {
     }
 
     async fn deliver_in_order(&self, records: Vec<Record>) {
-        let batch_size = usize::try_from(self.settings.batch_size).unwrap_or(1).max(1);
+        let batch_size = self.settings.batch_size.max(1);
         // The next attempt is the last of the list.
         let mut attempts: Vec<Attempt> =
             records.chunks(batch_size).rev().map(|batch| Attempt { records: batch.to_vec(), failures: 0 }).collect();
@@ -131,7 +161,7 @@ impl EventSourceMapping {
                 tokio::time::sleep((RETRY_PAUSE * 2_u32.pow(doublings)).min(RETRY_PAUSE_MAX)).await;
             }
             let answer = self.invoke(&attempt.records).await;
-            let Some(failed_from) = first_failed(&attempt.records, answer.as_ref(), &self.settings) else { continue };
+            let Some(failed_from) = first_failed(&attempt.records, answer.as_ref()) else { continue };
             match next(attempt, failed_from, &self.settings) {
                 Next::Again(again) => attempts.extend(again.into_iter().rev()),
                 Next::GiveUp(attempt) => self.give_up(attempt).await,
@@ -203,7 +233,7 @@ impl Consumer for EventSourceMapping {
         let mut accepted = Vec::new();
         for record in records {
             let record = to_lambda_record(record, &self.stream_arn)?;
-            if self.settings.filter.matches(&record) {
+            if passes_filter(&record) {
                 accepted.push(record);
             }
         }

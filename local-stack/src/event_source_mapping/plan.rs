@@ -9,8 +9,9 @@
 //! - A batch that cannot be split is tried a bounded number of times.
 
 use aws_lambda_events::streams::DynamoDbEventResponse;
-use infra::MappingSettings;
 use serde_json::Value;
+
+use super::MappingSettings;
 
 /// A stream record in the shape of a Lambda event.
 pub(super) type Record = Value;
@@ -37,16 +38,9 @@ pub(super) fn sequence_number(record: &Record) -> Option<&str> {
 }
 
 /// The index of the first record that a handler did not process, by its answer; `None` when it processed all. No
-/// answer means an error or a time-out. A mapping that does not request item failures ignores them.
-pub(super) fn first_failed(
-    records: &[Record],
-    answer: Option<&DynamoDbEventResponse>,
-    settings: &MappingSettings,
-) -> Option<usize> {
+/// answer means an error or a time-out.
+pub(super) fn first_failed(records: &[Record], answer: Option<&DynamoDbEventResponse>) -> Option<usize> {
     let Some(answer) = answer else { return Some(0) };
-    if !settings.report_batch_item_failures {
-        return None;
-    }
     let place = |named: Option<&str>| {
         records.iter().position(|record| named.is_some() && sequence_number(record) == named).unwrap_or(0)
     };
@@ -74,10 +68,11 @@ mod tests {
     use serde_json::json;
 
     fn settings(bisect: bool) -> MappingSettings {
-        let mut settings = infra::mapping_settings("StreamWriter").unwrap();
-        settings.bisect_batch_on_function_error = bisect;
-        settings.maximum_retry_attempts = 2;
-        settings
+        MappingSettings {
+            bisect_batch_on_function_error: bisect,
+            maximum_retry_attempts: 2,
+            ..MappingSettings::STREAM_WRITER
+        }
     }
 
     fn attempt(numbers: &[&str], failures: u32) -> Attempt {
@@ -99,16 +94,9 @@ mod tests {
             (&["9"], Some(0)),
             (&[""], Some(0)),
         ] {
-            assert_eq!(first_failed(&records, Some(&answer(numbers)), &settings(true)), expected, "{numbers:?}");
+            assert_eq!(first_failed(&records, Some(&answer(numbers))), expected, "{numbers:?}");
         }
-        assert_eq!(first_failed(&records, None, &settings(true)), Some(0));
-    }
-
-    #[test]
-    fn a_mapping_that_does_not_ask_for_item_failures_takes_any_answer_for_success() {
-        let mut settings = settings(true);
-        settings.report_batch_item_failures = false;
-        assert_eq!(first_failed(&attempt(&["1"], 0).records, Some(&answer(&["1"])), &settings), None);
+        assert_eq!(first_failed(&records, None), Some(0));
     }
 
     #[test]

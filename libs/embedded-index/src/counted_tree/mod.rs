@@ -60,13 +60,6 @@ pub(crate) struct CountedTree<const ENTRIES: usize = 255, const CHILDREN: usize 
     root: Node<ENTRIES, CHILDREN>,
 }
 
-impl CountedTree {
-    /// A tree without entries. It allocates nothing.
-    pub(crate) fn new() -> Self {
-        Self::default()
-    }
-}
-
 impl<const ENTRIES: usize, const CHILDREN: usize> CountedTree<ENTRIES, CHILDREN> {
     /// The code of the entry with this key.
     pub(crate) fn get(&self, cd: &Cd) -> Option<Code> {

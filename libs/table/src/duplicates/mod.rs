@@ -1,12 +1,8 @@
-//! Writes duplicates in one of two ways.
-//!
-//! - `batch`: `BatchWriteItem`, up to 25 writes of any comments per call. The writes of a call happen one by one.
-//! - `transaction`: `TransactWriteItems`, the writes of one comment per call. All of them happen, or none.
+//! Writes duplicates in batches (`BatchWriteItem`): up to 25 writes of any comments per call, which happen one by one.
 //!
 //! **Invariant:** every requested write has happened, or is in [`DuplicatesWritten`] as failed.
 
 mod batch;
-mod transaction;
 
 use aws_sdk_dynamodb::types::{Delete, DeleteRequest, Put, PutRequest, TransactWriteItem, WriteRequest};
 use model::{

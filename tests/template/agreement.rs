@@ -1,14 +1,16 @@
-//! Checks that the template agrees with the code and the documents. Renaming something in only one of them fails.
+//! The template agrees with the code and the documents. Renaming something in only one of them fails.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use clap::CommandFactory;
+use local_stack::event_source_mapping::MappingSettings;
+use model::FilterKey;
 use serde_json::{Value, json};
 
-use super::{TEMPLATE, assert_properties, file, resources};
+use super::{TEMPLATE, file, properties};
 
 #[test]
-fn the_template_and_the_code_describe_the_table_of_the_design() {
+fn the_template_and_the_code_describe_one_table() {
     use model::{
         item::attribute::{AUTHOR_ID, CD, EXPIRES_AT, PCD, PK, SHARD, SK, UNPUBLISHED, UNPUBLISHED_CD},
         primaries::PRIMARIES_PROJECTED,
@@ -20,47 +22,74 @@ fn the_template_and_the_code_describe_the_table_of_the_design() {
     assert_eq!(indexes, ["gsi", "primaries", "authors", "moderation"]);
     let key = |name: &str, kind: &str| json!({"AttributeName": name, "KeyType": kind});
     let keys = |hash: &str, range: &str| json!([key(hash, "HASH"), key(range, "RANGE")]);
-    let properties = json!({
+    let index = |name: &str, keys: Value, projected: Value| json!({"IndexName": name, "KeySchema": keys, "Projection": projected});
+    let all = json!({"ProjectionType": "ALL"});
+    let of_primaries = json!({"ProjectionType": "INCLUDE", "NonKeyAttributes": PRIMARIES_PROJECTED});
+    let expected = json!({
         "KeySchema": keys(PK, SK),
         "GlobalSecondaryIndexes": [
-            {"IndexName": table::GSI, "KeySchema": keys(SK, CD), "Projection": {"ProjectionType": "ALL"}},
-            {
-                "IndexName": table::PRIMARIES,
-                "KeySchema": keys(SHARD, PCD),
-                "Projection": {"ProjectionType": "INCLUDE", "NonKeyAttributes": PRIMARIES_PROJECTED},
-            },
-            {
-                "IndexName": table::AUTHORS,
-                "KeySchema": keys(AUTHOR_ID, PK),
-                "Projection": {"ProjectionType": "KEYS_ONLY"},
-            },
-            {
-                "IndexName": table::MODERATION,
-                "KeySchema": keys(UNPUBLISHED, UNPUBLISHED_CD),
-                "Projection": {"ProjectionType": "ALL"},
-            },
+            index(table::GSI, keys(SK, CD), all.clone()),
+            index(table::PRIMARIES, keys(SHARD, PCD), of_primaries),
+            index(table::AUTHORS, keys(AUTHOR_ID, PK), json!({"ProjectionType": "KEYS_ONLY"})),
+            index(table::MODERATION, keys(UNPUBLISHED, UNPUBLISHED_CD), all),
         ],
         "BillingMode": "PAY_PER_REQUEST",
         "StreamSpecification": {"StreamViewType": "NEW_AND_OLD_IMAGES"},
         "TimeToLiveSpecification": {"AttributeName": EXPIRES_AT, "Enabled": true},
     });
-    assert_properties("CommentsTable", &properties);
+    for (property, value) in expected.as_object().unwrap() {
+        assert_eq!(properties("CommentsTable")[property], *value, "{property}");
+    }
+}
+
+#[test]
+fn the_local_stack_imitates_the_mappings_of_the_template() {
+    let source = json!({"Fn::If": [
+        "MakesTable",
+        {"Fn::GetAtt": ["CommentsTable", "StreamArn"]},
+        {"Ref": "TableStreamArn"},
+    ]});
+    let pattern = json!({"dynamodb": {"Keys": {"sk": {"S": [{"suffix": FilterKey::PRIMARY_SUFFIX}]}}}});
+    for (function, imitated) in
+        [("StreamWriter", MappingSettings::STREAM_WRITER), ("PageIndexer", MappingSettings::PAGE_INDEXER)]
+    {
+        let mut mapping = properties(&format!("{function}Mapping")).clone();
+        let filter = mapping["FilterCriteria"]["Filters"][0]["Pattern"].take();
+        assert_eq!(serde_json::from_str::<Value>(filter.as_str().unwrap()).unwrap(), pattern);
+        let expected = json!({
+            "FunctionName": {"Ref": function},
+            "EventSourceArn": source,
+            "StartingPosition": "TRIM_HORIZON",
+            "FilterCriteria": {"Filters": [{"Pattern": null}]},
+            "BatchSize": imitated.batch_size,
+            "MaximumBatchingWindowInSeconds": 0,
+            "ParallelizationFactor": imitated.parallelization_factor,
+            "FunctionResponseTypes": ["ReportBatchItemFailures"],
+            "BisectBatchOnFunctionError": imitated.bisect_batch_on_function_error,
+            "MaximumRetryAttempts": imitated.maximum_retry_attempts,
+            // Six hours. The number of tries must not end them earlier: a store that refuses at once would use up a
+            // smaller number.
+            "MaximumRecordAgeInSeconds": 21_600,
+            "MetricsConfig": {"Metrics": ["EventCount"]},
+            "DestinationConfig": {"OnFailure": {"Destination": {"Fn::GetAtt": ["QuarantineBucket", "Arn"]}}},
+        });
+        assert_eq!(mapping, expected, "{function}");
+    }
 }
 
 /// The variables of a process, with their values in a stack.
 fn given(logical_id: &str) -> BTreeMap<String, String> {
-    let properties = &resources()[logical_id]["Properties"];
+    let properties = properties(logical_id);
     if let Some(variables) = properties["Environment"]["Variables"].as_object() {
         return variables.iter().map(|(name, value)| (name.clone(), resolved(value))).collect();
     }
     let container = &properties["ContainerDefinitions"][0];
-    let lists = [(&container["Environment"], "Value"), (&container["Secrets"], "ValueFrom")];
-    let entries =
-        lists.into_iter().flat_map(|(list, value)| list.as_array().into_iter().flatten().zip(std::iter::repeat(value)));
-    let pair = |(entry, value): (&Value, &str)| {
+    let entries = [&container["Environment"], &container["Secrets"]].into_iter().filter_map(Value::as_array).flatten();
+    let pair = |entry: &Value| {
         // If the entry has a condition, take the first alternative.
         let entry = if entry["Name"].is_string() { entry } else { &entry["Fn::If"][1] };
-        (entry["Name"].as_str().unwrap().to_owned(), resolved(&entry[value]))
+        let value = entry.get("Value").unwrap_or(&entry["ValueFrom"]);
+        (entry["Name"].as_str().unwrap().to_owned(), resolved(value))
     };
     entries.map(pair).collect()
 }
@@ -72,10 +101,6 @@ fn resolved(value: &Value) -> String {
     }
     if let Some(name) = value["Ref"].as_str() {
         return named(name);
-    }
-    // Without the options that conditions are about.
-    if let Some(alternatives) = value["Fn::If"].as_array() {
-        return resolved(&alternatives[2]);
     }
     let text = value["Fn::Sub"].as_str().unwrap_or_else(|| panic!("{value}"));
     let mut parts = text.split("${");
@@ -94,7 +119,6 @@ fn named(name: &str) -> String {
         "PublicUrl" => "https://comments.example.com".to_owned(),
         "Tokens" => format!("shop/comments:write+products:write/sha256:{}", "0a".repeat(32)),
         "Redis.ConfigurationEndPoint.Port" => "6379".to_owned(),
-        "PageNumbers" => "stable".to_owned(),
         "NewComments" => "published".to_owned(),
         "Proxies" => "1".to_owned(),
         "CursorKeys" => "0a".repeat(32),
@@ -108,7 +132,6 @@ fn each_process_gets_every_variable_that_it_needs_and_no_other() {
         ("StreamWriter", stream_writer::Config::command()),
         ("PageIndexer", page_indexer::Config::command()),
         ("RepairJob", repair_job::FunctionConfig::command()),
-        ("Canary", canary::Config::command()),
         ("RepairTask", repair_job::Config::command()),
         ("ApiTask", api::Settings::command()),
     ] {
@@ -140,19 +163,18 @@ fn each_process_gets_every_variable_that_it_needs_and_no_other() {
     }
 }
 
-/// The processes that use Redis, and their users there.
-const OF_REDIS: [(&str, &str); 4] =
-    [("PageIndexer", "page-indexer"), ("RepairJob", "repair-job"), ("RepairTask", "repair-job"), ("ApiTask", "api")];
-
 #[test]
 fn each_process_logs_in_to_redis_by_iam_and_trusts_amazons_authorities() {
-    for (process, user) in OF_REDIS {
+    for (process, user, authorities) in [
+        // Where scripts/package.sh and infra/Containerfile put the file. Lambda unpacks a zip in /var/task.
+        ("PageIndexer", "page-indexer", "/var/task/amazon-roots.pem"),
+        ("RepairJob", "repair-job", "/var/task/amazon-roots.pem"),
+        ("RepairTask", "repair-job", "/amazon-roots.pem"),
+        ("ApiTask", "api", "/amazon-roots.pem"),
+    ] {
         let given = given(process);
         assert!(given["PAGEMARK_REDIS_URL"].starts_with(&format!("rediss://pagemark-{user}@")), "{given:?}");
         assert_eq!((&*given["PAGEMARK_REDIS_IAM"], &*given["PAGEMARK_REDIS_MODE"]), ("redis", "cluster"));
-        // Where scripts/package.sh and infra/Containerfile put the file. Lambda unpacks a zip in /var/task.
-        let is_function = !process.ends_with("Task");
-        let authorities = if is_function { "/var/task/amazon-roots.pem" } else { "/amazon-roots.pem" };
         assert_eq!(given["PAGEMARK_REDIS_CA"], authorities, "{process}");
     }
     assert!(file("infra/Containerfile").contains("COPY amazon-roots.pem /amazon-roots.pem\n"));
@@ -165,12 +187,16 @@ fn each_process_has_a_user_of_redis_with_the_permissions_that_are_tested() {
     {
         let prefix = format!("ACL SETUSER {user} on >PASSWORD ");
         let rules = documented.lines().find_map(|line| line.strip_prefix(&prefix)).unwrap_or_else(|| panic!("{user}"));
-        let properties = &resources()[logical_id]["Properties"];
-        assert_eq!(properties["AccessString"].as_str().unwrap(), format!("on {rules}"));
         // AWS requires one name of a user who logs in by IAM.
         let name = json!({ "Fn::Sub": format!("${{AWS::StackName}}-{user}") });
-        assert_eq!((&properties["UserId"], &properties["UserName"]), (&name, &name));
-        assert_eq!(properties["AuthenticationMode"], json!({"Type": "iam"}));
+        let expected = json!({
+            "Engine": "valkey",
+            "UserId": name,
+            "UserName": name,
+            "AccessString": format!("on {rules}"),
+            "AuthenticationMode": {"Type": "iam"},
+        });
+        assert_eq!(*properties(logical_id), expected);
     }
 }
 
@@ -179,16 +205,13 @@ const INLINE_BYTES_MAX: usize = 51_200;
 
 #[test]
 fn the_commands_of_the_documents_are_about_what_the_template_has() {
-    let template: Value = serde_norway::from_str(TEMPLATE).unwrap();
     let documents = ["README.md", "docs/deploy.md", "docs/operations.md", "scripts/repair-task.sh"].map(file).concat();
-    let deploy = file("docs/deploy.md");
-    let calls: Vec<&str> = deploy.split("aws cloudformation deploy ").skip(1).collect();
+    let calls: Vec<&str> = documents.split("aws cloudformation deploy ").skip(1).collect();
     assert!(!calls.is_empty());
     for call in calls {
         let call = call.split("\n}").next().unwrap();
-        let is_web_acl = call.contains("--template-file infra/web-acl.yaml");
-        let bytes = if is_web_acl { file("infra/web-acl.yaml").len() } else { TEMPLATE.len() };
-        assert!(bytes <= INLINE_BYTES_MAX || call.contains("--s3-bucket"), "refused: {call}");
+        let is_small = file("infra/template.yaml").len() <= INLINE_BYTES_MAX;
+        assert!(is_small || call.contains("--s3-bucket"), "refused: {call}");
     }
     // Collects `output NAME`, and parameters as NAME=VALUE in commands that deploy.
     let outputs: BTreeSet<&str> = documents
@@ -198,7 +221,7 @@ fn the_commands_of_the_documents_are_about_what_the_template_has() {
         .collect();
     assert!(outputs.contains("RepairFunctionName"), "{outputs:?}");
     for output in outputs {
-        assert!(template["Outputs"].get(output).is_some(), "there is no output {output}");
+        assert!(TEMPLATE["Outputs"].get(output).is_some(), "there is no output {output}");
     }
     // `deploy NAME=VALUE ...`, over lines that end with a backslash.
     let mut set = BTreeSet::new();
@@ -208,9 +231,9 @@ fn the_commands_of_the_documents_are_about_what_the_template_has() {
     }
     assert!(set.contains("TableStreamArn"), "{set:?}");
     for name in &set {
-        assert!(template["Parameters"].get(name).is_some(), "there is no parameter {name}");
+        assert!(TEMPLATE["Parameters"].get(name).is_some(), "there is no parameter {name}");
     }
-    let needed = template["Parameters"].as_object().unwrap().iter().filter(|(_, of)| of.get("Default").is_none());
+    let needed = TEMPLATE["Parameters"].as_object().unwrap().iter().filter(|(_, of)| of.get("Default").is_none());
     for (name, _) in needed {
         assert!(set.contains(name), "no command sets {name}");
     }
