@@ -1,4 +1,4 @@
-//! A site's own look, from the folder that `PAGEMARK_SITE_DIR` names (docs/site.md).
+//! A site's own look, from the folder that `PAGEMARK_SITE_DIR` names (docs/pages.md).
 //!
 //! - `shared`: the look that all requests see, and how it is read again.
 //! - `messages`: the messages of a site in place of ours.
@@ -283,7 +283,7 @@ mod tests {
 
     #[test]
     fn the_example_of_the_document_is_good() {
-        let document = include_str!("../../../docs/site.md");
+        let document = include_str!("../../../docs/pages.md");
         let blocks = document.split("```").skip(1).step_by(2).filter_map(|block| block.split_once('\n'));
         let blocks: Vec<(&str, &str)> = blocks.filter(|(kind, _)| ["css", "html"].contains(kind)).collect();
         assert_eq!(blocks.iter().map(|(kind, _)| *kind).collect::<Vec<_>>(), ["css", "html", "html"]);
