@@ -225,7 +225,7 @@ restored() {
 }
 
 restore_commands() {
-    documented docs/operations.md 'Restoring from a backup' restore-table-to-point-in-time |
+    documented docs/operate.md 'Restoring from a backup' restore-table-to-point-in-time |
         sed -e "s/^TABLE=.*/TABLE=$restored/" -e "s/--source-table-name pagemark/--source-table-name $stack/" \
             -e "s/--restore-date-time [^ ]*/--use-latest-restorable-time/"
 }

@@ -1,4 +1,4 @@
-//! A site can show comments in pages of its own, as `docs/embed.md` describes.
+//! A site can show comments in pages of its own, as `docs/pages.md` describes.
 
 use std::{collections::BTreeSet, path::Path};
 
@@ -14,7 +14,7 @@ use crate::fixture::{
     stack::{Running, settings},
 };
 
-/// What the requests of `docs/embed.md` ask for.
+/// What the requests of `docs/pages.md` ask for.
 const PRODUCTS: [(&str, u64); 2] = [("espresso-machine", 45), ("milk-jug", 3)];
 
 /// A stack with comments on [`PRODUCTS`].
@@ -59,9 +59,9 @@ async fn the_stats_of_100_products_are_those_of_each_one() {
     running.finish().await;
 }
 
-/// The fenced blocks of `docs/embed.md`, each with its language.
+/// The fenced blocks of `docs/pages.md`, each with its language.
 fn blocks() -> Vec<(String, String)> {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/embed.md");
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/pages.md");
     let text = std::fs::read_to_string(path).unwrap();
     let fenced = text.split("```").skip(1).step_by(2);
     fenced

@@ -52,7 +52,7 @@ impl Processes {
 
 /// The rules of the documented users, for the keys of a test.
 fn users(prefix: &str) -> Vec<(String, String)> {
-    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/redis.md");
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/operate.md");
     let text = std::fs::read_to_string(path).unwrap();
     let users = text.lines().filter_map(|line| line.strip_prefix("ACL SETUSER ")?.split_once(" on >PASSWORD "));
     let keys = format!("~{prefix}:*");
@@ -136,7 +136,7 @@ async fn a_restored_table_replaces_another_by_the_documented_commands() {
 
 /// A section of the runbook.
 pub(crate) fn section(heading: &str) -> String {
-    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/operations.md");
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/operate.md");
     let text = std::fs::read_to_string(path).unwrap();
     let (_, rest) = text.split_once(&format!("\n## {heading}\n")).unwrap();
     rest.split("\n## ").next().unwrap().to_owned()

@@ -156,7 +156,7 @@ async fn a_wrong_user_and_a_wrong_kind_of_server_are_named() {
     let detail = refused(connect(RedisMode::Single, "known:wrong@").ping().await);
     assert!(detail.contains("PAGEMARK_REDIS_URL") && !detail.contains("wrong@"), "{detail}");
     let detail = refused(index_comments(&connect(RedisMode::Single, "known:right@")).await);
-    assert!(detail.contains("multi") && detail.contains("docs/redis.md"), "{detail}");
+    assert!(detail.contains("multi") && detail.contains("docs/operate.md"), "{detail}");
     let detail = refused(connect(RedisMode::Cluster, "").ping().await);
     assert!(detail.contains("PAGEMARK_REDIS_MODE=cluster is for a Redis Cluster"), "{detail}");
     // The next connection can use a password that was added later.
@@ -213,7 +213,7 @@ async fn each_connection_logs_in_with_a_token_of_its_own_that_aws_would_sign() {
 }
 
 fn documented_users() -> Vec<(String, Vec<String>)> {
-    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/redis.md");
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/operate.md");
     let text = std::fs::read_to_string(path).unwrap();
     let users = text.lines().filter_map(|line| line.strip_prefix("ACL SETUSER "));
     let user = |line: &str| {

@@ -1,7 +1,7 @@
 //! Who may write and moderate: named tokens, each with its scopes.
 //!
 //! A person may replace a token under its name. What belongs to a client belongs to the name, so it stays
-//! ([ADR 78](../../docs/adr/0078-a-token-has-a-name-and-scopes-and-what-a-client-did-belongs-to-the-name.md)).
+//! ([ADR 78](../../docs/adr/0078-what-a-client-did-belongs-to-its-name-and-the-product.md)).
 
 use std::{
     fmt,

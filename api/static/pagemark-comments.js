@@ -1,4 +1,4 @@
-// Shows the comments of a product inside a page of another site; see docs/embed.md.
+// Shows the comments of a product inside a page of another site; see docs/pages.md.
 // <pagemark-comments src="https://SITE/fragment/product/ID/comments"><a href="…">Comments</a></pagemark-comments>
 "use strict";
 {

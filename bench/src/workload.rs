@@ -176,8 +176,7 @@ pub(crate) fn page_indexer(index: &PageIndex) -> PageIndexer {
 
 /// The writes of duplicates that follow from an event, call by call.
 pub(crate) fn planned_calls(event: &Event) -> Vec<Vec<DuplicateWrite>> {
-    let calls = plan_calls(&decode_batch(&event.records).changes);
-    calls.iter().map(|call| call.writes().to_vec()).collect()
+    plan_calls(&decode_batch(&event.records).changes)
 }
 
 /// A time limit for a handler, far above any duration.

@@ -182,7 +182,7 @@ fn each_process_logs_in_to_redis_by_iam_and_trusts_amazons_authorities() {
 
 #[test]
 fn each_process_has_a_user_of_redis_with_the_permissions_that_are_tested() {
-    let documented = file("docs/redis.md");
+    let documented = file("docs/operate.md");
     for (logical_id, user) in [("PageIndexerUser", "page-indexer"), ("RepairJobUser", "repair-job"), ("ApiUser", "api")]
     {
         let prefix = format!("ACL SETUSER {user} on >PASSWORD ");
@@ -205,7 +205,7 @@ const INLINE_BYTES_MAX: usize = 51_200;
 
 #[test]
 fn the_commands_of_the_documents_are_about_what_the_template_has() {
-    let documents = ["README.md", "docs/deploy.md", "docs/operations.md", "scripts/repair-task.sh"].map(file).concat();
+    let documents = ["README.md", "docs/deploy.md", "docs/operate.md", "scripts/repair-task.sh"].map(file).concat();
     let calls: Vec<&str> = documents.split("aws cloudformation deploy ").skip(1).collect();
     assert!(!calls.is_empty());
     for call in calls {

@@ -24,13 +24,13 @@ fn the_runbook_lists_every_alarm_with_the_section_that_its_description_names() {
     let section = |(name, alarm): (&String, &Value)| {
         let description = &alarm["Properties"]["AlarmDescription"];
         let text = description.as_str().or(description["Fn::Sub"].as_str()).unwrap();
-        let (_, section) = text.split_once(" docs/operations.md#").unwrap_or_else(|| panic!("{name}"));
+        let (_, section) = text.split_once(" docs/operate.md#").unwrap_or_else(|| panic!("{name}"));
         // The runbook names the alarms of every node once.
         (name.trim_end_matches(|c: char| c.is_ascii_digit()).to_owned(), section.to_owned())
     };
     let expected: BTreeMap<String, String> = of_type("AWS::CloudWatch::Alarm").into_iter().map(section).collect();
 
-    let runbook = file("docs/operations.md");
+    let runbook = file("docs/operate.md");
     let anchors: BTreeSet<String> = runbook.lines().filter(|line| line.starts_with('#')).map(anchor).collect();
     let (_, table) = runbook.split_once("\n## The alarms\n").unwrap();
     let mut listed = BTreeMap::new();

@@ -15,7 +15,7 @@
 //!
 //! **Invariant:** a page is past the end only when the table has nothing beyond the ranks: no comment newer than the
 //! newest ranked one, and none older than the oldest. Otherwise comments are still to be ranked, and the answer is
-//! [`ApiError::NotYetListed`] (ADR 39). A comment that lacks its rank between those two is not noticed here; the repair
+//! [`ApiError::NotYetListed`] (ADR 8). A comment that lacks its rank between those two is not noticed here; the repair
 //! job finds it.
 //!
 //! **Invariant:** only a ready index gives an empty page 1. Without it, the table's own index may be behind

@@ -1,4 +1,4 @@
-//! The keys of attributes that pages for people show (docs/attributes.md). Everything else in attributes is the site's.
+//! The keys of attributes that pages for people show (docs/api.md). Everything else in attributes is the site's.
 
 use serde_json::Value;
 

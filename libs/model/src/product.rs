@@ -1,7 +1,7 @@
 //! What a site says about a product: its record, and the record's item.
 //!
 //! **Invariant:** nothing takes a record for a comment. Its key is not a comment's, and it has no attribute that keys an
-//! index (ADR 62). So no page, no function, no repair and no rebuild ever reads it.
+//! index (ADR 70). So no page, no function, no repair and no rebuild ever reads it.
 
 use std::fmt;
 

@@ -22,7 +22,7 @@ pub(crate) fn store_error(error: redis::RedisError) -> StoreError {
     let hint = if is_untrusted(&error) {
         " (the authorities that are trusted are the system's, or those of PAGEMARK_REDIS_CA)"
     } else if has_code(&["NOPERM"]) {
-        " (docs/redis.md lists what the user of PAGEMARK_REDIS_URL must be permitted)"
+        " (docs/operate.md lists what the user of PAGEMARK_REDIS_URL must be permitted)"
     } else if error.kind() == ErrorKind::AuthenticationFailed || has_code(&["NOAUTH", "WRONGPASS"]) {
         " (user and password are those in PAGEMARK_REDIS_URL, or a token by PAGEMARK_REDIS_IAM; a server at its \
          maxclients refuses them, too)"
@@ -126,7 +126,7 @@ mod tests {
         for (answer, says) in [
             ("NOAUTH Authentication required.", ["Authentication required", "PAGEMARK_REDIS_URL"]),
             ("WRONGPASS invalid username-password pair.", ["invalid username-password pair", "PAGEMARK_REDIS_URL"]),
-            ("NOPERM no permissions to run the 'evalsha' command", ["'evalsha'", "docs/redis.md"]),
+            ("NOPERM no permissions to run the 'evalsha' command", ["'evalsha'", "docs/operate.md"]),
         ] {
             let error = answered(answer).to_string();
             assert!(says.iter().all(|part| error.contains(part)), "{error}");

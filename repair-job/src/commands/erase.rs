@@ -24,7 +24,7 @@ const PASSES_MAX: u32 = 3;
 const NAMED_MAX: usize = 100;
 
 /// Places that an erasure does not reach. Each has its name, what it holds of a comment, and until when
-/// (docs/operations.md).
+/// (docs/operate.md).
 const BEYOND: [(&str, &str, &str); 8] = [
     (
         "duplicates and the page index",

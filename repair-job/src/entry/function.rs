@@ -133,7 +133,7 @@ impl Invoked {
 }
 
 /// The line of metrics of an invocation (see [`functions::metrics`]). `Unresolved` deserves an alarm: it stays until a
-/// person has looked. docs/operations.md explains each metric.
+/// person has looked. docs/operate.md explains each metric.
 pub fn metrics_line(invoked: &Invoked, namespace: &str) -> String {
     let sum = |of: fn(&Report) -> u64| -> Value { invoked.reports.iter().map(of).sum::<u64>().into() };
     let sum_units = |of: fn(&Report) -> f64| -> Value { invoked.reports.iter().map(of).sum::<f64>().into() };

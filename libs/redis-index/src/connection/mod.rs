@@ -4,7 +4,7 @@
 //! call are sent together, in one pipeline per server, and may run in any order. A command whose answer was lost is
 //! sent again, so each command must be idempotent.
 //!
-//! The client library's cluster client is not used (ADR 0010).
+//! The client library's cluster client is not used (ADR 10).
 
 mod circuit_breaker;
 mod cluster;
