@@ -43,7 +43,7 @@ fn instant(format: &str, text: &str, zone: &TimeZone) -> Result<Instant, String>
         return Err("%p needs an hour".to_owned());
     }
     let instant = if parsed.iana_time_zone().is_some() {
-        parsed.to_zoned().map(|zoned| zoned.timestamp())
+        parsed.to_zoned_datetime().map(|zoned| zoned.timestamp())
     } else if parsed.offset().is_some() || parsed.timestamp().is_some() {
         parsed.to_timestamp()
     } else {
@@ -80,7 +80,7 @@ impl FromStr for DateFormat {
 /// day. Its hour is an afternoon's, which 12 hours without `%p` lose.
 fn check(format: &str) -> Result<(), String> {
     let day = date(2016, 11, 5);
-    let sample = day.at(15, 4, 7, 0).to_zoned(TimeZone::UTC).map_err(|error| error.to_string())?;
+    let sample = day.at(15, 4, 7, 0).to_zoned_datetime(TimeZone::UTC).map_err(|error| error.to_string())?;
     let text = strtime::format(format, &sample).map_err(|error| error.to_string())?;
     let found = instant(format, &text, &TimeZone::UTC).map_err(|error| format!("cannot say an instant: {error}"))?;
     let found = TimeZone::UTC.to_datetime(found);
