@@ -1,4 +1,4 @@
-//! A site's own look, from the folder that `PAGEMARK_SITE_DIR` names (docs/site.md). It is read once, at the start.
+//! A site's own look, from the folder that `PAGEMARK_SITE_DIR` names (docs/pages.md). It is read once, at the start.
 //!
 //! The files are the site's own, so they are trusted. What the content security policy of pages (`html::error_page`)
 //! forbids, browsers leave out.
