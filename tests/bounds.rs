@@ -22,7 +22,6 @@ use crate::fixture::{
     wait_for,
 };
 
-/// Decompresses a body.
 fn decoded(coding: &str, bytes: &[u8]) -> String {
     let mut text = String::new();
     match coding {
@@ -156,7 +155,6 @@ async fn a_body_sent_too_slowly_is_answered_408_and_the_connection_ends() {
     api.finish_with(stores).await;
 }
 
-/// Whether an answer is a notice for a page of another site.
 fn is_notice(answer: &Answer) -> bool {
     answer.body.starts_with("<div class=\"notice\"") && answer.header("x-robots-tag") == Some("noindex")
 }

@@ -30,7 +30,6 @@ fn edits_and_comments() -> (usize, usize) {
     }
 }
 
-/// Edits in parallel.
 const CONCURRENCY: usize = 16;
 
 const PRODUCTS: [&str; 5] = ["plain", "with/slashes/and.dots", "50% ☕ {mug} #2 ~", "שולחן", "..."];
@@ -65,12 +64,10 @@ fn edits(random: &mut StdRng, count: usize) -> Vec<Edit> {
         .collect()
 }
 
-/// What the clients know.
 #[derive(Default)]
 struct Known {
     /// The acknowledged state of each comment: the latest answer about it.
     states: Mutex<BTreeMap<String, Value>>,
-    /// The comments whose deletion was requested.
     deleting: Mutex<BTreeSet<String>>,
 }
 

@@ -17,7 +17,6 @@ use crate::fixture::{
 /// What the requests of `docs/pages.md` ask for.
 const PRODUCTS: [(&str, u64); 2] = [("espresso-machine", 45), ("milk-jug", 3)];
 
-/// A stack with comments on [`PRODUCTS`].
 async fn start() -> Running {
     start_with(settings()).await
 }
@@ -76,7 +75,6 @@ fn value<'answer>(answer: &'answer Value, placeholder: &str) -> &'answer Value {
     answer.pointer(&pointer).unwrap_or_else(|| panic!("{placeholder} is not in {answer:#}"))
 }
 
-/// Each template of the document is filled with the answers to the requests before it.
 #[tokio::test]
 async fn the_requests_of_the_recipe_answer_what_its_templates_show() {
     let running = start().await;
@@ -106,7 +104,6 @@ async fn the_requests_of_the_recipe_answer_what_its_templates_show() {
 /// The public URL of the tests' site. Only the proxy of the test is there.
 const SITE: &str = "https://shop.example.com/reviews";
 
-/// The path of [`SITE`].
 const BASE_PATH: &str = "/reviews";
 
 /// A stack with comments on [`PRODUCTS`] that is known as [`SITE`].
@@ -117,7 +114,6 @@ async fn start_below_a_path() -> Running {
     start_with(settings).await
 }
 
-/// The values of attributes that hold addresses.
 fn addresses(html: &Html) -> Vec<String> {
     let with = ["href", "src", "action"];
     let elements = html.tree.nodes().filter_map(|node| node.value().as_element());
@@ -186,7 +182,6 @@ async fn the_tag_of_a_full_fragment_stays_while_comments_are_posted() {
 /// A proxy that serves the site under [`BASE_PATH`], and nothing else.
 struct Proxy<'site> {
     site: &'site Http,
-    /// Whether it removes the base path.
     strips: bool,
 }
 
@@ -209,7 +204,6 @@ fn has_several_ratings(address: &str) -> bool {
     path.contains("/comments/") && path.rsplit('/').next().unwrap().contains('.')
 }
 
-/// All addresses that an answer names.
 fn named(answer: &Answer) -> Vec<String> {
     let mut named: Vec<String> = answer.header("location").map(str::to_owned).into_iter().collect();
     let links = answer.header("link").unwrap_or_default();

@@ -21,7 +21,6 @@ use crate::fixture::{
 /// Filters walked in parallel: enough to keep two cores busy while one walk waits for its next page.
 const CONCURRENCY: usize = 8;
 
-/// A comment as a listing shows it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Listed {
     pub(crate) cd: Cd,
@@ -150,7 +149,6 @@ async fn pages_cursors_and_brute_force_agree_for_every_filter_of_every_product()
     running.finish().await;
 }
 
-/// Walks the numbered pages of all comments of a product, as of an instant.
 async fn walk_pages_as_of(http: &Http, product: &ProductId, order: Order, as_of: &str) -> (Vec<String>, u64) {
     let url = format!("{}&as_of={}", listing_url(product, &Filter::ANY, order, 7), encoded(as_of));
     let mut walked = Vec::new();

@@ -15,7 +15,6 @@ use crate::fixture::{
     wait_for,
 };
 
-/// A page of five comments.
 fn listing(query: &str) -> String {
     http::listing(&format!("page_size=5&{query}"))
 }

@@ -19,13 +19,11 @@ fn numbered() -> String {
     listing("page=2&page_size=5")
 }
 
-/// Variables with a user of Redis.
 fn as_user(variables: Variables, stores: &Stores, user: &str, password: &str) -> Variables {
     let url = stores.redis().url.replace("redis://", &format!("redis://{user}:{password}@"));
     with(variables, &[("PAGEMARK_REDIS_URL", url.as_str())])
 }
 
-/// The processes of one password.
 struct Processes {
     api: ApiProcess,
     indexer: Function,
@@ -43,14 +41,12 @@ impl Processes {
         }
     }
 
-    /// Indexes every record, and reads a numbered page.
     async fn work(&self, stores: &Stores) {
         assert_eq!(self.indexer.deliver(&stores.lambda_records().await).await, Vec::<String>::new());
         self.api.http.get(&numbered()).await.expect(200);
     }
 }
 
-/// The rules of the documented users, for the keys of a test.
 fn users(prefix: &str) -> Vec<(String, String)> {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/operate.md");
     let text = std::fs::read_to_string(path).unwrap();
@@ -134,7 +130,6 @@ async fn a_restored_table_replaces_another_by_the_documented_commands() {
     engine::delete_table(&old.table).await;
 }
 
-/// A section of the runbook.
 pub(crate) fn section(heading: &str) -> String {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/operate.md");
     let text = std::fs::read_to_string(path).unwrap();
@@ -142,7 +137,6 @@ pub(crate) fn section(heading: &str) -> String {
     rest.split("\n## ").next().unwrap().to_owned()
 }
 
-/// The commands of the repair job after a restore.
 fn documented_repairs() -> Vec<String> {
     let steps = section("Restoring from a backup");
     let commands = steps.lines().filter(|line| line.as_bytes().get(1) == Some(&b'.'));

@@ -26,7 +26,6 @@ use crate::{
     rehearsals::section,
 };
 
-/// The mappings of both functions.
 fn start_mappings(stores: &Stores) -> Mappings {
     let writer = StreamWriter::new(stores.table.clone(), stores.quarantine(), 4);
     let fan_out = handler(writer, async |writer, event, deadline| writer.handle(&event, deadline).await.response);
@@ -41,7 +40,6 @@ fn start_mappings(stores: &Stores) -> Mappings {
 /// A simulation of AWS with AWS's command line.
 struct Aws {
     simulation: S3,
-    /// Where the script keeps what it has done.
     folder: TempDir,
 }
 
@@ -68,7 +66,6 @@ impl Aws {
         text(&self.sh(script, Vec::new()).await, 0)
     }
 
-    /// Runs a Python program with the simulation's URL.
     async fn python(&self, program: &str) -> String {
         let mut command = python::command("python");
         command.args(["-c", program, &self.simulation.url]);
@@ -77,7 +74,6 @@ impl Aws {
         run_tool(command, "").await
     }
 
-    /// Makes a stack of one bucket, whose outputs name a table and a load balancer.
     async fn make_stack(&self, table: &str, balancer: &str, tags: &str) {
         let template = serde_json::json!({
             "Resources": {"QuarantineBucket": {"Type": "AWS::S3::Bucket", "DeletionPolicy": "Retain"}},
@@ -210,7 +206,6 @@ for name in ["smoke-1.invalid", "comments.example.com"]:
     of("acm").request_certificate(DomainName=name)
 "#;
 
-/// The names of everything that such a run makes.
 const SHOW: &str = r#"
 import boto3, sys
 of = lambda service: boto3.client(service, endpoint_url=sys.argv[1])
@@ -235,7 +230,6 @@ async fn the_smoke_deletes_everything_that_it_has_made_and_nothing_else() {
     aws.done("scripts/smoke.sh smoke-1 clean").await;
 }
 
-/// A table with point-in-time recovery.
 const CREATE_TABLE: &str = "aws dynamodb create-table --table-name pagemark --billing-mode PAY_PER_REQUEST \
      --attribute-definitions AttributeName=pk,AttributeType=S --key-schema AttributeName=pk,KeyType=HASH >/dev/null
 aws dynamodb update-continuous-backups --table-name pagemark \

@@ -29,7 +29,6 @@ fn hex(id: &[u8]) -> String {
     id.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// The names of the spans right below another one.
 fn below<'a>(spans: &'a [Span], above: &Span) -> Vec<&'a str> {
     let below = spans.iter().filter(|span| span.parent_span_id == above.span_id && span.trace_id == above.trace_id);
     below.map(|span| span.name.as_str()).sorted().dedup().collect()

@@ -44,7 +44,6 @@ fn project(path: &str) -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("..").join(path)
 }
 
-/// A file of the project.
 fn file(path: &str) -> String {
     std::fs::read_to_string(project(path)).unwrap_or_else(|error| panic!("{path}: {error}"))
 }
@@ -59,7 +58,6 @@ static TEMPLATE: LazyLock<Value> = LazyLock::new(|| {
     serde_json::from_slice(&output.stdout).unwrap()
 });
 
-/// Resources by their logical ids.
 fn resources() -> &'static Map<String, Value> {
     TEMPLATE["Resources"].as_object().unwrap()
 }
@@ -68,14 +66,12 @@ fn properties(name: &str) -> &'static Value {
     &resources().get(name).unwrap_or_else(|| panic!("there is no {name}"))["Properties"]
 }
 
-/// The resources of a type, with their logical ids.
 fn of_type(kind: &str) -> Vec<(&'static String, &'static Value)> {
     let found: Vec<_> = resources().iter().filter(|(_, resource)| resource["Type"] == kind).collect();
     assert!(!found.is_empty(), "the template has no {kind}");
     found
 }
 
-/// Asserts values in the resources. A JSON pointer names each.
 #[track_caller]
 fn assert_settings(expected: &[(&str, Value)]) {
     for (pointer, value) in expected {
@@ -83,7 +79,6 @@ fn assert_settings(expected: &[(&str, Value)]) {
     }
 }
 
-/// Asserts values in the properties of every resource of a type.
 #[track_caller]
 fn assert_each(kind: &str, expected: &[(&str, Value)]) {
     for (name, resource) in of_type(kind) {
@@ -144,7 +139,6 @@ async fn the_stack_has_what_the_code_expects() {
     assert_eq!(other["tables"], json!(["restored", "restored"]));
 }
 
-/// Asserts what the functions are, and what starts the repair job.
 fn assert_functions_and_rules(stack: &Value, id: impl Fn(&str) -> String) {
     let functions = stack["functions"].as_array().unwrap();
     assert_eq!(functions.len(), 3);

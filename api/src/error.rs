@@ -27,11 +27,7 @@ pub(crate) const PROBLEM_JSON: &str = "application/problem+json";
 #[derive(Debug, Error)]
 pub(crate) enum ApiError {
     #[error("{field}: {problem}")]
-    Invalid {
-        field: Cow<'static, str>,
-        /// The problem, and what would be right.
-        problem: String,
-    },
+    Invalid { field: Cow<'static, str>, problem: String },
     #[error("The body is not a JSON object: {0}.")]
     BrokenBody(String),
     #[error("The body is larger than {} KiB.", max_bytes / 1024)]
@@ -213,7 +209,6 @@ impl ApiError {
     }
 }
 
-/// Says of a page past the end which pages have a number.
 fn end_of_numbers(page: u64, archived: u64) -> String {
     if archived == 0 {
         return format!(
@@ -328,7 +323,6 @@ impl From<WriteError> for ApiError {
 pub(crate) mod tests {
     use super::ApiError;
 
-    /// The field that a refusal names.
     pub(crate) fn refused_field<T>(result: Result<T, ApiError>) -> String {
         match result {
             Err(ApiError::Invalid { field, .. }) => field.into_owned(),

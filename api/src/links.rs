@@ -137,7 +137,6 @@ pub(crate) fn page_at_cursor(listing: &ListingQuery, cursor: &str) -> String {
     of_listing("comments", product, filter, *order, Some(("cursor", cursor.to_owned())))
 }
 
-/// The feed of a listing.
 pub(crate) fn feed(product: &ProductId, filter: &Filter) -> String {
     of_listing("feed", product, filter, Order::default(), None)
 }

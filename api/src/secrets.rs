@@ -11,7 +11,6 @@ use subtle::{Choice, ConstantTimeEq};
 pub struct BearerToken(String);
 
 impl BearerToken {
-    /// The form that the service keeps.
     pub fn hash(&self) -> TokenHash {
         TokenHash::of(&self.0)
     }
@@ -96,7 +95,6 @@ pub enum Scope {
     /// To see comments that are not published, and to publish and hide comments.
     #[strum(serialize = "comments:moderate")]
     ModerateComments,
-    /// To put and delete the records of products.
     #[strum(serialize = "products:write")]
     WriteProducts,
 }

@@ -151,11 +151,9 @@ impl Indexable {
 /// What search engines may do with the pages of a listing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Indexing {
-    /// Index each of them under its own address.
     Own,
     /// Index the unfiltered pages instead: these are copies.
     Copy,
-    /// Nothing.
     No,
 }
 

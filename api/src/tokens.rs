@@ -170,15 +170,10 @@ macro_rules! extractors {
 }
 
 extractors! {
-    /// Sends any request.
     AnyCaller(Caller) = Ok;
-    /// Has a token for comments.
     CommentWriter(NamedToken) = |caller| caller.check(Scope::WriteComments);
-    /// Has a token that allows moderating.
     Moderator(()) = |caller| caller.check(Scope::ModerateComments).map(drop);
-    /// Has a token for the records of products.
     ProductWriter(()) = |caller| caller.check(Scope::WriteProducts).map(drop);
-    /// Has a token for comments, or one that allows moderating.
     WriterOrModerator(Caller) = |caller| match caller.check(Scope::WriteComments) {
         Err(error) if !caller.may(Scope::ModerateComments) => Err(error),
         _ => Ok(caller),

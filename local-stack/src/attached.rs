@@ -20,7 +20,6 @@ const RECORD: (&str, &str) = ("local-stack", "running");
 /// The record of the stack that runs on a table, or ran there last.
 #[derive(Serialize, Deserialize)]
 pub(crate) struct Running {
-    /// The absolute path of the control socket.
     pub(crate) socket: PathBuf,
 }
 
@@ -38,7 +37,6 @@ impl Running {
 #[derive(Debug)]
 pub(crate) struct Attached {
     dynamodb_url: String,
-    /// The stack that runs for this command.
     own: Option<Stack>,
 }
 

@@ -96,7 +96,6 @@ mod tests {
     const NEWEST: i64 = 43;
     const SHOWN: [&str; 3] = ["100000000000000000042", "100000000000000000043", "100000000000000000044"];
 
-    /// Whether a replay up to [`NEWEST`] is over in a state of the mapping.
     fn is_over(state: MappingState) -> bool {
         let mapping = watch::Sender::new(state);
         Replay { newest: NEWEST, indexing: mapping.subscribe() }.finished().now_or_never().is_some()

@@ -30,7 +30,6 @@ impl Compression {
         }
     }
 
-    /// The compression of a file that begins with these bytes.
     pub(crate) fn of_start(bytes: &[u8]) -> Self {
         match bytes {
             // RFC 1952, section 2.3.1; RFC 8878, section 3.1.1.

@@ -41,7 +41,6 @@ use crate::{
     index_keeper::{IndexState, looked_at},
 };
 
-/// The name of the socket in the folder of the data.
 pub const SOCKET: &str = "control.sock";
 const REQUEST_BYTES_MAX: usize = 64 * 1024;
 const COMMAND_WITHIN: Duration = Duration::from_secs(10);
@@ -51,7 +50,6 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(200);
 
 #[derive(Debug, Serialize, Deserialize)]
 struct Request {
-    /// The client's version.
     version: String,
     /// A `RunArgs`. It is read only if the version is right, because another version may have other arguments.
     args: serde_json::Value,
@@ -85,7 +83,6 @@ impl ControlSocket {
         Ok(Self { listener, path })
     }
 
-    /// The absolute path of the socket.
     pub fn path(&self) -> &Path {
         &self.path
     }

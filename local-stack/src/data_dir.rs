@@ -54,7 +54,6 @@ impl Holder {
         Self { command: command.to_owned(), process: std::process::id(), version: VERSION.to_owned(), entrance: None }
     }
 
-    /// The process that holds a lock file. It may be just writing its name.
     fn read(lock_file: &Path) -> Option<Self> {
         serde_json::from_slice(&fs::read(lock_file).ok()?).ok()
     }

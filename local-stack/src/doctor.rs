@@ -31,9 +31,7 @@ const AS_OWNER: &str = "Run this as the user that owns the folder";
 #[serde(rename_all = "lowercase")]
 pub(crate) enum State {
     Ok,
-    /// The stack copes with it.
     Warning,
-    /// A person has to do something.
     Problem,
 }
 

@@ -22,15 +22,12 @@ const ERROR_PAUSE: Duration = Duration::from_millis(500);
 /// Shards are read one after another: the engine has one connection.
 const SHARDS_AT_ONCE: u32 = 1;
 
-/// The state of the page index.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum IndexState {
     /// Not looked at yet.
     #[default]
     Unknown,
-    /// Every partition is ready.
     Ready,
-    /// The keeper is rebuilding the index.
     Rebuilding,
     /// The index cannot be reached or rebuilt at the moment; the text says why.
     Failing(String),

@@ -10,13 +10,11 @@ use tokio::sync::Mutex;
 
 use crate::{blocking::blocking, data_dir::DataDir, engine::Engine, index_keeper::INDEX_MAX_AGE};
 
-/// The name of the snapshot in the data folder.
 pub(crate) const SNAPSHOT: &str = "page-index.snapshot";
 /// Pause between two snapshots.
 pub(crate) const SNAPSHOT_EVERY: Duration = Duration::from_secs(60);
 /// A snapshot is also written without an edit after this many pauses: the watermarks advance, and a start reads less.
 const UNCHANGED_PAUSES_MAX: u32 = 10;
-/// As many as in a deployment.
 pub(crate) const PARTITIONS: u16 = 256;
 
 /// Where a stack keeps its page index.
@@ -25,14 +23,11 @@ pub enum IndexPlace {
     /// Inside the stack's process.
     #[default]
     Embedded,
-    /// In the Redis server at this URL.
     RedisAt(String),
 }
 
-/// A page index in its place.
 #[derive(Debug)]
 pub(crate) enum PlacedIndex {
-    /// Inside this process.
     Embedded(Embedded),
     Redis(RedisIndexConfig),
 }

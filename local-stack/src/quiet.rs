@@ -35,7 +35,6 @@ impl QuietRuns {
         is_quiet && self.clean_at.is_some_and(|at| now - at < RUN_AT_LEAST_EVERY)
     }
 
-    /// Notes the end of a run.
     pub(crate) fn has_run(&mut self, now: Instant, is_clean: bool) {
         self.clean_at = is_clean.then_some(now);
     }
@@ -136,7 +135,6 @@ mod tests {
         begun: Instant,
         /// When each run was due, and whether it was left out.
         due: Vec<(Instant, bool)>,
-        /// When comments changed.
         changes: Vec<Instant>,
     }
 

@@ -22,7 +22,6 @@ use crate::quiet::{LastChanges, QuietRuns};
 /// of a parallel scan.
 const AUDIT_SEGMENTS: u32 = 1;
 
-/// The schedule of `recent`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RepairSchedule {
     /// The interval between two runs, unless nothing changes.
@@ -38,7 +37,6 @@ impl RepairSchedule {
     }
 }
 
-/// The schedule of audits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct AuditSchedule {
     /// The interval from the first look at the page index, or from the end of an audit, to the next one.

@@ -60,7 +60,6 @@ const SETTLE_TIMEOUT: Duration = Duration::from_secs(2);
 /// relies on that bound.
 const TABLE_TIMEOUT: Duration = Duration::from_secs(8);
 
-/// The settings of a stack.
 #[derive(Clone)]
 pub struct StackSettings {
     /// The address of the API; port 0 takes a free one. `None` for a stack that serves only its own process: it has no
@@ -73,9 +72,7 @@ pub struct StackSettings {
     /// An engine to use instead of the embedded one, such as DynamoDB Local. The table is created there if it is
     /// missing, and stays there.
     pub dynamodb_url: Option<String>,
-    /// The table's name.
     pub table: String,
-    /// Where the page index is.
     pub page_index: IndexPlace,
     /// The folder for data; `None` for a temporary folder, which is removed at the end.
     pub data_dir: Option<PathBuf>,
@@ -83,13 +80,10 @@ pub struct StackSettings {
     pub snapshot_every: Duration,
     /// The bearer token that allows everything; its name is `local`.
     pub write_token: BearerToken,
-    /// Who else may write and moderate.
     pub writing: WritingSettings,
     /// The keys of cursors: the first seals, all open. Without one, the data folder keeps a key.
     pub cursor_keys: Vec<CursorKey>,
-    /// The settings of the pages.
     pub site: SiteSettings,
-    /// The format in which comments' texts are written.
     pub comment_blob: BlobFormat,
     /// The schedule of the repair job's `recent`; `None` to run none.
     pub repair: Option<RepairSchedule>,
@@ -121,7 +115,6 @@ impl StackSettings {
     }
 }
 
-/// A running stack.
 #[derive(Debug)]
 pub struct Stack {
     table: Table,
@@ -136,14 +129,12 @@ pub struct Stack {
     data_dir: DataDir,
 }
 
-/// A running API.
 #[derive(Debug)]
 struct Api {
     address: SocketAddr,
     /// The address of health and metrics, if they have a separate one.
     operations: Option<SocketAddr>,
     task: JoinHandle<()>,
-    /// Its end stops the API.
     stop: oneshot::Sender<()>,
 }
 
@@ -215,12 +206,10 @@ impl Stack {
         Ok(Self { table, index, dynamodb_url, placed, mappings, index_state, parts, api, engine, data_dir })
     }
 
-    /// The table.
     pub fn table(&self) -> &Table {
         &self.table
     }
 
-    /// The page index.
     pub fn index(&self) -> &PageIndex {
         &self.index
     }
@@ -256,7 +245,6 @@ impl Stack {
         &self.dynamodb_url
     }
 
-    /// The folder of the data.
     pub fn data_dir(&self) -> &Path {
         &self.data_dir.path
     }
@@ -266,7 +254,6 @@ impl Stack {
         self.mappings.clone().map(|state| state.borrow().clone())
     }
 
-    /// The state of the page index.
     pub fn index_state(&self) -> IndexState {
         self.index_state.borrow().clone()
     }

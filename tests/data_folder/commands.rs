@@ -37,7 +37,6 @@ use crate::fixture::{
 /// A repair that takes minutes unless it is stopped.
 const SLOW: &[&str] = &["repair", "audit", "--apply", "--max-read-units", "1"];
 
-/// Posts comments, and returns their ids.
 async fn post(http: &Http, count: u64) -> BTreeSet<String> {
     let mut posted = BTreeSet::new();
     for number in 0..count {
@@ -47,7 +46,6 @@ async fn post(http: &Http, count: u64) -> BTreeSet<String> {
     posted
 }
 
-/// Asserts that the pages show exactly these comments.
 async fn assert_shown(http: &Http, expected: &BTreeSet<String>) {
     let mut shown = BTreeSet::new();
     for page in 1..=expected.len().div_ceil(20) {
@@ -59,7 +57,6 @@ async fn assert_shown(http: &Http, expected: &BTreeSet<String>) {
     assert_eq!(shown, *expected);
 }
 
-/// A file of comments to import.
 fn write(folder: &Path, comments: &[NewComment]) -> PathBuf {
     let line = |comment: &NewComment| {
         let text = &comment.text;

@@ -38,7 +38,6 @@ int fsync(int file) { return confirm(SYS_fsync, file); }
 int fdatasync(int file) { return confirm(SYS_fdatasync, file); }
 "#;
 
-/// A disk under every file of a program.
 struct Disk {
     folder: TempDir,
 }
@@ -57,7 +56,6 @@ impl Disk {
         self.folder.path().join(name)
     }
 
-    /// Puts a program onto this disk.
     fn shell(&self) -> String {
         let [library, refusing] = ["disk.so", "refuses"].map(|name| self.at(name).display().to_string());
         format!("export LD_PRELOAD={library} DISK_REFUSES={refusing};")
@@ -72,7 +70,6 @@ impl Disk {
     }
 }
 
-/// Posts a comment to a stack that may end meanwhile. Returns what it answers.
 async fn post_at_the_end(http: &Http) -> String {
     let body = good_comment("en", 5, "Is it there?").to_string();
     let (path, length) = (format!("{}/comments", product_path(PRODUCT)), body.len());

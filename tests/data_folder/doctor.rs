@@ -43,7 +43,6 @@ async fn examined(folder: &Path, code: u8) -> Vec<(String, String, String)> {
     checks
 }
 
-/// The same for any folder.
 async fn diagnosed(folder: &Path, code: u8) -> Vec<(String, String, String)> {
     let text = run(folder, &["doctor"]).await.expect(code);
     let report = run(folder, &["doctor", "--json"]).await.expect(code).json();
@@ -71,7 +70,6 @@ fn troubles(checks: &[(String, String, String)], expected: &[(&str, &str)]) -> S
     found.into_iter().map(|(_, _, text)| text).collect()
 }
 
-/// A stack that has posted some comments.
 async fn posted(folder: &Path) -> (crate::fixture::pagemark::Up, Http) {
     let (up, http) = up(folder).await;
     for number in 0..5 {

@@ -23,19 +23,16 @@ use crate::fixture::{
 /// The start of a line that a command prints when it runs a stack itself.
 const RUNS_ONE: &str = "no stack runs on ";
 
-/// A stack with a client of it.
 async fn up(folder: &Path) -> (Up, Http) {
     let up = Up::start(folder, &["--demo", "0", "--write-token", WRITE_TOKEN]).await;
     let http = Http::new(format!("http://{}", up.api));
     (up, http)
 }
 
-/// The arguments of a command on a folder.
 fn on<'a>(folder: &'a Path, command: &[&'a str]) -> Vec<&'a str> {
     [command, &["--data-dir", folder.to_str().unwrap()]].concat()
 }
 
-/// Runs a command on a folder to its end.
 async fn run(folder: &Path, command: &[&str]) -> Ended {
     pagemark::run(&on(folder, command)).await
 }

@@ -10,7 +10,6 @@ use crate::fixture::{
     wait_for,
 };
 
-/// The path of the form.
 const FORM: &str = "/local/product/espresso-machine/comments";
 
 async fn start(folder: &Path, more: &[&str]) -> (Up, Http) {

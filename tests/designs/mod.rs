@@ -29,7 +29,6 @@ use crate::fixture::{
 /// Number of items in a batch (AWS: `BatchWriteItem`).
 const BATCH_MAX: usize = 25;
 
-/// The table of the compared design, alone on an engine.
 struct Alone {
     engine: TestEngine,
     table: FourIndexTable,
@@ -75,7 +74,6 @@ async fn load(table: &Table, comments: &[Comment], with_counters: bool) {
     }
 }
 
-/// Every item of a table.
 async fn items(table: &Table) -> Vec<HashMap<String, AttributeValue>> {
     let mut items = Vec::new();
     let mut start = None;
@@ -104,7 +102,6 @@ fn with_body(comment: Comment, body: String) -> Comment {
     Comment { text: CommentText { body, ..comment.text }, ..comment }
 }
 
-/// A later state of a comment.
 fn later(old: &Comment, language: &str, rating: u64, body: String, random: u128) -> Comment {
     let revision = Revision::after(Some(old.revision), old.created_at, random);
     let new = Comment { language: data::language(language), rating: data::rating(rating), revision, ..old.clone() };

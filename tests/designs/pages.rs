@@ -2,12 +2,11 @@
 
 use futures_util::{StreamExt, stream};
 use itertools::Itertools;
-use local_stack::demo::demo_comments;
 use model::{Comment, Filter, Order, ProductId};
 use serde_json::{Value, json};
 use table::{NewComment, Table};
 
-use super::{FourIndexTable, comment, every_filter, expected_pages, filter, load, product, query, walk};
+use super::{FourIndexTable, comment, every_filter, expected_pages, load, product, query, walk};
 use crate::{
     fixture::{
         engine::{self, EngineKind},
@@ -20,7 +19,6 @@ use crate::{
     ordering::listing_url,
 };
 
-/// Filters walked in parallel.
 const CONCURRENCY: usize = 4;
 
 fn new(comment: Comment) -> NewComment {
@@ -53,7 +51,6 @@ fn with_gaps() -> Vec<Comment> {
     comments
 }
 
-/// A comment in the form of the API.
 fn json_of(comment: &Comment) -> Value {
     json!({
         "id": comment.id.as_str(),
@@ -69,7 +66,6 @@ fn json_of(comment: &Comment) -> Value {
     })
 }
 
-/// The comments of every page in Pagemark, by page number.
 async fn pages_by_number(http: &Http, product: &ProductId, filter: &Filter, page_size: usize) -> Vec<Vec<Value>> {
     let url = listing_url(product, filter, Order::Newest, page_size);
     let mut pages = Vec::new();
@@ -84,10 +80,8 @@ async fn pages_by_number(http: &Http, product: &ProductId, filter: &Filter, page
     pages
 }
 
-/// A filter of a product, and a page size.
 type Listing = (ProductId, Filter, usize);
 
-/// Walks each listing in both designs.
 async fn check_all(http: &Http, four: &FourIndexTable, all: &[Comment], listings: Vec<Listing>) {
     let checks = stream::iter(&listings).map(|listing| check(http, four, all, listing)).buffer_unordered(CONCURRENCY);
     let pages: usize = checks.collect::<Vec<_>>().await.iter().sum();
@@ -108,7 +102,6 @@ async fn check(http: &Http, four: &FourIndexTable, all: &[Comment], listing: &Li
     pagemark.len()
 }
 
-/// Starts a stack with comments, and loads the same comments into a table of the other design.
 async fn both(comments: &[NewComment]) -> (Running, FourIndexTable, Table, Vec<Comment>) {
     let mut running = Running::start().await;
     running.import(comments).await;
@@ -121,7 +114,6 @@ async fn both(comments: &[NewComment]) -> (Running, FourIndexTable, Table, Vec<C
     (running, four, plain, all)
 }
 
-/// The languages of a product's comments, and any language.
 fn languages_of<'all>(all: &'all [Comment], product: &ProductId) -> Vec<Option<&'all str>> {
     let of_product = all.iter().filter(|comment| comment.product == *product);
     of_product.map(|comment| Some(comment.language.as_str())).chain([None]).unique().collect()
@@ -169,20 +161,4 @@ async fn both_designs_give_the_same_pages_of_real_comments() {
     }
     check_all(&running.http, &four, &all, listings).await;
     finish(running, &plain).await;
-}
-
-#[tokio::test]
-async fn without_counters_no_partition_counts_as_empty() {
-    let comments = demo_comments(30).map(|new| {
-        let NewComment { id, language, rating, created_at, text, .. } = new;
-        let base = comment(id.as_str(), &product("p"), language.as_str(), rating.get().into(), 0);
-        Comment { created_at, text, ..base }
-    });
-    let comments = comments.collect_vec();
-    let alone = super::Alone::with(&comments, false).await;
-    for ratings in ["1.2", "1.3.5", "1.2.3.4"] {
-        let query = query(&product("p"), &filter(None, Some(ratings)), 4, true);
-        assert_eq!(walk(&alone.table, &query).await, expected_pages(&comments, &query), "{ratings}");
-    }
-    alone.finish().await;
 }

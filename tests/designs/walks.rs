@@ -1,26 +1,16 @@
 //! Walks during writes, and pages of which a part fails.
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicUsize, Ordering},
-};
+use std::sync::Arc;
 
 use four_index::{Error, FourIndexTable, KeepCounters};
 use itertools::Itertools;
 use model::Comment;
-use process::StoreError;
 use rand::{RngExt, SeedableRng, rngs::StdRng};
-use serde_dynamo::AttributeValue;
 
-use super::{
-    Alone, comment, comment_item, every_filter, expected_pages, filter, next_page, product, query, walk, with_body,
-};
-use crate::fixture::{
-    engine::patient_config,
-    faults::{
-        Schedule,
-        table::{TableFault, chosen_faults_table, faulty_table},
-    },
+use super::{Alone, comment, expected_pages, filter, next_page, product, query, walk, with_body};
+use crate::fixture::faults::{
+    Schedule,
+    table::{TableFault, faulty_table},
 };
 
 /// Some comments in three partitions, several at one instant. Ratings 3 and 4 have none.
@@ -95,49 +85,6 @@ async fn empty_partitions_are_not_queried_on_any_page() {
     // A query of a single partition reads no counters.
     let query = query(&product("p"), &filter(Some("en"), Some("5")), 3, true);
     assert_eq!(next_page(&alone.table, &query, None).await.unwrap().unwrap().cost.requests, 1);
-    alone.finish().await;
-}
-
-#[tokio::test]
-async fn a_page_fails_when_one_of_its_partitions_fails() {
-    let all = some(24);
-    let alone = Alone::with(&all, false).await;
-    let mut broken = comment_item(&comment("x", &product("p"), "en", 3, 3)).into_inner();
-    broken.insert("GSISK".to_owned(), AttributeValue::S("no cd".to_owned()));
-    let put = alone.plain.client().put_item().table_name(alone.plain.name());
-    put.set_item(Some(serde_dynamo::Item::from(broken).into())).send().await.unwrap();
-    for filter in every_filter(&[None]) {
-        let query = query(&product("p"), &filter, 5, false);
-        let asks_it = filter.ratings().is_none_or(|ratings| ratings.to_string().contains('3'));
-        match alone.table.page(&query, None).await {
-            Ok(page) => assert!(!asks_it && page.comments == expected_pages(&all, &query)[0], "{query:?}"),
-            Err(Error::Store(StoreError::Malformed(_))) => assert!(asks_it, "{query:?}"),
-            Err(error) => panic!("{query:?}: {error}"),
-        }
-    }
-    alone.finish().await;
-}
-
-#[tokio::test]
-async fn the_first_error_of_a_partition_ends_the_other_queries() {
-    let alone = Alone::with(&some(24), false).await;
-    // One partition never answers, and one fails. Waiting for all would take until the call times out.
-    let asked = Arc::new(AtomicUsize::new(0));
-    let counted = Arc::clone(&asked);
-    let decide = move |body: &str| match body {
-        body if body.contains("PRODUCT#p/1\"") => {
-            counted.fetch_add(1, Ordering::Relaxed);
-            Some(TableFault::Stall)
-        }
-        body if body.contains("PRODUCT#p/5\"") => Some(TableFault::ServerError),
-        _ => None,
-    };
-    let faulty = chosen_faults_table(&patient_config(&alone.plain, &alone.engine.url()), decide).await;
-    let table = FourIndexTable::new(faulty.client().clone(), faulty.name());
-    let query = query(&product("p"), &filter(None, Some("1.2.5")), 3, false);
-    let error = table.page(&query, None).await.unwrap_err();
-    assert!(error.to_string().contains("InternalServerError"), "{error}");
-    assert_eq!(asked.load(Ordering::Relaxed), 1, "it was queried once");
     alone.finish().await;
 }
 

@@ -14,13 +14,11 @@ use crate::fixture::{
     program::{Ended, Program},
 };
 
-/// What the file holds before.
 const BEFORE: &str = "what was there before\n";
 
 /// How many calls an export makes at least: one for each shard of `primaries`.
 const CALLS_MIN: usize = 64;
 
-/// Runs an export by a shell script, in which `"$@"` is the command.
 async fn run_in_shell(exporter: &Exporter, script: &str, output: &Path) -> Ended {
     let pagemark = binary("pagemark").await.to_str().unwrap();
     let url = exporter.stores.engine_url();
@@ -31,7 +29,6 @@ async fn run_in_shell(exporter: &Exporter, script: &str, output: &Path) -> Ended
         .await
 }
 
-/// The names of the files beside the export.
 fn names(exporter: &Exporter) -> Vec<String> {
     let entries = fs::read_dir(exporter.folder.path()).unwrap();
     entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()

@@ -25,7 +25,6 @@ use crate::fixture::{
     stores::Stores,
 };
 
-/// Stores for an export, and a folder for its file.
 struct Exporter {
     stores: Stores,
     folder: TempDir,
@@ -74,7 +73,6 @@ impl Exporter {
         expected(Contents::read(&self.stores.table).await.comments())
     }
 
-    /// The table by a client that writes texts in another format.
     async fn table_writing(&self, comment_blob: BlobFormat) -> Table {
         let config = TableConfig::new(self.stores.table.name(), Some(self.stores.engine_url()));
         Table::connect(&TableConfig { comment_blob, ..config }).await
@@ -86,7 +84,6 @@ impl Exporter {
     }
 }
 
-/// The lines of these comments, by product, time and id.
 fn expected(mut comments: Vec<Comment>) -> String {
     let order = |a: &Comment, b: &Comment| -> Ordering {
         let key = |comment: &Comment| (comment.product.as_str().to_owned(), comment.created_at, comment.id.clone());
@@ -96,7 +93,6 @@ fn expected(mut comments: Vec<Comment>) -> String {
     comments.into_iter().map(|comment| to_line(comment).unwrap() + "\n").collect()
 }
 
-/// The field of each line.
 fn field(lines: &str, name: &str) -> Vec<String> {
     let parsed = lines.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
     parsed.map(|line| line[name].as_str().unwrap().to_owned()).collect()

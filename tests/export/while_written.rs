@@ -19,7 +19,6 @@ use crate::fixture::{
 /// The states of a comment: from when each was acknowledged, and its line, or `None` when it was deleted.
 type History = Vec<(Timestamp, Option<String>)>;
 
-/// A writer that remembers what was acknowledged.
 struct Writer<'run> {
     exporter: &'run Exporter,
     random: StdRng,
@@ -27,7 +26,6 @@ struct Writer<'run> {
 }
 
 impl Writer<'_> {
-    /// Creates, changes or deletes a comment.
     async fn write(&mut self) {
         let table = &self.exporter.stores.table;
         let number = self.random.random_range(0..120_u64);
@@ -70,7 +68,6 @@ impl Writer<'_> {
     }
 }
 
-/// The instant before which every change is in the export.
 fn holds(stderr: &str) -> Timestamp {
     let line = stderr.lines().find(|line| line.contains("every change acknowledged before ")).unwrap();
     let (_, instant) = line.split_once("acknowledged before ").unwrap();

@@ -41,7 +41,6 @@ fn foreign(comment: &NewComment) -> Map<String, Value> {
     row.as_object().unwrap().clone()
 }
 
-/// The options that read rows of [`foreign`].
 const FOREIGN: [&str; 4] = [
     "--map=id=number,product=sku,language=locale,rating=score,created_at=posted,title=headline,body=text,status=state",
     "--map=author=user.name",

@@ -24,7 +24,6 @@ use crate::fixture::{
     stores::Stores,
 };
 
-/// A comment as a line of a file.
 fn line(comment: &NewComment) -> Value {
     json!({
         "id": comment.id,
@@ -53,7 +52,6 @@ async fn import_bytes(stores: &Stores, content: &[u8]) -> Result<ImportReport, U
     import(&stores.table, read_lines(reader_of(content)), &Arc::new(AtomicU64::new(0))).await
 }
 
-/// An import that changes what differs.
 fn updating() -> ImportOptions {
     ImportOptions { update: true, ..ImportOptions::default() }
 }
@@ -63,7 +61,6 @@ async fn update_with(stores: &Stores, content: &str) -> ImportReport {
     import_with(&stores.table, source, &updating(), &Arc::new(AtomicU64::new(0))).await.unwrap()
 }
 
-/// The first `count` reviews.
 fn some_reviews(count: usize) -> Vec<NewComment> {
     reviews::reviews(count).into_iter().take(count).collect()
 }
@@ -81,7 +78,6 @@ fn cut_off_gzip(content: &str) -> Vec<u8> {
     compressed
 }
 
-/// Everything that a table holds, in a fixed order.
 async fn all_items(stores: &Stores) -> Vec<String> {
     let items = invariants::all_items(&stores.table).await;
     items.iter().map(|item| serde_json::to_value(item).unwrap().to_string()).sorted().collect()

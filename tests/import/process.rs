@@ -18,7 +18,6 @@ use crate::fixture::{
     stores::Stores,
 };
 
-/// Starts an import of files into a table of this engine.
 async fn start_import(stores: &Stores, engine_url: &str, files: &[&Path]) -> Program {
     let files = files.iter().map(|path| path.to_str().unwrap());
     let arguments = ["import", "--table", stores.table.name(), "--dynamodb-url", engine_url].into_iter().chain(files);
@@ -85,7 +84,6 @@ async fn a_broken_zstd_file_is_named_with_the_counts_so_far() {
     assert!(stderr.contains("`zstd -t`"), "{stderr}");
 }
 
-/// The comments that a report counts as imported.
 fn counted(stdout: &str) -> usize {
     let number = |word: &str| -> usize {
         let before = stdout.split(&format!(" {word}")).next().unwrap();

@@ -79,7 +79,6 @@ async fn other_parameters_are_ignored_and_invalid_ones_are_refused() {
     running.finish().await;
 }
 
-/// Each address past the end, and where it leads if that is configured.
 const PAST_THE_END: [(&str, &str); 6] = [
     ("/product/p/comments?page=3", "/product/p/comments"),
     ("/product/p/comments?page=1000000000000", "/product/p/comments"),

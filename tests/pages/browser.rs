@@ -12,7 +12,6 @@ use crate::fixture::{
     stack::{settings, settings_at},
 };
 
-/// The variable that names a folder for screenshots of the pages.
 const SCREENSHOTS: &str = "PAGEMARK_SCREENSHOTS";
 
 const RIGHT_TO_LEFT: [(&str, &str); 4] = [

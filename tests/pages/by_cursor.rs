@@ -5,7 +5,6 @@ use local_stack::stack::StackSettings;
 use super::{html::Page, site_settings, stable::shown, start, three_pages};
 use crate::fixture::{http::Http, redis_server::OwnRedis, stack::settings_at};
 
-/// The page to which the bar at the foot of a page leads in one direction.
 fn turn(page: &Page, direction: &str) -> Option<String> {
     let link = page.attribute(&format!("#pages a[rel~={direction}]"), "href")?;
     Some(link.strip_suffix("#comments").unwrap().to_owned())
@@ -29,7 +28,6 @@ async fn follow(http: &Http, from: &Page, direction: &str) -> (Vec<String>, Opti
     (ids, last)
 }
 
-/// Whether a listing has the comment of this number.
 type Chosen = fn(usize) -> bool;
 
 #[tokio::test]

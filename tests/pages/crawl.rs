@@ -13,7 +13,6 @@ use crate::fixture::{
     size::{Size, size},
 };
 
-/// Size of the site.
 fn comments() -> Vec<NewComment> {
     let count = match size() {
         Size::Small => 300,
@@ -27,15 +26,10 @@ fn comments() -> Vec<NewComment> {
     demo_comments(count).chain(alone).chain(one_language).chain(odd).collect()
 }
 
-/// A page that the crawler has seen.
 struct Seen {
-    /// Whether search engines may index it under this address.
     is_indexed: bool,
-    /// The creation time of the newest comment on it.
     newest: Option<String>,
-    /// The ids of its comments.
     shown: Vec<String>,
-    /// The addresses that it leads to.
     followed: Vec<String>,
     /// Those that a crawler need not follow.
     others: Vec<String>,
@@ -75,7 +69,6 @@ async fn get(http: &Http, target: &str) -> (String, Answer) {
     (to, page)
 }
 
-/// Follows all links from these addresses on.
 async fn crawl(http: &Http, from: impl IntoIterator<Item = String>) -> BTreeMap<String, Seen> {
     let (mut seen, mut asked) = (BTreeMap::new(), BTreeSet::new());
     let mut open: BTreeSet<String> = from.into_iter().collect();

@@ -12,7 +12,6 @@ use crate::fixture::{
 
 const PAGES: &str = "/product/p/comments";
 
-/// A comment every three days, over some three years.
 fn three_years() -> Vec<NewComment> {
     let of = |number: i64| {
         let language = if number % 3 == 0 { "de" } else { "en" };
@@ -34,7 +33,6 @@ fn matches(filter: &Filter, comment: &NewComment) -> bool {
     filter.matches(&Placement { product, language, rating })
 }
 
-/// The newest comment of a filter up to the end of a period, or else the oldest of the filter.
 fn wanted<'all>(comments: &'all [NewComment], filter: &Filter, period: &str) -> &'all NewComment {
     let end = Period::parse(period).unwrap().end();
     let mut matching = comments.iter().filter(|comment| matches(filter, comment));
@@ -42,7 +40,6 @@ fn wanted<'all>(comments: &'all [NewComment], filter: &Filter, period: &str) -> 
     matching.rfind(|comment| comment.created_at <= end).unwrap_or(first)
 }
 
-/// Asserts that a date leads to the page that shows its comment.
 async fn assert_leads_to_date(http: &Http, comments: &[NewComment], path: &str, filter: &Filter, period: &str) {
     let separator = if path.contains('?') { '&' } else { '?' };
     let answer = http.get(&format!("{path}{separator}date={period}")).await;

@@ -20,7 +20,6 @@ print(json.dumps({'title': read.feed.title, 'id': read.feed.id, 'updated': read.
                  'rating': entry.tags[0].term} for entry in read.entries]}))
 ";
 
-/// A feed as its reader understands it.
 async fn read(feed: &str) -> Value {
     let mut command = python::command("python");
     command.args(["-c", READ]);

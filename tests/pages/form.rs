@@ -13,7 +13,6 @@ use crate::fixture::{
 
 const FORM: &str = "/local/product/a%2Fb/comments";
 
-/// The fields that a browser sends, some of them replaced.
 fn fields(others: &[(&str, &str)]) -> String {
     let mut fields = vec![
         ("key", "a-key-of-its-own"),

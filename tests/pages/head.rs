@@ -126,7 +126,6 @@ fn of_three_languages() -> Vec<NewComment> {
     (0..14).map(of).collect()
 }
 
-/// Whether search engines may index a page under its own address.
 fn is_indexed(page: &Page, target: &str) -> bool {
     page.robots() == "index,follow" && page.canonical() == Some(format!("{SITE}{target}"))
 }

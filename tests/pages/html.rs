@@ -6,19 +6,16 @@ use serde_json::Value;
 
 use crate::fixture::http::{Answer, Http};
 
-/// A parsed page.
 pub(super) struct Page {
     pub(super) answer: Answer,
     document: Html,
 }
 
 impl Page {
-    /// The page at an address, after a check of its status.
     pub(super) async fn get(http: &Http, target: &str, status: u16) -> Self {
         Self::of(http.get(target).await, status)
     }
 
-    /// The page in an answer, after a check of its status.
     pub(super) fn of(answer: Answer, status: u16) -> Self {
         assert_eq!(answer.status, status, "{answer:?}");
         assert_eq!(answer.header("content-type"), Some("text/html; charset=utf-8"), "{answer:?}");
@@ -32,7 +29,6 @@ impl Page {
         self.document.select(&selector).collect()
     }
 
-    /// The addresses to which the selected links lead.
     pub(super) fn links(&self, selector: &str) -> Vec<&str> {
         self.all(selector).into_iter().map(|link| link.attr("href").unwrap()).collect()
     }
@@ -62,7 +58,6 @@ impl Page {
         self.attribute("meta[name=robots]", "content").unwrap()
     }
 
-    /// The structured data of the page.
     pub(super) fn structured_data(&self) -> Option<Value> {
         let scripts = self.all("script");
         let script = scripts.into_iter().at_most_one().unwrap_or_else(|_| panic!("several scripts"))?;
@@ -70,7 +65,6 @@ impl Page {
         Some(serde_json::from_str(&script.text().collect::<String>()).unwrap())
     }
 
-    /// The targets of the header `Link`, by relation.
     pub(super) fn link_header(&self) -> Vec<(String, String)> {
         let Some(header) = self.answer.header("link") else { return Vec::new() };
         let link = |link: &str| {
@@ -81,12 +75,10 @@ impl Page {
     }
 }
 
-/// The text of an element.
 pub(super) fn text_of(element: ElementRef<'_>) -> String {
     element.text().collect::<String>().split_whitespace().join(" ")
 }
 
-/// The elements inside another one that match the selector.
 pub(super) fn inside<'page>(element: ElementRef<'page>, selector: &str) -> Vec<ElementRef<'page>> {
     element.select(&Selector::parse(selector).unwrap()).collect()
 }

@@ -4,7 +4,6 @@ use api::InterfaceLanguage;
 
 use super::{html::Page, site_settings, start, three_pages};
 
-/// The characters that isolate a name from the writing direction around it.
 const ISOLATES: [char; 2] = ['\u{2068}', '\u{2069}'];
 
 #[tokio::test]

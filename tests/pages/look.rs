@@ -16,14 +16,12 @@ use crate::fixture::{
 const HEADER: &str = "<div class=\"shop\"><a href=\"/cart\">Cart</a></div>";
 const THEME: &str = ":root, :host { --link: #070; }\n.shop { background: url(/shop.png); }\n";
 
-/// The path of the public URL.
 const BASE_PATH: &str = "/reviews";
 
 fn write(folder: &Path, name: &str, content: &str) {
     fs::write(folder.join(name), content).unwrap();
 }
 
-/// The style sheet that a page names.
 async fn style_sheet(http: &Http, page: &str) -> Answer {
     let links = Selector::parse("link[rel=stylesheet]").unwrap();
     let page = Html::parse_document(page);

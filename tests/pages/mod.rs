@@ -50,7 +50,6 @@ use crate::fixture::{
 /// The public address of the tests' sites. No server is there.
 const SITE: &str = "https://comments.example.com";
 
-/// The settings of a stack with the public address [`SITE`].
 fn site_settings() -> StackSettings {
     let mut settings = settings();
     settings.site.public_url = Some(SITE.parse().unwrap());
@@ -69,14 +68,12 @@ fn comment(product: &str, language: &str, rating: u64, number: i64) -> NewCommen
     }
 }
 
-/// Comments on the product `p`, which take these languages and ratings in turn.
 fn in_turn(languages: &[&str], ratings: &[u64], count: usize) -> Vec<NewComment> {
     let of =
         |(number, at): (i64, usize)| comment("p", languages[at % languages.len()], ratings[at % ratings.len()], number);
     (0..).zip(0..count).map(of).collect()
 }
 
-/// A comment with this text.
 fn with_text(mut comment: NewComment, title: &str, body: &str, author: &str) -> NewComment {
     comment.text = CommentText::new(Some(title.to_owned()), body.to_owned(), Some(author.to_owned())).unwrap();
     comment
@@ -91,7 +88,6 @@ fn three_pages(product: &str) -> Vec<NewComment> {
     (0..45).map(of).collect()
 }
 
-/// Starts a stack with some comments.
 async fn start(settings: StackSettings, comments: &[NewComment]) -> Running {
     let mut running = Running::start_with(settings).await;
     running.import(comments).await;

@@ -86,7 +86,6 @@ async fn a_partition_lists_every_product_with_its_totals() {
     .await;
 }
 
-/// The list that follows from the comments in the table.
 async fn expected(running: &Running) -> Vec<ListedProduct> {
     let comments = Contents::read(running.stack.table()).await.comments();
     let mut products = listed(comments.into_iter().map(|comment| (comment.placement(), comment.cd())));
@@ -94,7 +93,6 @@ async fn expected(running: &Running) -> Vec<ListedProduct> {
     products
 }
 
-/// The list in the JSON API, page by page.
 async fn walk(http: &Http) -> Vec<Value> {
     let mut next = Some("/api/v1/products?page_size=7".to_owned());
     let (mut products, mut pages) = (Vec::new(), 0);
@@ -136,7 +134,6 @@ async fn check_list(running: &Running) -> Vec<ListedProduct> {
     expected
 }
 
-/// Checks the pages for people.
 async fn check_pages(http: &Http, products: &[ListedProduct]) {
     let path = |page: usize| match page {
         1 => "/products".to_owned(),

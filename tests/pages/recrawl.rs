@@ -15,7 +15,6 @@ const POSTS: u64 = 100;
 
 const FILTERS: [&str; 6] = ["", "/en", "/de", "/~/5", "/~/1.2", "/en/4.5"];
 
-/// Size of the product.
 fn comments() -> usize {
     match size() {
         Size::Small => 600,
@@ -24,13 +23,11 @@ fn comments() -> usize {
     }
 }
 
-/// A page that a crawler has.
 struct Kept {
     tag: String,
     shown: Vec<String>,
 }
 
-/// Every page that the links to older pages lead to, for each filter.
 async fn crawl(http: &Http) -> BTreeMap<(&'static str, String), Kept> {
     let listings = stream::iter(FILTERS).map(async |filter| {
         let mut kept = Vec::new();
@@ -46,12 +43,9 @@ async fn crawl(http: &Http) -> BTreeMap<(&'static str, String), Kept> {
     listings.buffer_unordered(4).collect::<Vec<_>>().await.into_iter().flatten().collect()
 }
 
-/// What is left of the pages of a crawl.
 #[derive(Debug, Default)]
 struct Recrawl {
-    /// The addresses that were asked for again.
     pages: usize,
-    /// Those with a number.
     numbered: usize,
     /// Those of them that were answered 304.
     not_modified: usize,

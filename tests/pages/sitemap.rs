@@ -39,7 +39,6 @@ async fn listed(http: &Http, path: &str, root: &str, entry: &str) -> Vec<Entry> 
     entries.map(read).collect()
 }
 
-/// Every page that the sitemap leads to, with its date.
 pub(super) async fn walk(http: &Http) -> Vec<Entry> {
     let robots = http.get("/robots.txt").await;
     assert_eq!(robots.header("content-type"), Some("text/plain; charset=utf-8"));

@@ -25,7 +25,6 @@ pub(super) fn shown(page: &Page) -> Vec<String> {
     page.all("article").iter().map(id).collect()
 }
 
-/// The ids of some comments, newest first.
 fn newest_ids(comments: &[NewComment]) -> Vec<String> {
     comments.iter().rev().map(|comment| comment.id.to_string()).collect()
 }
@@ -130,7 +129,6 @@ async fn a_permalink_leads_to_the_page_that_shows_the_comment() {
     running.finish().await;
 }
 
-/// Asks for a page that the client already has.
 async fn revalidate(http: &Http, target: &str, tag: &str) -> u16 {
     http.send(Method::GET, target, &[("if-none-match", tag)], b"").await.status
 }

@@ -10,7 +10,6 @@ use super::{
 use crate::fixture::{redis_server::OwnRedis, stack::settings_at, wait_for};
 use local_stack::stack::StackSettings;
 
-/// The comments that the page shows, in the form of a `Review`.
 pub(super) fn shown_reviews(page: &Page) -> Vec<Value> {
     let mut reviews = Vec::new();
     for article in page.all("article") {

@@ -36,10 +36,8 @@ const SLOW: &[&str] = &["audit", "--segments=1", "--apply", "--max-read-units=1"
 /// Maximum number of connections at the same time.
 const CONNECTIONS_MAX: usize = 64;
 
-/// The head of a request whose body follows.
 const HEAD: &[u8] = b"POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9000000\r\n\r\n";
 
-/// A served socket.
 struct Served {
     socket: PathBuf,
     server: JoinHandle<()>,
@@ -57,7 +55,6 @@ impl Served {
         Self { socket: path, server: tokio::spawn(serve), _folder: folder }
     }
 
-    /// Runs a command to its end.
     async fn run(&self, line: &[&str]) -> Outcome {
         self.run_until(line, std::future::pending()).await.unwrap_or_else(|error| panic!("{line:?}: {error}"))
     }
@@ -78,7 +75,6 @@ impl Served {
         answer(stream).await
     }
 
-    /// Ends the server, which removes its socket.
     async fn stop(self) {
         self.server.abort();
         self.server.await.unwrap_err();
@@ -98,7 +94,6 @@ async fn answer(mut stream: UnixStream) -> String {
     String::from_utf8(answer).unwrap()
 }
 
-/// The command of a command line.
 fn args(line: &[&str]) -> RunArgs {
     let stores = ["repair-job", "--table=unused", "--redis-url=redis://unused"];
     Config::parse_from(stores.iter().chain(line)).run

@@ -19,7 +19,6 @@ use crate::fixture::{
     wait_for,
 };
 
-/// Deletes a duplicate of one comment, and removes another comment from a base set. Returns that set.
 async fn damage_by_hand(running: &Running, comments: &[NewComment]) -> BaseSet {
     let key = data::stored(&comments[0]).placement().duplicate_keys().next().unwrap();
     damage::delete(running.stack.table(), &comments[0].id, &key).await;

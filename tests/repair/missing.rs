@@ -21,15 +21,12 @@ fn product(number: u64) -> ProductId {
     data::product(&format!("product {}", number % 60))
 }
 
-/// The scheduled run that confirms the page index.
 const SCHEDULED: Asked = Asked::Recent;
 
-/// Runs the function.
 async fn invoke(job: Job, stores: &Stores, asked: Asked) -> Invoked {
     Box::pin(repair_job::invoked(&job, &stores.quarantine(), AuditOptions::default(), asked)).await
 }
 
-/// The report of the rebuild in an invocation, if there was one.
 fn rebuild(invoked: &Invoked) -> Option<&Report> {
     invoked.reports.iter().find(|report| report.command == "rebuild")
 }

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use aws_sdk_dynamodb::types::BillingMode;
 use itertools::Itertools;
 use model::{
-    Cd, Comment, CommentId, Revision,
+    Comment, CommentId, Revision,
     item::{PRIMARY_ONLY, attribute},
     journal::JournalEntry,
     primaries::{PRIMARIES_SHARDS, PrimariesKey, primaries_shard},
@@ -30,7 +30,7 @@ use crate::fixture::{
     gate::{self, Gate},
     http::product_path,
     invariants::{entries, text},
-    redis_server::{self},
+    redis_server,
     reviews::{reviews, sample_size},
     stores::Stores,
     unique_name,
@@ -128,28 +128,6 @@ async fn rebuilds_in_any_number_of_parts_read_each_comment_once_and_give_the_sam
     assert_clean(&job(&stores, true).rebuild(2).await);
     assert!(before == Some(dump(&stores).await), "the index is another");
     stores.finish().await;
-}
-
-#[tokio::test]
-async fn a_shard_is_read_to_its_end_in_any_number_of_answers() {
-    let stores = Stores::start().await;
-    let of_one_product = comments(30).into_iter().map(|comment| NewComment { product: product(1), ..comment });
-    stores.put_primary_items(of_one_product.collect()).await;
-    let cd = Cd { created_at: data::at_ms(0), id: data::comment_id("any") };
-    let shard = PrimariesKey::of(&product(1), &cd).shard.parse().unwrap();
-    for limit in [1, 7, 30, 31] {
-        let (mut position, mut read) = (None, Vec::new());
-        loop {
-            let part = stores.table.primaries_part(shard, position, limit).await.unwrap();
-            read.extend(part.comments.into_iter().map(|comment| comment.unwrap().id));
-            position = part.next;
-            if position.is_none() {
-                break;
-            }
-        }
-        assert!(read.iter().eq(comments(30).iter().map(|comment| &comment.id)), "{limit} at a time: {read:?}");
-    }
-    stores.index.clear().await.unwrap();
 }
 
 #[tokio::test]

@@ -19,16 +19,13 @@ use crate::fixture::{
     wait_for,
 };
 
-/// How often a run is killed at each kind of write.
 const ROUNDS: u64 = 6;
 
 /// Number of comments in most tests.
 const COMMENTS: u64 = 40;
 
-/// Comments damaged before each run.
 const DAMAGED: usize = 8;
 
-/// Starts a command with variables that name its stores, as an operator would.
 async fn begin(stores: &Stores, others: &[(&'static str, &str)], arguments: &[&str]) -> Program {
     Program::start(function::binary("repair-job").await, arguments, with(repair_job_variables(stores), others))
 }
@@ -98,12 +95,10 @@ pub(super) async fn kill_in_turn(
     kills
 }
 
-/// The variables that send a run through two gates.
 fn through<'gate>(table: &'gate Gate, index: &'gate Gate) -> [(&'static str, &'gate str); 2] {
     [("PAGEMARK_DYNAMODB_URL", &table.url), ("PAGEMARK_REDIS_URL", &index.url)]
 }
 
-/// Starts stores with damage of every kind. Returns the ids of the comments.
 async fn start_damaged(seed: u64) -> (Stores, Vec<CommentId>) {
     let (stores, comments) = start_with_redis(0..COMMENTS, product).await;
     let mut kinds = Damage::all(&stores);
@@ -205,35 +200,13 @@ async fn the_next_run_completes_an_audit_killed_at_a_checkpoint() {
 #[tokio::test]
 async fn a_killed_rebuild_leaves_no_partition_ready_and_the_next_completes() {
     let (stores, _) = start_with_redis(0..COMMENTS, product).await;
-    let arguments = ["rebuild", "--segments", "2", "--apply"];
-    let scans = Gate::start(&stores.redis().url, gate::SCANS).await;
     let edits = Gate::start(&stores.redis().url, gate::EDITS).await;
-    let engine = Gate::start(&stores.engine_url(), gate::CALLS).await;
-    let unmarked = async || job(&stores, false).status(1, None).await.unwrap().index.unwrap().unmarked;
-    let mut kills = 0;
-    for (gate, count) in [(&scans, 0), (&edits, 0), (&scans, 1), (&edits, 1)] {
-        kills += usize::from(kill_at(&stores, &through(&engine, gate), gate, count, &arguments).await);
-        // The held write arrives after its process is gone.
-        println!("killed after {count}: {} partitions without a marker", unmarked().await);
-        let readiness = job(&stores, true).recent().await;
-        assert_eq!(readiness.exit_code() & (exit::FAILURE | exit::UNRESOLVED), 0, "{readiness}");
-    }
-    assert!(kills >= 2, "only {kills} runs were killed");
-    complete(&stores, &[], &arguments).await.expect(0);
-    assert_eq!(unmarked().await, 0);
-    stores.finish().await;
-}
-
-#[tokio::test]
-async fn the_next_rebuild_completes_one_that_is_killed_while_it_reads() {
-    let (stores, _) = start_with_redis(0..COMMENTS, product).await;
-    let index = Gate::start(&stores.redis().url, gate::EDITS).await;
     let rebuild = ["rebuild", "--segments", "2", "--apply"];
     let queries = Gate::start(&stores.engine_url(), gate::PRIMARIES).await;
     assert_clean(&job(&stores, true).recent().await);
     // The first query only checks that the table has the index.
-    for count in [1, 3, 40] {
-        let killed = kill_at(&stores, &through(&queries, &index), &queries, count, &rebuild).await;
+    for (gate, count) in [(&queries, 1), (&queries, 3), (&queries, 40), (&edits, 0), (&edits, 1)] {
+        let killed = kill_at(&stores, &through(&queries, &edits), gate, count, &rebuild).await;
         assert!(killed, "it ended before {count}");
         let status = job(&stores, false).status(1, None).await.unwrap();
         assert_eq!(status.index.unwrap().ready, 0, "killed after {count}");

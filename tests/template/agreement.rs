@@ -77,7 +77,6 @@ fn the_local_stack_imitates_the_mappings_of_the_template() {
     }
 }
 
-/// The variables of a process, with their values in a stack.
 fn given(logical_id: &str) -> BTreeMap<String, String> {
     let properties = properties(logical_id);
     if let Some(variables) = properties["Environment"]["Variables"].as_object() {
@@ -94,7 +93,6 @@ fn given(logical_id: &str) -> BTreeMap<String, String> {
     entries.map(pair).collect()
 }
 
-/// The value in a stack named `pagemark`.
 fn resolved(value: &Value) -> String {
     if let Some(text) = value.as_str() {
         return text.to_owned();

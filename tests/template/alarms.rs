@@ -6,10 +6,8 @@ use serde_json::{Value, json};
 
 use super::{assert_each, assert_settings, file, of_type, properties, resources};
 
-/// The namespace of a stack's own metrics.
 const NAMESPACE: &str = "Pagemark/${AWS::StackName}";
 
-/// The anchor by which links name a heading.
 fn anchor(heading: &str) -> String {
     let in_anchor = |c: char| match c {
         ' ' | '-' => Some('-'),
@@ -47,7 +45,6 @@ fn the_runbook_lists_every_alarm_with_the_section_that_its_description_names() {
     assert_eq!(listed, expected);
 }
 
-/// A run whose status has a value for everything.
 fn hourly_run() -> repair_job::Invoked {
     let at = model::Timestamp::MIN;
     let index = repair_job::IndexStatus {
@@ -72,7 +69,6 @@ fn hourly_run() -> repair_job::Invoked {
     repair_job::Invoked { reports: Vec::new(), status: Ok(status), is_index_reachable: true, step: None }
 }
 
-/// The metrics that an hourly run of the repair job sends.
 pub(super) fn metrics_of_repair() -> Vec<String> {
     let line: Value = serde_json::from_str(&repair_job::metrics_line(&hourly_run(), NAMESPACE)).unwrap();
     let metrics = line["_aws"]["CloudWatchMetrics"][0]["Metrics"].as_array().unwrap();
@@ -96,7 +92,6 @@ fn watched() -> Vec<(Option<&'static str>, &'static str)> {
     watched
 }
 
-/// The same of the dashboard.
 fn shown() -> Vec<(Option<String>, String)> {
     let dashboard = properties("Dashboard")["DashboardBody"]["Fn::Sub"].as_str().unwrap();
     let dashboard: Value = serde_json::from_str(dashboard).unwrap();

@@ -39,7 +39,6 @@ fn statement(statement: &Value) -> String {
     line + "\n"
 }
 
-/// All policies of a resource.
 fn policies(name: &str, resource: &Value) -> Option<String> {
     let properties = &resource["Properties"];
     let listed = properties["Policies"].as_array().into_iter().flatten();

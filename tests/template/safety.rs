@@ -69,7 +69,6 @@ fn references(names: &[&str]) -> Value {
     names.iter().map(|name| json!({ "Ref": name })).collect()
 }
 
-/// The ports that a security group opens, each with who may connect.
 fn admitted(group: &str) -> Vec<(u64, &'static str)> {
     let rules = properties(group)["SecurityGroupIngress"].as_array().into_iter().flatten();
     let rule = |rule: &'static Value| {
@@ -195,7 +194,6 @@ fn an_alarm_starts_a_big_repair_only_if_a_parameter_says_so() {
     assert_eq!(TEMPLATE["Parameters"]["StartBigRepair"]["Default"], "no");
 }
 
-/// The states of a machine that call something, with those of the maps in it.
 fn calls(machine: &'static Value) -> Vec<(&'static String, &'static Value)> {
     let states = machine["States"].as_object().unwrap();
     let inner = states.values().filter_map(|state| state.get("ItemProcessor")).flat_map(calls);

@@ -52,7 +52,6 @@ pub(super) async fn page(
     answer(&request, &address, &stores, &memory, &site, &cursors).await.map_err(in_language_of_page)
 }
 
-/// Redirects to the page that holds the newest comment of a period, and to that comment.
 async fn lead_to_date(address: &Address, period: Period, stores: &StoreClients) -> Result<HttpResponse, PageError> {
     let place = dates::place(stores, &address.query, period).await?;
     let fragment = place.id.as_ref().map_or_else(|| links::TO_COMMENTS.to_owned(), links::fragment);

@@ -36,7 +36,6 @@ pub(crate) struct PageError {
 
 #[derive(Debug, Default)]
 pub(super) struct Help {
-    /// The message that says what works meanwhile.
     pub(super) meanwhile: Option<&'static str>,
     pub(super) links: Vec<(String, String)>,
 }

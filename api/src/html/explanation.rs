@@ -92,7 +92,6 @@ fn heading(t: &Interface, status: StatusCode) -> String {
 
 pub(super) struct Explanation {
     pub(super) text: Option<String>,
-    /// The exact reason, in English.
     pub(super) reason: Option<String>,
 }
 

@@ -49,7 +49,6 @@ pub(super) struct LanguageChoice {
 }
 
 pub(super) struct Filters {
-    /// The ratings, from five to one.
     pub(super) ratings: Vec<RatingChoice>,
     /// The choice of all languages, with the number of comments.
     pub(super) any_language: LanguageChoice,

@@ -30,7 +30,6 @@ pub(super) fn is_asked(request: &HttpRequest) -> bool {
     request.extensions().contains::<Asked>()
 }
 
-/// Answers the request for a fragment as that for its page.
 pub(super) async fn mount(mut request: ServiceRequest, next: Next<BoxBody>) -> Result<ServiceResponse, Error> {
     base_path::remove(&mut request, ROOT);
     request.extensions_mut().insert(Asked);

@@ -28,7 +28,6 @@ fn named(language: &Language, name: &str) -> String {
     if language.as_str().contains('-') { format!("{name} ({language})") } else { name.to_owned() }
 }
 
-/// The writing direction of a language: the value of an attribute `dir`.
 pub(super) fn direction(language: &Language) -> &'static str {
     // A tag of only private-use parts is not a locale, so its direction is unknown.
     let is_right_to_left = LanguageIdentifier::try_from_str(language.as_str())

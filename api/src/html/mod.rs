@@ -121,7 +121,6 @@ fn render(
     Ok(html(&mut answer, form_action, body))
 }
 
-/// Redirects to the page that shows a comment.
 async fn comment(request: HttpRequest, stores: web::Data<StoreClients>) -> Result<HttpResponse, PageError> {
     let id = comment_id(&request, 2)?;
     let comment = stores.comment(&id).await?.ok_or(ApiError::NoSuchComment)?;

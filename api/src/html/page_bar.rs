@@ -20,7 +20,6 @@ pub(super) struct BarItem {
     pub(super) is_number: bool,
     pub(super) href: Option<String>,
     pub(super) current: bool,
-    /// Whether pages are left out before this one.
     pub(super) after_gap: bool,
 }
 

@@ -38,7 +38,6 @@ struct Entry {
     /// The day of the newest comment, for people and for programs.
     last_day: String,
     last_commented_at: String,
-    /// Whether the record was read, if there is one.
     is_whole: bool,
 }
 

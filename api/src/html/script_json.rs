@@ -8,7 +8,6 @@ use serde::Serialize;
 pub(super) struct ScriptJson(String);
 
 impl ScriptJson {
-    /// The JSON of a value whose keys are strings.
     pub(super) fn new(value: &impl Serialize) -> Self {
         // This cannot fail: all keys are strings, and the text is written to memory.
         let json = serde_json::to_string(value).unwrap_or_default();

@@ -49,7 +49,6 @@ pub(super) struct CommentsPage<'page> {
     address: &'page Address,
     /// The name of the product; its id where no name is known.
     name: &'page str,
-    /// The language of the name, if it is known.
     language_of_name: Option<&'page Language>,
     shop: Option<&'page WebUrl>,
     /// The filter and the page number in words, such as "in English, rated 5, page 3"; empty for the first page of
@@ -76,7 +75,6 @@ pub(super) struct CommentsPage<'page> {
 /// What a page shows of the whole product and of the whole listing.
 struct Volatile {
     average: Option<AverageView>,
-    /// The average of the language that the filter selects, and the name of that language.
     average_of_language: Option<AverageView>,
     filters: Filters,
     /// "12,275 comments in English, page 3 of 614: 41 to 60, newest first".
@@ -240,7 +238,6 @@ impl Volatile {
     }
 }
 
-/// The head of a page, with those neighbours that have numbers.
 fn head(
     site: &Site,
     counts: Counts<'_>,

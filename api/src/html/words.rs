@@ -49,7 +49,6 @@ impl Interface {
         Some(self.joined([language, ratings])).filter(|words| !words.is_empty())
     }
 
-    /// Joins the texts that exist with commas.
     pub(super) fn joined<const N: usize>(&self, texts: [Option<String>; N]) -> String {
         texts.into_iter().flatten().collect::<Vec<_>>().join(&self.text("separator"))
     }
@@ -100,7 +99,6 @@ impl Interface {
         self.with("number", [("number", number.into())])
     }
 
-    /// "newest first".
     pub(super) fn order(&self, order: Order) -> String {
         let id = match order {
             Order::Newest => "newest-first",
@@ -109,7 +107,6 @@ impl Interface {
         self.text(id).into_owned()
     }
 
-    /// "The newest comments".
     pub(super) fn end_of(&self, order: Order) -> String {
         let id = match order {
             Order::Newest => "the-newest-comments",

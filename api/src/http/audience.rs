@@ -4,9 +4,7 @@ use crate::{error::ApiError, html::error_page::PageError};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Audience {
-    /// A program: problems as JSON.
     Program,
-    /// A person: problems as HTML.
     Person,
 }
 

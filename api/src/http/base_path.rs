@@ -51,7 +51,6 @@ fn without(uri: &Uri, base: &str) -> Option<Uri> {
     Uri::from_parts(parts).ok()
 }
 
-/// Puts `base` in front of the path that an answer leads to.
 pub(crate) fn lead(headers: &mut HeaderMap, base: &str) {
     let place = headers.get(header::LOCATION).and_then(|place| place.to_str().ok());
     let Some(path) = place.filter(|place| place.starts_with('/')) else { return };

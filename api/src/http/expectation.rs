@@ -49,7 +49,6 @@ pub(super) fn begin(
     })
 }
 
-/// Answers a request, or continues with what was begun.
 pub(super) fn resume(request: Request, answer: impl FnOnce(Request) -> Answering) -> Answering {
     let begun = request.extensions_mut().remove::<Answering>();
     begun.unwrap_or_else(|| answer(request))

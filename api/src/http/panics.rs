@@ -30,7 +30,6 @@ pub(crate) async fn catch(request: ServiceRequest, next: Next<BoxBody>) -> Resul
     }
 }
 
-/// The message of a panic: `panic!` sends one of two types.
 fn message(panic: &(dyn Any + Send)) -> &str {
     let text = panic.downcast_ref::<String>().map(String::as_str);
     text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("without a message")

@@ -47,7 +47,6 @@ pub(crate) struct Body<'page> {
     links: Next,
 }
 
-/// What leads on.
 #[derive(Debug, Serialize, ToSchema)]
 struct Next {
     /// Null at the end.

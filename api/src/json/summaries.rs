@@ -14,7 +14,6 @@ use super::{
 use crate::{error::ApiError, store::StoreClients};
 
 pub(crate) struct SummariesRequest {
-    /// Each once.
     products: Vec<ProductId>,
     language: Option<Language>,
 }

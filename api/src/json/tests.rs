@@ -38,7 +38,6 @@ pub(crate) async fn service() -> Service {
     service_with(settings(&["secret"])).await
 }
 
-/// Sends a request to a service with these settings.
 async fn ask_with(request: TestRequest, settings: ApiSettings) -> Answer {
     let service = service_with(settings).await;
     let app = init_service(service.app(Service::configure_all)).await;
@@ -52,7 +51,6 @@ async fn ask_with(request: TestRequest, settings: ApiSettings) -> Answer {
     Answer { status, headers, body }
 }
 
-/// Settings with these tokens, which allow everything.
 pub(crate) fn settings(tokens: &[&str]) -> ApiSettings {
     let named =
         |token: &&str| NamedToken::of_all_scopes(token.parse().unwrap(), token.parse::<BearerToken>().unwrap().hash());

@@ -38,7 +38,6 @@ struct Calls {
 pub(crate) struct QueryCost {
     pub(crate) query: PageQuery,
     pub(crate) items: usize,
-    /// The read units, as the table reported them.
     pub(crate) read_units: f64,
 }
 

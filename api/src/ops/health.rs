@@ -35,7 +35,6 @@ pub(crate) struct Readiness {
     page_index: IndexReadiness,
 }
 
-/// How the service is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 enum ServiceState {
@@ -47,13 +46,11 @@ enum ServiceState {
     Unavailable,
 }
 
-/// How the table is.
 #[derive(Debug, Serialize, ToSchema)]
 struct TableReadiness {
     state: TableState,
 }
 
-/// How the table is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 enum TableState {
@@ -63,7 +60,6 @@ enum TableState {
     Error,
 }
 
-/// How the page index is.
 #[derive(Debug, Serialize, ToSchema)]
 struct IndexReadiness {
     state: IndexState,
@@ -73,7 +69,6 @@ struct IndexReadiness {
     partitions: Option<usize>,
 }
 
-/// How the page index is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 enum IndexState {
@@ -89,7 +84,6 @@ enum IndexState {
     Unreachable,
 }
 
-/// The process lives.
 #[utoipa::path(
     get,
     path = "/livez",

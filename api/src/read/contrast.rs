@@ -32,7 +32,6 @@ impl Contrast {
     }
 }
 
-/// The filter of positive comments, or of critical ones.
 fn filter(is_positive: bool) -> Filter {
     let ratings = Rating::ALL.into_iter().filter(|rating| (rating.get() >= POSITIVE_FROM) == is_positive);
     Filter::new(None, RatingSet::of(ratings))

@@ -33,7 +33,6 @@ const VERSION: u8 = 0x10;
 const BACKWARD: u8 = 1;
 /// The id is a ULID, in its 16 bytes.
 const ULID_ID: u8 = 2;
-/// The instant is the ULID's own, and left out.
 const ULID_INSTANT: u8 = 4;
 
 /// Seven bits of a number make a byte; the eighth says that more follow.
@@ -64,7 +63,6 @@ pub(crate) struct Cursor {
     pub(crate) at: Cd,
 }
 
-/// A listing whose pages have cursors.
 pub(crate) trait Listing {
     /// What identifies the listing: the associated data of its cursors. AES-SIV separates its parts, so two different
     /// listings never have equal data.

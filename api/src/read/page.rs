@@ -72,7 +72,6 @@ pub(crate) struct ListingPage {
     pub(crate) continues_by_cursor: bool,
 }
 
-/// One place of a page.
 #[derive(Debug)]
 enum Row {
     Comment(Comment),

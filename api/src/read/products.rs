@@ -52,7 +52,6 @@ pub(crate) struct Walk {
     partitions: Vec<(IndexPartition, PartitionSitemap)>,
     /// The places of the products in `partitions`: the most comments first, equal ones by their ids.
     most_commented: Vec<[u32; 2]>,
-    /// How many pages have dates.
     dated: AtomicUsize,
 }
 
@@ -75,12 +74,10 @@ impl Walk {
         Self { partitions, most_commented, dated: AtomicUsize::new(dated) }
     }
 
-    /// How many products have comments.
     pub(crate) fn total(&self) -> u64 {
         u64::try_from(self.most_commented.len()).unwrap_or(u64::MAX)
     }
 
-    /// The partitions that have products.
     pub(crate) fn partitions(&self) -> impl Iterator<Item = (u16, &PartitionSitemap)> {
         self.partitions.iter().map(|(partition, sitemap)| (partition.number(), sitemap))
     }
@@ -99,7 +96,6 @@ impl Walk {
 pub(crate) struct ProductPage {
     walk: Arc<Walk>,
     places: Range<u64>,
-    /// How many products have comments.
     pub(crate) total: u64,
     pub(crate) total_pages: u64,
 }
@@ -136,7 +132,6 @@ impl Kept {
         self.pause_until.is_some_and(|until| now < until)
     }
 
-    /// Keeps what a walk found that has just ended.
     fn end_walk(&mut self, found: Option<&Arc<Walk>>, began: Instant, now: Instant) {
         let pause = (now.saturating_duration_since(began) * PAUSE).max(PAUSE_MIN);
         self.pause_until = Some(now + pause);

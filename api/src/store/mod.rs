@@ -34,13 +34,11 @@ pub(crate) use product_cache::KnownRecord;
 use product_cache::{Cached, ProductCache};
 use table_id::TableId;
 
-/// A client of each store for each thread.
 pub(crate) struct StoreClients {
     table: PerThread<Table>,
     index: PerThread<PageIndex>,
     table_id: Arc<TableId>,
     records: ProductCache,
-    /// The status of comments that are created here.
     new_comments: Status,
     metrics: Arc<Metrics>,
     index_watch: IndexWatch,

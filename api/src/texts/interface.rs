@@ -125,7 +125,6 @@ fn is_written_alike(digits: &str) -> bool {
     digits.len() <= 3 && digits.bytes().all(|digit| digit.is_ascii_digit())
 }
 
-/// A number with two decimals, from hundredths.
 pub(crate) fn hundredths(hundredths: u16) -> FluentValue<'static> {
     let text = format!("{}.{:02}", hundredths / 100, hundredths % 100);
     text.parse::<FluentNumber>().map_or_else(|_| FluentValue::from(text), FluentValue::from)

@@ -58,12 +58,10 @@ impl InterfaceLanguage {
         }
     }
 
-    /// The writing direction: the value of an attribute `dir`.
     pub(crate) fn direction(self) -> &'static str {
         if self == Self::He { "rtl" } else { "ltr" }
     }
 
-    /// The sources of its messages, and of the names of languages.
     fn sources(self) -> [&'static str; 2] {
         macro_rules! sources {
             ($tag:literal) => {

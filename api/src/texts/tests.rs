@@ -6,7 +6,6 @@ use fluent_bundle::{FluentArgs, FluentValue};
 
 use super::*;
 
-/// The messages of a language, each with its variables and those of the messages in it.
 fn messages(language: InterfaceLanguage) -> BTreeMap<&'static str, BTreeSet<&'static str>> {
     let mut texts: BTreeMap<&str, &str> = BTreeMap::new();
     for source in language.sources() {

@@ -8,7 +8,6 @@ use table::CommentPatch;
 
 use crate::error::ApiError;
 
-/// The names of the fields that a person fills in.
 pub(crate) const FORM_FIELDS: [&str; 5] = ["language", "rating", "title", "body", "author"];
 
 pub(crate) const FIELDS: [&str; 7] =
@@ -77,7 +76,6 @@ fn unknown(name: &str) -> ApiError {
     ApiError::invalid(name.to_owned(), problem)
 }
 
-/// Reads the JSON of attributes; null removes them.
 fn parse_attributes(json: &Value) -> Result<Option<CommentAttributes>, ApiError> {
     match json.as_str().unwrap_or_default() {
         "null" => Ok(None),

@@ -34,7 +34,6 @@ pub(super) struct Args {
     run: RunArgs,
 }
 
-/// The quarantine is the stack's. (The value is a placeholder.)
 pub(super) fn with_the_quarantine_of_the_stack(command: clap::Command) -> clap::Command {
     command
         .mut_arg("quarantine", |it| it.env(Resettable::Reset).required(false).default_value("mapping").hide(true))

@@ -14,7 +14,6 @@ const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 const WAITING: &str = "FROM _stream_records WHERE table_name = ?1 AND CAST(sequence_number AS INTEGER) <
     (SELECT MAX(CAST(sequence_number AS INTEGER)) FROM _stream_records WHERE table_name = ?1)";
 
-/// A data file, open for reading.
 #[derive(Debug)]
 pub(crate) struct DataFile {
     connection: Connection,
@@ -87,14 +86,12 @@ impl DataFile {
     }
 }
 
-/// The name of a file that SQLite puts beside a data file.
 fn beside(data_file: &Path, suffix: &str) -> OsString {
     let mut name = data_file.as_os_str().to_owned();
     name.push(suffix);
     name
 }
 
-/// A path in a URI.
 fn encoded(path: &Path) -> String {
     let bytes = path.as_os_str().as_bytes().iter();
     bytes

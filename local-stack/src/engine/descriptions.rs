@@ -31,7 +31,6 @@ pub(super) struct Descriptions {
 
 #[derive(Debug, Default)]
 struct State {
-    /// How often a table may have changed.
     changes: u64,
     answers: HashMap<Bytes, (Answer, Instant)>,
 }
@@ -63,7 +62,6 @@ impl Answer {
 }
 
 impl Descriptions {
-    /// A kept answer to this request.
     pub(super) fn get(&self, request: &Bytes, now: Instant) -> Option<Answer> {
         let state = self.state();
         let (answer, until) = state.answers.get(request)?;

@@ -10,13 +10,11 @@ const ENGINE_VERSION: &str = "3.2.0";
 /// A path is the data file's, unless the message says something else.
 #[derive(Debug, thiserror::Error)]
 pub enum EngineError {
-    /// Another process listens on the address.
     #[error("{0} is in use; stop what listens there, or choose another address with --dynamodb-listen")]
     PortInUse(SocketAddr),
     /// The engine cannot listen on the address, for another reason than that it is taken.
     #[error("cannot listen at {0}: {1}")]
     Bind(SocketAddr, #[source] io::Error),
-    /// Another engine has the data file open.
     #[error("{path} is in use by another running stack", path = .0.display())]
     FileInUse(PathBuf),
     /// The lock file beside the data file cannot be written.

@@ -247,7 +247,6 @@ fn may_change_tables(headers: &HeaderMap) -> bool {
     may_write(headers) && operation(headers).is_none_or(|operation| !ITEM_WRITES.contains(&operation))
 }
 
-/// The operation that a request names.
 fn operation(headers: &HeaderMap) -> Option<&str> {
     let target = headers.get(TARGET).and_then(|target| target.to_str().ok());
     target.and_then(|target| target.split_once('.')).map(|(_, operation)| operation)

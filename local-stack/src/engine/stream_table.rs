@@ -33,7 +33,6 @@ const BUSY_TIMEOUT: Duration = Duration::from_secs(30);
 /// The engine adds this to a stored number when it shows it. So its numbers have 21 digits, like DynamoDB's.
 const SEQUENCE_NUMBER_OFFSET: u128 = 100_000_000_000_000_000_000;
 
-/// The columns of `_stream_records`, in their order.
 const COLUMNS: [&str; 11] = [
     "id INTEGER",
     "table_name TEXT",

@@ -52,7 +52,6 @@ impl Folder {
         Engine::start(&self.data_file(), any_free_port()).await
     }
 
-    /// An engine with the table.
     async fn start_with_table(&self) -> (Engine, Clients) {
         let engine = self.start().await.unwrap();
         let url = engine.endpoint_url();

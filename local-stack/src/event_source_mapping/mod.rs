@@ -68,7 +68,6 @@ const INVOCATION_TIMEOUT: Duration = Duration::from_secs(60);
 /// A handler starts no further calls when less than this is left until that time-out.
 const INVOCATION_RESERVE: Duration = Duration::from_secs(2);
 
-/// The progress of a mapping.
 #[derive(Debug, Clone, Default)]
 pub struct MappingState {
     /// The last record that needs no further delivery, in the shard that was read last. In a stream with one shard,
@@ -76,7 +75,6 @@ pub struct MappingState {
     pub processed: Option<String>,
     /// Every record that was written before this instant is done.
     pub caught_up_at: Option<Instant>,
-    /// Batches given up and put into quarantine.
     pub quarantined: u64,
     /// Records given to the handler, retries not counted.
     pub records: u64,

@@ -32,7 +32,6 @@ pub(super) enum Next {
     GiveUp(Attempt),
 }
 
-/// The sequence number of a record.
 pub(super) fn sequence_number(record: &Record) -> Option<&str> {
     record.pointer("/dynamodb/SequenceNumber").and_then(Value::as_str)
 }

@@ -3,7 +3,6 @@
 use model::FilterKey;
 use serde_json::Value;
 
-/// The settings that are imitated here.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MappingSettings {
     pub batch_size: usize,

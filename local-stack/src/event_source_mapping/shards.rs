@@ -28,7 +28,6 @@ struct Shard {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Progress {
-    /// Waits for the end of its parent.
     Waiting,
     /// Is being read. Holds the start of the last poll that found nothing new.
     Reading(Option<Instant>),
@@ -65,7 +64,6 @@ impl Shards {
         self.set(id, Progress::Reading(Some(began)));
     }
 
-    /// Records that a shard has been read to its end.
     pub(super) fn ended(&mut self, id: &str) {
         self.set(id, Progress::Ended);
         self.described_at = None;

@@ -45,7 +45,6 @@ pub(super) struct Polled {
 }
 
 impl Stream {
-    /// The shards of the stream, with their parents.
     pub(super) async fn describe(&self) -> Result<BTreeMap<String, Option<String>>, StreamError> {
         let (mut described, mut start) = (BTreeMap::new(), None);
         for _ in 0..DESCRIBE_CALLS_MAX {

@@ -46,7 +46,6 @@ const NOT_KEPT: &str = "what was read cannot be kept in a temporary file";
 
 pub(crate) struct Export<'run> {
     table: &'run Table,
-    /// The comments to read again, and the products where each may be.
     named: BTreeSet<(CommentId, ProductId)>,
     /// Number of items that are not in the export, or that an import will refuse.
     pub(crate) problems: u64,

@@ -47,7 +47,6 @@ pub(super) fn named<'de, D: Deserializer<'de>, T: Deserialize<'de>>(of: D) -> Re
     Option::deserialize(of).map(Some)
 }
 
-/// A comment to import.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CommentRow {
     pub(super) comment: NewComment,
@@ -56,7 +55,6 @@ pub struct CommentRow {
 }
 
 impl From<NewComment> for CommentRow {
-    /// A row that names every field.
     fn from(comment: NewComment) -> Self {
         let CommentText { title, body, author } = comment.text.clone();
         let patch = CommentPatch {

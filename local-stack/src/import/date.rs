@@ -15,7 +15,6 @@ use model::Timestamp;
 pub(super) enum DateFormat {
     /// Milliseconds since 1970.
     UnixMs,
-    /// As the C function `strptime` reads them.
     Strptime(String),
 }
 

@@ -53,7 +53,6 @@ impl Field {
     }
 }
 
-/// Reads `FIELD=TEXT`: the name of a field's column, or its value.
 fn assignment(text: &str) -> Result<(Field, String), String> {
     let (name, text) = text.split_once('=').ok_or("is not FIELD=TEXT")?;
     let field = name.parse().map_err(|_| {
@@ -171,7 +170,6 @@ impl Mapping {
         Ok(if matches!(text, Some(Some(_))) { text } else { self.set.get(&field).cloned().map(Some).or(text) })
     }
 
-    /// The value of a field as a line of an export has it.
     fn value(&self, field: Field, text: String) -> Result<Value, String> {
         let value = if field == Field::Rating {
             let number = text.parse().ok().and_then(Number::from_f64).map(Value::Number);

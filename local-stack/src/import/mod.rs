@@ -67,18 +67,15 @@ pub struct ImportOptions {
 /// where the row could not be read. An import reads the corrected rows: `jq -c .row`.
 #[derive(Debug, Clone)]
 pub struct Rejects {
-    /// The name of the file that is imported.
     of: String,
     file: Arc<File>,
 }
 
 impl Rejects {
-    /// Creates the file, or empties it.
     pub fn create(path: &Path) -> io::Result<Self> {
         Ok(Self { of: String::new(), file: Arc::new(File::create(path)?) })
     }
 
-    /// The same for the rows of one file.
     #[must_use]
     pub fn of_file(&self, name: &str) -> Self {
         Self { of: name.to_owned(), file: Arc::clone(&self.file) }
@@ -125,7 +122,6 @@ pub struct Mistake {
     pub reason: String,
     /// The number of the first line with it, from 1.
     pub number: u64,
-    /// How many other lines have it.
     pub more: u64,
 }
 
@@ -133,7 +129,6 @@ pub struct Mistake {
 pub struct ImportReport {
     pub created: u64,
     pub unchanged: u64,
-    /// What exists and differs, and was left as it is.
     pub differing: u64,
     pub updated: u64,
     /// Rows that were not imported.
@@ -222,7 +217,6 @@ struct Import<'a> {
     done: &'a AtomicU64,
     /// At most [`CONCURRENT`], each with its key, the number of its line and its text.
     writes: JoinSet<(String, u64, String, Result<Outcome, StoreError>)>,
-    /// The keys of what is being written.
     keys: HashSet<String>,
     report: ImportReport,
 }

@@ -26,7 +26,6 @@ use super::{
 struct Quotes {
     at: usize,
     is_open: bool,
-    /// What the last cell in quotes holds.
     holds_tab: bool,
     holds_line_end: bool,
 }
@@ -34,14 +33,12 @@ struct Quotes {
 #[derive(PartialEq, Eq)]
 enum Found {
     Whole,
-    /// The last quote is open.
     Open,
     /// Text stands behind a closing quote, or in a table with tabs a cell holds both a tab and a line end.
     Broken,
 }
 
 impl Quotes {
-    /// Follows the quotes up to the end of what is known of a row.
     fn follow(&mut self, row: &[u8], delimiter: u8) -> Found {
         let ends_cell = |byte: &u8| *byte == delimiter || matches!(byte, b'\n' | b'\r');
         let rest = |at: usize| row.get(at..).unwrap_or_default();
@@ -86,7 +83,6 @@ struct Rows {
     /// Lines that were read, but belong to later rows.
     ahead: VecDeque<NumberedLine>,
     delimiter: u8,
-    /// The names of the columns, after the first row.
     columns: Option<Vec<String>>,
     mapping: Mapping,
     /// A line has several rows if a program ends them with carriage returns alone.

@@ -70,7 +70,6 @@ impl LineReader {
         Ok(None)
     }
 
-    /// The next line with its end.
     pub(super) fn next_raw(&mut self) -> Result<Option<NumberedLine>, SourceError> {
         self.read_raw().map_err(|source| self.ended(source))
     }
@@ -113,7 +112,6 @@ pub(super) struct Row<T> {
     pub(super) number: u64,
     /// What the row says, or the reason why it says nothing.
     pub(super) content: Result<T, String>,
-    /// The row as it was read, for a file of rejected rows.
     pub(super) text: String,
 }
 
@@ -126,7 +124,6 @@ pub enum SourceError {
          import a whole copy of it, which leaves what was imported as it is"
     )]
     Broken { compression: &'static str, line: u64, source: io::Error },
-    /// The file system's error, after this line.
     #[error("it cannot be read beyond line {0}: {1}; import it again when that is solved")]
     File(u64, #[source] io::Error),
     /// The file begins, in this line, with a JSON array that continues behind the line.
@@ -171,7 +168,6 @@ impl<T> Source<T> {
 }
 
 impl Source {
-    /// Comments that are known to be valid.
     pub fn of_comments(comments: impl IntoIterator<Item = NewComment, IntoIter: Send> + 'static) -> Self {
         let row = |(number, comment)| Ok(Row { number, content: Ok(CommentRow::from(comment)), text: String::new() });
         Self::of_rows((1..).zip(comments).map(row))

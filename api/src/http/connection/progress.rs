@@ -30,7 +30,6 @@ const SCARCE_KEEP_ALIVE: Duration = Duration::from_secs(5);
 
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Deadlines {
-    /// For the head of a request.
     pub(crate) head: Duration,
     /// For a whole request, its body included.
     pub(crate) request: Duration,

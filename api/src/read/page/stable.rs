@@ -117,7 +117,6 @@ struct FrontRanks {
     newest_archived: Option<Cd>,
 }
 
-/// This error, in the words of stable numbering.
 fn in_stable_numbering(error: ApiError) -> ApiError {
     if let ApiError::PastTheEnd { page, total_pages } = error {
         ApiError::PastTheArchive { page, archived: total_pages.saturating_sub(1) }

@@ -17,7 +17,6 @@ fn at(ms: i64) -> Timestamp {
     Timestamp::from_epoch_ms(ms).unwrap()
 }
 
-/// A comment made at this millisecond, which is also its name.
 pub(super) fn comment(ms: i64) -> Comment {
     Comment {
         id: CommentId::parse(&format!("c{ms}")).unwrap(),

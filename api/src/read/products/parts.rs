@@ -37,7 +37,6 @@ const DATE_BYTES: usize = "2024-02-29T23:59:59.999Z".len();
 /// Maximum length of a file's head and foot together, in bytes.
 const AROUND_BYTES: u64 = 200;
 
-/// A product that has comments.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Product {
     pub(crate) id: ProductId,
@@ -95,7 +94,6 @@ impl<'walk> Listing<'walk> {
     }
 }
 
-/// A page in the sitemap.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ListedPage<'walk> {
     pub(crate) listing: Listing<'walk>,
@@ -108,7 +106,6 @@ pub(crate) struct ListedPage<'walk> {
 /// no comment.
 pub(crate) type Dates = Vec<Option<Timestamp>>;
 
-/// The products of a partition, and the start of each part of its sitemap.
 #[derive(Debug)]
 pub(crate) struct PartitionSitemap {
     products: Vec<Product>,
@@ -119,7 +116,6 @@ pub(crate) struct PartitionSitemap {
 }
 
 impl PartitionSitemap {
-    /// `site_bytes` is the length of the site's URL.
     pub(super) fn new(products: Vec<Product>, site_bytes: usize) -> Self {
         Self::within(products, site_bytes, URLS_MAX, BYTES_MAX)
     }
