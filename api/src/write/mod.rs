@@ -100,7 +100,7 @@ mod tests {
         assert_ne!(one, hash(r#"{"body":"b","rating":4,"language":"pt-BR"}"#));
         assert_ne!(one, hash_for("q", r#"{"body":"b","rating":5,"language":"pt-BR"}"#));
         assert_ne!(one, hash(r#"{"body":"b","rating":5,"language":"pt-BR","author_id":"7"}"#));
-        assert_ne!(one, hash(r#"{"body":"b","rating":5,"language":"pt-BR","attributes":{"a":1}}"#));
+        assert_ne!(one, hash(r#"{"body":"b","rating":5,"language":"pt-BR","attributes":"{\"a\":1}"}"#));
         assert_eq!(one, "PIYn9cu0fb81Uz4NKJ-G5wXLBgmRrgUB3wrABZ6gkHE", "records of earlier versions count");
     }
 
