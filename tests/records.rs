@@ -102,21 +102,6 @@ async fn a_record_is_written_at_the_expected_revision_or_not_at_all() {
 }
 
 #[tokio::test]
-async fn of_two_writers_who_expect_one_revision_one_wins() {
-    let stores = Stores::start().await;
-    let api = Served::of(&stores);
-    let first = tag(&put(&api.http, "p", &[], &json!({ "name": "first" })).await);
-    let condition = [("if-match", first.as_str())];
-    let puts = (0..8).map(async |number| put(&api.http, "p", &condition, &json!({ "name": number.to_string() })).await);
-    let answers = futures_util::future::join_all(puts).await;
-    let won: Vec<&Answer> = answers.iter().filter(|answer| answer.status == 200).collect();
-    assert_eq!(won.len(), 1, "{answers:?}");
-    assert!(answers.iter().all(|answer| matches!(answer.status, 200 | 412)), "{answers:?}");
-    assert_eq!(api.http.get(&product_path("p")).await.json(), won[0].json());
-    api.finish_with(stores).await;
-}
-
-#[tokio::test]
 async fn nothing_takes_a_record_for_a_comment() {
     let stores = Stores::start_ready().await;
     let api = Served::of(&stores);

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use futures_util::future::join_all;
 use itertools::Itertools;
 use model::{
-    Comment, CommentId, CommentText, Placement, Revision,
+    Comment, CommentId, CommentText, Placement, Revision, Status,
     journal::JournalEntry,
     plan::{DuplicateWrite, plan_fan_out},
     record::{CommentChange, decode_batch},
@@ -226,6 +226,7 @@ async fn concurrent_unconditional_changes_of_one_comment_all_happen() {
             1 => CommentPatch { language: Some(data::language("ko")), ..CommentPatch::default() },
             2 => CommentPatch { title: Some(Some("Title".to_owned())), ..CommentPatch::default() },
             3 => CommentPatch { author: Some(Some("Bob".to_owned())), ..CommentPatch::default() },
+            4 => CommentPatch { status: Some(Status::Hidden), ..CommentPatch::default() },
             _ => CommentPatch { body: Some(format!("Body {number}")), ..CommentPatch::default() },
         };
         stores.table.patch_comment(&created.id, None, &patch).await.unwrap().revision
@@ -234,7 +235,8 @@ async fn concurrent_unconditional_changes_of_one_comment_all_happen() {
     assert_eq!(revisions.len(), WRITERS);
     let comment = stores.table.comment(&created.id).await.unwrap().unwrap();
     let text = CommentText::new(Some("Title".to_owned()), comment.text.body.clone(), Some("Bob".to_owned())).unwrap();
-    assert_eq!((comment.rating.get(), comment.language.as_str(), comment.text), (5, "ko", text));
+    assert_eq!((comment.rating.get(), comment.language.as_str(), comment.status), (5, "ko", Status::Hidden));
+    assert_eq!(comment.text, text);
     assert_eq!(Some(&comment.revision), revisions.last());
     // In the journal, each change continues from the one before.
     let journal = stores.journal_of(&created.id).await;

@@ -51,7 +51,6 @@ fn path() -> impl Strategy<Value = String> {
         "/api/v1/comments/{}/position",
         "/product/{}/comments",
         "/product/{}/comments/{}/{}",
-        "/product/{}/dates/{}/{}",
         "/product/{}/feed/{}/{}",
         "/comments/{}",
         "/local/product/{}/comments",

@@ -9,7 +9,7 @@ use std::{
     time::Duration,
 };
 
-use anyhow::{Context, bail};
+use anyhow::{Context, bail, ensure};
 use serde::{Deserialize, Serialize};
 use tempfile::TempDir;
 
@@ -116,6 +116,20 @@ impl DataDir {
         let locked = Self::locked(path.clone(), Some(temporary))?;
         fs::write(path.join(TEMPORARY_MARKER), []).with_context(|| failed(&path))?;
         Ok(locked)
+    }
+
+    /// Refuses a folder of version 0.2.0 whose pages were counted from the newest comment.
+    pub(crate) fn refuse_other_numbers(&self) -> anyhow::Result<()> {
+        let record = self.path.join("page-numbers");
+        let is_other = fs::read_to_string(&record).is_ok_and(|text| text.trim() == "newest-first");
+        ensure!(
+            !is_other,
+            "the pages of {} are numbered newest-first. This version counts from the oldest comment, so every known address \
+             would show other comments. Remove {} to accept that, or export the site and import it elsewhere",
+            self.path.display(),
+            record.display()
+        );
+        Ok(())
     }
 
     fn locked(path: PathBuf, temporary: Option<TempDir>) -> anyhow::Result<Self> {
@@ -293,6 +307,17 @@ mod tests {
 
     fn mode(path: &Path) -> u32 {
         fs::metadata(path).unwrap().permissions().mode() & 0o777
+    }
+
+    #[test]
+    fn a_folder_whose_pages_have_other_numbers_is_refused_in_one_line() {
+        let folder = tempfile::tempdir().unwrap();
+        let data_dir = DataDir::open(Some(folder.path())).unwrap();
+        for (record, is_refused) in [("stable\n", false), ("newest-first\n", true)] {
+            fs::write(folder.path().join("page-numbers"), record).unwrap();
+            let refused = data_dir.refuse_other_numbers().map_err(|error| error.to_string());
+            assert_eq!(refused.is_err_and(|line| !line.contains('\n') && line.contains("export")), is_refused);
+        }
     }
 
     #[test]

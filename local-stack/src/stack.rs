@@ -145,6 +145,7 @@ impl Stack {
     /// The part that could not be started, and why: one line that says what to do.
     pub async fn start(settings: StackSettings) -> anyhow::Result<Self> {
         let data_dir = DataDir::open(settings.data_dir.as_deref())?;
+        data_dir.refuse_other_numbers()?;
         Self::start_in(data_dir, settings).await
     }
 

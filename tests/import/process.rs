@@ -64,11 +64,6 @@ async fn a_json_array_gets_a_message_that_names_json_lines() {
     assert_eq!((code, there), (1, 0), "{stdout}{stderr}");
     assert!(stdout.contains("comments: 0 new") && stdout.contains("0 bad"), "{stdout}");
     assert!(stderr.contains("line 1 is a JSON array or begins one, but a file must be JSON Lines"), "{stderr}");
-
-    let one_line = array.replace('\n', "") + "\n" + &lines(&some_reviews(2));
-    let (code, stdout, stderr, there) = imported(one_line).await;
-    assert_eq!((code, there), (1, 2), "{stdout}{stderr}");
-    assert!(stdout.contains("comments: line 1: is a JSON array or begins one"), "{stdout}");
 }
 
 #[tokio::test]

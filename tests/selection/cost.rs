@@ -194,6 +194,18 @@ fn blocks_from_the_middle(factor: f64, ratings: u64) -> Vec<u64> {
     half(0).into_iter().rev().chain(half(1)).collect()
 }
 
+/// Ratings of comments, built by repeatedly placing a block of one rating at one end of the remaining range.
+fn nested_blocks(ratings: u64, random: &mut StdRng) -> Vec<u64> {
+    let (mut front, mut back, mut left, mut rating) = (Vec::new(), Vec::new(), COMMENTS, 0);
+    while left > 0 {
+        let block = random.random_range(1..=left);
+        let end = if random.random_range(0..2) == 0 { &mut front } else { &mut back };
+        end.extend(std::iter::repeat_n(1 + rating % ratings, block));
+        (left, rating) = (left - block, rating + 1);
+    }
+    front.into_iter().chain(back.into_iter().rev()).collect()
+}
+
 /// Checks each spread three times: with a separate millisecond per comment, with thousands of comments per millisecond,
 /// and with one millisecond for all.
 async fn check_spreads(spreads: Vec<(String, Vec<u64>)>) {
@@ -230,11 +242,12 @@ async fn check_spreads(spreads: Vec<(String, Vec<u64>)>) {
 }
 
 #[tokio::test]
-async fn blocks_that_grow_from_the_middle_cost_no_more_than_the_bound() {
+async fn blocks_that_grow_from_the_middle_or_nest_cost_no_more_than_the_bound() {
     let spreads = iproduct!([1.5, 8.0], [2, 4]).map(|(factor, ratings)| {
         (format!("{ratings} ratings in blocks that grow by {factor}"), blocks_from_the_middle(factor, ratings))
     });
-    check_spreads(spreads.collect()).await;
+    let nested = ("nested blocks of 4 ratings".to_owned(), nested_blocks(4, &mut StdRng::seed_from_u64(10)));
+    check_spreads(spreads.chain([nested]).collect()).await;
 }
 
 #[tokio::test]

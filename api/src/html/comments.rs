@@ -1,4 +1,4 @@
-//! `/product/{product}/comments/{language or ~}/{ratings or ~}?page=N` or `?date=YYYY-MM`; `?cursor=…` where no number leads
+//! `/product/{product}/comments/{language or ~}/{ratings or ~}?page=N` or `?date=YYYY-MM`; `?cursor=…` leads where no number does.
 
 use actix_web::{
     HttpRequest, HttpResponse,

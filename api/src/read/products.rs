@@ -27,10 +27,11 @@ use tokio::sync::{Mutex, OwnedMutexGuard};
 use crate::{error::ApiError, site::Site, store::StoreClients};
 use parts::{Dates, PartitionSitemap, Product};
 
-/// A walk is followed by a pause of this many times its duration, whether or not it succeeded.
+/// A walk is followed by a pause of this many times its duration.
 const PAUSE: u32 = 100;
 
-/// The shortest pause. Without it, requests would queue up while the page index is away, and fail one after another.
+/// The shortest pause, and that after a walk that failed. Without it, requests would queue up while the page index is
+/// away, and fail one after another.
 const PAUSE_MIN: Duration = Duration::from_secs(1);
 
 /// A walk is used for at least this long, and for at least two pauses. So the list and the sitemap outlive a short
@@ -133,11 +134,12 @@ impl Kept {
     }
 
     fn end_walk(&mut self, found: Option<&Arc<Walk>>, began: Instant, now: Instant) {
-        let pause = (now.saturating_duration_since(began) * PAUSE).max(PAUSE_MIN);
-        self.pause_until = Some(now + pause);
+        let mut pause = PAUSE_MIN;
         if let Some(walk) = found {
+            pause = (now.saturating_duration_since(began) * PAUSE).max(PAUSE_MIN);
             self.walk = Some((Arc::clone(walk), now + USED_FOR_MIN.max(pause * 2)));
         }
+        self.pause_until = Some(now + pause);
     }
 }
 
@@ -273,8 +275,8 @@ mod tests {
         assert!(kept.pauses(after(807)) && !kept.pauses(after(808)));
         // Without another walk, this one is used for two pauses.
         assert!(kept.usable(after(1_607)).is_some() && kept.usable(after(1_608)).is_none());
-        // A walk that fails at once pauses for a second, and the last one stays in use.
-        kept.end_walk(None, after(900), after(900));
+        // A walk that fails pauses for a second, and the last one stays in use.
+        kept.end_walk(None, after(890), after(900));
         assert!(kept.pauses(after(900)) && !kept.pauses(after(901)) && kept.usable(after(900)).is_some());
         // A quick walk is used for ten minutes.
         kept.end_walk(Some(&Arc::default()), after(2_000), after(2_000));

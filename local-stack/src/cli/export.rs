@@ -43,10 +43,12 @@ pub(super) async fn run(args: Args) -> anyhow::Result<ExitCode> {
         eprintln!("error: an export is JSON Lines; for {ending}: pagemark export | jq -rn '{rows}' > {output}");
         return Ok(ExitCode::from(2));
     }
-    ensure!(args.products.as_ref() != Some(&args.output), "comments and records need two files");
     let mut signals = Signals::listen()?;
     let comments = Target::at(&args.output)?;
     let records = args.products.as_deref().map(Target::at).transpose()?;
+    // Both names may lead to one file.
+    let is_one = records.as_ref().is_some_and(|records| records.is_same_as(&comments));
+    ensure!(!is_one, "comments and records need two files, not {}", comments.name);
     let attached = match &args.place.data_dir {
         None => None,
         Some(folder) => tokio::select! {

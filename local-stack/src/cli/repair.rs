@@ -87,11 +87,8 @@ mod tests {
             "repair audit --apply",
             "repair --apply audit --rolling",
             "repair --dynamodb-url http://127.0.0.1:1 check c1",
-            "repair quarantine --apply --dynamodb-url http://127.0.0.1:1",
-            "repair recent --json --table other",
             "repair rebuild --apply --segments 2",
             "repair audit --data-dir d --apply",
-            "repair erase --author u --apply",
         ] {
             let words = std::iter::once("pagemark").chain(line.split(' '));
             Cli::try_parse_from(words).unwrap_or_else(|error| panic!("{line}: {error}"));

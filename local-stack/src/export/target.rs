@@ -45,6 +45,13 @@ impl Target {
         Ok(Self { name, compression: Compression::of_name(path), place })
     }
 
+    pub(crate) fn is_same_as(&self, other: &Self) -> bool {
+        match (&self.place, &other.place) {
+            (Place::File(one), Place::File(other)) => one == other,
+            _ => self.name == other.name,
+        }
+    }
+
     /// A file without a name, which ends with the process: beside the target, if that is a file.
     pub(super) fn stage(&self) -> anyhow::Result<File> {
         let Place::File(path) = &self.place else { return Ok(tempfile::tempfile()?) };
