@@ -21,6 +21,8 @@ const RECORD: (&str, &str) = ("local-stack", "running");
 #[derive(Serialize, Deserialize)]
 pub(crate) struct Running {
     pub(crate) socket: PathBuf,
+    /// Whether its page index is in Redis.
+    pub(crate) has_redis: bool,
 }
 
 impl Running {

@@ -14,7 +14,7 @@ use crate::{
     blocking::blocking,
     control::{SOCKET, request},
     cursor_key::CURSOR_KEY,
-    data_dir::{DATA_FILE, Found, Holder, lock_to_look},
+    data_dir::{DATA_FILE, Found, Holder, VERSION, lock_to_look},
     engine::DataFile,
     index_keeper::INDEX_MAX_AGE,
     index_place::{PARTITIONS, SNAPSHOT},
@@ -110,6 +110,10 @@ async fn of_running(folder: &Path, holder: Option<&Holder>) -> Vec<Check> {
         let found = format!("{who} uses the folder: a stack that is just starting, or a command");
         return vec![warning("stack", found, "Run doctor again when it has started or ended")];
     };
+    if holder.version != VERSION {
+        let found = format!("{holder} is pagemark {}, and this is pagemark {VERSION}", holder.version);
+        return vec![warning("stack", found, "Use the doctor of the same version")];
+    }
     let status = match status(folder).await {
         Ok(status) => status,
         Err(error) => {

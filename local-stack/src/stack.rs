@@ -161,7 +161,9 @@ impl Stack {
 
         let quarantine = data_dir.path.join(QUARANTINE);
         let control = ControlSocket::bind(&data_dir.path)?;
-        Running { socket: control.path().to_owned() }.announce(&table).await?;
+        Running { socket: control.path().to_owned(), has_redis: placed.redis_config().is_some() }
+            .announce(&table)
+            .await?;
         let [fan_out, indexing] = event_source_mappings(
             engine.as_deref(),
             streams_client(Some(&dynamodb_url)).await,
@@ -334,7 +336,9 @@ impl Stack {
         // If a task still shared the engine, the last one to drop it would stop it.
         if let Some(engine) = self.engine.take().and_then(Arc::into_inner) {
             if keeps_data {
-                trim_processed(&engine, self.table.name(), &self.mappings).await;
+                // The next start can do it. An engine that has ended by itself would not, and a sweep may be under way.
+                let trimmed = trim_processed(&engine, self.table.name(), &self.mappings);
+                tokio::time::timeout(SETTLE_TIMEOUT, trimmed).await.ok();
             }
             engine.sync().await;
             engine.stop().await;
@@ -348,7 +352,6 @@ impl Stack {
         drop(self.data_dir);
     }
 
-    /// Whether the page index has every change. The engine has stopped, so no other program can make one any more.
     /// Whether stream records wait in quarantine, of this life of the stack or of an earlier one.
     fn has_quarantine(&self) -> bool {
         fn has_file(folder: &Path) -> bool {
@@ -358,6 +361,7 @@ impl Stack {
         self.quarantined() > 0 || has_file(&self.data_dir.path.join(QUARANTINE))
     }
 
+    /// Whether the page index has every change. The engine has stopped, so no other program can make one any more.
     async fn has_indexed_everything(&self) -> bool {
         let (data_file, table) = (self.data_dir.data_file(), self.table.name().to_owned());
         let newest = blocking(move || DataFile::of_stopped(&data_file)?.newest_stream_record(&table)).await;

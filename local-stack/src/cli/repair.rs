@@ -2,7 +2,7 @@
 
 use std::{path::PathBuf, process::ExitCode};
 
-use anyhow::Context;
+use anyhow::{Context, ensure};
 use clap::builder::Resettable;
 use functions::quarantine::QuarantinePlace;
 use repair_job::{RunArgs, exit, run_command};
@@ -51,8 +51,12 @@ pub(super) async fn run(mut args: Args) -> anyhow::Result<ExitCode> {
         let table = Table::connect(&table_config(args.table.as_deref().unwrap_or(TABLE), &url)).await;
         let none =
             || format!("no stack runs on the table {:?} at {url}: is `pagemark up` running there?", table.name());
-        let Running { socket } = Running::on(&table).await.with_context(none)?.with_context(none)?;
+        let Running { socket, has_redis } = Running::on(&table).await.with_context(none)?.with_context(none)?;
         let Some(redis_url) = args.redis_url else { return ask(&socket, &args.run).await };
+        ensure!(
+            has_redis,
+            "the stack has its page index inside its process: leave out --redis-url and PAGEMARK_REDIS_URL"
+        );
         let prefix = format!("pagemark-{}", table.describe().await?.id);
         let index = redis_index::connect(&index_place::redis_config(&redis_url, prefix))?;
         args.run.set_quarantine(QuarantinePlace::Folder(socket.with_file_name(QUARANTINE)));

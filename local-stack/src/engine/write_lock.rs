@@ -11,8 +11,8 @@
 //! | a sweep for expired items, which lets requests through between its pages | the second connection |
 //! | the second connection | requests that may write, and sweeps |
 //!
-//! The locked value is the lock file. So another process cannot open the data file for writing while one of these is
-//! under way, even if the engine has stopped waiting for it.
+//! The locked value is the lock file. So another process cannot open the data file for writing while a sweep or the
+//! second connection is at work, even if the engine has stopped waiting for it.
 
 use std::sync::Arc;
 

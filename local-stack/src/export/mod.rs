@@ -88,10 +88,14 @@ impl<'run> Export<'run> {
         let _display = Display::show("export".to_owned(), move || *shown.borrow());
         let products = self.products().await?;
         let (mut staged, table, expected) = (BufWriter::new(staged), self.table, products.len() as u64);
-        let begun = stream::iter(products)
-            .map(async |product| anyhow::Ok((table.comments_part(&product, None, COMMENTS_MAX).await?, product)));
+        // Tasks take their answers while the comments of an earlier product are read, whose time-outs would run on else.
+        let begun = stream::iter(products).map(|product| {
+            let table = table.clone();
+            tokio::spawn(async move { anyhow::Ok((table.comments_part(&product, None, COMMENTS_MAX).await?, product)) })
+        });
         let (mut begun, mut comments, mut done) = (begun.buffered(PRODUCTS_AT_ONCE), 0, 0);
-        while let Some((mut part, product)) = begun.try_next().await? {
+        while let Some(begun) = begun.next().await {
+            let (mut part, product) = begun??;
             loop {
                 comments += part.comments.len() as u64;
                 for comment in part.comments {

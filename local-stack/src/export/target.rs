@@ -32,7 +32,9 @@ impl Place {
         match fs::metadata(path) {
             Ok(found) if !found.is_file() => Ok(Self::Stream(File::options().write(true).open(path)?)),
             // Through a link: the file is replaced, and not the link.
-            _ => Ok(Self::File(path.canonicalize().unwrap_or_else(|_| path.to_owned()))),
+            _ => {
+                Ok(Self::File(path.canonicalize().or_else(|_| in_its_folder(path)).unwrap_or_else(|_| path.to_owned())))
+            }
         }
     }
 }
@@ -91,6 +93,11 @@ impl Target {
         };
         written.await.with_context(|| format!("{} cannot be written", self.name))
     }
+}
+
+/// A file that is not there yet, by the one name of its folder.
+fn in_its_folder(path: &Path) -> io::Result<PathBuf> {
+    Ok(folder_of(path).canonicalize()?.join(path.file_name().unwrap_or_default()))
 }
 
 fn folder_of(path: &Path) -> &Path {
