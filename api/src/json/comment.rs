@@ -130,6 +130,7 @@ pub(crate) async fn change_comment(
     Ok(answer(&stores.patch(&target.id, expected, &patch).await?))
 }
 
+/// The end of a comment.
 #[utoipa::path(
     delete,
     path = "/api/v1/comments/{id}",
@@ -213,6 +214,7 @@ pub(crate) struct PositionBody {
     total: u64,
 }
 
+/// Which page a comment is on under a filter.
 #[utoipa::path(
     get,
     path = "/api/v1/comments/{id}/position",

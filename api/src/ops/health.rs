@@ -16,6 +16,7 @@ const CHECK_TIMEOUT: Duration = Duration::from_secs(4);
 const PROBE_ID: &str = "-";
 
 /// The process lives.
+/// The process lives.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(example = json!({"status": "alive"}))]
 pub(crate) struct Liveness {
@@ -84,6 +85,7 @@ enum IndexState {
     Unreachable,
 }
 
+/// The process lives.
 #[utoipa::path(
     get,
     path = "/livez",
