@@ -47,6 +47,7 @@ pub(crate) struct Body<'page> {
     links: Next,
 }
 
+/// What leads on.
 #[derive(Debug, Serialize, ToSchema)]
 struct Next {
     /// Null at the end.

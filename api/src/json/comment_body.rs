@@ -49,6 +49,7 @@ impl<'comment> CommentBody<'comment> {
 }
 
 impl<'comment> From<&'comment Comment> for CommentBody<'comment> {
+    /// The comment as everybody sees it.
     fn from(comment: &'comment Comment) -> Self {
         Self {
             id: comment.id.as_str(),

@@ -18,10 +18,13 @@ use crate::ops::cost::{Cost, QueryCost};
 pub(crate) struct Explanation {
     /// The queries of the table's index of filters.
     queries: Vec<ExplainedQuery>,
+    /// Number of calls of the table.
     table_calls: u32,
+    /// Number of calls of the page index.
     page_index_calls: u32,
 }
 
+/// A query.
 #[derive(Debug, Serialize, ToSchema)]
 struct ExplainedQuery {
     /// The filter key: every filter is one key.

@@ -25,6 +25,7 @@ use crate::{
     },
 };
 
+/// The fields of a comment that a client may set.
 fn fields_schema() -> ObjectBuilder {
     let line = |max_chars, description| schema::optional_line(max_chars).description(Some(description));
     let language = schema::language().description(Some("The language it is written in: a BCP 47 tag"));
@@ -45,16 +46,19 @@ fn fields_schema() -> ObjectBuilder {
         .property(AuthorId::FIELD, schema::author_id())
 }
 
+/// Reads the content of a new comment from the body of a request.
 pub(crate) async fn read_content(request: &HttpRequest, payload: web::Payload) -> Result<NewContent, ApiError> {
     let body = body::read(request, payload, &["application/json"], BODY_MAX_BYTES).await?;
     NewContent::of_fields(&parse(&body)?)
 }
 
+/// Reads a change of a comment from the body of a request.
 pub(crate) async fn read_change(request: &HttpRequest, payload: web::Payload) -> Result<CommentPatch, ApiError> {
     let accepted = &["application/json", "application/merge-patch+json"];
     change(&parse(&body::read(request, payload, accepted, BODY_MAX_BYTES).await?)?)
 }
 
+/// Reads the record of a product from the body of a request.
 pub(crate) async fn read_product(request: &HttpRequest, payload: web::Payload) -> Result<ProductDetails, ApiError> {
     product::details(&parse(&body::read(request, payload, &["application/json"], BODY_MAX_BYTES).await?)?)
 }

@@ -33,8 +33,10 @@ pub(crate) static IDEMPOTENCY_KEY: Parameter = Parameter {
     example: || json!("6d1f0a52-1d5c-4f0f-9f3b-2b1f6c1c8a77"),
 };
 
+/// The revisions that a header lists.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Revisions {
+    /// `*`: all of them.
     All,
     /// These; none when no comment can have the listed entity tags.
     These(Vec<Revision>),
@@ -72,6 +74,7 @@ impl Revisions {
 pub(crate) struct Conditions {
     /// The header `If-Match`; `None` without it.
     pub(crate) if_match: Option<Revisions>,
+    /// The header `If-None-Match`: the revisions that exclude the write.
     pub(crate) if_none_match: Revisions,
 }
 

@@ -275,6 +275,7 @@ pub(super) struct Links {
 }
 
 impl Links {
+    /// The links of the page of this number, where all pages have numbers.
     pub(super) fn of_pages(number: u64, total_pages: u64, url: impl Fn(u64) -> String) -> Self {
         Self {
             this: url(number),

@@ -58,6 +58,7 @@ pub(crate) struct Body<'page> {
     page: PageNumber,
     #[schema(value_type = u8, minimum = 1, maximum = 100)]
     page_size: PageSize,
+    /// How many products have comments.
     total: u64,
     total_pages: u64,
     /// The most commented first. Equal products follow by their ids.
@@ -65,6 +66,7 @@ pub(crate) struct Body<'page> {
     links: Links,
 }
 
+/// A product with comments.
 #[derive(Debug, Serialize, ToSchema)]
 struct ListedProduct<'page> {
     product: &'page str,

@@ -44,11 +44,13 @@ pub(crate) struct Body<'stats> {
     /// Null: of all languages.
     #[schema(required)]
     language: Option<&'stats str>,
+    /// In the language when one is given.
     #[serde(flatten)]
     totals: Totals,
     /// By language, whichever is given: the first 200 by their tags.
     #[schema(max_items = 200)]
     by_language: Vec<LanguageTotal<'stats>>,
+    /// How many languages there are.
     languages: u64,
 }
 

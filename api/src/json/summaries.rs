@@ -14,6 +14,7 @@ use super::{
 use crate::{error::ApiError, store::StoreClients};
 
 pub(crate) struct SummariesRequest {
+    /// Each once.
     products: Vec<ProductId>,
     language: Option<Language>,
 }

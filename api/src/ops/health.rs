@@ -16,7 +16,6 @@ const CHECK_TIMEOUT: Duration = Duration::from_secs(4);
 const PROBE_ID: &str = "-";
 
 /// The process lives.
-/// The process lives.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(example = json!({"status": "alive"}))]
 pub(crate) struct Liveness {
@@ -36,6 +35,7 @@ pub(crate) struct Readiness {
     page_index: IndexReadiness,
 }
 
+/// How the service is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 enum ServiceState {
@@ -47,11 +47,13 @@ enum ServiceState {
     Unavailable,
 }
 
+/// How the table is.
 #[derive(Debug, Serialize, ToSchema)]
 struct TableReadiness {
     state: TableState,
 }
 
+/// How the table is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 enum TableState {
@@ -61,6 +63,7 @@ enum TableState {
     Error,
 }
 
+/// How the page index is.
 #[derive(Debug, Serialize, ToSchema)]
 struct IndexReadiness {
     state: IndexState,
@@ -70,6 +73,7 @@ struct IndexReadiness {
     partitions: Option<usize>,
 }
 
+/// How the page index is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 enum IndexState {
