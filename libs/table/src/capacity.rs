@@ -54,7 +54,7 @@ impl Interrupt {
     }
 }
 
-/// Counts the units that the calls of a [`Table`] consume, and holds calls back over a limit.
+/// Counts the units that the calls of a `Table` consume, and holds calls back over a limit.
 #[derive(Debug, Default)]
 pub struct Meter {
     read: Bucket,
