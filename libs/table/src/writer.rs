@@ -7,8 +7,7 @@
 //! A product's record has no journal entry, because nothing is derived from it. Its writes use the transactions of
 //! comments: a repeated attempt finds out that an earlier one has happened.
 //!
-//! Duplicates are written in one of two ways: by `BatchWriteItem`, up to 25 writes of any comments one by one, or by
-//! `TransactWriteItems`, the writes of one comment, all or none.
+//! Duplicates are written by `BatchWriteItem`: up to 25 writes of any comments, one by one.
 
 use std::{collections::HashMap, time::Duration};
 
