@@ -1,7 +1,7 @@
 //! `scale`: how pages and the page index grow with the number of comments of a product.
 //!
-//! - **Page index** in Redis, if the machine has the memory: the time to find a random page, the memory of the data, and the
-//!   rate at which edits fill it, in random order of time as in a rebuild.
+//! - **Page index** in Redis, if the machine has the memory: the time to find a random page, the memory of the data, and
+//!   the rate at which edits fill it. Edits come in random order of time, as in a rebuild.
 //! - **Reads**: random pages read like in the API without HTTP.
 
 use std::{collections::BTreeMap, fs};

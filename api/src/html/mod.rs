@@ -15,8 +15,8 @@
 //! - `sitemap`: the sitemap and `robots.txt`.
 //! - `words`, `language_name`: how people write what programs know. All texts are in `crate::texts`.
 //!
-//! **Invariant:** a template escapes all text that it receives, but the site's own header and footer, which are trusted, and
-//! [`script_json::ScriptJson`], which escapes for its place in a page.
+//! **Invariant:** a template escapes all text that it receives. There are two exceptions: the site's own header and footer,
+//! which are trusted, and [`script_json::ScriptJson`], which escapes for its place in a page.
 
 mod address;
 mod assets;
