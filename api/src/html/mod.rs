@@ -51,7 +51,6 @@ use actix_web::{
 };
 use askama::Template;
 use model::{Filter, Order};
-use page_index::Position;
 
 use crate::{
     error::ApiError,
@@ -62,7 +61,7 @@ use crate::{
     },
     links,
     site::Site,
-    store::StoreClients,
+    store::{Position, StoreClients},
 };
 use address::Address;
 use error_page::{PageError, html};

@@ -2,7 +2,6 @@
 
 use actix_web::{HttpRequest, HttpResponse, http::header, web};
 use model::{Comment, CommentId, Filter, Order, PageNumber, PageSize, Revision};
-use page_index::Position;
 use serde::Serialize;
 use table::CommentPatch;
 use utoipa::ToSchema;
@@ -18,7 +17,7 @@ use crate::{
     http::{entity_tag::strong_tag, path_and_query::comment_id},
     read::ListingQuery,
     secrets::Scope,
-    store::StoreClients,
+    store::{Position, StoreClients},
     tokens::{AnyCaller, CommentWriter, WriterOrModerator},
 };
 

@@ -41,7 +41,6 @@ use futures_util::{
     stream::{self, StreamExt},
 };
 use model::{Cd, Comment, CommentId, FilterKey, Order, PageNumber, Timestamp};
-use page_index::{Ends, PageStart, PageStartQuery};
 use process::StoreError;
 use table::{Page, PageQuery};
 
@@ -49,7 +48,11 @@ use super::{
     ListingQuery,
     cursor::{Cursor, Direction},
 };
-use crate::{error::ApiError, ops::metrics::DriftSign, store::StoreClients};
+use crate::{
+    error::ApiError,
+    ops::metrics::DriftSign,
+    store::{Ends, PageStart, PageStartQuery, StoreClients},
+};
 
 /// The most comments that are looked up when the ranks promise a page and the table has none of it. That is a page of
 /// the usual size, and 13 read units, which one request may cost.

@@ -2,6 +2,7 @@
 
 mod per_thread;
 mod product_cache;
+mod shims;
 mod table_id;
 
 use std::{
@@ -11,13 +12,9 @@ use std::{
 };
 
 use model::{
-    AuthorId, Cd, Comment, CommentId, Filter, Language, Malformed, Order, PageSize, ProductDetails, ProductId,
-    ProductRecord, Revision, Status, Timestamp,
+    AuthorId, Comment, CommentId, Malformed, PageSize, ProductDetails, ProductId, ProductRecord, Revision, Status,
 };
-use page_index::{
-    Extent, IndexAnswer, IndexPartition, ListedProduct, PageIndex, PageStart, PageStartQuery, Position, ProductRank,
-    Stats, Summary,
-};
+use page_index::{IndexAnswer, IndexPartition, PageIndex, PositionQuery, Ranked, RankedQuery};
 use process::{StoreError, now};
 use table::{
     AuthorPart, CommentPatch, Created, Idempotency, ModerationPart, ModerationPosition, NewComment, Page, PageQuery,
@@ -32,6 +29,7 @@ use crate::ops::{
 use per_thread::PerThread;
 pub(crate) use product_cache::KnownRecord;
 use product_cache::{Cached, ProductCache};
+pub(crate) use shims::{Ends, PageStart, PageStartQuery, Position};
 use table_id::TableId;
 
 pub(crate) struct StoreClients {
@@ -242,61 +240,27 @@ impl StoreClients {
         Ok(())
     }
 
-    /// Where a page starts; `None` when the page index is unavailable. The reason does not matter here, because a page
-    /// that can do without the index is the same for all reasons.
-    pub(crate) async fn page_start(&self, query: &PageStartQuery<'_>) -> Option<PageStart> {
-        let ask = async |table_id: &str| self.index.page_start(query, table_id, now()).await;
-        self.ask_index(self.index.partition_of(query.product), StoreCall::PageStart, ask).await
+    /// The answers to questions about some listings, in their order. `None` when the page index is unavailable for one of
+    /// them: the reason does not matter to a reader.
+    pub(crate) async fn ranked(&self, call: StoreCall, queries: &[RankedQuery<'_>]) -> Option<Vec<Ranked>> {
+        let partitions = queries.iter().map(|query| self.index.partition_of(query.product)).collect();
+        let ask = async |table_id: &str| self.index.ranked(queries, table_id, now()).await;
+        self.ask_index_of(partitions, call, ask).await
     }
 
-    /// The first `count` comments that the ranks promise for a page; `None` when the page index is unavailable.
-    pub(crate) async fn promised(&self, query: &PageStartQuery<'_>, count: u64) -> Option<Vec<Cd>> {
-        let ask = async |table_id: &str| self.index.comments_of_page(query, count, table_id, now()).await;
-        self.ask_index(self.index.partition_of(query.product), StoreCall::PageStart, ask).await
-    }
-
-    /// The newest and oldest ranked comment, and their number; `None` when the page index is unavailable.
-    pub(crate) async fn extent(&self, query: &PageStartQuery<'_>) -> Option<Extent> {
-        let ask = async |table_id: &str| self.index.extent(query, table_id, now()).await;
-        self.ask_index(self.index.partition_of(query.product), StoreCall::PageStart, ask).await
-    }
-
-    pub(crate) async fn position(&self, comment: &Comment, filter: &Filter, order: Order) -> Option<Position> {
-        let (product, cd) = (&comment.product, comment.cd());
-        let ask = async |table_id: &str| self.index.position(product, filter, &cd, order, table_id, now()).await;
-        self.ask_index(self.index.partition_of(product), StoreCall::Position, ask).await
-    }
-
-    /// The number of a product's comments beside a filter; `None` when the page index is unavailable.
-    pub(crate) async fn stats(&self, product: &ProductId, filter: &Filter) -> Option<Stats> {
-        let ask = async |table_id: &str| self.index.stats(product, filter, table_id, now()).await;
-        self.ask_index(self.index.partition_of(product), StoreCall::Stats, ask).await
-    }
-
-    /// The number of comments of each of some products; `None` when the page index is unavailable for one of them.
-    pub(crate) async fn summaries(&self, products: &[ProductId], language: Option<&Language>) -> Option<Vec<Summary>> {
-        let partitions = products.iter().map(|product| self.index.partition_of(product)).collect();
-        let ask = async |table_id: &str| self.index.summaries(products, language, table_id, now()).await;
-        self.ask_index_of(partitions, StoreCall::Stats, ask).await
+    /// Where a comment stands; `None` when the page index is unavailable.
+    pub(crate) async fn place(&self, query: &PositionQuery<'_>) -> Option<page_index::Position> {
+        let ask = async |table_id: &str| self.index.position(query, table_id, now()).await;
+        self.ask_index(self.index.partition_of(query.product), StoreCall::Position, ask).await
     }
 
     pub(crate) fn partitions(&self) -> impl Iterator<Item = IndexPartition> + use<> {
         self.index.partitions()
     }
 
-    /// The products of a partition; `None` when the page index is unavailable.
-    pub(crate) async fn products(&self, partition: IndexPartition) -> Option<Vec<ListedProduct>> {
+    /// The products that a partition names; `None` when the page index is unavailable.
+    pub(crate) async fn products(&self, partition: IndexPartition) -> Option<Vec<ProductId>> {
         let ask = async |table_id: &str| self.index.products(partition, table_id, now()).await;
-        self.ask_index(partition, StoreCall::Catalog, ask).await
-    }
-
-    /// The creation times of a partition's comments with these ranks; `None` when the page index is unavailable.
-    pub(crate) async fn creation_times(
-        &self,
-        partition: IndexPartition,
-        ranks: &[ProductRank<'_>],
-    ) -> Option<Vec<Option<Timestamp>>> {
-        let ask = async |table_id: &str| self.index.creation_times(partition, ranks, table_id, now()).await;
         self.ask_index(partition, StoreCall::Catalog, ask).await
     }
 
