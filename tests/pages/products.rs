@@ -4,9 +4,10 @@
 use std::{cmp::Reverse, collections::BTreeMap};
 
 use api::{ApiSettings, PastTheEnd};
+use itertools::Itertools;
 use local_stack::stack::StackSettings;
-use model::{Cd, Filter, Language, Placement, ProductId, RatingCounts, Timestamp, plan::index_edits};
-use page_index::{RankedQuery, StatsWanted};
+use model::{Cd, Filter, Placement, ProductId, RatingCounts, Timestamp, plan::index_edits};
+use page_index::{RankedQuery, Stats, StatsWanted};
 use process::now;
 use serde_json::{Value, json};
 
@@ -22,33 +23,23 @@ use crate::fixture::{
     wait_for,
 };
 
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, PartialEq)]
 struct ListedProduct {
     product: ProductId,
     by_rating: RatingCounts,
     last_commented_at: Timestamp,
-    by_language: Vec<(Language, u64)>,
 }
 
 /// All products with comments, in the order of their ids, by brute force.
 fn listed(comments: impl IntoIterator<Item = (Placement, Cd)>) -> Vec<ListedProduct> {
-    let mut listed: BTreeMap<_, (ListedProduct, BTreeMap<Language, u64>)> = BTreeMap::new();
-    for (Placement { product, language, rating }, cd) in comments {
-        let new = || {
-            let (product, by_rating) = (product.clone(), RatingCounts::default());
-            let new = ListedProduct { product, by_rating, last_commented_at: cd.created_at, by_language: Vec::new() };
-            (new, BTreeMap::new())
-        };
-        let (of, languages) = listed.entry(product.clone()).or_insert_with(new);
-        of.by_rating.add(rating, 1);
-        of.last_commented_at = of.last_commented_at.max(cd.created_at);
-        *languages.entry(language).or_default() += 1;
+    let mut listed: BTreeMap<ProductId, (RatingCounts, Timestamp)> = BTreeMap::new();
+    for (Placement { product, rating, .. }, Cd { created_at, .. }) in comments {
+        let (by_rating, last) = listed.entry(product).or_insert((RatingCounts::default(), created_at));
+        by_rating.add(rating, 1);
+        *last = created_at.max(*last);
     }
-    let whole = |(of, languages): (ListedProduct, BTreeMap<_, _>)| ListedProduct {
-        by_language: languages.into_iter().collect(),
-        ..of
-    };
-    listed.into_values().map(whole).collect()
+    let whole = |(product, (by_rating, last_commented_at))| ListedProduct { product, by_rating, last_commented_at };
+    listed.into_iter().map(whole).collect()
 }
 
 #[tokio::test]
@@ -85,17 +76,12 @@ async fn a_partition_lists_every_product_with_its_totals() {
             assert!(products.is_sorted_by(|a, b| a < b));
             assert!(products.iter().all(|product| index.partition_of(product) == partition));
             let query =
-                |product| RankedQuery { stats: StatsWanted::WithLanguages, ..RankedQuery::new(product, &Filter::ANY) };
-            let queries: Vec<_> = products.iter().map(query).collect();
-            let counted = index.ranked(&queries, TABLE_ID, now()).await.unwrap();
+                |product| RankedQuery { stats: StatsWanted::ByRating, ..RankedQuery::new(product, &Filter::ANY) };
+            let counted = index.ranked(&products.iter().map(query).collect_vec(), TABLE_ID, now()).await.unwrap();
             all.extend(products.iter().zip(counted).map(|(product, counted)| {
-                let stats = counted.unwrap().stats.unwrap();
-                ListedProduct {
-                    product: product.clone(),
-                    by_rating: stats.by_rating,
-                    last_commented_at: stats.last_commented_at.unwrap(),
-                    by_language: stats.by_language,
-                }
+                let Stats { by_rating, last_commented_at, .. } = counted.unwrap().stats.unwrap();
+                let (product, last_commented_at) = (product.clone(), last_commented_at.unwrap());
+                ListedProduct { product, by_rating, last_commented_at }
             }));
         }
         all.sort_by(|a, b| a.product.cmp(&b.product));

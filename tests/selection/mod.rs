@@ -72,18 +72,19 @@ pub(crate) async fn check_ranks(
 ) {
     for (order, count) in iproduct!([Order::Newest, Order::Oldest], [1, 20]) {
         let listing = product.listing(filter, order);
-        let up_to =
-            |instant: Option<Timestamp>| move |cd: &&&Cd| instant.is_none_or(|instant| cd.created_at <= instant);
+        let up_to = |at: Option<Timestamp>| move |cd: &&&Cd| at.is_none_or(|at| cd.created_at <= at);
         let ranked: Vec<&Cd> = listing.iter().filter(up_to(as_of)).copied().collect();
         let settled_at = product.comments.get(usize::from(count)).map(|comment| comment.cd.created_at);
         let (all, settled) = (listing.len() as u64, listing.iter().filter(up_to(settled_at)).count() as u64);
+        let newest = listing.iter().map(|cd| cd.created_at).max().filter(|at| *at < now());
         stream::iter(skips)
             .for_each_concurrent(CONCURRENCY, async |skip| {
-                let all_of = RankedQuery::new(&product.id, filter);
-                let query = RankedQuery { order, skip: *skip, count, as_of, settled_at, ..all_of };
+                let of_filter = RankedQuery::new(&product.id, filter);
+                let query = RankedQuery { order, skip: *skip, count, as_of, settled_at, ..of_filter };
                 let found = ask(index, query).await;
                 let page = ranked.iter().skip(usize::try_from(*skip).unwrap()).take(count.into()).copied();
                 assert!(found.comments.iter().eq(page), "{}: {query:?}: {found:?}", product.shape);
+                assert!(as_of.or(newest).is_none_or(|reached| found.reached == reached), "{query:?}: {found:?}");
                 let totals = (found.total, found.settled, found.all);
                 assert_eq!(totals, (ranked.len() as u64, settled, all), "{}: {query:?}", product.shape);
             })
@@ -194,28 +195,21 @@ async fn scripts_that_the_server_forgot_are_loaded_again() {
 
 pub(crate) async fn check_positions(index: &PageIndex, product: &Product, filter: &Filter) {
     let listing = product.listing(filter, Order::Oldest);
-    let settled_at = product.comments.first().map(|comment| comment.cd.created_at);
-    let position = async |cd: &Cd, settled_at| {
-        let query = PositionQuery { product: &product.id, filter, cd, settled_at };
-        index.position(&query, TABLE_ID, now()).await.unwrap().unwrap()
-    };
-    // Also a comment that is not indexed yet, at an instant that other comments share.
-    let new =
-        [listing.first(), listing.get(listing.len() / 2), listing.last()].into_iter().flatten().map(|neighbour| {
-            let id = data::comment_id(&format!("{}-new", neighbour.id));
-            Cd { created_at: neighbour.created_at, id }
-        });
-    let cds: Vec<Cd> = listing.iter().copied().cloned().chain(new).collect();
-    stream::iter(&cds)
-        .for_each_concurrent(CONCURRENCY, async |cd| {
-            for settled_at in [None, settled_at] {
-                let others = || listing.iter().filter(|other| other.id != cd.id);
-                let older = others().filter(|other| **other < cd).count() as u64;
-                let is_settled = |cd: &Cd| settled_at.is_none_or(|instant| cd.created_at <= instant);
-                let settled = others().filter(|other| is_settled(other)).count() as u64 + u64::from(is_settled(cd));
-                let expected = Position { older, total: others().count() as u64 + 1, settled };
-                assert_eq!(position(cd, settled_at).await, expected, "{}: {cd}", product.shape);
-            }
+    let some = product.comments.first().map(|comment| comment.cd.created_at);
+    // Also comments that are not indexed yet, at an instant that other comments share.
+    let indexed = [listing.first(), listing.get(listing.len() / 2), listing.last()].into_iter().flatten();
+    let new = indexed.map(|cd| Cd { id: data::comment_id(&format!("{}-new", cd.id)), created_at: cd.created_at });
+    let asked = listing.iter().copied().cloned().chain(new).cartesian_product([None, some]).collect_vec();
+    stream::iter(&asked)
+        .for_each_concurrent(CONCURRENCY, async |(cd, settled_at)| {
+            let query = PositionQuery { product: &product.id, filter, cd, settled_at: *settled_at };
+            let found = index.position(&query, TABLE_ID, now()).await.unwrap().unwrap();
+            let others = || listing.iter().filter(|other| other.id != cd.id);
+            let older = others().filter(|other| **other < cd).count() as u64;
+            let all = || others().copied().chain([cd]);
+            let settled = all().filter(|cd| settled_at.is_none_or(|instant| cd.created_at <= instant)).count() as u64;
+            let expected = Position { older, total: all().count() as u64, settled };
+            assert_eq!(found, expected, "{}: {cd}", product.shape);
         })
         .await;
 }
@@ -250,16 +244,10 @@ pub(crate) async fn check_stats(index: &PageIndex, product: &Product, filter: &F
     let nobody = data::product("nobody has commented on this");
     let by_rating = |product| RankedQuery { stats: StatsWanted::ByRating, ..RankedQuery::new(product, filter) };
     let counted = index.ranked(&[by_rating(&nobody), by_rating(&product.id)], TABLE_ID, now()).await.unwrap();
-    let counted: Vec<Stats> = counted.into_iter().map(|answer| answer.unwrap().stats.unwrap()).collect();
-    let without_languages = Stats { by_language: Vec::new(), languages: 0, ..found.clone() };
-    let none = RatingCounts::default();
-    let of_nobody = Stats {
-        by_rating: none,
-        by_rating_in_any_language: none,
-        last_commented_at: None,
-        ..without_languages.clone()
-    };
-    assert_eq!(counted, [of_nobody, without_languages]);
+    let [of_nobody, summary] =
+        counted.into_iter().map(|answer| answer.unwrap().stats.unwrap()).collect_array().unwrap();
+    assert_eq!(summary, Stats { by_language: Vec::new(), languages: 0, ..found.clone() });
+    assert_eq!((of_nobody.by_rating, of_nobody.last_commented_at), (RatingCounts::default(), None));
     let mut by_language: BTreeMap<&Language, u64> = BTreeMap::new();
     for Listed { placement, .. } in &product.comments {
         let is_wanted = filter.ratings().is_none_or(|ratings| ratings.contains(placement.rating));

@@ -1,11 +1,11 @@
-//! A product's answers, compared with those of a sorted list.
+//! A product's answers, compared with those of a sorted list. `tests/selection` compares the counts.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use model::{
     Cd, CommentId, Filter, Language, Order, Placement, ProductId, Rating, RatingSet, Timestamp, plan::index_edits,
 };
-use page_index::{Position, PositionQuery, RankedQuery, RawRanked, StatsWanted};
+use page_index::{Position, PositionQuery, RankedQuery, RawRanked};
 use proptest::prelude::*;
 use ulid::Ulid;
 
@@ -79,7 +79,6 @@ impl Compared {
         for filter in filters() {
             self.assert_pages(&filter);
             self.assert_positions(&filter);
-            self.assert_stats(&filter);
         }
         for number in 0..60 {
             let id = id(number);
@@ -94,13 +93,10 @@ impl Compared {
 
     fn assert_pages(&self, filter: &Filter) {
         let ascending = self.matching(filter);
-        let up_to = |instant: Option<Timestamp>| move |cd: &&Cd| instant.is_none_or(|instant| cd.created_at <= instant);
-        for (order, as_of, settled_at) in [
-            (Order::Newest, None, Some(at(25))),
-            (Order::Newest, Some(at(25)), None),
-            (Order::Oldest, None, None),
-            (Order::Oldest, Some(at(25)), Some(at(10))),
-        ] {
+        let up_to = |at: Option<Timestamp>| move |cd: &&Cd| at.is_none_or(|at| cd.created_at <= at);
+        let (newest, oldest, some, early) = (Order::Newest, Order::Oldest, Some(at(25)), Some(at(10)));
+        let queries = [(newest, None, some), (newest, some, None), (oldest, None, None), (oldest, some, early)];
+        for (order, as_of, settled_at) in queries {
             let mut ranked: Vec<&Cd> = ascending.iter().filter(up_to(as_of)).collect();
             let total = ranked.len() as u64;
             if order == Order::Newest {
@@ -139,26 +135,6 @@ impl Compared {
                 assert_eq!(self.product.position(&query, &self.languages), expected, "{query:?}");
             }
         }
-    }
-
-    fn assert_stats(&self, filter: &Filter) {
-        let query = RankedQuery { stats: StatsWanted::WithLanguages, ..RankedQuery::new(&self.id, filter) };
-        let stats = self.product.ranked(&query, &self.languages).stats.unwrap();
-        let count = |language: Option<&Language>, ratings: Option<RatingSet>| {
-            self.matching(&Filter::new(language.cloned(), ratings)).len() as u64
-        };
-        for (rating, comments) in stats.by_rating.iter() {
-            assert_eq!(comments, count(filter.language(), RatingSet::of([rating])));
-        }
-        for (rating, comments) in stats.by_rating_in_any_language.iter() {
-            assert_eq!(comments, count(None, RatingSet::of([rating])));
-        }
-        let tags: BTreeSet<&Language> = self.comments.values().map(|(_, language, _)| language).collect();
-        let by_language = tags.iter().map(|tag| ((*tag).clone(), count(Some(tag), filter.ratings())));
-        assert_eq!(stats.by_language, by_language.collect::<Vec<_>>());
-        assert_eq!(stats.languages, tags.len() as u64);
-        let newest = self.matching(&Filter::new(filter.language().cloned(), None)).pop();
-        assert_eq!(stats.last_commented_at, newest.map(|cd| cd.created_at));
     }
 }
 

@@ -100,17 +100,21 @@ impl Reads for RedisIndex {
 
 impl RedisIndex {
     async fn ranked_together(&self, queries: &[RankedQuery<'_>]) -> Result<Vec<(Marker, RawRanked)>, StoreError> {
-        let mut found: Vec<Option<(Marker, RawRanked)>> = vec![None; queries.len()];
+        let mut answers: Vec<Result<(Marker, RawRanked), Vec<Language>>> =
+            queries.iter().map(|query| Err(self.believed_languages(query))).collect();
         for _ in 0..QUERY_TRIES_MAX {
-            let open = found.iter_mut().zip(queries).filter(|(found, _)| found.is_none());
-            let open: Vec<_> = open.map(|(found, query)| (found, query, self.believed_languages(query))).collect();
-            let calls = open.iter().map(|(_, query, languages)| self.ranked_call(query, languages));
-            let answers: Vec<RankedAnswer> = self.ask_all(calls).await?;
-            for ((found, query, believed), answer) in open.into_iter().zip(answers) {
-                *found = self.read_ranked(query, &believed, answer)?;
+            let open = answers.iter().zip(queries);
+            let calls = open.filter_map(|(answer, query)| Some(self.ranked_call(query, answer.as_ref().err()?)));
+            let mut found = self.ask_all::<RankedAnswer>(calls).await?.into_iter();
+            for (answer, query) in answers.iter_mut().zip(queries) {
+                if let Err(believed) = answer
+                    && let Some(found) = found.next()
+                {
+                    *answer = self.read_ranked(query, believed, found)?;
+                }
             }
-            if found.iter().all(Option::is_some) {
-                return Ok(found.into_iter().flatten().collect());
+            if answers.iter().all(Result::is_ok) {
+                return Ok(answers.into_iter().flatten().collect());
             }
         }
         Err(StoreError::unavailable(Store::PageIndex, "a product's languages change faster than they can be read"))
@@ -151,13 +155,13 @@ impl RedisIndex {
             .arg(sets)
     }
 
-    /// Reads an answer. `None` if the product has other languages than the caller believed.
+    /// Reads an answer. It lacks counts if the product has other languages than the caller believed: then it is these.
     fn read_ranked(
         &self,
         query: &RankedQuery<'_>,
         believed: &[Language],
         answer: RankedAnswer,
-    ) -> Result<Option<(Marker, RawRanked)>, StoreError> {
+    ) -> Result<Result<(Marker, RawRanked), Vec<Language>>, StoreError> {
         let (marker, comments, total, settled, all, newest, by_rating, in_any_language, last, tags, sizes) = answer;
         let mut comments: Vec<Cd> =
             comments.iter().map(|(member, score)| cd_of(member, *score)).collect::<Result<_, _>>()?;
@@ -172,7 +176,7 @@ impl RedisIndex {
                 languages.truncate(Stats::LANGUAGES_MAX);
                 if languages != believed {
                     self.known_languages.keep(query.product, &languages);
-                    return Ok(None);
+                    return Ok(Err(languages));
                 }
                 let sets_a_language = query.filter.base_sets(query.product).len().max(1);
                 let by_language = sizes.chunks(sets_a_language).map(|sizes| sizes.iter().sum());
@@ -186,7 +190,7 @@ impl RedisIndex {
             }
         };
         let newest = newest.map(timestamp_of).transpose()?;
-        Ok(Some((marker_of_fields(marker), RawRanked { comments, total, settled, all, newest, stats })))
+        Ok(Ok((marker_of_fields(marker), RawRanked { comments, total, settled, all, newest, stats })))
     }
 }
 

@@ -1,17 +1,20 @@
--- Finds the element of a given rank, newest first, in a union of disjoint sorted sets, without building the union.
+-- Finds the elements of some consecutive ranks, newest first, in a union of disjoint sorted sets, without building the
+-- union.
 --
 -- Order: score descending, then member descending by bytes. ZREVRANGE uses the same order.
 --
--- The search keeps a window [from[i], to[i]) of ranks in every set. Elements before a window precede the wanted
--- element; elements behind a window follow it. `rest` elements of all windows together precede the wanted one.
+-- The search for the first of them keeps a window [from[i], to[i]) of ranks in every set. Elements before a window precede
+-- the wanted element; elements behind a window follow it. `rest` elements of all windows together precede the wanted one.
 -- A cut is a score. Counting the elements above it in every set gives its rank in the union, and moves one side of
 -- every window. The secant through the last two cuts aims the next one: on evenly spread data each cut leaves about the
 -- square root of the previous count. When two cuts in a row leave more than half of the windows, the next cuts halve
--- the largest window instead. So the logarithm of the sets' sizes bounds the number of commands: with k > 1 sets of at
--- most n elements, N together, a page takes at most
---   1 + 3k + (12 + max(4.4, 2k) ln(N/24)) max(1 + 2k, 1 + (k - 1) (floor(log2 n) + 1))
--- commands. tests/selection/cost.rs derives and asserts this bound.
-local MERGE_MAX = 24 -- windows this small together are fetched and merged
+-- the largest window instead. Small windows end the search: what follows their beginnings is merged.
+--
+-- So the logarithm of the sets' sizes bounds the number of commands. With k > 1 sets of at most n elements, N together, a
+-- search takes at most
+--   (12 + max(4.4, 2.5k) ln(N/24)) max(1 + 2k, 1 + (k - 1) (floor(log2 n) + 1))
+-- commands, and the merge of a page 2k. tests/selection/cost.rs derives and asserts this bound.
+local MERGE_MAX = 24 -- windows this small together end a search
 
 local function integer(number)
   return string.format('%d', number) -- tostring gives 1e+15 for great numbers
@@ -166,6 +169,8 @@ local function search(keys, sizes, rank)
     end
     if rest < preceding then
       to = above
+    elseif preceding > 0 and above[largest] == aim then
+      from, rest = above, rest - preceding
     else
       -- The wanted element has this score or a lower one: step over the score, or stay within it.
       local down_to, with_score = {}, 0
