@@ -68,7 +68,7 @@ impl Scale {
     /// Puts comments (rating, milliseconds, id) into the rating's sets without a language.
     async fn load(&mut self, product: &ProductId, comments: &[(u64, i64, &CommentId)]) {
         for rating in Rating::ALL {
-            let set = BaseSet { product: product.clone(), language: None, rating: Some(rating) };
+            let set = BaseSet { product: product.clone(), language: None, rating };
             let members: Vec<(i64, &str)> = comments
                 .iter()
                 .filter(|(of, ..)| *of == u64::from(rating.get()))

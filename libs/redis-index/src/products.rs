@@ -8,7 +8,7 @@
 
 use std::collections::BTreeSet;
 
-use model::{BaseSet, Language, Malformed, ProductId, Rating, RatingCounts, Timestamp};
+use model::{BaseSet, Filter, Language, Malformed, ProductId, Rating, RatingCounts, Timestamp};
 use page_index::{IndexAnswer, IndexPartition, ListedProduct, NotReady, Stats};
 use process::{Store, StoreError};
 use redis::FromRedisValue;
@@ -20,7 +20,7 @@ use crate::{
 /// Number of names or sets that one call reads: some tenths of a millisecond of the server's time.
 const STEP: usize = 1_000;
 
-/// Number of products whose totals one call reads, with six commands each: about a millisecond of the server's time.
+/// Number of products whose totals one call reads, with ten commands each: about a millisecond of the server's time.
 const TOTALS_STEP: usize = 100;
 
 /// Maximum number of starts of a read. It starts over when the watermark moves meanwhile: in a rebuild, and whenever
@@ -87,13 +87,10 @@ impl<'index> Reading<'index> {
             let totals = self.totals(products).await?;
             let languages = self.languages(products).await?;
             let sets = products.iter().zip(&languages).flat_map(|(product, languages)| {
-                languages.iter().map(|language| BaseSet {
-                    product: product.clone(),
-                    language: Some(language.clone()),
-                    rating: None,
-                })
+                languages.iter().flat_map(|language| Filter::new(Some(language.clone()), None).base_sets(product))
             });
-            let mut of_languages = self.sizes(sets.collect()).await?.into_iter();
+            let sizes = self.sizes(sets.collect()).await?;
+            let mut of_languages = sizes.chunks(Rating::ALL.len()).map(|sizes| sizes.iter().sum::<u64>());
             for ((product, totals), languages) in products.iter().zip(totals).zip(languages) {
                 let by_language = languages.into_iter().zip(of_languages.by_ref()).filter(|(_, total)| *total > 0);
                 let by_language = by_language.collect();
@@ -122,11 +119,9 @@ impl<'index> Reading<'index> {
     fn totals_call(&self, products: &[ProductId]) -> Routed<'index> {
         let index = self.index;
         let mut keys = vec![index.keys.marker(self.partition)];
-        let of_ratings = Rating::ALL.map(Some).into_iter().chain([None]);
         for product in products {
             let stem = index.keys.stem(self.partition, &product.escaped());
-            let set = |rating| BaseSet { product: product.clone(), language: None, rating };
-            keys.extend(of_ratings.clone().map(|rating| Keys::base_set_at(&stem, &set(rating))));
+            keys.extend(Filter::ANY.base_sets(product).iter().map(|set| Keys::base_set_at(&stem, set)));
         }
         Routed::call(&index.scripts.totals, &keys)
     }

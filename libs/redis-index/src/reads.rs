@@ -1,7 +1,7 @@
 //! What readers ask: where pages start, how far the ranks of a filter reach, and where a comment stands.
 
 use async_trait::async_trait;
-use model::{BaseSet, Cd, CommentId, Filter, Language, Malformed, Order, ProductId, Timestamp};
+use model::{Cd, CommentId, Filter, Language, Malformed, Order, ProductId, Timestamp};
 use page_index::{
     Ends, Extent, IndexAnswer, IndexPartition, ListedProduct, PageStart, PageStartQuery, Position, ProductRank, Reads,
     Stats, Summary,
@@ -18,7 +18,7 @@ enum Reach {
 }
 
 /// Number of ranks that one call looks up: some milliseconds of the server's time.
-const RANKS_STEP: usize = 1_000;
+const RANKS_STEP: usize = 50;
 
 /// The script's answer: the marker, the total, a member with its score, and the newest score.
 type StartAnswer = (Option<String>, Option<i64>, Option<i64>, u64, Option<String>, Option<f64>, Option<f64>);
@@ -192,21 +192,22 @@ impl RedisIndex {
     /// Names each set once, although many ranks may be of one listing.
     fn times_call(&self, partition: IndexPartition, ranks: &[ProductRank<'_>]) -> Routed<'_> {
         let (mut keys, mut pairs) = (vec![self.keys.marker(partition)], Vec::with_capacity(ranks.len()));
-        let mut last = None;
+        let (mut last, mut listings) = (None, 0);
         for at in ranks {
             if last != Some((at.product, at.language)) {
                 last = Some((at.product, at.language));
-                let set = BaseSet { product: at.product.clone(), language: at.language.cloned(), rating: None };
-                keys.push(self.keys.base_set(&set));
+                let sets = Filter::new(at.language.cloned(), None).base_sets(at.product);
+                keys.extend(sets.iter().map(|set| self.keys.base_set(set)));
+                listings += 1;
             }
             let rank = match at.order {
                 Order::Newest => at.rank.to_string(),
                 Order::Oldest => format!("-{}", at.rank.saturating_add(1)),
             };
-            pairs.push((keys.len() - 1, rank));
+            pairs.push((listings, rank));
         }
         let call = Routed::call(&self.scripts.creation_times, &keys);
-        pairs.into_iter().fold(call, |call, (set, rank)| call.arg(set).arg(rank))
+        pairs.into_iter().fold(call, |call, (listing, rank)| call.arg(listing).arg(rank))
     }
 }
 

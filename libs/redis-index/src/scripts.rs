@@ -41,7 +41,12 @@ impl Scripts {
             totals: Script::new(concat!("#!lua flags=no-writes\n", include_str!("scripts/totals.lua"))),
             languages: Script::new(concat!("#!lua flags=no-writes\n", include_str!("scripts/languages.lua"))),
             sizes: Script::new(concat!("#!lua flags=no-writes\n", include_str!("scripts/sizes.lua"))),
-            creation_times: Script::new(concat!("#!lua flags=no-writes\n", include_str!("scripts/creation_times.lua"))),
+            creation_times: Script::new(concat!(
+                "#!lua flags=no-writes\n",
+                include_str!("scripts/order.lua"),
+                include_str!("scripts/select.lua"),
+                include_str!("scripts/creation_times.lua")
+            )),
             edit: Script::new(concat!("#!lua\n", include_str!("scripts/edit.lua"))),
             empty: Script::new(concat!("#!lua\n", include_str!("scripts/empty.lua"))),
             finish_rebuild: Script::new(concat!("#!lua\n", include_str!("scripts/finish_rebuild.lua"))),

@@ -9,7 +9,7 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
 };
 
-use model::{BaseSet, Filter, Language, Malformed, ProductId, Rating, RatingCounts, Timestamp};
+use model::{Filter, Language, Malformed, ProductId, RatingCounts, RatingSet, Timestamp};
 use page_index::{IndexAnswer, Stats, Summary};
 use process::{Store, StoreError};
 
@@ -58,7 +58,7 @@ impl RedisIndex {
         table_id: &str,
         now: Timestamp,
     ) -> Result<IndexAnswer<Stats>, StoreError> {
-        let sets_a_language = filter.ratings().map_or(1, |ratings| ratings.iter().count());
+        let sets_a_language = filter.ratings().unwrap_or(RatingSet::ALL).iter().count();
         let mut languages = self.known_languages.of(product);
         for _ in 0..STATS_TRIES_MAX {
             let call = self.stats_call(product, filter, &languages);
@@ -113,17 +113,11 @@ impl RedisIndex {
     }
 
     fn stats_call(&self, product: &ProductId, filter: &Filter, languages: &[Language]) -> Routed<'_> {
-        let set = |language: Option<&Language>, rating| {
-            self.keys.base_set(&BaseSet { product: product.clone(), language: language.cloned(), rating })
-        };
-        let language = filter.language();
         let mut keys = vec![self.marker_of(product), self.keys.languages(product)];
-        keys.extend(Rating::ALL.into_iter().map(|rating| set(language, Some(rating))));
-        keys.extend(Rating::ALL.into_iter().map(|rating| set(None, Some(rating))));
-        keys.push(set(language, None));
-        for known in languages {
-            let of_language = Filter::new(Some(known.clone()), filter.ratings()).base_sets(product);
-            keys.extend(of_language.iter().map(|set| self.keys.base_set(set)));
+        let of_all = [filter.language().cloned(), None].map(|language| Filter::new(language, None));
+        let of_known = languages.iter().map(|known| Filter::new(Some(known.clone()), filter.ratings()));
+        for filter in of_all.into_iter().chain(of_known) {
+            keys.extend(filter.base_sets(product).iter().map(|set| self.keys.base_set(set)));
         }
         Routed::call(&self.scripts.stats, &keys)
     }
