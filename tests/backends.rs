@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use itertools::Itertools;
-use model::{BaseSet, Filter, Order, ProductId, Timestamp, plan::IndexEdit};
+use model::{Filter, Order, ProductId, Timestamp, plan::IndexEdit};
 use page_index::{
     ConfirmationTime, IndexAnswer, IndexPart, IndexPartition, IndexScanPosition, PageIndex, Ranked, RankedQuery,
 };
@@ -100,8 +100,10 @@ async fn scanned(index: &PageIndex) -> BTreeMap<ProductId, Vec<String>> {
     let mut position = index.begin_index_scan().await.unwrap();
     let mut members: BTreeMap<ProductId, Vec<String>> = BTreeMap::new();
     while let Some(part) = index.next_index_part(&mut position).await.unwrap() {
-        if let IndexPart::Members(BaseSet { product, language: None, rating: None }, found) = part {
-            members.entry(product).or_default().extend(found.into_iter().map(|(id, _)| id));
+        if let IndexPart::Members(sets) = part {
+            for (set, found) in sets.into_iter().filter(|(set, _)| set.language.is_none()) {
+                members.entry(set.product).or_default().extend(found.into_iter().map(|(id, _)| id));
+            }
         }
         // A run stores the position, and the next one reads it.
         let stored = serde_json::to_string(&position).unwrap();

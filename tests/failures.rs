@@ -147,9 +147,13 @@ async fn a_rejected_index_edit_goes_to_quarantine_and_all_others_are_applied() {
     let stores = Stores::start_with_redis().await;
     let records = create(&stores, 0..9).await;
     // Comments 1, 4 and 7 are in Korean (ko).
-    let set = BaseSet { language: Some(data::language("ko")), ..data::all_of(&data::product(PRODUCT)) };
-    let key = stores.redis().key_name(&set);
-    redis_server::ask::<()>(&stores.redis().url, &format!("SET {key} text")).await;
+    let keys = [1, 4, 7].map(|number| {
+        let rated = data::rated(&data::product(PRODUCT), new_comment(number).rating.get().into());
+        stores.redis().key_name(&BaseSet { language: Some(data::language("ko")), ..rated })
+    });
+    for key in &keys {
+        redis_server::ask::<()>(&stores.redis().url, &format!("SET {key} text")).await;
+    }
     let [_, indexed] = stores.handle(&records, INVOCATION).await;
     assert_eq!(reported(&indexed), Vec::<String>::new(), "the shard continues");
     assert_eq!(indexed.metrics.get(Metric::Quarantined), 3);
@@ -160,7 +164,7 @@ async fn a_rejected_index_edit_goes_to_quarantine_and_all_others_are_applied() {
         assert_eq!((function.as_str(), condition.as_str()), ("page-indexer", "RejectedByStore"));
         assert!(detail.contains("WRONGTYPE"), "{detail}");
     }
-    redis_server::ask::<()>(&stores.redis().url, &format!("DEL {key}")).await;
+    redis_server::ask::<()>(&stores.redis().url, &format!("DEL {}", keys.join(" "))).await;
     stores.finish().await;
 }
 

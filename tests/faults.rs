@@ -230,7 +230,7 @@ async fn poison(stores: &Stores) -> BTreeSet<String> {
 }
 
 fn misplaced_key(stores: &Stores) -> String {
-    let set = BaseSet { language: Some(data::language(LANGUAGE)), ..data::all_of(&data::product("c")) };
+    let set = BaseSet { language: Some(data::language(LANGUAGE)), ..data::rated(&data::product("c"), 4) };
     stores.redis().key_name(&set)
 }
 

@@ -132,14 +132,14 @@ async fn the_index_of_another_table_is_not_used() {
     let http = running.http.clone();
 
     // Restore a snapshot of a different table's index: twice as many comments, and markers of that table.
-    let whole = data::all_of(&data::product(PRODUCT));
+    let rated = data::rated(&data::product(PRODUCT), 1);
     let mut restore = redis::pipe();
     restore.atomic();
     for number in 0..30 {
-        restore.zadd(running.stack.redis_config().unwrap().key_name(&whole), format!("other{number}"), number).ignore();
+        restore.zadd(running.stack.redis_config().unwrap().key_name(&rated), format!("other{number}"), number).ignore();
     }
     let prefix = &running.stack.redis_config().unwrap().prefix;
-    let markers: Vec<String> = redis.ask(&format!("KEYS {prefix}:*:marker")).await;
+    let markers: Vec<String> = redis.ask(&format!("KEYS {prefix}:*:marker:2")).await;
     for marker in &markers {
         restore.hset(marker, "table", "another-table/256").ignore();
     }
@@ -171,9 +171,9 @@ async fn a_restarted_stack_has_all_its_data_whatever_redis_holds() {
     running.finish().await;
 
     // The index was correct once. Since then it has lost a member and got one that never existed.
-    let whole = config.key_name(&data::all_of(&data::product(PRODUCT)));
-    redis.ask::<()>(&format!("ZPOPMAX {whole}")).await;
-    redis.ask::<()>(&format!("ZADD {whole} 1 nobody")).await;
+    let rated = config.key_name(&data::rated(&data::product(PRODUCT), 1));
+    redis.ask::<()>(&format!("ZPOPMAX {rated}")).await;
+    redis.ask::<()>(&format!("ZADD {rated} 1 nobody")).await;
 
     let mut running = Running::start_with(kept()).await;
     running.assert_invariants().await;

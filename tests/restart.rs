@@ -57,8 +57,8 @@ async fn members(stack: &Running) -> BTreeSet<String> {
     let (index, mut members) = (stack.stack.index(), BTreeSet::new());
     let mut position = index.begin_index_scan().await.unwrap();
     while let Some(part) = index.next_index_part(&mut position).await.unwrap() {
-        if let IndexPart::Members(_, part) = part {
-            members.extend(part.into_iter().map(|(id, _)| id));
+        if let IndexPart::Members(sets) = part {
+            members.extend(sets.into_values().flatten().map(|(id, _)| id));
         }
     }
     members

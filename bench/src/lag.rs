@@ -5,7 +5,7 @@
 //! rate of half the maximum.
 //!
 //! A comment has its **duplicates** when a Query finds its 32 items in the table. It has its **ranks** when the page index has
-//! it in four base sets. The figure is the end of the first check that found it. So it is too high, never too low, by at
+//! it in its two base sets. The figure is the end of the first check that found it. So it is too high, never too low, by at
 //! most the pause and two checks.
 
 use std::time::{Duration, Instant};
@@ -114,7 +114,7 @@ struct Posted {
     at: Instant,
     post: Duration,
     id: CommentId,
-    base_sets: [BaseSet; 4],
+    base_sets: [BaseSet; 2],
 }
 
 struct Watcher {

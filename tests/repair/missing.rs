@@ -113,6 +113,25 @@ async fn scheduled_runs_rebuild_a_redis_that_was_flushed_also_during_the_rebuild
     assert_rebuilt_by_two_runs(&stores).await;
 }
 
+/// Version 1 had other markers, and sets of any rating.
+#[tokio::test]
+async fn a_scheduled_run_fills_a_redis_of_an_earlier_layout_anew() {
+    let (redis, stores) = Stores::start_ready_on_own_redis().await;
+    fill(&stores).await;
+    for key in stores.key_names().await {
+        if let Some(marker) = key.strip_suffix(":2") {
+            redis.ask::<()>(&format!("RENAME {key} {marker}")).await;
+        } else if let Some(rated) = key.strip_suffix("/1") {
+            redis.ask::<()>(&format!("COPY {key} {rated}/~")).await;
+        }
+    }
+    assert!(!is_ready(&stores, now()).await);
+    let invoked = invoke(job(&stores, true), &stores, SCHEDULED).await;
+    assert_eq!(rebuild(&invoked).expect("a rebuild").exit_code(), 0, "{invoked:?}");
+    assert!(is_ready(&stores, now()).await);
+    stores.assert_index().await;
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn readers_keep_the_partitions_that_were_not_lost_while_others_are_rebuilt() {
     let stores = start().await;

@@ -43,7 +43,7 @@ mod write_timeouts;
 use std::{ops::Range, time::Duration};
 
 use functions::{Quarantine, quarantine::Reason};
-use model::{Comment, ProductId, Timestamp, plan::reconcile::base_sets_in};
+use model::{BaseSet, Comment, ProductId, Timestamp, plan::reconcile::base_sets_in};
 use page_index::{IndexPart, PageIndex};
 use redis_index::RedisIndexConfig;
 use repair_job::{AuditOptions, Job, JobSettings, Report, Stop};
@@ -157,12 +157,13 @@ async fn is_ready(stores: &Stores, at: Timestamp) -> bool {
 async fn scanned(index: &PageIndex) -> String {
     let (mut position, mut shown) = (index.begin_index_scan().await.unwrap(), Vec::new());
     while let Some(part) = index.next_index_part(&mut position).await.unwrap() {
-        let IndexPart::Members(set, members) = &part else { continue };
-        let sets =
-            base_sets_in(&set.product, &index.names(&[&set.product].into()).await.unwrap()[&set.product].languages);
-        let ids: Vec<&str> = members.iter().map(|(id, _)| id.as_str()).collect();
-        let asked: Vec<_> = sets.iter().map(|set| (set, ids.clone())).collect();
-        shown.push(format!("{part:?} {asked:?} {:?}", index.scores(&asked).await.unwrap()));
+        let IndexPart::Members(found) = part else { continue };
+        for (BaseSet { product, .. }, members) in found {
+            let sets = base_sets_in(&product, &index.names(&[&product].into()).await.unwrap()[&product].languages);
+            let ids: Vec<&str> = members.iter().map(|(id, _)| id.as_str()).collect();
+            let asked: Vec<_> = sets.iter().map(|set| (set, ids.clone())).collect();
+            shown.push(format!("{members:?} {asked:?} {:?}", index.scores(&asked).await.unwrap()));
+        }
     }
     shown.join("\n")
 }

@@ -45,7 +45,7 @@ async fn dump(stores: &Stores) -> BTreeMap<String, Vec<u8>> {
         return values;
     };
     let mut raw = redis_server::connection(&config.url).await;
-    for key in stores.key_names().await.into_iter().filter(|key| !key.ends_with("}:marker")) {
+    for key in stores.key_names().await.into_iter().filter(|key| !key.ends_with("}:marker:2")) {
         // Compares members in order, because the bytes of a set depend on the order in which it was filled.
         let sorted = key.contains(":PRODUCT#") && !key.ends_with(":languages");
         let mut command = redis::cmd(if sorted { "ZRANGE" } else { "SORT" });

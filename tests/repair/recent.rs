@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use model::{BaseSet, Timestamp, journal::JOURNAL_RETENTION_DAYS};
+use model::{Timestamp, journal::JOURNAL_RETENTION_DAYS};
 use page_index::{IndexPartition, PageIndex};
 use process::now;
 use rand::{SeedableRng, rngs::StdRng};
@@ -256,7 +256,7 @@ async fn remains_of_a_deleted_comment_count_until_they_are_removed() {
     let comment = stores.create_numbered(1, product(1)).await;
     stores.table.delete_comment(&comment.id, None).await.unwrap();
     // A value of the wrong type in place of a set that the table no longer implies.
-    let set = BaseSet { language: Some(comment.language.clone()), ..data::all_of(&comment.product) };
+    let [_, set] = comment.placement().base_sets();
     let key = stores.redis().key_name(&set);
     redis_server::ask::<()>(&stores.redis().url, &format!("SET {key} text")).await;
     expect(exit::UNRESOLVED, job(&stores, true).recent().await);

@@ -1,7 +1,7 @@
 //! `index`: the handler of `page-indexer` beside a bare pipeline of the same `ZADD`s, and the memory of the page index.
 //!
 //! Rounds alternate; each turn has separate comments. The handler gets Lambda events of 100 records. The bare side sends the
-//! four `ZADD`s of each comment in pipelines of the same 100 comments, by the same client library. Its keys and members are
+//! two `ZADD`s of each comment in pipelines of the same 100 comments, by the same client library. Its keys and members are
 //! already text, while the handler must still read images, plan edits and build keys. The handler also keeps the sets of
 //! products and languages, atomically with each comment's edit.
 
@@ -48,7 +48,7 @@ pub(crate) async fn measure(report: &mut Report, comments: u32, effort: Effort) 
     let empty = redis.memory_bytes().await?;
     fill(&redis.index, &mut workload, comments, None).await?;
     let bytes = as_f64(redis.memory_bytes().await?.saturating_sub(empty)) / f64::from(comments);
-    let note = "at most 480 at 1,000,000 comments; three in ten of one product, the rest by Zipf's law over 10,000";
+    let note = "at most 240 at 1,000,000 comments; three in ten of one product, the rest by Zipf's law over 10,000";
     report.noted("index_bytes_per_comment", bytes, "bytes", note);
 
     Ok(())
@@ -119,7 +119,7 @@ pub(crate) async fn time_to_add(redis: &mut Redis, comments: &[Comment]) -> anyh
     Ok(took)
 }
 
-fn base_set_members(config: &RedisIndexConfig, comment: &Comment) -> [(String, i64, String); 4] {
+fn base_set_members(config: &RedisIndexConfig, comment: &Comment) -> [(String, i64, String); 2] {
     let (score, member) = (comment.created_at.epoch_ms(), comment.id.to_string());
     let key = |set| config.key_name(&set).replacen("pagemark", "barebare", 1);
     comment.placement().base_sets().map(|set| (key(set), score, member.clone()))

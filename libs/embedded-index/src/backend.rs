@@ -299,8 +299,8 @@ impl Contents for EmbeddedIndex {
         Ok(position.servers == self.0.identity)
     }
 
-    /// Returns the members of the sets that hold all comments of a product: the other sets follow from the same
-    /// entries. The position's cursor is the product that was read last, its key cursor the next comment of the
+    /// Returns the members of the sets of any language, which hold all comments of a product: the other sets follow from
+    /// the same entries. The position's cursor is the product that was read last, its key cursor the next comment of the
     /// following one.
     async fn next_index_part(&self, position: &mut IndexScanPosition) -> Result<Option<IndexPart>, StoreError> {
         let Some(number) = u16::try_from(position.part).ok() else { return Ok(None) };
@@ -317,9 +317,13 @@ impl Contents for EmbeddedIndex {
             None => (position.cursor, position.key_cursor) = (id.to_string(), String::new()),
         }
         comments.truncate(SCAN_STEP);
-        let whole = BaseSet { product: id.clone(), language: None, rating: None };
-        let members = comments.into_iter().map(|(cd, _)| (cd.id.to_string(), score_of(&cd)));
-        Ok(Some(IndexPart::Members(whole, members.collect())))
+        let mut sets: BTreeMap<BaseSet, Vec<(String, f64)>> = BTreeMap::new();
+        for (cd, code) in comments {
+            let Some((_, rating)) = partition.languages.meaning(code) else { continue };
+            let set = BaseSet { product: id.clone(), language: None, rating };
+            sets.entry(set).or_default().push((cd.id.to_string(), score_of(&cd)));
+        }
+        Ok(Some(IndexPart::Members(sets)))
     }
 }
 

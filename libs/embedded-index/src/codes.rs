@@ -50,7 +50,7 @@ impl Languages {
     }
 
     pub(crate) fn codes_in(&self, set: &BaseSet) -> Codes {
-        self.codes(set.language.as_ref(), set.rating.and_then(|rating| RatingSet::of([rating])))
+        self.codes(set.language.as_ref(), RatingSet::of([set.rating]))
     }
 
     pub(crate) fn codes(&self, language: Option<&Language>, ratings: Option<RatingSet>) -> Codes {

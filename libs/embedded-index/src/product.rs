@@ -28,8 +28,8 @@ impl Product {
     /// Makes one comment's entry match an edit.
     pub(crate) fn apply(&mut self, edit: &IndexEdit, languages: &mut Languages) {
         let present = self.entry(&edit.id);
-        // Four sets hold a comment. The one of its language and rating says everything.
-        let placement = edit.add.iter().find_map(|set| Some((set.language.as_ref()?, set.rating?)));
+        // Two sets hold a comment. The one of its language says everything.
+        let placement = edit.add.iter().find_map(|set| Some((set.language.as_ref()?, set.rating)));
         match (placement, edit.created_at) {
             (Some((language, rating)), Some(created_at)) => {
                 let cd = Cd { created_at, id: edit.id.clone() };

@@ -47,13 +47,11 @@ impl Filter {
             && self.ratings.is_none_or(|ratings| ratings.contains(placement.rating))
     }
 
-    /// The disjoint base sets whose union holds the matching comments: one set, or one per rating.
+    /// The disjoint base sets whose union holds the matching comments: one for each rating.
     pub fn base_sets(&self, product: &ProductId) -> Vec<BaseSet> {
+        let ratings = self.ratings.unwrap_or(RatingSet::ALL);
         let set = |rating| BaseSet { product: product.clone(), language: self.language.clone(), rating };
-        match self.ratings {
-            None => vec![set(None)],
-            Some(ratings) => ratings.iter().map(|rating| set(Some(rating))).collect(),
-        }
+        ratings.iter().map(set).collect()
     }
 }
 
@@ -112,24 +110,20 @@ impl fmt::Display for FilterKey {
     }
 }
 
-/// A set in the page index: a product's comments of one language or any, with one rating or any.
+/// A set in the page index: a product's comments of one language or any, with one rating.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct BaseSet {
     pub product: ProductId,
     /// The language; `None` means any.
     pub language: Option<Language>,
-    pub rating: Option<Rating>,
+    pub rating: Rating,
 }
 
 impl fmt::Display for BaseSet {
-    /// `PRODUCT#<product>:<language or ~>/<rating or ~>`: the set's name inside its index partition.
+    /// `PRODUCT#<product>:<language or ~>/<rating>`: the set's name inside its index partition.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let language = self.language.as_ref().map_or(ANY, Language::as_str);
-        write!(f, "PRODUCT#{}:{language}/", self.product.escaped())?;
-        match self.rating {
-            None => f.write_str(ANY),
-            Some(rating) => write!(f, "{rating}"),
-        }
+        write!(f, "PRODUCT#{}:{language}/{}", self.product.escaped(), self.rating)
     }
 }
 
@@ -147,14 +141,9 @@ impl Placement {
         self.duplicate_filters().map(|filter| FilterKey { product: self.product.clone(), filter })
     }
 
-    pub fn base_sets(&self) -> [BaseSet; 4] {
-        let set = |language: Option<&Language>, rating| BaseSet {
-            product: self.product.clone(),
-            language: language.cloned(),
-            rating,
-        };
-        let (language, rating) = (Some(&self.language), Some(self.rating));
-        [set(None, None), set(None, rating), set(language, None), set(language, rating)]
+    pub fn base_sets(&self) -> [BaseSet; 2] {
+        let set = |language| BaseSet { product: self.product.clone(), language, rating: self.rating };
+        [None, Some(self.language.clone())].map(set)
     }
 }
 

@@ -163,7 +163,7 @@ proptest! {
             if let Ok(key) = FilterKey::parse(text) {
                 prop_assert_eq!(&key.to_string(), text);
                 prop_assert_eq!(key.is_primary(), text.ends_with(FilterKey::PRIMARY_SUFFIX));
-                prop_assert!((1..=4).contains(&key.filter.base_sets(&key.product).len()));
+                prop_assert!((1..=5).contains(&key.filter.base_sets(&key.product).len()));
             }
         }
     }

@@ -9,12 +9,15 @@ use std::collections::BTreeSet;
 
 use futures_util::future::try_join;
 use model::{
-    BaseSet, CommentId, Language, ProductId, Timestamp,
+    BaseSet, CommentId, Filter, Language, ProductId, Rating, Timestamp,
     plan::reconcile::{Names, Places, Ranks},
 };
 use process::{Store, StoreError};
 
 use crate::{IndexPartition, PageIndex, ServerIdentity, owner};
+
+/// A name in the page index: of a product (`None`), or of one of its languages.
+pub type Name = (ProductId, Option<Language>);
 
 impl PageIndex {
     /// A comment's entries in the page index: its scores in the base sets of every place, for the languages in `places`
@@ -24,18 +27,27 @@ impl PageIndex {
         let mut names = self.names(&products).await?;
         let sets = Ranks::base_sets(places, &names);
         let asked: Vec<(&BaseSet, Vec<&str>)> = sets.iter().map(|set| (set, vec![id.as_str()])).collect();
-        let named: Vec<BaseSet> = places
+        let named: Vec<Name> = places
             .iter()
             .filter_map(|(product, expected)| Some((product, expected, names.get(product)?)))
-            .flat_map(|(product, expected, names)| wholes(product, expected, names))
+            .flat_map(|(product, expected, names)| named(product, expected, names))
             .collect();
-        let (found, sizes) = try_join(self.scores(&asked), self.sizes(&named)).await?;
-        for (whole, _) in named.into_iter().zip(sizes).filter(|(_, size)| *size == 0) {
-            names.entry(whole.product).or_default().without_members.insert(whole.language);
+        let (found, without_members) = try_join(self.scores(&asked), self.without_members(named)).await?;
+        for (product, language) in without_members {
+            names.entry(product).or_default().without_members.insert(language);
         }
         let found = found.into_iter().map(|scores| scores.into_iter().flatten().next());
         let scores = sets.iter().cloned().zip(found).filter_map(|(set, score)| Some((set, score?)));
         Ok(Ranks { names, scores: scores.collect() })
+    }
+
+    /// Those of the names whose five sets are all empty.
+    pub async fn without_members(&self, names: Vec<Name>) -> Result<Vec<Name>, StoreError> {
+        let sets_of = |(product, language): &Name| Filter::new(language.clone(), None).base_sets(product);
+        let sizes = self.sizes(&names.iter().flat_map(sets_of).collect::<Vec<_>>()).await?;
+        let of_names = sizes.chunks(Rating::ALL.len());
+        let empty = names.into_iter().zip(of_names).filter(|(_, sizes)| sizes.iter().all(|size| *size == 0));
+        Ok(empty.map(|(name, _)| name).collect())
     }
 
     /// Checks that the index that has just answered for partitions is up to date. Its servers must be those of before.
@@ -65,9 +77,9 @@ impl PageIndex {
     }
 }
 
-/// The whole sets of names that are both in `expected` and in the index. The comment did not cause other names; the
-/// index scan checks those.
-fn wholes(product: &ProductId, expected: &BTreeSet<Language>, names: &Names) -> Vec<BaseSet> {
+/// The names that are both in `expected` and in the index. The comment did not cause other names; the index scan checks
+/// those.
+fn named(product: &ProductId, expected: &BTreeSet<Language>, names: &Names) -> Vec<Name> {
     let languages = names.languages.intersection(expected).cloned().map(Some).chain(names.is_named.then_some(None));
-    languages.map(|language| BaseSet { product: product.clone(), language, rating: None }).collect()
+    languages.map(|language| (product.clone(), language)).collect()
 }

@@ -1,5 +1,7 @@
 //! What a page index holds, for callers that compare it with the table.
 
+use std::collections::BTreeMap;
+
 use model::{BaseSet, ProductId};
 use serde::{Deserialize, Serialize};
 
@@ -7,7 +9,8 @@ use crate::{IndexPartition, ServerIdentity};
 
 #[derive(Debug, Clone, PartialEq)]
 pub enum IndexPart {
-    Members(BaseSet, Vec<(String, f64)>),
+    /// Members of base sets, and their scores.
+    Members(BTreeMap<BaseSet, Vec<(String, f64)>>),
     /// Names of products, escaped as in filter keys.
     Products(IndexPartition, Vec<String>),
     Languages(ProductId, Vec<String>),

@@ -25,6 +25,7 @@ use model::{ProductId, Timestamp};
 use process::{Store, StoreError};
 
 pub use backend::{Backend, Contents, Edits, Markers, Reads, Rebuilds};
+pub use comparison::Name;
 pub use contents::{IndexPart, IndexScanPosition};
 pub use marker::{Advance, ConfirmationTime, Mark, Marker, Rebuild, ServerIdentity};
 pub use partition::IndexPartition;

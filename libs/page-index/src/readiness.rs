@@ -8,7 +8,7 @@ use model::Timestamp;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum NotReady {
-    /// The partition has no marker: it is new, flushed, lost, or being rebuilt.
+    /// The partition has no marker: it is new, flushed, lost, being rebuilt, or of another layout.
     NoMarker,
     /// The partition belongs to another table, because this one was restored or created again, or to another number of
     /// partitions.

@@ -12,7 +12,7 @@ use page_index::{Contents, IndexPart, IndexPartition, IndexScanPosition, Markers
 use process::{Remedy, StoreError};
 use redis::FromRedisValue;
 
-use crate::{RedisIndex, connection::Routed};
+use crate::{RedisIndex, connection::Routed, keys::MARKER};
 
 /// How many sets one round trip reads, and how many members of each: far below the time-out.
 const SETS_TOGETHER: usize = 256;
@@ -127,7 +127,7 @@ impl RedisIndex {
             KeyKind::Unknown => (0, IndexPart::Unknown(key.to_owned())),
             KeyKind::Base(set) => {
                 let (next, members) = self.members_from("ZSCAN", key, cursor).await?;
-                (next, IndexPart::Members(set, members))
+                (next, IndexPart::Members([(set, members)].into()))
             }
             KeyKind::Products(partition) => {
                 let (next, names) = self.members_from("SSCAN", key, cursor).await?;
@@ -153,7 +153,7 @@ impl RedisIndex {
     fn kind(&self, key: &str) -> KeyKind {
         let Some((partition, name)) = self.keys.split(key) else { return KeyKind::Unknown };
         match name {
-            "marker" | "rebuild" => return KeyKind::Bookkeeping,
+            MARKER | "rebuild" => return KeyKind::Bookkeeping,
             "products" => return KeyKind::Products(partition),
             _ => {}
         }

@@ -1,9 +1,9 @@
 //! Writes to the page index.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use async_trait::async_trait;
-use model::{BaseSet, Language, ProductId, plan::IndexEdit};
+use model::{BaseSet, Filter, Language, ProductId, plan::IndexEdit};
 use page_index::{Edits, IndexPartition};
 use process::StoreError;
 use redis::Cmd;
@@ -20,7 +20,7 @@ const TOGETHER_MAX: usize = 256;
 /// How many edits one transaction joins. It blocks the server for about 0.3 ms.
 const TRANSACTION_EDITS_MAX: usize = 64;
 
-const COMMANDS_OF_AN_EDIT: usize = 5;
+const COMMANDS_OF_AN_EDIT: usize = 3;
 
 /// Capacity for a score and a member, so that a command need not grow. Usually they have 13 digits and 26 characters.
 const SCORE_AND_MEMBER_BYTES: usize = 48;
@@ -40,12 +40,9 @@ impl Edits for RedisIndex {
     }
 
     async fn forget_if_empty(&self, product: &ProductId, language: Option<&Language>) -> Result<(), StoreError> {
-        let whole = BaseSet { product: product.clone(), language: language.cloned(), rating: None };
-        let partition = self.keys.partition_of(product);
-        let keys = [self.keys.products(partition), self.keys.languages(product), self.keys.base_set(&whole)];
-        // Comment ids are never empty, so this removes no member.
-        let call = Routed::call(&self.scripts.edit, &keys).arg("").arg(0).arg(0).arg(product.escaped()).arg("");
-        self.ask(call.arg(language.map_or(model::ANY, Language::as_str))).await
+        let keys = self.keys_of_edit(product, &[], &[], &[language]);
+        let call = Routed::call(&self.scripts.edit, &keys).arg("").arg(0).arg(0).arg(0).arg(product.escaped()).arg("");
+        self.ask(call.arg(name(language))).await
     }
 }
 
@@ -87,18 +84,36 @@ impl RedisIndex {
     }
 
     fn command(&self, edit: &IndexEdit) -> Routed<'_> {
-        let mut keys =
-            vec![self.keys.products(self.keys.partition_of(&edit.product)), self.keys.languages(&edit.product)];
-        keys.extend(edit.add.iter().chain(&edit.remove).map(|set| self.keys.base_set(set)));
-        let language = edit.add.iter().find_map(|set| set.language.as_ref());
-        let emptied: Vec<&str> = edit.remove.iter().map(whole_of).collect();
-        Routed::call(&self.scripts.edit, &keys)
-            .arg(edit.id.as_str())
-            .arg(edit.created_at.map_or(0, |created_at| created_at.epoch_ms()))
-            .arg(edit.add.len())
-            .arg(edit.product.escaped())
-            .arg(language.map_or("", |language| language.as_str()))
-            .arg(emptied)
+        let IndexEdit { product, id, created_at, add, remove } = edit;
+        let left: BTreeSet<Option<&Language>> = remove.iter().map(|set| set.language.as_ref()).collect();
+        let has_member = |language| add.iter().any(|set| set.language.as_ref() == language);
+        let left: Vec<Option<&Language>> = left.into_iter().filter(|language| !has_member(*language)).collect();
+        let language = add.iter().find_map(|set| set.language.as_ref());
+        Routed::call(&self.scripts.edit, &self.keys_of_edit(product, add, remove, &left))
+            .arg(id.as_str())
+            .arg(created_at.map_or(0, |created_at| created_at.epoch_ms()))
+            .arg(add.len())
+            .arg(remove.len())
+            .arg(product.escaped())
+            .arg(language.map_or("", Language::as_str))
+            .arg(left.into_iter().map(name).collect::<Vec<_>>())
+    }
+
+    /// The keys of the script of edits. `left` are the languages (`None` for any) whose five sets may all be empty then.
+    fn keys_of_edit(
+        &self,
+        product: &ProductId,
+        add: &[BaseSet],
+        remove: &[BaseSet],
+        left: &[Option<&Language>],
+    ) -> Vec<String> {
+        let partition = self.keys.partition_of(product);
+        let stem = self.keys.stem(partition, &product.escaped());
+        let mut keys = vec![self.keys.products(partition), Keys::languages_at(&stem)];
+        keys.extend(add.iter().chain(remove).map(|set| Keys::base_set_at(&stem, set)));
+        let of_left = left.iter().flat_map(|language| Filter::new(language.cloned(), None).base_sets(product));
+        keys.extend(of_left.map(|set| Keys::base_set_at(&stem, &set)));
+        keys
     }
 }
 
@@ -124,7 +139,7 @@ fn commands_of_product(stem: &str, edits: &[&IndexEdit]) -> Vec<Cmd> {
             let mut command = Cmd::with_capacity(4, "ZADD".len() + key.len() + SCORE_AND_MEMBER_BYTES);
             command.arg("ZADD").arg(key).arg(score).arg(edit.id.as_str());
             commands.push(command);
-            if let (None, Some(language)) = (set.rating, &set.language) {
+            if let Some(language) = &set.language {
                 let start = || redis::cmd("SADD").arg(Keys::languages_at(stem)).to_owned();
                 languages.get_or_insert_with(start).arg(language.as_str());
             }
@@ -134,11 +149,7 @@ fn commands_of_product(stem: &str, edits: &[&IndexEdit]) -> Vec<Cmd> {
     commands
 }
 
-/// What an empty set of this kind means: the product, or one of its languages, has no comments.
-fn whole_of(set: &BaseSet) -> &str {
-    match (&set.rating, &set.language) {
-        (Some(_), _) => "",
-        (None, None) => model::ANY,
-        (None, Some(language)) => language.as_str(),
-    }
+/// What the script of edits calls the product (`None`), or one of its languages.
+fn name(language: Option<&Language>) -> &str {
+    language.map_or(model::ANY, Language::as_str)
 }

@@ -3,6 +3,10 @@
 use model::{BaseSet, ProductId};
 use page_index::{IndexPartition, owner};
 
+/// A marker's name with the version of the layout. A partition of another layout lacks this marker. So it counts as lost,
+/// and a rebuild removes its keys and fills it. Version 1 had four base sets a comment.
+pub(super) const MARKER: &str = "marker:2";
+
 /// Builds keys.
 ///
 /// The braces in a key put everything of a partition into one slot of a cluster.
@@ -28,7 +32,7 @@ impl Keys {
     /// A hash with the id of the table that the partition belongs to, its watermark, and its confirmation (field
     /// `vouched`).
     pub(super) fn marker(&self, partition: IndexPartition) -> String {
-        self.key(partition, "marker")
+        self.key(partition, MARKER)
     }
 
     pub(super) fn rebuild_token(&self, partition: IndexPartition) -> String {
@@ -58,10 +62,7 @@ impl Keys {
 
     pub(super) fn base_set_at(stem: &str, set: &BaseSet) -> String {
         let language = set.language.as_ref().map_or(model::ANY, |language| language.as_str());
-        match set.rating {
-            Some(rating) => [stem, language, "/", rating.as_str()].concat(),
-            None => [stem, language, "/", model::ANY].concat(),
-        }
+        [stem, language, "/", set.rating.as_str()].concat()
     }
 
     pub(super) fn owner(&self, table_id: &str) -> String {

@@ -54,7 +54,7 @@ fn rebuild(segments: u32) -> String {
         "reads:  the table's index `primaries`, {segments} of its {PRIMARIES_SHARDS} shards at the same time, eventually consistent;\n\
          \x20       the journal since some minutes before the rebuild began\n\
          writes: a lease, a record of the run\n\
-         page index: emptied; four members a comment; a marker for each partition at the end. Until then numbered\n\
+         page index: emptied; two members a comment; a marker for each partition at the end. Until then numbered\n\
          \x20       pages answer 503\n"
     )
 }
@@ -103,14 +103,14 @@ async fn audit(job: &Job, options: AuditOptions) -> Result<String, StoreError> {
     };
     let index_scan = match options.index_scan {
         true => {
-            "        every member of the page index; of each comment that a product's whole set names, its primary item\n\
-             \x20       (half a read unit), and its scores in all base sets of the product\n"
+            "        every member of the page index; of each comment its primary item (half a read unit), and its scores in\n\
+             \x20       all base sets of the product\n"
         }
         false => "",
     };
     Ok(format!(
         "reads:  {which}, each item once, eventually consistent ({under_way} segments resume in the middle,\n\
-         \x20       {done} are done); the scores of each comment in its four base sets; again, consistent, what is not right\n\
+         \x20       {done} are done); the scores of each comment in its two base sets; again, consistent, what is not right\n\
          {index_scan}writes: {REPAIRS};\n\
          \x20       its position every 10 s, a lease, a record of the run\n"
     ))

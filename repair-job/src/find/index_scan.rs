@@ -1,10 +1,10 @@
 //! Finds suspects by a scan of the page index: every member of every base set, and every name.
 //!
 //! The scan of the table cannot see superfluous entries in the page index. So this scan looks up each comment of a
-//! product's whole set (any language, any rating) in the table, once. It compares the comment's scores in *all* sets of
-//! the product with what the table implies. A member of any other set must be in the whole set, where it is checked.
-//! That check covers only the languages that had names then. So the language of the set must have a name, and the
-//! member must be in no other language. Anything that does not fit is suspect.
+//! product's five sets of any language in the table. It compares the comment's scores in *all* sets of the product with
+//! what the table implies. A member of a language's set must be in the set of any language with that rating, where it is
+//! checked. That check covers only the languages that had names then. So the language of the set must have a name, and
+//! the member must be in no other language with that rating. Anything that does not fit is suspect.
 //!
 //! The scan reads the table eventually consistent: half a read unit per comment. While some batches are compared, the
 //! next ones are read.
@@ -17,7 +17,7 @@ use model::{
     item::Image,
     plan::reconcile::{Names, Ranks, base_sets_in, plan_ranks},
 };
-use page_index::{IndexPart, IndexScanPosition};
+use page_index::{IndexPart, IndexScanPosition, Name};
 use process::{Remedy, StoreError};
 use tokio::time::{Duration, Instant};
 
@@ -25,7 +25,7 @@ use super::scores_of;
 use crate::{
     repair::{
         pipeline::{Finder, Found},
-        suspect::{Name, Suspects},
+        suspect::Suspects,
     },
     run::Run,
     state::index_snapshot::IndexSnapshot,
@@ -40,8 +40,8 @@ const TIME_MAX: Duration = Duration::from_secs(60);
 
 #[derive(Default)]
 struct Batch {
-    whole: BTreeMap<ProductId, BTreeSet<CommentId>>,
-    others: BTreeMap<BaseSet, BTreeSet<CommentId>>,
+    in_any_language: BTreeMap<ProductId, BTreeSet<CommentId>>,
+    in_a_language: BTreeMap<BaseSet, BTreeSet<CommentId>>,
     member_count: usize,
     names: BTreeSet<Name>,
     steps: usize,
@@ -54,11 +54,11 @@ impl Batch {
 
     fn by_product(&self) -> BTreeMap<ProductId, Self> {
         let mut parts: BTreeMap<ProductId, Self> = BTreeMap::new();
-        for (product, ids) in &self.whole {
-            parts.entry(product.clone()).or_default().whole.insert(product.clone(), ids.clone());
+        for (product, ids) in &self.in_any_language {
+            parts.entry(product.clone()).or_default().in_any_language.insert(product.clone(), ids.clone());
         }
-        for (set, ids) in &self.others {
-            parts.entry(set.product.clone()).or_default().others.insert(set.clone(), ids.clone());
+        for (set, ids) in &self.in_a_language {
+            parts.entry(set.product.clone()).or_default().in_a_language.insert(set.clone(), ids.clone());
         }
         for name in &self.names {
             parts.entry(name.0.clone()).or_default().names.insert(name.clone());
@@ -67,19 +67,20 @@ impl Batch {
     }
 
     fn comments(&self) -> impl Iterator<Item = (CommentId, ProductId)> {
-        self.whole.iter().flat_map(|(product, ids)| ids.iter().map(|id| (id.clone(), product.clone())))
+        self.in_any_language.iter().flat_map(|(product, ids)| ids.iter().map(|id| (id.clone(), product.clone())))
     }
 }
 
-fn whole(product: &ProductId) -> BaseSet {
-    BaseSet { product: product.clone(), language: None, rating: None }
+/// The set of the same rating and any language.
+fn of_any_language(set: &BaseSet) -> BaseSet {
+    BaseSet { language: None, ..set.clone() }
 }
 
-/// The sets of the product's other languages, any rating. A member of a set with a language is in none of them.
-fn in_other_languages(set: &BaseSet, names: &BTreeMap<ProductId, Names>) -> Vec<BaseSet> {
-    let (Some(language), Some(names)) = (&set.language, names.get(&set.product)) else { return Vec::new() };
-    let others = names.languages.iter().filter(|other| *other != language);
-    others.map(|other| BaseSet { language: Some(other.clone()), ..whole(&set.product) }).collect()
+/// The sets of the same rating and the product's other languages. A member of a language's set is in none of them.
+fn of_other_languages(set: &BaseSet, names: &BTreeMap<ProductId, Names>) -> Vec<BaseSet> {
+    let languages = names.get(&set.product).into_iter().flat_map(|names| &names.languages);
+    let others = languages.filter(|other| Some(*other) != set.language.as_ref());
+    others.map(|other| BaseSet { language: Some(other.clone()), ..set.clone() }).collect()
 }
 
 struct BatchesRead {
@@ -167,19 +168,20 @@ impl<'run> IndexScan<'run> {
         match part {
             IndexPart::Unreadable(key, why) => unreadable(format!("the key {key:?}: {why}")),
             IndexPart::Unknown(key) => unreadable(format!("the key {key:?} is not the page index's")),
-            IndexPart::Members(set, members) if is_current(&set.product) => {
-                self.run.ledger.report().members += u64::try_from(members.len()).unwrap_or(u64::MAX);
-                let is_whole = set.language.is_none() && set.rating.is_none();
-                for (member, _) in members {
-                    let Ok(id) = CommentId::parse(&member) else {
-                        unreadable(format!("the member {member:?} of {set} is not a comment's id"));
-                        continue;
-                    };
-                    let ids = match is_whole {
-                        true => batch.whole.entry(set.product.clone()).or_default(),
-                        false => batch.others.entry(set.clone()).or_default(),
-                    };
-                    batch.member_count += usize::from(ids.insert(id));
+            IndexPart::Members(sets) => {
+                for (set, members) in sets.into_iter().filter(|(set, _)| is_current(&set.product)) {
+                    self.run.ledger.report().members += u64::try_from(members.len()).unwrap_or(u64::MAX);
+                    for (member, _) in members {
+                        let Ok(id) = CommentId::parse(&member) else {
+                            unreadable(format!("the member {member:?} of {set} is not a comment's id"));
+                            continue;
+                        };
+                        let ids = match &set.language {
+                            None => batch.in_any_language.entry(set.product.clone()).or_default(),
+                            Some(_) => batch.in_a_language.entry(set.clone()).or_default(),
+                        };
+                        batch.member_count += usize::from(ids.insert(id));
+                    }
                 }
             }
             IndexPart::Products(partition, names) if self.snapshot.has(partition) => {
@@ -199,7 +201,7 @@ impl<'run> IndexScan<'run> {
                     }
                 }
             }
-            IndexPart::Nothing | IndexPart::Members(..) | IndexPart::Products(..) | IndexPart::Languages(..) => {}
+            IndexPart::Nothing | IndexPart::Products(..) | IndexPart::Languages(..) => {}
         }
     }
 
@@ -223,16 +225,16 @@ impl<'run> IndexScan<'run> {
 
     async fn compare_together(&self, batch: &Batch) -> Result<Suspects, StoreError> {
         let empty = self.empty_names(batch).await?;
-        let others = batch.others.keys().map(|set| &set.product);
-        let products: BTreeSet<&ProductId> = batch.whole.keys().chain(others).collect();
+        let in_a_language = batch.in_a_language.keys().map(|set| &set.product);
+        let products: BTreeSet<&ProductId> = batch.in_any_language.keys().chain(in_a_language).collect();
         let names = self.run.job.index.names(&products).await?;
-        let suspects = try_join(self.suspects_of_whole(batch, &names), self.suspects_of_others(batch, &names));
-        let (mut suspects, of_others) = suspects.await?;
-        suspects.join(of_others);
+        let (mut suspects, in_a_language) =
+            try_join(self.suspects_in_any_language(batch, &names), self.suspects_in_a_language(batch, &names)).await?;
+        suspects.join(in_a_language);
         Ok(Suspects { names: empty, ..suspects })
     }
 
-    async fn suspects_of_whole(
+    async fn suspects_in_any_language(
         &self,
         batch: &Batch,
         names: &BTreeMap<ProductId, Names>,
@@ -247,7 +249,7 @@ impl<'run> IndexScan<'run> {
         let none = Names::default();
         let names_of = |product: &ProductId| names.get(product).unwrap_or(&none);
         let mut wanted: BTreeMap<BaseSet, BTreeSet<&CommentId>> = BTreeMap::new();
-        for (product, ids) in &batch.whole {
+        for (product, ids) in &batch.in_any_language {
             let sets = base_sets_in(product, &names_of(product).languages);
             wanted.extend(sets.into_iter().map(|set| (set, ids.iter().collect())));
         }
@@ -269,28 +271,28 @@ impl<'run> IndexScan<'run> {
         Ok(suspects)
     }
 
-    /// Finds the members of other sets that do not fit. Such a member is missing from its product's whole set, or is in
-    /// two languages. Or the language of its set is not named.
-    async fn suspects_of_others(
+    /// Finds the members of languages' sets that do not fit. Such a member is missing from the set of any language, or is
+    /// in two languages. Or the language of its set is not named.
+    async fn suspects_in_a_language(
         &self,
         batch: &Batch,
         names: &BTreeMap<ProductId, Names>,
     ) -> Result<Suspects, StoreError> {
         let mut wanted: BTreeMap<BaseSet, BTreeSet<&CommentId>> = BTreeMap::new();
-        for (set, ids) in &batch.others {
-            for looked_up in in_other_languages(set, names).into_iter().chain([whole(&set.product)]) {
+        for (set, ids) in &batch.in_a_language {
+            for looked_up in of_other_languages(set, names).into_iter().chain([of_any_language(set)]) {
                 wanted.entry(looked_up).or_default().extend(ids);
             }
         }
         let scores = scores_of(&self.run.job.index, &wanted).await?;
         let mut suspects = Suspects::default();
-        for (set, ids) in &batch.others {
+        for (set, ids) in &batch.in_a_language {
             let (product, language) = (&set.product, set.language.as_ref());
             let is_known = |language| names.get(product).is_some_and(|names| names.languages.contains(language));
-            let (is_named, whole) = (language.is_none_or(is_known), whole(product));
-            let others = in_other_languages(set, names);
+            let (is_named, of_any) = (language.is_some_and(is_known), of_any_language(set));
+            let others = of_other_languages(set, names);
             let has = |set: &BaseSet, id: &CommentId| scores.contains_key(&(set, id));
-            let is_right = |id: &CommentId| is_named && has(&whole, id) && !others.iter().any(|other| has(other, id));
+            let is_right = |id: &CommentId| is_named && has(&of_any, id) && !others.iter().any(|other| has(other, id));
             for id in ids.iter().filter(|id| !is_right(id)) {
                 suspects.comments.entry(id.clone()).or_default().add(product, language);
             }
@@ -300,10 +302,8 @@ impl<'run> IndexScan<'run> {
 
     async fn empty_names(&self, batch: &Batch) -> Result<BTreeSet<Name>, StoreError> {
         let index = &self.run.job.index;
-        let whole = |(product, language): &Name| BaseSet { language: language.clone(), ..whole(product) };
-        let sizes = index.sizes(&batch.names.iter().map(whole).collect::<Vec<_>>()).await?;
-        let empty = batch.names.iter().zip(sizes).filter(|(_, size)| *size == 0);
-        let mut empty: BTreeSet<Name> = empty.map(|(name, _)| name.clone()).collect();
+        let empty = index.without_members(batch.names.iter().cloned().collect()).await?;
+        let mut empty: BTreeSet<Name> = empty.into_iter().collect();
         if !empty.is_empty() {
             // The last member and its name are removed in one step. So a name whose members were repaired away since
             // the names were read is gone.

@@ -5,7 +5,7 @@
 //! and goes to `repair`, which reads it again, strongly consistent. So neither an item that was about to change nor a
 //! collection that a scan returns in pieces does any harm.
 //!
-//! When a comment is right in the table, its scores in its four base sets are also checked. The index scan finds
+//! When a comment is right in the table, its scores in its two base sets are also checked. The index scan finds
 //! superfluous entries.
 
 use std::collections::{BTreeMap, BTreeSet};

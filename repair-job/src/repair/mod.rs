@@ -31,12 +31,13 @@ use model::{
     item::PlacedComment,
     plan::reconcile::{Collection, Drift, InvalidPrimary, Places, plan_ranks},
 };
+use page_index::Name;
 use process::{Backoff, Remedy, StoreError};
 use table::Guarded;
 use tokio::time::Instant;
 
 use crate::{
-    repair::suspect::{Differences, Name, Outcome, State, Suspects},
+    repair::suspect::{Differences, Outcome, State, Suspects},
     run::{Job, Run, error::index_is_away},
     state::index_snapshot::{IndexScope, Scope},
 };

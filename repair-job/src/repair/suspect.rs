@@ -3,11 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use model::{
-    CommentId, Language, ProductId,
+    CommentId,
     plan::reconcile::{Drift, Places},
 };
-
-pub(crate) type Name = (ProductId, Option<Language>);
+use page_index::Name;
 
 #[derive(Debug, Default)]
 pub(crate) struct Suspects {

@@ -26,10 +26,9 @@ use strum::{Display, EnumDiscriminants, IntoStaticStr};
 
 use crate::{
     comment::Placement,
-    filter::{BaseSet, FilterKey},
+    filter::{BaseSet, Filter, FilterKey},
     id::ProductId,
     language::Language,
-    rating::Rating,
 };
 pub use collection::{Collection, InvalidPrimary, Unresolved};
 pub use duplicates::{DuplicatePlan, Expected, Guard};
@@ -73,12 +72,7 @@ pub fn base_sets_in<'language>(
     languages: impl IntoIterator<Item = &'language Language>,
 ) -> Vec<BaseSet> {
     let languages = [None].into_iter().chain(languages.into_iter().map(Some));
-    languages
-        .flat_map(|language| {
-            let ratings = [None].into_iter().chain(Rating::ALL.into_iter().map(Some));
-            ratings.map(move |rating| BaseSet { product: product.clone(), language: language.cloned(), rating })
-        })
-        .collect()
+    languages.flat_map(|language| Filter::new(language.cloned(), None).base_sets(product)).collect()
 }
 
 /// One difference between a comment's primary item and the data derived from it, or a missing part of the item itself.

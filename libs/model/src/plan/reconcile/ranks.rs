@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::{Drift, Places};
 use crate::{
     comment::Placement,
-    filter::BaseSet,
+    filter::{BaseSet, Filter},
     id::{CommentId, ProductId},
     language::Language,
     plan::IndexEdit,
@@ -16,7 +16,7 @@ use crate::{
 pub struct Names {
     pub is_named: bool,
     pub languages: BTreeSet<Language>,
-    /// The names without members: of a language, or of the product (`None`).
+    /// The names whose five sets have no members: of a language, or of the product (`None`).
     pub without_members: BTreeSet<Option<Language>>,
 }
 
@@ -56,17 +56,16 @@ pub fn plan_ranks(id: &CommentId, last: Option<(&Placement, Timestamp)>, ranks: 
             }
         }
         let found = ranks.scores.keys().filter(|set| set.product == *product);
-        let mut remove: Vec<BaseSet> = found.filter(|set| !expected.contains(*set)).cloned().collect();
+        let mut remove: BTreeSet<BaseSet> = found.filter(|set| !expected.contains(*set)).cloned().collect();
         plan.drift.extend(remove.iter().cloned().map(|set| match last {
             Some(_) => Drift::ExtraRank(set),
             None => Drift::OrphanRank(set),
         }));
         for language in &names.without_members {
-            let whole = BaseSet { product: product.clone(), language: language.clone(), rating: None };
-            // The whole set's member may be what is missing. Removing a member from an empty set also removes the name.
-            if !expected.contains(&whole) {
+            // The missing member may be this comment. Removing a comment from empty sets also removes their name.
+            if !expected.iter().any(|set| set.language == *language) {
                 plan.drift.push(Drift::ExtraName(product.clone(), language.clone()));
-                remove.push(whole);
+                remove.extend(Filter::new(language.clone(), None).base_sets(product));
             }
         }
         if plan.drift.len() > before {
@@ -75,7 +74,7 @@ pub fn plan_ranks(id: &CommentId, last: Option<(&Placement, Timestamp)>, ranks: 
                 id: id.clone(),
                 created_at: here.map(|(_, created_at)| created_at),
                 add: expected.into_iter().collect(),
-                remove,
+                remove: remove.into_iter().collect(),
             });
         }
     }
@@ -89,7 +88,7 @@ pub(crate) fn is_score(score: f64, created_at: Timestamp) -> bool {
 }
 
 impl Placement {
-    /// Whether `scores` are those of a comment with this creation time and placement. They belong to the four base sets
+    /// Whether `scores` are those of a comment with this creation time and placement. They belong to the two base sets
     /// in the order of [`Placement::base_sets`].
     pub fn has_scores(&self, scores: &[Option<f64>], created_at: Timestamp) -> bool {
         scores.len() == self.base_sets().len()

@@ -51,6 +51,11 @@ impl State {
         self.ranks.scores.extend(comment.placement().base_sets().map(|set| (set, score)));
     }
 
+    fn has_no_members(&self, product: &ProductId, language: &Option<Language>) -> bool {
+        let sets = Filter::new(language.clone(), None).base_sets(product);
+        !sets.iter().any(|set| self.ranks.scores.contains_key(set))
+    }
+
     /// Plans; `None` when a person has to look.
     fn plan(&self) -> Result<(DuplicatePlan, RankPlan), Unresolved> {
         let items: Vec<Item> = self.items.values().cloned().collect();
@@ -58,10 +63,8 @@ impl State {
         let last = collection.last();
         let mut ranks = self.ranks.clone();
         for (product, names) in &mut ranks.names {
-            let whole = |language| BaseSet { product: product.clone(), language, rating: None };
             let languages = names.languages.iter().cloned().map(Some).chain(names.is_named.then_some(None));
-            let is_empty = |language: &Option<Language>| !self.ranks.scores.contains_key(&whole(language.clone()));
-            names.without_members = languages.filter(is_empty).collect();
+            names.without_members = languages.filter(|language| self.has_no_members(product, language)).collect();
         }
         let (duplicates, ranks) = (collection.plan_duplicates(), plan_ranks(&collection.id, last, &ranks));
         let is_whole = Collection::whole(&items).is_some();
@@ -89,12 +92,11 @@ impl State {
             }
             for set in &edit.remove {
                 self.ranks.scores.remove(set);
-                let names = self.ranks.names.entry(edit.product.clone()).or_default();
-                match (&set.rating, &set.language) {
-                    (Some(_), _) => {}
-                    (None, None) => names.is_named = false,
-                    (None, Some(language)) => {
-                        names.languages.remove(language);
+                if self.has_no_members(&set.product, &set.language) {
+                    let names = self.ranks.names.entry(edit.product.clone()).or_default();
+                    match &set.language {
+                        None => names.is_named = false,
+                        Some(language) => drop(names.languages.remove(language)),
                     }
                 }
             }
@@ -180,11 +182,8 @@ fn what_is_left_of_another_language_rating_or_product_goes() {
             extra_duplicate: PRODUCT#other/~/4
             extra_duplicate: PRODUCT#p/en/5
             extra_duplicate: PRODUCT#p/ko/4
-            extra_rank: PRODUCT#other:~/~
             extra_rank: PRODUCT#other:~/4
-            extra_rank: PRODUCT#other:en/~
             extra_rank: PRODUCT#other:en/4
-            extra_rank: PRODUCT#p:ko/~
             extra_rank: PRODUCT#p:ko/4"#]],
     );
 }
@@ -193,7 +192,6 @@ fn what_is_left_of_another_language_rating_or_product_goes() {
 fn without_a_primary_item_everything_is_an_orphan_and_the_guard_is_its_absence() {
     let mut state = State::of(&comment("c1", "p", "en", 4));
     state.items.retain(|key, _| key.ends_with("en/4") || key.ends_with("~/4"));
-    state.ranks.scores.retain(|set, _| set.rating == Some(Rating::ALL[3]));
     check(
         &state,
         expect![[r#"
@@ -201,9 +199,7 @@ fn without_a_primary_item_everything_is_an_orphan_and_the_guard_is_its_absence()
             orphan_duplicate: PRODUCT#p/~/4
             orphan_duplicate: PRODUCT#p/en/4
             orphan_rank: PRODUCT#p:~/4
-            orphan_rank: PRODUCT#p:en/4
-            extra_name: p
-            extra_name: p en"#]],
+            orphan_rank: PRODUCT#p:en/4"#]],
     );
 }
 
@@ -217,8 +213,8 @@ fn ranks_are_compared_with_their_scores_and_names() {
     check(
         &state,
         expect![[r#"
-            missing_rank: PRODUCT#p:~/~
-            wrong_score: PRODUCT#p:~/4 (1.5)
+            missing_rank: PRODUCT#p:~/4
+            wrong_score: PRODUCT#p:en/4 (1.5)
             missing_name: p
             missing_name: p en"#]],
     );
@@ -233,9 +229,7 @@ fn names_without_members_go_unless_the_comment_is_what_they_lack() {
     check(
         &state,
         expect![[r#"
-            missing_rank: PRODUCT#p:~/~
             missing_rank: PRODUCT#p:~/4
-            missing_rank: PRODUCT#p:en/~
             missing_rank: PRODUCT#p:en/4
             extra_name: p ko"#]],
     );
@@ -290,7 +284,7 @@ fn an_invalid_primary_item_implies_nothing_and_guards_what_it_left() {
         assert!(duplicates.drift.iter().all(|drift| matches!(drift, Drift::OrphanDuplicate(_))), "{name}");
         let expected = Expected::Invalid(broken.items["PRODUCT#p/~/~"].clone());
         assert_eq!(duplicates.guards, [Guard { product: comment("c1", "p", "en", 4).product, expected }]);
-        assert_eq!((duplicates.writes.len(), ranks.drift.len()), (31, 4), "{name}");
+        assert_eq!((duplicates.writes.len(), ranks.drift.len()), (31, 2), "{name}");
         broken.apply(duplicates.writes, &ranks.edits);
         check(&broken, expect![[""]]);
     }
@@ -306,7 +300,7 @@ fn an_unpublished_comment_implies_nothing_and_guards_what_it_left() {
         let of = comment("c1", "p", "en", 4);
         let guard = Guard { product: of.product.clone(), expected: Expected::Revision(of.revision) };
         assert_eq!(duplicates.guards, [guard], "a publication meanwhile stops the deletions");
-        assert_eq!((duplicates.writes.len(), ranks.drift.len()), (31, 4), "{status}");
+        assert_eq!((duplicates.writes.len(), ranks.drift.len()), (31, 2), "{status}");
         hidden.apply(duplicates.writes, &ranks.edits);
         check(&hidden, expect![[""]]);
     }
@@ -374,16 +368,16 @@ fn a_second_reading_finds_the_primary_item_valid_or_not_in_its_product_alone() {
 }
 
 #[test]
-fn scores_are_right_only_if_all_four_are_there_and_are_the_creation_time() {
+fn scores_are_right_only_if_both_are_there_and_are_the_creation_time() {
     let comment = comment("c1", "p", "en", 4);
     let right = State::of(&comment).ranks.scores.into_values().next();
     let later = right.map(|score| score + 1.0);
     for (scores, expected) in [
-        ([right; 4].to_vec(), true),
-        (vec![right, right, None, right], false),
-        (vec![right, right, right, later], false),
+        ([right; 2].to_vec(), true),
+        (vec![right, None], false),
+        (vec![right, later], false),
+        ([right; 1].to_vec(), false),
         ([right; 3].to_vec(), false),
-        ([right; 5].to_vec(), false),
         (vec![], false),
     ] {
         assert_eq!(comment.placement().has_scores(&scores, comment.created_at), expected, "{scores:?}");
@@ -399,9 +393,9 @@ fn entries_are_looked_for_in_the_languages_given_and_in_those_that_are_named() {
     let names = [("p", named(&["ko", "en"])), ("not_asked", named(&["en"]))];
     let names = names.map(|(product, names)| (ProductId::parse(product).unwrap(), names)).into();
     let sets = Ranks::base_sets(&places("p:en q:de"), &names);
-    let whole = sets.iter().filter(|set| set.rating.is_none()).map(BaseSet::to_string).join(" ");
-    expect!["PRODUCT#p:~/~ PRODUCT#p:en/~ PRODUCT#p:ko/~ PRODUCT#q:~/~ PRODUCT#q:de/~"].assert_eq(&whole);
-    assert_eq!(sets.len(), 5 * 6, "each without a rating, and with each of five");
+    let of_rating = sets.iter().filter(|set| set.rating == Rating::ALL[3]).map(BaseSet::to_string).join(" ");
+    expect!["PRODUCT#p:~/4 PRODUCT#p:en/4 PRODUCT#p:ko/4 PRODUCT#q:~/4 PRODUCT#q:de/4"].assert_eq(&of_rating);
+    assert_eq!(sets.len(), 5 * 5, "each with each of five ratings");
 }
 
 #[derive(Debug, Clone)]
@@ -493,6 +487,6 @@ proptest! {
         let is_there = !damages.iter().any(|damage| matches!(damage, Damage::DropPrimary));
         let is_published = is_there && !damages.iter().any(|damage| matches!(damage, Damage::Unpublish(_)));
         prop_assert_eq!(state.items.len(), if is_published { 32 } else { usize::from(is_there) });
-        prop_assert_eq!(state.ranks.scores.len(), if is_published { 4 } else { 0 });
+        prop_assert_eq!(state.ranks.scores.len(), if is_published { 2 } else { 0 });
     }
 }
