@@ -6,7 +6,7 @@ use aws_sdk_dynamodb::{
 };
 use futures_util::{StreamExt, TryStreamExt, stream};
 use model::{
-    AuthorId, Comment, CommentId, FilterKey, Malformed, Order, ProductId, ProductRecord, Status,
+    AuthorId, Cd, Comment, CommentId, FilterKey, Malformed, Order, ProductId, ProductRecord, Status,
     item::{COMMENT_PREFIX, CommentItem, Image, NoBlob, attribute, comment_id_of_pk, comment_of_primary, comment_pk},
     primaries::primaries_shard,
     product::record_pk,
@@ -21,6 +21,7 @@ use crate::{
     error::{refused, store_error, without_index},
     item::{InvalidEntry, ItemKey, SdkItem, primary_key, primary_of, record_key_of, record_of, start_key},
     page_answer::{QueryAnswer, QueryReader, StoredItem},
+    page_rows::PageRows,
     parts::{
         AuthorPart, CommentsPart, CommentsPosition, ModerationPart, ModerationPosition, Page, PageQuery, PrimariesPart,
         PrimariesPosition, ProductsPart, RecordsPart, RecordsPosition, SdkKey,
@@ -28,11 +29,8 @@ use crate::{
     transaction::deciding_names,
 };
 
-/// How often a page's query continues after DynamoDB's 1 MB answer limit.
+/// Maximum number of queries of a page. Nine answers of 1 MB hold 200 of the longest comments.
 const PAGE_CALLS_MAX: usize = 9;
-
-/// How many additional items are read after invalid primary items, so that a run of them is passed quickly.
-const BEYOND_INVALID: usize = 100;
 
 /// Maximum number of calls to read a comment's items: 32 items of at most 400 KB in answers of 1 MB, and as many
 /// items that should not exist.
@@ -115,41 +113,27 @@ impl Table {
     /// places of invalid primary items. A malformed duplicate takes a place of the page, so that it does not shift the
     /// pages that follow.
     pub async fn page(&self, query: &PageQuery) -> Result<Page, StoreError> {
-        let limit = usize::from(query.limit);
-        let mut page = Page { comments: Vec::with_capacity(limit), ..Page::default() };
-        let mut read = 0;
-        let mut cut_at = None;
+        self.read_page(query, PageRows::all(query)).await
+    }
+
+    /// Reads the rows with these ranks, which are in the query's order and follow its start. All other rows are only
+    /// named. It reads as many rows as the query's limit, and continues until the place of the last rank is passed, or
+    /// as many other rows have come.
+    pub async fn page_of_ranks(&self, query: &PageQuery, ranks: &[Cd]) -> Result<Page, StoreError> {
+        self.read_page(query, PageRows::with(query, ranks)).await
+    }
+
+    async fn read_page(&self, query: &PageQuery, mut rows: PageRows<'_>) -> Result<Page, StoreError> {
         let mut start = query.start.as_ref().map(|cd| start_key(&query.key, cd));
         for _ in 0..PAGE_CALLS_MAX {
-            let beyond = if page.left_out.is_empty() { 0 } else { BEYOND_INVALID };
-            let answer = self.page_part(query, limit - read + beyond, start).await?;
-            page.read_units += answer.consumed_capacity.map_or(0.0, |consumed| consumed.capacity_units);
-            for item in answer.items {
-                if read == limit {
-                    break;
-                }
-                cut_at = None;
-                match item.into_comment(read) {
-                    Ok(comment) => page.comments.push(comment),
-                    Err(item) if query.key.is_primary() => {
-                        cut_at = Some(item.clone());
-                        page.left_out.push(item);
-                        continue;
-                    }
-                    Err(item) => page.malformed.push(item),
-                }
-                read += 1;
-            }
+            let answer = self.page_part(query, rows.next_limit(), start).await?;
+            rows.add(answer.items, answer.consumed_capacity.map_or(0.0, |consumed| consumed.capacity_units));
             start = answer.last_evaluated_key.map(SdkItem::from);
-            if start.is_none() || read >= limit {
+            if start.is_none() || rows.is_full() {
                 break;
             }
         }
-        page.cut_short = start.is_some() && read < limit;
-        if page.cut_short {
-            page.malformed.extend(cut_at);
-        }
-        Ok(page)
+        Ok(rows.into_page(start.is_some()))
     }
 
     async fn page_part(
