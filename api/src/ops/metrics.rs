@@ -42,7 +42,9 @@ const DURATION_BUCKETS: [f64; 14] =
 #[strum(serialize_all = "snake_case")]
 pub(crate) enum StoreCall {
     Comment,
+    Comments,
     Page,
+    Report,
     Create,
     Patch,
     Delete,
@@ -61,8 +63,9 @@ pub(crate) enum StoreCall {
 impl StoreCall {
     fn store(self) -> Store {
         match self {
-            Self::Comment | Self::Page | Self::Create | Self::Patch | Self::Delete | Self::Author => Store::Table,
-            Self::Moderation | Self::Product | Self::PutProduct | Self::DeleteProduct => Store::Table,
+            Self::Comment | Self::Comments | Self::Page | Self::Report => Store::Table,
+            Self::Create | Self::Patch | Self::Delete | Self::Author | Self::Moderation => Store::Table,
+            Self::Product | Self::PutProduct | Self::DeleteProduct => Store::Table,
             Self::PageStart | Self::Position | Self::Stats | Self::Catalog | Self::Readiness => Store::PageIndex,
         }
     }
@@ -86,6 +89,12 @@ pub(crate) enum DriftSign {
     Unranked,
     /// The page index promises comments, and the table has none of them.
     EmptyPage,
+    /// A comment that a rank names exists, but its duplicate under the filter does not, or is malformed.
+    MissingDuplicate,
+    /// A rank names a comment that does not exist, or that the table has elsewhere.
+    RankWithoutComment,
+    /// The table has a duplicate whose comment has no rank.
+    RowWithoutRank,
 }
 
 type Durations<Labels> = Family<Labels, Histogram, fn() -> Histogram>;

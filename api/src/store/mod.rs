@@ -2,6 +2,7 @@
 
 mod per_thread;
 mod product_cache;
+mod reports;
 mod table_id;
 
 use std::{
@@ -32,6 +33,8 @@ use crate::ops::{
 use per_thread::PerThread;
 pub(crate) use product_cache::KnownRecord;
 use product_cache::{Cached, ProductCache};
+pub(crate) use reports::Difference;
+use reports::Reports;
 use table_id::TableId;
 
 pub(crate) struct StoreClients {
@@ -39,6 +42,7 @@ pub(crate) struct StoreClients {
     index: PerThread<PageIndex>,
     table_id: Arc<TableId>,
     records: ProductCache,
+    reports: Reports,
     new_comments: Status,
     metrics: Arc<Metrics>,
     index_watch: IndexWatch,
@@ -57,6 +61,7 @@ impl StoreClients {
             new_comments,
             table_id: TableId::of(table.clone()),
             records: ProductCache::new(product_max_age),
+            reports: Reports::default(),
             table: PerThread::new(table, Table::with_own_connections),
             index_watch: IndexWatch::new(index.partitions().count()),
             // Readers should rather get pages without totals than wait for a server that does not answer.
@@ -80,6 +85,24 @@ impl StoreClients {
         self.metrics.count_drift_sign(sign);
     }
 
+    /// Counts a difference that a page met. If it lasts, repair is told of it in the background: no reader waits.
+    pub(crate) fn report(&self, difference: &Difference<'_>) {
+        let sign = difference.sign();
+        self.metrics.count_drift_sign(sign);
+        if !self.reports.take_up(difference, now()) {
+            return;
+        }
+        let (id, looked_for) = (difference.comment().clone(), difference.looked_for());
+        let (table, metrics) = (Table::clone(&self.table), Arc::clone(&self.metrics));
+        tokio::spawn(async move {
+            let sign: &str = sign.into();
+            match metrics.timed(StoreCall::Report, table.report(&id, &looked_for)).await {
+                Ok(()) => tracing::info!(comment = %id, sign, "a page met a difference that lasts; repair looks at it"),
+                Err(error) => tracing::warn!(comment = %id, sign, %error, "a lasting difference cannot be reported"),
+            }
+        });
+    }
+
     /// The comment of this id for readers, strongly consistent. One that is not published counts as absent, and so does
     /// an invalid primary item.
     pub(crate) async fn comment(&self, id: &CommentId) -> Result<Option<Comment>, StoreError> {
@@ -95,6 +118,18 @@ impl StoreClients {
             }
             read => read,
         }
+    }
+
+    /// The comments of a product with these ids for readers, in their order, strongly consistent. One that is not
+    /// published counts as absent, and so does an invalid primary item. No id may occur twice.
+    pub(crate) async fn comments_in(
+        &self,
+        product: &ProductId,
+        ids: &[CommentId],
+    ) -> Result<Vec<Option<Comment>>, StoreError> {
+        let read = self.metrics.timed(StoreCall::Comments, self.table.comments_in(product, ids)).await?;
+        let valid = read.into_iter().map(|comment| comment?.inspect_err(|problem| self.note_invalid(problem)).ok());
+        Ok(valid.map(|comment| comment.filter(|comment| comment.status.is_published())).collect())
     }
 
     fn of_valid<T>(&self, changed: Result<T, WriteError>) -> Result<T, WriteError> {

@@ -1,13 +1,19 @@
 //! Reading: comments by id, pages, the sparse indexes, and the records of products.
 
+use std::{collections::HashMap, time::Duration};
+
 use aws_sdk_dynamodb::{
     operation::query::builders::QueryFluentBuilder,
-    types::{AttributeValue, ConsumedCapacity, KeysAndAttributes, ReturnConsumedCapacity},
+    types::{
+        AttributeValue, ConsumedCapacity, KeysAndAttributes, ReturnConsumedCapacity, builders::KeysAndAttributesBuilder,
+    },
 };
 use futures_util::{StreamExt, TryStreamExt, stream};
 use model::{
     AuthorId, Cd, Comment, CommentId, FilterKey, Malformed, Order, ProductId, ProductRecord, Status,
-    item::{COMMENT_PREFIX, CommentItem, Image, NoBlob, attribute, comment_id_of_pk, comment_of_primary, comment_pk},
+    item::{
+        COMMENT_PREFIX, CommentItem, Image, NoBlob, attribute, comment_id_of_pk, comment_of_primary, comment_pk, text,
+    },
     primaries::primaries_shard,
     product::record_pk,
 };
@@ -38,6 +44,9 @@ const COLLECTION_CALLS_MAX: usize = 40;
 
 /// Maximum number of keys in one call (AWS: `BatchGetItem`).
 const BATCH_GET_MAX: usize = 100;
+
+/// How long to ask again for keys of a page that DynamoDB left unprocessed: as long as a call with its retries may take.
+const LEFT_KEYS_WITHIN: Duration = Duration::from_secs(8);
 
 /// Maximum number of entries of `primaries` in one answer. An answer also ends after a megabyte.
 const ENTRIES_MAX: u32 = 4_000;
@@ -184,6 +193,21 @@ impl Table {
         Ok(self.item(primary_key(id, product)).await?.map(Item::from))
     }
 
+    /// The comments with these ids in a product, published or not, strongly consistent. The answers are in the order of
+    /// the ids: `None` for an absent comment, an error for an invalid primary item. No id may occur twice.
+    pub async fn comments_in(
+        &self,
+        product: &ProductId,
+        ids: &[CommentId],
+    ) -> Result<Vec<Option<Result<Comment, Malformed>>>, StoreError> {
+        let keys: Vec<SdkItem> = ids.iter().map(|id| primary_key(id, product)).collect();
+        let wanted = KeysAndAttributes::builder().consistent_read(true);
+        let items = self.items_with(&keys, &wanted, Instant::now() + LEFT_KEYS_WITHIN).await?;
+        let by_key = items.into_iter().filter_map(|item| Some((text(&item, attribute::PK)?.to_owned(), item)));
+        let mut by_key: HashMap<String, Item> = by_key.collect();
+        Ok(ids.iter().map(|id| by_key.remove(&comment_pk(id)).map(|item| comment_of_primary(&item))).collect())
+    }
+
     /// The keys of primary items, and the attributes that decide their validity, eventually consistent, in no order.
     /// Absent items are left out. No key may occur twice. No wait lasts beyond `deadline`.
     pub async fn primary_items_of(
@@ -194,17 +218,27 @@ impl Table {
         let names = deciding_names();
         let projection =
             ["pk", "sk"].into_iter().chain(names.keys().map(String::as_str)).collect::<Vec<_>>().join(", ");
-        let mut items = Vec::with_capacity(comments.len());
-        for part in comments.chunks(BATCH_GET_MAX) {
-            let mut keys: Vec<SdkItem> = part.iter().map(|(id, product)| primary_key(id, product)).collect();
+        let keys: Vec<SdkItem> = comments.iter().map(|(id, product)| primary_key(id, product)).collect();
+        let wanted =
+            KeysAndAttributes::builder().projection_expression(projection).set_expression_attribute_names(Some(names));
+        self.items_with(&keys, &wanted, deadline).await
+    }
+
+    /// The attributes that are `wanted` of the items with these keys, in no order. Asks again for keys that DynamoDB
+    /// leaves unprocessed, as it does with those beyond the 16 MB of an answer.
+    async fn items_with(
+        &self,
+        keys: &[SdkItem],
+        wanted: &KeysAndAttributesBuilder,
+        deadline: Instant,
+    ) -> Result<Vec<Item>, StoreError> {
+        let mut items = Vec::with_capacity(keys.len());
+        for part in keys.chunks(BATCH_GET_MAX) {
+            let mut keys = part.to_vec();
             let mut backoff = Backoff::until(deadline);
             while !keys.is_empty() {
                 self.admit_read().await;
-                let wanted = KeysAndAttributes::builder()
-                    .set_keys(Some(std::mem::take(&mut keys)))
-                    .projection_expression(&projection)
-                    .set_expression_attribute_names(Some(names.clone()));
-                let wanted = wanted.build().map_err(refused)?;
+                let wanted = wanted.clone().set_keys(Some(std::mem::take(&mut keys))).build().map_err(refused)?;
                 let get = self.client.batch_get_item().request_items(&self.name, wanted);
                 let answer = get.set_return_consumed_capacity(self.wants_capacity()).send();
                 let answer = answer.await.map_err(store_error)?;
