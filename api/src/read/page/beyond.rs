@@ -9,18 +9,6 @@ use super::just_after;
 use crate::{error::ApiError, ops::metrics::{DriftSign, StoreCall}, read::ListingQuery, store::StoreClients};
 
 impl ListingQuery {
-    /// This error of a page past the end of `counted` comments, unless comments are still to be ranked: then the page
-    /// may exist.
-    pub(super) async fn past_the_end(
-        &self,
-        stores: &StoreClients,
-        as_of: Option<Timestamp>,
-        counted: u64,
-        error: ApiError,
-    ) -> ApiError {
-        self.check_ranked(stores, as_of, counted).await.err().unwrap_or(error)
-    }
-
     /// Whether this listing exists although it has no comment: that of a product with a record does, a filter's does not.
     ///
     /// A comment is under the key of its product as soon as it is written, and under those of its filters a moment
@@ -52,7 +40,7 @@ impl ListingQuery {
     /// Refuses a listing of which a comment still waits for its rank: the table has one beyond the ranks, or the ranks have
     /// grown since `counted`. Takes at most two queries of one item each. An unreadable item does not count, because no
     /// page shows it. A comment that lacks its rank between two others is not noticed.
-    async fn check_ranked(
+    pub(super) async fn check_ranked(
         &self,
         stores: &StoreClients,
         as_of: Option<Timestamp>,

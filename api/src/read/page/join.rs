@@ -14,27 +14,43 @@ use std::{
     collections::{BTreeMap, BTreeSet},
 };
 
-use model::{Cd, Comment, CommentId, Order, Timestamp};
-use table::Page;
+use model::{Cd, Comment, CommentId, Order, PageSize, Timestamp};
+use table::{Page, PageQuery};
 
 use crate::{error::ApiError, read::ListingQuery, store::Difference};
 
-/// What the ranks say about a page.
+/// How a page with ranks is read.
 #[derive(Debug, Clone)]
 pub(super) struct Ranks<'page> {
     pub(super) order: Order,
     pub(super) comments: &'page [Cd],
+    /// The place just before the first row; `None` at the beginning of the listing.
+    pub(super) start: Option<Cd>,
     /// Rows from this place on are not on the page. `None` where nothing ends it.
     pub(super) end: Option<&'page Cd>,
     /// Comments dated later do not exist for the page.
     pub(super) as_of: Option<Timestamp>,
-    /// Maximum number of places, empty ones included.
+    /// Maximum number of places.
     pub(super) max: usize,
-    /// Whether comments without a rank are shown.
     pub(super) shows_unranked: bool,
 }
 
-impl Ranks<'_> {
+impl<'page> Ranks<'page> {
+    /// A page from its first rank to its last.
+    pub(super) fn of_page(order: Order, size: PageSize, comments: &'page [Cd]) -> Self {
+        let start = comments.first().and_then(|first| match order {
+            Order::Newest => first.just_after(),
+            Order::Oldest => first.just_before(),
+        });
+        let (end, max) = (comments.last(), size.get().into());
+        Self { order, comments, start, end, as_of: None, max, shows_unranked: false }
+    }
+
+    /// The query for the rows: one more than the page shows.
+    pub(super) fn page_query(&self, query: &ListingQuery) -> PageQuery {
+        query.page_query(self.order, u16::try_from(self.max + 1).unwrap_or(u16::MAX), self.start.clone())
+    }
+
     fn compare(&self, a: &Cd, b: &Cd) -> Ordering {
         match self.order {
             Order::Newest => b.cmp(a),
@@ -48,7 +64,6 @@ struct Place {
     cd: Cd,
     is_ranked: bool,
     comment: Option<Comment>,
-    is_looked_up: bool,
 }
 
 #[derive(Debug)]
@@ -57,8 +72,9 @@ pub(super) struct Join<'page> {
     places: Vec<Place>,
     unranked: usize,
     is_followed: bool,
+    /// Whether the table was not read up to the end of the page.
     is_cut: bool,
-    /// The place up to which all comments are known; `None` where all of the page are.
+    /// The place up to which the comments without a rank are known; `None` where all are.
     known_up_to: Option<Cd>,
 }
 
@@ -82,58 +98,56 @@ impl<'page> Join<'page> {
         let ends = [comments.last().map(Comment::cd), others.last().cloned()];
         let last_read = ends.into_iter().flatten().max_by(|a, b| ranks.compare(a, b));
         let mut comments: BTreeMap<Cd, Comment> = comments.into_iter().map(|comment| (comment.cd(), comment)).collect();
-        let place = |cd: &Cd, is_ranked, comment| Place { cd: cd.clone(), is_ranked, comment, is_looked_up: false };
-        let ranked = ranks.comments.iter().map(|cd| place(cd, true, comments.remove(cd)));
-        let mut places: Vec<Place> = ranked.collect();
-        let is_within = |cd: &&Cd| ranks.end.is_none_or(|end| ranks.compare(cd, end) == Ordering::Less);
+        let ranked = ranks.comments.iter().map(|cd| (cd, true, comments.remove(cd)));
+        let mut places: Vec<(&Cd, bool, Option<Comment>)> = ranked.collect();
+        let is_within = |cd: &&Cd| ranks.end.is_none_or(|end| ranks.compare(cd, end).is_lt());
         let within: Vec<&Cd> = others.iter().filter(is_within).collect();
         let mut known_up_to = None;
         if ranks.shows_unranked {
-            // More than a page of them are not looked up.
+            // No more are looked up than the page may show.
             let looked_up = within.get(..ranks.max).unwrap_or(&within);
-            known_up_to = if looked_up.len() < within.len() {
-                looked_up.last().copied().cloned()
-            } else {
-                last_read.filter(|_| is_cut)
-            };
-            places.extend(looked_up.iter().map(|cd| place(cd, false, None)));
-            places.sort_by(|a, b| ranks.compare(&a.cd, &b.cd));
+            let is_known = looked_up.len() == within.len();
+            known_up_to =
+                if is_known { last_read.filter(|_| is_cut) } else { looked_up.last().map(|cd| Cd::clone(cd)) };
+            places.extend(looked_up.iter().map(|cd| (*cd, false, None)));
+            places.sort_by(|(a, ..), (b, ..)| ranks.compare(a, b));
         }
-        let (unranked, is_followed) = (within.len(), within.len() < others.len());
+        let place = |(cd, is_ranked, comment)| Place { cd: Cd::clone(cd), is_ranked, comment };
+        let places = places.into_iter().map(place).collect();
+        let (unranked, is_followed) = (within.len(), is_cut || within.len() < others.len());
         Self { ranks, places, unranked, is_followed, is_cut, known_up_to }
     }
 
     /// The comments to look up, each once.
     pub(super) fn missing(&self) -> Vec<CommentId> {
-        let (shown, missing): (Vec<&Place>, Vec<&Place>) =
-            self.places.iter().partition(|place| place.comment.is_some());
-        let id = |place: &'_ &Place| place.cd.id.clone();
-        let shown: BTreeSet<CommentId> = shown.iter().map(id).collect();
-        let missing: BTreeSet<CommentId> = missing.iter().map(id).collect();
-        missing.difference(&shown).cloned().collect()
+        let ids = |is_shown: bool| -> BTreeSet<&CommentId> {
+            let places = self.places.iter().filter(|place| place.comment.is_some() == is_shown);
+            places.map(|place| &place.cd.id).collect()
+        };
+        ids(false).difference(&ids(true)).map(|id| CommentId::clone(id)).collect()
     }
 
-    /// Fills places with the published comments that were found.
-    pub(super) fn fill(&mut self, query: &ListingQuery, found: impl IntoIterator<Item = Comment>) {
-        let found = found.into_iter().filter(|comment| query.filter.matches(&comment.placement()));
+    /// Fills places with the published comments that were found. Returns how ranks and table differ.
+    pub(super) fn fill<'query>(
+        &'query mut self,
+        query: &'query ListingQuery,
+        found: impl Iterator<Item = Comment>,
+    ) -> Vec<Difference<'query>> {
+        let ListingQuery { product, filter, .. } = query;
+        let found = found.filter(|comment| filter.matches(&comment.placement()));
         let mut found: BTreeMap<Cd, Comment> = found.map(|comment| (comment.cd(), comment)).collect();
+        let mut differences = Vec::new();
         for place in self.places.iter_mut().filter(|place| place.comment.is_none()) {
             place.comment = found.remove(&place.cd);
-            place.is_looked_up = true;
+            differences.extend(match &place.comment {
+                _ if !place.is_ranked => None,
+                None => Some(Difference::RankWithoutComment { product, filter, id: &place.cd.id }),
+                // Its row may be where the table was not read any more.
+                Some(_) if self.is_cut => None,
+                Some(comment) => Some(Difference::MissingDuplicate(comment)),
+            });
         }
-    }
-
-    /// What differs between the ranks and what was found.
-    pub(super) fn differences<'query>(
-        &'query self,
-        query: &'query ListingQuery,
-    ) -> impl Iterator<Item = Difference<'query>> {
-        let ListingQuery { product, filter, .. } = query;
-        self.places.iter().filter(|place| place.is_ranked).filter_map(move |place| match &place.comment {
-            None => Some(Difference::RankWithoutComment { product, filter, id: &place.cd.id }),
-            // Its row may be where the table was not read any more.
-            Some(comment) => (place.is_looked_up && !self.is_cut).then_some(Difference::MissingDuplicate(comment)),
-        })
+        differences
     }
 
     /// Number of rows without a rank that belong to the page.
@@ -151,24 +165,23 @@ impl<'page> Join<'page> {
         });
         self.places.truncate(end.unwrap_or(self.places.len()));
         let has_empty_places = self.places.iter().any(|place| place.is_ranked && place.comment.is_none());
-        let last = self.places.last().map(|place| place.cd.clone());
+        let [first, last] = [self.places.first(), self.places.last()].map(|place| place.map(|place| place.cd.clone()));
         let is_within = |known: &Cd| last.as_ref().is_none_or(|last| self.ranks.compare(known, last).is_le());
         let known_up_to = self.known_up_to.filter(is_within);
         let is_cut = end.is_some() || known_up_to.is_some();
-        // A comment is rather shown again than passed over.
-        let last = known_up_to.or(last);
-        let first = self.places.first().map(|place| place.cd.clone());
         let comments: Vec<Comment> = self.places.into_iter().filter_map(|place| place.comment).collect();
-        if comments.is_empty() && (has_empty_places || self.is_cut || is_cut) {
+        if comments.is_empty() && (has_empty_places || is_cut || self.is_cut) {
             return Err(ApiError::NotYetListed);
         }
-        Ok(Joined { comments, first, last, is_cut, is_followed: self.is_followed || self.is_cut, has_empty_places })
+        // A comment is rather shown again than passed over.
+        let last = known_up_to.or(last);
+        Ok(Joined { comments, first, last, is_cut, is_followed: self.is_followed, has_empty_places })
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use model::Status;
+    use model::{Filter, Rating, RatingSet};
 
     use super::{
         super::tests::{comment, query},
@@ -195,14 +208,15 @@ mod tests {
         let (ranks, end) = (cds(ranks), cds(end).pop());
         let (with_rank, others): (Vec<Cd>, Vec<Cd>) = cds(rows).into_iter().partition(|cd| ranks.contains(cd));
         let rows = Page { comments: with_rank.iter().map(stored).collect(), others, cut_short: is_cut, ..Page::default() };
-        let (order, end) = (Order::Newest, end.as_ref());
-        let mut join = Join::new(Ranks { order, comments: &ranks, end, as_of: None, max: 4, shows_unranked }, rows);
-        let query = query(order, 4);
+        let query = query(Order::Newest, 4);
+        let of_page = Ranks::of_page(query.order, query.page_size, &ranks);
+        let mut join = Join::new(Ranks { end: end.as_ref(), shows_unranked, ..of_page }, rows);
         let missing = join.missing();
         assert!(missing.is_sorted_by(|a, b| a < b), "{missing:?}");
         // As from the table: what is not asked for is not found.
-        join.fill(&query, cds(found).iter().filter(|cd| missing.contains(&cd.id)).map(stored));
-        let mut words: Vec<String> = join.differences(&query).map(|difference| match difference {
+        let found = cds(found).into_iter().filter(|cd| missing.contains(&cd.id));
+        let differences = join.fill(&query, found.map(|cd| stored(&cd))).into_iter();
+        let mut words: Vec<String> = differences.map(|difference| match difference {
             Difference::MissingDuplicate(comment) => format!("duplicate {}", comment.id),
             Difference::RankWithoutComment { id, .. } => format!("rank {id}"),
         }).collect();
@@ -269,13 +283,11 @@ mod tests {
 
     #[test]
     fn a_comment_that_the_filter_does_not_match_fills_no_place() {
-        let ranks = cds("9 8");
-        let ranks = Ranks { order: Order::Newest, comments: &ranks, end: None, as_of: None, max: 4, shows_unranked: false };
-        let mut join = Join::new(ranks, Page::default());
-        let of_rating_5 = ListingQuery { filter: model::Filter::new(None, model::RatingSet::parse("5").ok()), ..query(Order::Newest, 4) };
-        let other = Comment { rating: model::Rating::new(4).unwrap(), ..comment(9) };
-        assert_eq!(other.status, Status::Published);
-        join.fill(&of_rating_5, [other, comment(8)]);
+        let (ranks, any) = (cds("9 8"), query(Order::Newest, 4));
+        let mut join = Join::new(Ranks::of_page(any.order, any.page_size, &ranks), Page::default());
+        let of_rating_5 = ListingQuery { filter: Filter::new(None, RatingSet::parse("5").ok()), ..any };
+        let other = Comment { rating: Rating::new(4).unwrap(), ..comment(9) };
+        join.fill(&of_rating_5, [other, comment(8)].into_iter());
         assert_eq!(join.finish().unwrap().comments, [comment(8)]);
     }
 }

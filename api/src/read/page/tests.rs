@@ -68,51 +68,55 @@ fn ranked(request: &PageRequest<'_>, ranked: i64, settled: i64) -> Ranked {
     }
 }
 
-fn fill(plan: Plan<'_>, query: &ListingQuery, last: i64) -> Result<Joined, ApiError> {
-    let rows = answer(&plan.page_query(query), last);
+/// A page where the page index has the comments up to `index`, and the table those up to `last`.
+fn read(request: &PageRequest<'_>, index: i64, settled: i64, last: i64) -> Result<Option<ListingPage>, ApiError> {
+    let ranked = ranked(request, index, settled);
+    let Some(ranks) = request.plan(&ranked)? else { return Ok(None) };
+    let rows = answer(&ranks.page_query(request.query), last);
     let (comments, others): (Vec<Comment>, Vec<Comment>) =
-        rows.into_iter().partition(|comment| plan.ranks.comments.contains(&comment.cd()));
+        rows.into_iter().partition(|comment| ranks.comments.contains(&comment.cd()));
     let others = others.iter().map(Comment::cd).collect();
-    let mut join = Join::new(plan.ranks, Page { others, ..whole(comments) });
+    let mut join = Join::new(ranks, Page { others, ..whole(comments) });
     let missing = join.missing();
-    let found = (1..=last).map(comment).filter(|comment| missing.contains(&comment.id));
-    join.fill(query, found.collect::<Vec<_>>());
-    join.finish()
+    join.fill(request.query, (1..=last).map(comment).filter(|comment| missing.contains(&comment.id)));
+    Ok(Some(request.cut(&ranked, join.finish()?)))
 }
 
-/// A page where the table has the comments up to `last`.
-fn page(query: &ListingQuery, number: u64, as_of: Option<i64>, index: Option<i64>, last: i64) -> Result<ListingPage, ApiError> {
+/// A page of a number. Without the page index, `index` is `None`.
+fn page(
+    query: &ListingQuery,
+    number: u64,
+    as_of: Option<i64>,
+    index: Option<i64>,
+    last: i64,
+) -> Result<ListingPage, ApiError> {
     let (number, as_of) = (PageNumber::new(number).unwrap(), as_of.map(at));
-    let Some(index) = index else {
-        assert_eq!(number, PageNumber::FIRST);
-        let page = FirstPage { query, as_of };
-        return page.cut(whole(answer(&page.plan(), last)));
-    };
-    let ranked = ranked(&PageRequest { query, at: PageAt::Number(number, as_of) }, index, 0);
-    let page = NumberedPage { query, number, as_of };
-    Ok(page.cut(&ranked, fill(page.plan(&ranked)?, query, last)?))
+    if let Some(index) = index {
+        return Ok(read(&PageRequest { query, at: PageAt::Number(number, as_of) }, index, 0, last)?.unwrap());
+    }
+    let page = TablePage { query, cursor: None, as_of };
+    page.cut(whole(answer(&page.plan(), last)))
 }
 
 fn front(query: &ListingQuery, index: i64, settled: i64, last: i64) -> ListingPage {
-    let ranked = ranked(&PageRequest { query, at: PageAt::Front }, index, settled);
-    let page = FrontPage { query };
-    page.cut(&ranked, fill(page.plan(&ranked), query, last).unwrap())
+    read(&PageRequest { query, at: PageAt::Front }, index, settled, last).unwrap().unwrap()
 }
 
 fn archive(query: &ListingQuery, number: u64, index: i64, settled: i64) -> Result<Option<ListingPage>, ApiError> {
-    let number = PageNumber::new(number).unwrap();
-    let ranked = ranked(&PageRequest { query, at: PageAt::Archive(number) }, index, settled);
-    let page = ArchivePage { query, number };
-    let Some(plan) = page.plan(&ranked)? else { return Ok(None) };
-    Ok(Some(page.cut(&ranked, fill(plan, query, index)?)))
+    let at = PageAt::Archive(PageNumber::new(number).unwrap());
+    read(&PageRequest { query, at }, index, settled, index)
 }
 
 fn times(listing: &ListingPage) -> Vec<i64> {
     listing.comments.iter().map(|comment| comment.created_at.epoch_ms()).collect()
 }
 
+fn by_cursor<'query>(query: &'query ListingQuery, cursor: &'query Cursor) -> TablePage<'query> {
+    TablePage { query, cursor: Some(cursor), as_of: None }
+}
+
 fn follow(query: &ListingQuery, cursor: &Cursor, last: i64) -> ListingPage {
-    let page = CursorPage { query, cursor };
+    let page = by_cursor(query, cursor);
     page.cut(whole(answer(&page.plan(), last))).unwrap()
 }
 
@@ -211,11 +215,11 @@ fn an_empty_page_leads_back_to_the_comment_that_led_to_it() {
         for direction in [Direction::Forward, Direction::Backward] {
             // Of five comments, none is left in the direction in which the cursor leads.
             let [one, five] = [1, 5].map(|own| Cursor { direction, at: comment(own).cd() });
-            let (cursor, mut nearest) = match (CursorPage { query: &query, cursor: &one }).order() {
+            let (cursor, mut nearest) = match by_cursor(&query, &one).order() {
                 Order::Newest => (&one, [1, 2, 3]),
                 Order::Oldest => (&five, [3, 4, 5]),
             };
-            let empty = CursorPage { query: &query, cursor }.cut(Page::default()).unwrap();
+            let empty = by_cursor(&query, cursor).cut(Page::default()).unwrap();
             let back = match direction {
                 Direction::Forward => empty.prev.as_ref().filter(|_| empty.next.is_none()),
                 Direction::Backward => empty.next.as_ref().filter(|_| empty.prev.is_none()),
@@ -235,7 +239,7 @@ fn a_malformed_item_keeps_its_place_and_hides_nothing() {
     let after_9 = Cursor { direction: Direction::Forward, at: comment(9).cd() };
     let cut = |comments: &[i64], malformed: Vec<MalformedItem>| {
         let rows = Page { malformed, ..whole(comments.iter().copied().map(comment).collect()) };
-        let listing = CursorPage { query: &query, cursor: &after_9 }.cut(rows).unwrap();
+        let listing = by_cursor(&query, &after_9).cut(rows).unwrap();
         (times(&listing), listing.next.unwrap().at)
     };
     // The query returns comments 8 to 5; comment 5 only says that more follow.
@@ -251,12 +255,12 @@ fn a_page_cut_short_by_the_tables_answer_limit_still_leads_on() {
     let query = query(Order::Newest, 5);
     let rows = || Page { cut_short: true, ..whole(vec![comment(9), comment(8)]) };
     let after_10 = Cursor { direction: Direction::Forward, at: comment(10).cd() };
-    let after_10 = CursorPage { query: &query, cursor: &after_10 };
-    assert!(after_10.cut(rows()).unwrap().next.is_some());
-    assert!(FirstPage { query: &query, as_of: None }.cut(rows()).unwrap().next.is_some());
+    for cursor in [Some(&after_10), None] {
+        assert!(TablePage { query: &query, cursor, as_of: None }.cut(rows()).unwrap().next.is_some());
+    }
     // Nothing that could be read has a place to lead on from.
     let unplaced = Page { cut_short: true, malformed: vec![malformed(0, None)], ..Page::default() };
-    let refused = after_10.cut(unplaced);
+    let refused = by_cursor(&query, &after_10).cut(unplaced);
     assert!(matches!(refused, Err(ApiError::NotYetListed)), "{refused:?}");
 }
 
