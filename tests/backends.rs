@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use itertools::Itertools;
-use model::{BaseSet, Order, ProductId, Timestamp, plan::IndexEdit};
-use page_index::{ConfirmationTime, IndexPart, IndexPartition, IndexScanPosition, PageIndex, ProductRank};
+use model::{BaseSet, Filter, Order, ProductId, Timestamp, plan::IndexEdit};
+use page_index::{ConfirmationTime, IndexPart, IndexPartition, IndexScanPosition, PageIndex, RankedQuery};
 use process::now;
 
 use crate::fixture::{
@@ -126,15 +126,11 @@ async fn a_scan_that_resumes_after_every_step_returns_every_comment() {
 }
 
 #[tokio::test]
-async fn a_rank_from_either_end_has_the_creation_time_of_its_comment() {
+async fn many_ranks_from_either_end_are_found_in_one_call() {
     for_each_index(async |index| {
         make_ready(&index, now()).await;
-        // Two products of one partition, the second with more ranks than one call reads.
-        let first = data::product("p");
-        let partition = index.partition_of(&first);
-        let others = (0..).map(|number| data::product(&format!("other {number}")));
-        let mut others = others.filter(|product| index.partition_of(product) == partition);
-        let (second, nobody) = (others.next().unwrap(), others.next().unwrap());
+        // The second product has more ranks than one pipeline asks for.
+        let [first, second, nobody] = ["p", "other 1", "nobody"].map(data::product);
         let at = |rank: u64| data::at_ms(data::CREATED_MS + i64::try_from(rank).unwrap());
         for (product, count) in [(&first, 3), (&second, COMMENTS)] {
             let edits = (0..count).flat_map(|rank| {
@@ -144,27 +140,30 @@ async fn a_rank_from_either_end_has_the_creation_time_of_its_comment() {
             });
             index.apply(&edits.collect_vec()).await.unwrap();
         }
-        let ask = |product, order, rank| ProductRank { product, language: None, order, rank };
-        let german = data::language("de");
-        let in_german = |product, order, rank| ProductRank { product, language: Some(&german), order, rank };
+        let german = data::filter(Some("de"), None);
+        let newest = |product, filter, skip| RankedQuery { skip, count: 1, ..RankedQuery::new(product, filter) };
+        let oldest = |product, filter, skip| RankedQuery { order: Order::Oldest, ..newest(product, filter, skip) };
+        let any = &Filter::ANY;
         let mut asked = vec![
-            (ask(&first, Order::Oldest, 0), Some(at(0))),
-            (ask(&first, Order::Newest, 0), Some(at(2))),
-            (ask(&second, Order::Newest, COMMENTS - 1), Some(at(0))),
-            (ask(&first, Order::Oldest, 2), Some(at(2))),
-            (ask(&first, Order::Oldest, 3), None),
-            (ask(&first, Order::Newest, 3), None),
-            (ask(&nobody, Order::Newest, 0), None),
+            (oldest(&first, any, 0), Some(at(0))),
+            (newest(&first, any, 0), Some(at(2))),
+            (newest(&second, any, COMMENTS - 1), Some(at(0))),
+            (oldest(&first, any, 2), Some(at(2))),
+            (oldest(&first, any, 3), None),
+            (newest(&first, any, 3), None),
+            (newest(&nobody, any, 0), None),
             // Every third comment is in German, from the oldest on.
-            (in_german(&first, Order::Newest, 0), Some(at(0))),
-            (in_german(&first, Order::Oldest, 1), None),
-            (in_german(&second, Order::Oldest, 1), Some(at(3))),
+            (newest(&first, &german, 0), Some(at(0))),
+            (oldest(&first, &german, 1), None),
+            (oldest(&second, &german, 1), Some(at(3))),
         ];
-        asked.extend((0..COMMENTS).map(|rank| (ask(&second, Order::Oldest, rank), Some(at(rank)))));
-        let (ranks, expected): (Vec<_>, Vec<_>) = asked.into_iter().unzip();
-        let times = async |table| index.creation_times(partition, &ranks, table, now()).await.unwrap();
-        assert_eq!(times(TABLE_ID).await.unwrap(), expected);
-        times(OTHER_TABLE).await.unwrap_err();
+        asked.extend((0..COMMENTS).map(|rank| (oldest(&second, any, rank), Some(at(rank)))));
+        let (queries, expected): (Vec<_>, Vec<_>) = asked.into_iter().unzip();
+        let found = index.ranked(&queries, TABLE_ID, now()).await.unwrap().into_iter();
+        let times = found.map(|answer| Some(answer.unwrap().comments.first()?.created_at));
+        assert_eq!(times.collect_vec(), expected);
+        let too_many = RankedQuery { count: RankedQuery::COUNT_MAX + 1, ..newest(&first, any, 0) };
+        index.ranked(&[too_many], TABLE_ID, now()).await.unwrap_err();
     })
     .await;
 }

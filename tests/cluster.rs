@@ -7,10 +7,10 @@ use std::{
 
 use itertools::Itertools;
 use model::{
-    Filter, Order, ProductId, RatingSet,
+    Filter, ProductId, RatingSet,
     plan::{IndexEdit, index_edits},
 };
-use page_index::{PageIndex, PageStartQuery};
+use page_index::{PageIndex, RankedQuery};
 use process::{StoreError, now};
 use rand::{SeedableRng, rngs::StdRng};
 use redis_index::RedisIndexConfig;
@@ -23,7 +23,7 @@ use crate::{
         stores::Stores,
         wait_for,
     },
-    selection::{check_positions, check_product, check_starts, check_stats, fill, products},
+    selection::{check_positions, check_product, check_ranks, check_stats, fill, products},
 };
 
 /// Enough products that every master serves some, whichever partitions they fall into.
@@ -34,9 +34,9 @@ fn product(number: u64) -> ProductId {
 }
 
 async fn total(index: &PageIndex, table_id: &str, product: &ProductId) -> Result<u64, StoreError> {
-    let query = PageStartQuery { product, filter: &Filter::ANY, skip: 0, order: Order::Newest, as_of: None };
-    let answer = index.page_start(&query, table_id, now()).await?;
-    Ok(answer.unwrap_or_else(|not_ready| panic!("{product:?}: {not_ready}")).total)
+    let query = RankedQuery::new(product, &Filter::ANY);
+    let answers = index.ranked(&[query], table_id, now()).await?;
+    Ok(answers[0].as_ref().unwrap_or_else(|not_ready| panic!("{product:?}: {not_ready}")).all)
 }
 
 #[tokio::test]
@@ -112,7 +112,7 @@ async fn scripts_that_one_or_all_masters_forgot_are_loaded_again() {
         };
         forget().await;
         for product in &products {
-            check_starts(&index, product, &filter, None, &[0, 7]).await;
+            check_ranks(&index, product, &filter, None, &[0, 7]).await;
         }
         forget().await;
         fill(&index, &products, &mut random).await;

@@ -3,8 +3,8 @@
 
 use std::{ops::Range, time::Duration};
 
-use model::{Cd, Filter, Order, ProductId, Timestamp, plan::IndexEdit};
-use page_index::{IndexAnswer, NotReady, PageIndex, PageStart, PageStartQuery, ProductRank};
+use model::{Cd, Filter, ProductId, Timestamp, plan::IndexEdit};
+use page_index::{IndexAnswer, NotReady, PageIndex, PositionQuery, Ranked, RankedQuery};
 use process::{StoreError, now};
 use redis_index::RedisIndexConfig;
 
@@ -16,27 +16,21 @@ use crate::fixture::{
     wait_for,
 };
 
-async fn ask(index: &PageIndex, table_id: &str, at: Timestamp) -> IndexAnswer<PageStart> {
+async fn ask(index: &PageIndex, table_id: &str, at: Timestamp) -> IndexAnswer<Ranked> {
     let (product, filter) = (data::product(PRODUCT), Filter::ANY);
-    let query = PageStartQuery { product: &product, filter: &filter, skip: 0, order: Order::Newest, as_of: None };
-    let answer = index.page_start(&query, table_id, at).await.unwrap();
+    let answers = index.ranked(&[RankedQuery::new(&product, &filter)], table_id, at).await.unwrap();
+    let [answer] = answers.try_into().unwrap();
     // All other questions get the same judgement.
     let judgement = answer.clone().map(drop);
-    assert_eq!(index.stats(&product, &filter, table_id, at).await.unwrap().map(drop), judgement);
-    let products = [product.clone()];
-    let summaries = index.summaries(&products, None, table_id, at).await.unwrap();
-    assert_eq!(
-        summaries.into_iter().map(|answer| answer.map(drop)).collect::<Vec<_>>(),
-        std::slice::from_ref(&judgement)
-    );
-    let partition = index.partition_of(&product);
-    assert_eq!(index.products(partition, table_id, at).await.unwrap().map(drop), judgement);
-    let newest = ProductRank { product: &product, language: None, order: Order::Newest, rank: 0 };
-    assert_eq!(index.creation_times(partition, &[newest], table_id, at).await.unwrap().map(drop), judgement);
+    assert_eq!(index.products(index.partition_of(&product), table_id, at).await.unwrap().map(drop), judgement);
     let cd = Cd { created_at: at, id: data::comment_id("c1") };
-    let position = index.position(&product, &filter, &cd, Order::Newest, table_id, at).await.unwrap();
-    assert_eq!(position.map(drop), judgement);
+    let query = PositionQuery { product: &product, filter: &filter, cd: &cd, settled_at: None };
+    assert_eq!(index.position(&query, table_id, at).await.unwrap().map(drop), judgement);
     answer
+}
+
+fn nothing(reached: Timestamp) -> Ranked {
+    Ranked { comments: Vec::new(), total: 0, settled: 0, all: 0, reached, stats: None }
 }
 
 #[tokio::test]
@@ -47,8 +41,7 @@ async fn a_new_index_is_not_used_until_it_is_rebuilt() {
         assert_eq!(ask(&index, TABLE_ID, now()).await, Err(NotReady::NoMarker));
         let watermark = now();
         index.finish_rebuild(&rebuild, TABLE_ID, watermark).await.unwrap();
-        let nothing = PageStart { total: 0, before: None, reached: watermark };
-        assert_eq!(ask(&index, TABLE_ID, now()).await, Ok(nothing));
+        assert_eq!(ask(&index, TABLE_ID, now()).await, Ok(nothing(watermark)));
         // The start of the next rebuild removes the markers, with everything else.
         index.begin_rebuild().await.unwrap();
         assert_eq!(ask(&index, TABLE_ID, now()).await, Err(NotReady::NoMarker));
@@ -158,8 +151,7 @@ async fn an_index_restored_from_a_snapshot_of_its_rebuild_is_not_marked_ready() 
     // The next rebuild starts anew.
     let watermark = now();
     make_ready(&index, watermark).await;
-    let nothing = PageStart { total: 0, before: None, reached: watermark };
-    assert_eq!(ask(&index, TABLE_ID, now()).await, Ok(nothing));
+    assert_eq!(ask(&index, TABLE_ID, now()).await, Ok(nothing(watermark)));
 }
 
 #[tokio::test]

@@ -11,10 +11,10 @@ use aws_credential_types::{
 };
 use itertools::Itertools;
 use model::{
-    Cd, CommentId, Filter, Order, Placement, ProductId, RatingSet, Timestamp,
+    Cd, CommentId, Filter, Placement, ProductId, RatingSet, Timestamp,
     plan::{index_edits, reconcile::Places},
 };
-use page_index::{ConfirmationTime, PageIndex, PageStartQuery, ProductRank};
+use page_index::{ConfirmationTime, PageIndex, PositionQuery, RankedQuery, StatsWanted};
 use process::{StoreError, now};
 use redis_index::{IamLogin, RedisIndexConfig, RedisMode};
 
@@ -61,17 +61,17 @@ async fn read(index: &PageIndex) -> Result<(), StoreError> {
     let product = product();
     for ratings in ["3", "1.2.5"] {
         let filter = Filter::new(None, RatingSet::parse(ratings).ok());
-        let query =
-            PageStartQuery { product: &product, filter: &filter, skip: 10, order: Order::Newest, as_of: Some(now()) };
-        index.page_start(&query, TABLE_ID, now()).await?.unwrap();
+        let all = RankedQuery::new(&product, &filter);
+        let (as_of, stats) = (Some(now()), StatsWanted::WithLanguages);
+        for answer in index.ranked(&[RankedQuery { skip: 10, count: 20, as_of, stats, ..all }], TABLE_ID, now()).await?
+        {
+            answer.unwrap();
+        }
     }
-    let cd = Cd { created_at: created_at(50), id: id(50) };
-    index.position(&product, &Filter::ANY, &cd, Order::Newest, TABLE_ID, now()).await?.unwrap();
-    index.stats(&product, &Filter::ANY, TABLE_ID, now()).await?.unwrap();
-    let partition = index.partition_of(&product);
-    index.products(partition, TABLE_ID, now()).await?.unwrap();
-    let newest = ProductRank { product: &product, language: None, order: Order::Newest, rank: 0 };
-    index.creation_times(partition, &[newest], TABLE_ID, now()).await?.unwrap();
+    let (cd, settled_at) = (Cd { created_at: created_at(50), id: id(50) }, Some(now()));
+    let place = PositionQuery { product: &product, filter: &Filter::ANY, cd: &cd, settled_at };
+    index.position(&place, TABLE_ID, now()).await?.unwrap();
+    index.products(index.partition_of(&product), TABLE_ID, now()).await?.unwrap();
     Ok(())
 }
 

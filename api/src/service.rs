@@ -72,8 +72,7 @@ impl Service {
             table,
             index,
             Arc::clone(&metrics),
-            settings.product_max_age,
-            settings.writing.new_comments,
+            &settings,
         ));
         let site = Data::new(Site::new(settings.site, address)?);
         let memory_bytes = usize::from(settings.answer_memory_mib) * BYTES_A_MIB;

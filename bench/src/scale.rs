@@ -16,7 +16,7 @@ use crate::{
     measure::{Latencies, as_f64, timed},
     overheads::index::{TABLE_ID, fill},
     report::{Plot, Report, Series, count},
-    stores::{FilledStores, Redis, Store, page_start},
+    stores::{FilledStores, Redis, Store, ranked},
     workload::Comments,
 };
 
@@ -95,8 +95,8 @@ async fn reads(stores: &FilledStores, listing: &Listing, pages: u32) -> anyhow::
 async fn starts(index: &PageIndex, ratings: &str, pages: u32) -> anyhow::Result<Latencies> {
     let filter = Filter::new(None, Some(RatingSet::parse(ratings)?));
     let key = FilterKey { product: ProductId::parse(PRODUCT)?, filter };
-    let last = page_start(index, TABLE_ID, &key, 1).await?.total.div_ceil(PAGE_SIZE as u64).max(1);
+    let last = ranked(index, TABLE_ID, &key, 1, PAGE_SIZE).await?.all.div_ceil(PAGE_SIZE as u64).max(1);
     let mut rng = StdRng::seed_from_u64(5);
-    let start = async || page_start(index, TABLE_ID, &key, rng.random_range(1..=last)).await;
-    Latencies::of(pages / 10, pages, start).await
+    let page = async || ranked(index, TABLE_ID, &key, rng.random_range(1..=last), PAGE_SIZE).await;
+    Latencies::of(pages / 10, pages, page).await
 }

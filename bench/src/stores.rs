@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, env, process::Command, sync::Arc, time::Duration};
 
-use anyhow::{Context, bail, ensure};
+use anyhow::{Context, anyhow, bail, ensure};
 use aws_sdk_dynamodb::{
     Client,
     operation::query::builders::QueryFluentBuilder,
@@ -16,7 +16,7 @@ use model::{
     item::{Image, attribute, comment_pk},
     plan::IndexEdit,
 };
-use page_index::{PageIndex, PageStart, PageStartQuery};
+use page_index::{PageIndex, Ranked, RankedQuery};
 use process::Backoff;
 use redis::aio::MultiplexedConnection;
 use redis_index::RedisIndexConfig;
@@ -222,10 +222,11 @@ impl PageReader {
         Self { table, index, table_id: self.table_id.clone() }
     }
 
+    /// The start key of the query for a page.
     pub(crate) async fn start(&self, listing: &Listing, page: u64) -> anyhow::Result<Option<Cd>> {
-        let start = page_start(&self.index, &self.table_id, &listing.key, page).await?;
-        ensure!(start.total == listing.total(), "{} comments instead of {}", start.total, listing.total());
-        Ok(start.before)
+        let ranked = ranked(&self.index, &self.table_id, &listing.key, page, PAGE_SIZE).await?;
+        ensure!(ranked.all == listing.total(), "{} comments instead of {}", ranked.all, listing.total());
+        Ok(ranked.comments.first().and_then(Cd::just_after))
     }
 
     pub(crate) async fn page(&self, listing: &Listing, page: u64) -> anyhow::Result<Vec<Comment>> {
@@ -239,19 +240,18 @@ impl PageReader {
     }
 }
 
-pub(crate) async fn page_start(
+/// The comments of a page, newest first, by their ranks.
+pub(crate) async fn ranked(
     index: &PageIndex,
     table_id: &str,
     FilterKey { product, filter }: &FilterKey,
     page: u64,
-) -> anyhow::Result<PageStart> {
-    let skip = (page - 1) * PAGE_SIZE as u64;
-    let query = PageStartQuery { product, filter, skip, order: Order::Newest, as_of: None };
-    match index.page_start(&query, table_id, process::now()).await? {
-        Ok(start) if start.before.is_some() == (page > 1) => Ok(start),
-        Ok(start) => bail!("page {page} starts after {:?}", start.before),
-        Err(not_ready) => bail!("the page index is not ready: {not_ready}"),
-    }
+    size: usize,
+) -> anyhow::Result<Ranked> {
+    let (skip, count) = ((page - 1) * size as u64, u16::try_from(size)?);
+    let query = RankedQuery { skip, count, ..RankedQuery::new(product, filter) };
+    let answer = index.ranked(&[query], table_id, process::now()).await?.pop().context("an answer")?;
+    answer.map_err(|not_ready| anyhow!("the page index is not ready: {not_ready}"))
 }
 
 pub(crate) fn bare_query(table: &Table, key: &FilterKey, before: Option<&Cd>) -> anyhow::Result<QueryFluentBuilder> {

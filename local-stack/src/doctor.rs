@@ -16,7 +16,6 @@ use crate::{
     cursor_key::CURSOR_KEY,
     data_dir::{DATA_FILE, Found, Holder, VERSION, lock_to_look},
     engine::DataFile,
-    index_keeper::INDEX_MAX_AGE,
     index_place::{PARTITIONS, SNAPSHOT},
     stack::TABLE,
 };
@@ -95,7 +94,7 @@ fn of_data_file(data_file: &Path, snapshot: &Path) -> rusqlite::Result<Vec<Check
         return Ok(vec![problem("database", format!("{DATA_FILE} is damaged: {first}"), RESTORE)]);
     }
     let (table_id, records) = (file.table_id(TABLE)?.unwrap_or_default(), file.backlog(TABLE)?);
-    let page_index = match EmbeddedIndex::open(snapshot, &table_id, PARTITIONS, INDEX_MAX_AGE) {
+    let page_index = match EmbeddedIndex::open(snapshot, &table_id, PARTITIONS) {
         Ok(_) => ok("page index", format!("{SNAPSHOT} is whole")),
         Err(SnapshotError::Absent(_)) => ok("page index", "the next start fills it from the table"),
         Err(error) => warning("page index", error.to_string(), "The next start fills it from the table"),

@@ -60,7 +60,7 @@ impl PlacedIndex {
     /// own.
     pub(crate) fn client(&self) -> Result<PageIndex, StoreError> {
         match self {
-            Self::Embedded(embedded) => Ok(PageIndex::new(embedded.index.clone())),
+            Self::Embedded(embedded) => Ok(PageIndex::new(embedded.index.clone(), INDEX_MAX_AGE)),
             Self::Redis(config) => redis_index::connect(config),
         }
     }
@@ -91,14 +91,14 @@ impl std::fmt::Display for PlacedIndex {
 
 impl Embedded {
     fn open(snapshot: PathBuf, table_id: String) -> Self {
-        let opened = EmbeddedIndex::open(&snapshot, &table_id, PARTITIONS, INDEX_MAX_AGE);
+        let opened = EmbeddedIndex::open(&snapshot, &table_id, PARTITIONS);
         if let Err(error @ (SnapshotError::Io { .. } | SnapshotError::Damaged { .. } | SnapshotError::Foreign { .. })) =
             &opened
         {
             tracing::warn!(%error, "the page index is rebuilt from the table");
         }
         let is_from_snapshot = opened.is_ok();
-        let index = opened.unwrap_or_else(|_| EmbeddedIndex::new(PARTITIONS, INDEX_MAX_AGE));
+        let index = opened.unwrap_or_else(|_| EmbeddedIndex::new(PARTITIONS));
         Self { index, snapshot, table_id, is_from_snapshot, writes: Arc::default() }
     }
 
@@ -121,7 +121,7 @@ impl Embedded {
     /// After a power failure, a snapshot must not know comments that the table has lost. So everything in it is on the disk
     /// before it replaces the last one. An engine that has stopped (`None`) has brought everything there.
     pub(crate) async fn save(&self, engine: Option<&Engine>) -> bool {
-        let readiness = PageIndex::new(self.index.clone()).readiness(&self.table_id, now()).await;
+        let readiness = PageIndex::new(self.index.clone(), INDEX_MAX_AGE).readiness(&self.table_id, now()).await;
         if !readiness.is_ok_and(|partitions| partitions.iter().all(|(_, answer)| answer.is_ok())) {
             return false;
         }
@@ -132,7 +132,7 @@ impl Embedded {
     /// Advances the watermarks to the present. The caller knows that the index has every change, and that nobody can make
     /// one any more. A failure is logged: the next start then takes longer.
     pub(crate) async fn leave_nothing_to_reconcile(&self) {
-        let index = PageIndex::new(self.index.clone());
+        let index = PageIndex::new(self.index.clone(), INDEX_MAX_AGE);
         let advanced = async {
             let servers = index.server_identity().await?;
             let marks = index.marks(&self.table_id).await?.into_iter();

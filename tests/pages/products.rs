@@ -5,8 +5,8 @@ use std::{cmp::Reverse, collections::BTreeMap};
 
 use api::{ApiSettings, PastTheEnd};
 use local_stack::stack::StackSettings;
-use model::{Cd, Language, Placement, RatingCounts, plan::index_edits};
-use page_index::ListedProduct;
+use model::{Cd, Filter, Language, Placement, ProductId, RatingCounts, Timestamp, plan::index_edits};
+use page_index::{RankedQuery, StatsWanted};
 use process::now;
 use serde_json::{Value, json};
 
@@ -21,6 +21,14 @@ use crate::fixture::{
     stack::{Running, settings_at},
     wait_for,
 };
+
+#[derive(Debug, Clone, PartialEq)]
+struct ListedProduct {
+    product: ProductId,
+    by_rating: RatingCounts,
+    last_commented_at: Timestamp,
+    by_language: Vec<(Language, u64)>,
+}
 
 /// All products with comments, in the order of their ids, by brute force.
 fn listed(comments: impl IntoIterator<Item = (Placement, Cd)>) -> Vec<ListedProduct> {
@@ -74,9 +82,21 @@ async fn a_partition_lists_every_product_with_its_totals() {
         let mut all = Vec::new();
         for partition in index.partitions() {
             let products = index.products(partition, TABLE_ID, now()).await.unwrap().unwrap();
-            assert!(products.is_sorted_by(|a, b| a.product < b.product));
-            assert!(products.iter().all(|of| index.partition_of(&of.product) == partition));
-            all.extend(products);
+            assert!(products.is_sorted_by(|a, b| a < b));
+            assert!(products.iter().all(|product| index.partition_of(product) == partition));
+            let query =
+                |product| RankedQuery { stats: StatsWanted::WithLanguages, ..RankedQuery::new(product, &Filter::ANY) };
+            let queries: Vec<_> = products.iter().map(query).collect();
+            let counted = index.ranked(&queries, TABLE_ID, now()).await.unwrap();
+            all.extend(products.iter().zip(counted).map(|(product, counted)| {
+                let stats = counted.unwrap().stats.unwrap();
+                ListedProduct {
+                    product: product.clone(),
+                    by_rating: stats.by_rating,
+                    last_commented_at: stats.last_commented_at.unwrap(),
+                    by_language: stats.by_language,
+                }
+            }));
         }
         all.sort_by(|a, b| a.product.cmp(&b.product));
         let expected = listed(left);

@@ -27,8 +27,8 @@
 
 use futures_util::{Stream, StreamExt};
 use itertools::{Itertools, iproduct, izip};
-use model::{BaseSet, CommentId, Order, ProductId, Rating};
-use page_index::{PageIndex, PageStartQuery};
+use model::{BaseSet, Cd, CommentId, ProductId, Rating};
+use page_index::{PageIndex, RankedQuery};
 use process::now;
 use rand::{RngExt, SeedableRng, rngs::StdRng, seq::IndexedRandom};
 use redis_index::RedisIndexConfig;
@@ -87,17 +87,17 @@ impl Scale {
         let mut lines = client.get_async_monitor().await.unwrap().into_on_message::<String>();
         let mut found = Vec::new();
         for rank in ranks {
-            let skip = u64::try_from(rank + 1).unwrap();
-            let query = PageStartQuery { product, filter: &filter, skip, order: Order::Newest, as_of: None };
-            found.push(self.index.page_start(&query, TABLE_ID, now()).await.unwrap().unwrap().before);
+            let skip = u64::try_from(*rank).unwrap();
+            let query = RankedQuery { skip, count: 1, ..RankedQuery::new(product, &filter) };
+            found.push(self.index.ranked(&[query], TABLE_ID, now()).await.unwrap().remove(0).unwrap().comments);
         }
         redis::cmd("ECHO").arg("the end").exec_async(&mut self.raw).await.unwrap();
         let counted = count_commands(&mut lines).await;
         assert_eq!(counted.len(), ranks.len());
         izip!(ranks, found, counted)
-            .map(|(rank, found, (commands, widest))| Cost {
+            .map(|(rank, found, (commands, widest)): (_, Vec<Cd>, _)| Cost {
                 rank: *rank,
-                found: found.map(|cd| cd.id),
+                found: found.into_iter().next().map(|cd| cd.id),
                 commands,
                 widest,
             })
@@ -228,8 +228,7 @@ async fn check_spreads(spreads: Vec<(String, Vec<u64>)>) {
         ranks.extend((0..60).map(|_| random.random_range(0..COMMENTS - 1)));
         let costs = scale.cost(&product, &ranks).await;
         for cost in &costs {
-            let before = &ids[cost.rank];
-            assert_eq!(cost.found.as_ref(), Some(before), "{name}: rank {}", cost.rank);
+            assert_eq!(cost.found.as_ref(), Some(&ids[cost.rank]), "{name}: rank {}", cost.rank);
             assert!(cost.widest <= MERGE_MAX, "{name}: {} elements fetched at once", cost.widest);
         }
         let most = costs.iter().map(|cost| cost.commands).max().unwrap();

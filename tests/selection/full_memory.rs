@@ -1,14 +1,10 @@
 //! A server with full memory.
 
 use model::{Filter, plan::index_edits};
-use process::now;
 use rand::{SeedableRng, rngs::StdRng};
 
-use super::{check_positions, check_starts, check_stats, fill, shapes};
-use crate::fixture::{
-    data,
-    redis_server::{OwnRedis, TABLE_ID},
-};
+use super::{check_positions, check_ranks, check_stats, fill, shapes, stats};
+use crate::fixture::{data, redis_server::OwnRedis};
 
 #[tokio::test]
 async fn a_full_server_still_answers_and_accepts_edits_when_it_has_room_again() {
@@ -23,7 +19,7 @@ async fn a_full_server_still_answers_and_accepts_edits_when_it_has_room_again() 
     let filter = data::filter(None, Some("1.3.5"));
     // Also with scripts that must be loaded first.
     run("SCRIPT FLUSH").await;
-    check_starts(&index, &product, &filter, None, &[0, 10, 100, 1_000]).await;
+    check_ranks(&index, &product, &filter, None, &[0, 10, 100, 1_000]).await;
     check_positions(&index, &product, &filter).await;
     check_stats(&index, &product, &Filter::ANY).await;
     let comment = &product.comments[0];
@@ -34,6 +30,5 @@ async fn a_full_server_still_answers_and_accepts_edits_when_it_has_room_again() 
 
     run("CONFIG SET maxmemory 0").await;
     index.apply(&edits).await.unwrap();
-    let stats = index.stats(&product.id, &Filter::ANY, TABLE_ID, now()).await.unwrap().unwrap();
-    assert_eq!(stats.by_rating.total(), 199);
+    assert_eq!(stats(&index, &product.id, &Filter::ANY).await.by_rating.total(), 199);
 }

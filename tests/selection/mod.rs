@@ -10,10 +10,10 @@ use std::collections::BTreeMap;
 use futures_util::{StreamExt, stream};
 use itertools::{Itertools, iproduct};
 use model::{
-    Cd, Filter, Language, Order, Placement, RatingCounts, RatingSet, Timestamp,
+    Cd, Filter, Language, Order, Placement, ProductId, RatingCounts, RatingSet, Timestamp,
     plan::{IndexEdit, index_edits},
 };
-use page_index::{PageIndex, PageStartQuery, Stats, Summary};
+use page_index::{PageIndex, Position, PositionQuery, Ranked, RankedQuery, Stats, StatsWanted};
 use process::now;
 use rand::{
     RngExt, SeedableRng,
@@ -61,30 +61,43 @@ pub(crate) async fn fill(index: &PageIndex, products: &[Product], random: &mut S
     index.finish_rebuild(&rebuild, TABLE_ID, now()).await.unwrap();
 }
 
-/// Requests every rank in `skips` and compares with brute force.
-pub(crate) async fn check_starts(
+/// Asks for the page that begins with each rank in `skips`, and compares with brute force. The settled comments are those
+/// up to an instant before or after `as_of`.
+pub(crate) async fn check_ranks(
     index: &PageIndex,
     product: &Product,
     filter: &Filter,
     as_of: Option<Timestamp>,
     skips: &[u64],
 ) {
-    for order in [Order::Newest, Order::Oldest] {
+    for (order, count) in iproduct!([Order::Newest, Order::Oldest], [1, 20]) {
         let listing = product.listing(filter, order);
-        let visible = |cd: &Cd| as_of.is_none_or(|as_of| cd.created_at <= as_of);
-        let total = listing.iter().filter(|cd| visible(cd)).count();
-        let hidden_first = listing.iter().take_while(|cd| !visible(cd)).count();
+        let up_to =
+            |instant: Option<Timestamp>| move |cd: &&&Cd| instant.is_none_or(|instant| cd.created_at <= instant);
+        let ranked: Vec<&Cd> = listing.iter().filter(up_to(as_of)).copied().collect();
+        let settled_at = product.comments.get(usize::from(count)).map(|comment| comment.cd.created_at);
+        let (all, settled) = (listing.len() as u64, listing.iter().filter(up_to(settled_at)).count() as u64);
         stream::iter(skips)
             .for_each_concurrent(CONCURRENCY, async |skip| {
-                let query = PageStartQuery { product: &product.id, filter, skip: *skip, order, as_of };
-                let found = index.page_start(&query, TABLE_ID, now()).await.unwrap().unwrap();
-                let place = usize::try_from(*skip).unwrap();
-                let before = (hidden_first + place).checked_sub(1).filter(|_| place < total);
-                let before = before.map(|at| listing[at].clone());
-                assert_eq!((found.total, found.before), (total as u64, before), "{}: {query:?}", product.shape);
+                let all_of = RankedQuery::new(&product.id, filter);
+                let query = RankedQuery { order, skip: *skip, count, as_of, settled_at, ..all_of };
+                let found = ask(index, query).await;
+                let page = ranked.iter().skip(usize::try_from(*skip).unwrap()).take(count.into()).copied();
+                assert!(found.comments.iter().eq(page), "{}: {query:?}: {found:?}", product.shape);
+                let totals = (found.total, found.settled, found.all);
+                assert_eq!(totals, (ranked.len() as u64, settled, all), "{}: {query:?}", product.shape);
             })
             .await;
     }
+}
+
+async fn ask(index: &PageIndex, query: RankedQuery<'_>) -> Ranked {
+    index.ranked(&[query], TABLE_ID, now()).await.unwrap().remove(0).unwrap()
+}
+
+async fn stats(index: &PageIndex, product: &ProductId, filter: &Filter) -> Stats {
+    let query = RankedQuery { stats: StatsWanted::WithLanguages, ..RankedQuery::new(product, filter) };
+    ask(index, query).await.stats.unwrap()
 }
 
 /// The 31 sets of ratings, including all five, each with both languages, an unused language, and any language.
@@ -100,11 +113,11 @@ pub(crate) async fn check_product(index: &PageIndex, product: &Product, random: 
     for filter in filters().sample(random, 8) {
         let total = product.listing(filter, Order::Newest).len() as u64;
         let skips: Vec<u64> = (0..=total + 1).chain([total + 1000, 100_000_000_000_000]).collect();
-        check_starts(index, product, filter, None, &skips).await;
+        check_ranks(index, product, filter, None, &skips).await;
         let instant = product.comments.choose(random).unwrap().cd.created_at;
         for as_of in [instant, instant.plus_ms(-1), Timestamp::MIN] {
             let some: Vec<u64> = skips.sample(random, 60).copied().chain([0, total]).collect();
-            check_starts(index, product, filter, Some(as_of), &some).await;
+            check_ranks(index, product, filter, Some(as_of), &some).await;
         }
     }
 }
@@ -139,7 +152,7 @@ async fn ranks_of_large_products_are_those_of_a_brute_force_sort() {
                 let total = product.listing(filter, Order::Newest).len() as u64;
                 let mut skips = vec![0, 1, total.saturating_sub(1), total, total + 1];
                 skips.extend((0..40).map(|_| random.random_range(0..=total)));
-                check_starts(&index, product, filter, None, &skips).await;
+                check_ranks(&index, product, filter, None, &skips).await;
             }
         }
     })
@@ -159,7 +172,7 @@ async fn scripts_that_the_server_forgot_are_loaded_again() {
     fill(&index, std::slice::from_ref(&product), &mut random).await;
     let filter = data::filter(None, Some("1.3.5"));
     forget().await;
-    check_starts(&index, &product, &filter, None, &[40]).await;
+    check_ranks(&index, &product, &filter, None, &[40]).await;
     forget().await;
     check_positions(&index, &product, &filter).await;
     forget().await;
@@ -176,29 +189,35 @@ async fn scripts_that_the_server_forgot_are_loaded_again() {
     let applied = index.apply(&edits);
     let (applied, ()) = tokio::join!(applied, forget());
     applied.unwrap();
-    let stats = index.stats(&product.id, &Filter::ANY, TABLE_ID, now()).await.unwrap().unwrap();
-    assert_eq!(stats.by_rating.total(), 700);
+    assert_eq!(stats(&index, &product.id, &Filter::ANY).await.by_rating.total(), 700);
 }
 
 pub(crate) async fn check_positions(index: &PageIndex, product: &Product, filter: &Filter) {
-    for order in [Order::Newest, Order::Oldest] {
-        let listing = product.listing(filter, order);
-        stream::iter(listing.iter().enumerate())
-            .for_each_concurrent(CONCURRENCY, async |(rank, cd)| {
-                let found = index.position(&product.id, filter, cd, order, TABLE_ID, now()).await.unwrap().unwrap();
-                assert_eq!((found.rank, found.total), (rank as u64, listing.len() as u64), "{}: {cd}", product.shape);
-            })
-            .await;
-        // A comment that is not indexed yet, at an instant that other comments share.
-        for neighbour in [listing.first(), listing.get(listing.len() / 2), listing.last()].into_iter().flatten() {
-            let id = data::comment_id(&format!("{}+", neighbour.id).replace('+', "-new"));
-            let cd = Cd { created_at: neighbour.created_at, id };
-            let found = index.position(&product.id, filter, &cd, order, TABLE_ID, now()).await.unwrap().unwrap();
-            let precede = |other: &&&Cd| if order == Order::Newest { ***other > cd } else { ***other < cd };
-            let rank = listing.iter().filter(precede).count();
-            assert_eq!((found.rank, found.total), (rank as u64, listing.len() as u64 + 1), "{}: {cd}", product.shape);
-        }
-    }
+    let listing = product.listing(filter, Order::Oldest);
+    let settled_at = product.comments.first().map(|comment| comment.cd.created_at);
+    let position = async |cd: &Cd, settled_at| {
+        let query = PositionQuery { product: &product.id, filter, cd, settled_at };
+        index.position(&query, TABLE_ID, now()).await.unwrap().unwrap()
+    };
+    // Also a comment that is not indexed yet, at an instant that other comments share.
+    let new =
+        [listing.first(), listing.get(listing.len() / 2), listing.last()].into_iter().flatten().map(|neighbour| {
+            let id = data::comment_id(&format!("{}-new", neighbour.id));
+            Cd { created_at: neighbour.created_at, id }
+        });
+    let cds: Vec<Cd> = listing.iter().copied().cloned().chain(new).collect();
+    stream::iter(&cds)
+        .for_each_concurrent(CONCURRENCY, async |cd| {
+            for settled_at in [None, settled_at] {
+                let others = || listing.iter().filter(|other| other.id != cd.id);
+                let older = others().filter(|other| **other < cd).count() as u64;
+                let is_settled = |cd: &Cd| settled_at.is_none_or(|instant| cd.created_at <= instant);
+                let settled = others().filter(|other| is_settled(other)).count() as u64 + u64::from(is_settled(cd));
+                let expected = Position { older, total: others().count() as u64 + 1, settled };
+                assert_eq!(position(cd, settled_at).await, expected, "{}: {cd}", product.shape);
+            }
+        })
+        .await;
 }
 
 #[tokio::test]
@@ -221,7 +240,7 @@ pub(crate) async fn check_stats(index: &PageIndex, product: &Product, filter: &F
         product.comments.iter().filter(|comment| by(&comment.placement)).count() as u64
     };
     let in_language = |placement: &Placement| filter.language().is_none_or(|language| placement.language == *language);
-    let found = index.stats(&product.id, filter, TABLE_ID, now()).await.unwrap().unwrap();
+    let found = stats(index, &product.id, filter).await;
     for (rating, count) in found.by_rating.iter() {
         assert_eq!(count, counted(&|placement| placement.rating == rating && in_language(placement)), "{rating}");
     }
@@ -229,11 +248,18 @@ pub(crate) async fn check_stats(index: &PageIndex, product: &Product, filter: &F
         assert_eq!(count, counted(&|placement| placement.rating == rating), "{rating}");
     }
     let nobody = data::product("nobody has commented on this");
-    let asked = [nobody, product.id.clone()];
-    let summaries = index.summaries(&asked, filter.language(), TABLE_ID, now()).await.unwrap();
-    let [Ok(of_nobody), Ok(summary)] = summaries.as_slice() else { panic!("{summaries:?}") };
-    assert_eq!(*summary, Summary { by_rating: found.by_rating, last_commented_at: found.last_commented_at });
-    assert_eq!(*of_nobody, Summary { by_rating: RatingCounts::default(), last_commented_at: None });
+    let by_rating = |product| RankedQuery { stats: StatsWanted::ByRating, ..RankedQuery::new(product, filter) };
+    let counted = index.ranked(&[by_rating(&nobody), by_rating(&product.id)], TABLE_ID, now()).await.unwrap();
+    let counted: Vec<Stats> = counted.into_iter().map(|answer| answer.unwrap().stats.unwrap()).collect();
+    let without_languages = Stats { by_language: Vec::new(), languages: 0, ..found.clone() };
+    let none = RatingCounts::default();
+    let of_nobody = Stats {
+        by_rating: none,
+        by_rating_in_any_language: none,
+        last_commented_at: None,
+        ..without_languages.clone()
+    };
+    assert_eq!(counted, [of_nobody, without_languages]);
     let mut by_language: BTreeMap<&Language, u64> = BTreeMap::new();
     for Listed { placement, .. } in &product.comments {
         let is_wanted = filter.ratings().is_none_or(|ratings| ratings.contains(placement.rating));

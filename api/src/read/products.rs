@@ -20,12 +20,12 @@ use std::{
 
 use actix_web::web::Data;
 use futures_util::{StreamExt, stream};
-use model::{PageNumber, PageSize};
-use page_index::{IndexPartition, ProductRank};
+use model::{Filter, PageNumber, PageSize, Timestamp};
+use page_index::{IndexPartition, Ranked, RankedQuery, StatsWanted};
 use tokio::sync::{Mutex, OwnedMutexGuard};
 
-use crate::{error::ApiError, site::Site, store::StoreClients};
-use parts::{Dates, PartitionSitemap, Product};
+use crate::{error::ApiError, ops::metrics::StoreCall, site::Site, store::StoreClients};
+use parts::{Dates, ListedPage, PartitionSitemap, Product};
 
 /// A walk is followed by a pause of this many times its duration.
 const PAUSE: u32 = 100;
@@ -40,6 +40,9 @@ const USED_FOR_MIN: Duration = Duration::from_secs(600);
 
 /// How many partitions are read in parallel: enough to hide the round trips of many small ones.
 const PARTITIONS_TOGETHER: usize = 8;
+
+/// Number of products whose comments one call counts.
+const PRODUCTS_TOGETHER: usize = 1_000;
 
 /// Maximum number of listings of a walk: one for each product, and one for each language that search engines may index.
 /// They take about 130 MB, and as much again while the next walk is under way.
@@ -212,13 +215,13 @@ impl Products {
     async fn read(&self) -> Option<Vec<(IndexPartition, PartitionSitemap)>> {
         let site_bytes = self.site.public_url.to_string().len();
         let reads = stream::iter(self.stores.partitions())
-            .map(async |partition| (partition, self.stores.products(partition).await))
+            .map(async |partition| (partition, self.products_of(partition).await))
             .buffered(PARTITIONS_TOGETHER);
         let mut reads = std::pin::pin!(reads);
         let (mut partitions, mut listings) = (Vec::new(), 0);
         while let Some((partition, products)) = reads.next().await {
-            let products = products?.into_iter().map(|listed| Product::new(&self.site, listed));
-            let products: Vec<Product> = products
+            let products: Vec<Product> = products?
+                .into_iter()
                 .take_while(|product| {
                     listings += product.listings();
                     listings <= LISTINGS_MAX
@@ -235,10 +238,42 @@ impl Products {
         Some(partitions)
     }
 
+    /// The products of a partition that have comments, in ascending order of their ids.
+    async fn products_of(&self, partition: IndexPartition) -> Option<Vec<Product>> {
+        let mut products = Vec::new();
+        for named in self.stores.products(partition).await?.chunks(PRODUCTS_TOGETHER) {
+            let settled_at = Some(self.stores.settled_at());
+            let query = |product| RankedQuery {
+                settled_at,
+                stats: StatsWanted::WithLanguages,
+                ..RankedQuery::new(product, &Filter::ANY)
+            };
+            let counted = self.stores.ranked(StoreCall::Catalog, &named.iter().map(query).collect::<Vec<_>>()).await?;
+            let counted = named.iter().zip(counted);
+            // A product without comments is about to be removed.
+            let counted = counted.filter_map(|(id, of)| Product::new(&self.site, id, of.stats?, of.settled));
+            let mut some: Vec<Product> = counted.collect();
+            self.settle_languages(&mut some, settled_at).await?;
+            products.extend(some);
+        }
+        Some(products)
+    }
+
+    /// Counts the settled comments of each language of the products that have others too.
+    async fn settle_languages(&self, products: &mut [Product], settled_at: Option<Timestamp>) -> Option<()> {
+        let queries = products.iter().filter(|product| !product.is_settled()).flat_map(|product| {
+            product.indexed().map(|filter| RankedQuery { settled_at, ..RankedQuery::new(&product.id, filter) })
+        });
+        let queries: Vec<RankedQuery<'_>> = queries.collect();
+        let mut settled = self.stores.ranked(StoreCall::Catalog, &queries).await?.into_iter().map(|of| of.settled);
+        products.iter_mut().filter(|product| !product.is_settled()).for_each(|product| product.settle(&mut settled));
+        Some(())
+    }
+
     /// The dates of a part of a partition's sitemap, counted from 0. They are read once for as long as the partition does
     /// not change. `None` while the page index is away.
     pub(crate) async fn dates(&self, walk: &Walk, partition: u16, part: usize) -> Option<Arc<Dates>> {
-        let (partition, sitemap) = walk.partitions.iter().find(|(found, _)| found.number() == partition)?;
+        let (_, sitemap) = walk.partitions.iter().find(|(found, _)| found.number() == partition)?;
         if let Some(known) = sitemap.dates(part) {
             return Some(known);
         }
@@ -248,8 +283,10 @@ impl Products {
             return Some(known);
         }
         let pages = sitemap.pages(part)?;
-        let newest: Vec<ProductRank<'_>> = pages.iter().map(|page| page.newest).collect();
-        let dates = Arc::new(self.stores.creation_times(*partition, &newest).await?);
+        let newest: Vec<RankedQuery<'_>> = pages.iter().map(ListedPage::newest).collect();
+        let newest = self.stores.ranked(StoreCall::Catalog, &newest).await?;
+        let date = |Ranked { comments, .. }: Ranked| Some(comments.first()?.created_at);
+        let dates = Arc::new(newest.into_iter().map(date).collect::<Dates>());
         if walk.dated.fetch_add(dates.len(), Ordering::Relaxed) < DATES_MAX {
             sitemap.keep_dates(part, &dates);
         }

@@ -12,12 +12,11 @@ use std::{
 };
 
 use model::{
-    AuthorId, Cd, Comment, CommentId, Filter, Language, Malformed, Order, PageSize, ProductDetails, ProductId,
-    ProductRecord, Revision, Status, Timestamp,
+    AuthorId, Cd, Comment, CommentId, Filter, Malformed, PageSize, ProductDetails, ProductId, ProductRecord, Revision,
+    Status, Timestamp,
 };
 use page_index::{
-    Extent, IndexAnswer, IndexPartition, ListedProduct, PageIndex, PageStart, PageStartQuery, Position, ProductRank,
-    Stats, Summary,
+    IndexAnswer, IndexPartition, PageIndex, Position, PositionQuery, Ranked, RankedQuery, Stats, StatsWanted,
 };
 use process::{StoreError, now};
 use table::{
@@ -25,10 +24,13 @@ use table::{
     ProductPut, Table, WriteError,
 };
 
-use crate::ops::{
-    cost,
-    index_watch::{IndexAnswerKind, IndexWatch},
-    metrics::{DriftSign, Metrics, StoreCall},
+use crate::{
+    ops::{
+        cost,
+        index_watch::{IndexAnswerKind, IndexWatch},
+        metrics::{DriftSign, Metrics, StoreCall},
+    },
+    settings::ApiSettings,
 };
 use per_thread::PerThread;
 pub(crate) use product_cache::KnownRecord;
@@ -44,23 +46,18 @@ pub(crate) struct StoreClients {
     records: ProductCache,
     reports: Reports,
     new_comments: Status,
+    archive_after_seconds: u32,
     metrics: Arc<Metrics>,
     index_watch: IndexWatch,
 }
 
 impl StoreClients {
-    /// `product_max_age`: how long a product's record is used before it is read again.
-    pub(crate) fn new(
-        table: Table,
-        index: PageIndex,
-        metrics: Arc<Metrics>,
-        product_max_age: Duration,
-        new_comments: Status,
-    ) -> Self {
+    pub(crate) fn new(table: Table, index: PageIndex, metrics: Arc<Metrics>, settings: &ApiSettings) -> Self {
         Self {
-            new_comments,
+            new_comments: settings.writing.new_comments,
+            archive_after_seconds: settings.archive_after_seconds,
             table_id: TableId::of(table.clone()),
-            records: ProductCache::new(product_max_age),
+            records: ProductCache::new(settings.product_max_age),
             reports: Reports::default(),
             table: PerThread::new(table, Table::with_own_connections),
             index_watch: IndexWatch::new(index.partitions().count()),
@@ -148,13 +145,26 @@ impl StoreClients {
     }
 
     pub(crate) async fn page(&self, query: &PageQuery) -> Result<Page, StoreError> {
-        let page = self.metrics.timed(StoreCall::Page, self.table.page(query)).await?;
+        self.noted(query, self.table.page(query)).await
+    }
+
+    /// See [`Table::page_of_ranks`].
+    pub(crate) async fn page_of_ranks(&self, query: &PageQuery, ranks: &[Cd]) -> Result<Page, StoreError> {
+        self.noted(query, self.table.page_of_ranks(query, ranks)).await
+    }
+
+    async fn noted(
+        &self,
+        query: &PageQuery,
+        read: impl Future<Output = Result<Page, StoreError>>,
+    ) -> Result<Page, StoreError> {
+        let page = self.metrics.timed(StoreCall::Page, read).await?;
         cost::note_query(query, &page);
         let count = page.malformed.len() + page.left_out.len();
         if let Some(first) = page.malformed.iter().chain(&page.left_out).next() {
             self.metrics.count_malformed_items(count);
             let problem = &first.problem;
-            tracing::error!(key = %query.key, %problem, count, "a page has malformed items, and is shown without them");
+            tracing::error!(key = %query.key, %problem, count, "a page is made without malformed items");
         }
         Ok(page)
     }
@@ -277,61 +287,40 @@ impl StoreClients {
         Ok(())
     }
 
-    /// Where a page starts; `None` when the page index is unavailable. The reason does not matter here, because a page
-    /// that can do without the index is the same for all reasons.
-    pub(crate) async fn page_start(&self, query: &PageStartQuery<'_>) -> Option<PageStart> {
-        let ask = async |table_id: &str| self.index.page_start(query, table_id, now()).await;
-        self.ask_index(self.index.partition_of(query.product), StoreCall::PageStart, ask).await
+    /// Comments dated later are not settled: archive pages do not count them yet.
+    pub(crate) fn settled_at(&self) -> Timestamp {
+        now().plus_ms(-1_000 * i64::from(self.archive_after_seconds))
     }
 
-    /// The first `count` comments that the ranks promise for a page; `None` when the page index is unavailable.
-    pub(crate) async fn promised(&self, query: &PageStartQuery<'_>, count: u64) -> Option<Vec<Cd>> {
-        let ask = async |table_id: &str| self.index.comments_of_page(query, count, table_id, now()).await;
-        self.ask_index(self.index.partition_of(query.product), StoreCall::PageStart, ask).await
-    }
-
-    /// The newest and oldest ranked comment, and their number; `None` when the page index is unavailable.
-    pub(crate) async fn extent(&self, query: &PageStartQuery<'_>) -> Option<Extent> {
-        let ask = async |table_id: &str| self.index.extent(query, table_id, now()).await;
-        self.ask_index(self.index.partition_of(query.product), StoreCall::PageStart, ask).await
-    }
-
-    pub(crate) async fn position(&self, comment: &Comment, filter: &Filter, order: Order) -> Option<Position> {
-        let (product, cd) = (&comment.product, comment.cd());
-        let ask = async |table_id: &str| self.index.position(product, filter, &cd, order, table_id, now()).await;
-        self.ask_index(self.index.partition_of(product), StoreCall::Position, ask).await
+    /// The answers to questions about some listings, in their order. `None` when the page index is unavailable for one of
+    /// them: the reason does not matter to a reader.
+    pub(crate) async fn ranked(&self, call: StoreCall, queries: &[RankedQuery<'_>]) -> Option<Vec<Ranked>> {
+        let partitions = queries.iter().map(|query| self.index.partition_of(query.product)).collect();
+        let ask = async |table_id: &str| self.index.ranked(queries, table_id, now()).await;
+        self.ask_index_of(partitions, call, ask).await
     }
 
     /// The number of a product's comments beside a filter; `None` when the page index is unavailable.
     pub(crate) async fn stats(&self, product: &ProductId, filter: &Filter) -> Option<Stats> {
-        let ask = async |table_id: &str| self.index.stats(product, filter, table_id, now()).await;
-        self.ask_index(self.index.partition_of(product), StoreCall::Stats, ask).await
+        let query = RankedQuery { stats: StatsWanted::WithLanguages, ..RankedQuery::new(product, filter) };
+        self.ranked(StoreCall::Stats, &[query]).await?.pop()?.stats
     }
 
-    /// The number of comments of each of some products; `None` when the page index is unavailable for one of them.
-    pub(crate) async fn summaries(&self, products: &[ProductId], language: Option<&Language>) -> Option<Vec<Summary>> {
-        let partitions = products.iter().map(|product| self.index.partition_of(product)).collect();
-        let ask = async |table_id: &str| self.index.summaries(products, language, table_id, now()).await;
-        self.ask_index_of(partitions, StoreCall::Stats, ask).await
+    /// Where a comment stands under a filter that matches it; `None` when the page index is unavailable.
+    pub(crate) async fn position(&self, comment: &Comment, filter: &Filter) -> Option<Position> {
+        let (product, cd, settled_at) = (&comment.product, &comment.cd(), Some(self.settled_at()));
+        let query = &PositionQuery { product, filter, cd, settled_at };
+        let ask = async |table_id: &str| self.index.position(query, table_id, now()).await;
+        self.ask_index(self.index.partition_of(product), StoreCall::Position, ask).await
     }
 
     pub(crate) fn partitions(&self) -> impl Iterator<Item = IndexPartition> + use<> {
         self.index.partitions()
     }
 
-    /// The products of a partition; `None` when the page index is unavailable.
-    pub(crate) async fn products(&self, partition: IndexPartition) -> Option<Vec<ListedProduct>> {
+    /// The products that a partition names; `None` when the page index is unavailable.
+    pub(crate) async fn products(&self, partition: IndexPartition) -> Option<Vec<ProductId>> {
         let ask = async |table_id: &str| self.index.products(partition, table_id, now()).await;
-        self.ask_index(partition, StoreCall::Catalog, ask).await
-    }
-
-    /// The creation times of a partition's comments with these ranks; `None` when the page index is unavailable.
-    pub(crate) async fn creation_times(
-        &self,
-        partition: IndexPartition,
-        ranks: &[ProductRank<'_>],
-    ) -> Option<Vec<Option<Timestamp>>> {
-        let ask = async |table_id: &str| self.index.creation_times(partition, ranks, table_id, now()).await;
         self.ask_index(partition, StoreCall::Catalog, ask).await
     }
 

@@ -37,7 +37,7 @@ pub(crate) async fn measure(report: &mut Report, comments: u32, effort: Effort) 
     report.step(&format!("{} comments inside the process", count(comments)));
     let mut workload = Comments::new(3)?;
     let before = resident_bytes(std::process::id())?;
-    let index = PageIndex::new(EmbeddedIndex::new(PARTITIONS, MAX_AGE));
+    let index = PageIndex::new(EmbeddedIndex::new(PARTITIONS), MAX_AGE);
     fill(&index, &mut workload, comments, None).await?;
     let bytes = as_f64(resident_bytes(std::process::id())?.saturating_sub(before)) / f64::from(comments);
     report.noted("embedded_bytes_per_comment", bytes, "bytes", "at most 40 at 1,000,000 comments");

@@ -11,17 +11,16 @@ use std::{
 
 use async_trait::async_trait;
 use model::{
-    BaseSet, Cd, CommentId, Filter, Language, Order, ProductId, Timestamp,
+    BaseSet, Cd, CommentId, Language, ProductId, Timestamp,
     plan::{IndexEdit, reconcile::Names},
 };
 use page_index::{
-    Advance, Backend, ConfirmationTime, Contents, Edits, Extent, IndexAnswer, IndexPart, IndexPartition,
-    IndexScanPosition, ListedProduct, Marker, Markers, PageIndex, PageStart, PageStartQuery, Position, ProductRank,
-    Reads, Rebuild, Rebuilds, ServerIdentity, Stats, Summary, owner,
+    Advance, Backend, ConfirmationTime, Contents, Edits, IndexPart, IndexPartition, IndexScanPosition, Marker, Markers,
+    Position, PositionQuery, RankedQuery, RawRanked, Reads, Rebuild, Rebuilds, ServerIdentity, owner,
 };
 use process::{Store, StoreError};
 
-use crate::{partition::Partition, product::Product};
+use crate::{codes::Languages, partition::Partition, product::Product};
 
 const SCAN_STEP: usize = 500;
 
@@ -35,23 +34,17 @@ struct Shared {
     identity: ServerIdentity,
     partitions: Vec<RwLock<Partition>>,
     edits: AtomicU64,
-    max_age: Duration,
 }
 
 impl EmbeddedIndex {
-    /// An empty index, which is not ready. `max_age` is how long a confirmation makes a partition believable.
-    pub fn new(partitions: u16, max_age: Duration) -> Self {
-        Self::of(IndexPartition::all(partitions).map(|_| Partition::default()).collect(), max_age)
+    /// An empty index, which is not ready.
+    pub fn new(partitions: u16) -> Self {
+        Self::of(IndexPartition::all(partitions).map(|_| Partition::default()).collect())
     }
 
-    pub(crate) fn of(partitions: Vec<Partition>, max_age: Duration) -> Self {
+    pub(crate) fn of(partitions: Vec<Partition>) -> Self {
         let partitions = partitions.into_iter().map(RwLock::new).collect();
-        Self(Arc::new(Shared {
-            identity: ServerIdentity(process::new_ulid()),
-            partitions,
-            edits: AtomicU64::new(0),
-            max_age,
-        }))
+        Self(Arc::new(Shared { identity: ServerIdentity(process::new_ulid()), partitions, edits: AtomicU64::new(0) }))
     }
 
     /// The memory that the comments occupy, in bytes. Leaves out the map of products.
@@ -88,20 +81,16 @@ impl EmbeddedIndex {
         owner(table_id, self.partition_count())
     }
 
-    /// Answers a reader from a product's partition, if the partition is ready. The answer gets the partition's
-    /// watermark. A product without comments is an empty one.
+    /// Answers a reader from a product's partition. A product without comments is an empty one.
     fn answer<T>(
         &self,
         product: &ProductId,
-        table_id: &str,
-        now: Timestamp,
-        answer: impl FnOnce(&Partition, &Product, Timestamp) -> T,
-    ) -> Result<IndexAnswer<T>, StoreError> {
+        answer: impl FnOnce(&Product, &Languages) -> T,
+    ) -> Result<(Marker, T), StoreError> {
         let partition = self.read(self.partition_of(product))?;
-        let judged = partition.marker.judge(&self.owner(table_id), now, self.0.max_age);
         let empty = Product::default();
         let product = partition.products.get(product).unwrap_or(&empty);
-        Ok(judged.map(|watermark| answer(&partition, product, watermark)))
+        Ok((partition.marker.clone(), answer(product, &partition.languages)))
     }
 }
 
@@ -120,20 +109,16 @@ impl Backend for EmbeddedIndex {
         u16::try_from(self.0.partitions.len()).unwrap_or(u16::MAX)
     }
 
-    fn max_age(&self) -> Duration {
-        self.0.max_age
-    }
-
     fn timeout(&self) -> Duration {
         Duration::ZERO
     }
 
-    fn with_own_connections(&self) -> PageIndex {
-        PageIndex::new(self.clone())
+    fn with_own_connections(&self) -> Arc<dyn Backend> {
+        Arc::new(self.clone())
     }
 
-    fn with_circuit_breakers(&self) -> PageIndex {
-        PageIndex::new(self.clone())
+    fn with_circuit_breakers(&self) -> Arc<dyn Backend> {
+        Arc::new(self.clone())
     }
 
     async fn ping(&self) -> Result<(), StoreError> {
@@ -143,117 +128,19 @@ impl Backend for EmbeddedIndex {
 
 #[async_trait]
 impl Reads for EmbeddedIndex {
-    async fn page_start(
-        &self,
-        query: &PageStartQuery<'_>,
-        table_id: &str,
-        now: Timestamp,
-    ) -> Result<IndexAnswer<PageStart>, StoreError> {
-        self.answer(query.product, table_id, now, |partition, product, watermark| {
-            let codes = partition.languages.codes_of(query.filter);
-            let (total, before) = product.page_start(query, codes);
-            // Without comments, the index has reached the watermark: the journal has been reconciled up to it.
-            let newest = || product.newest(codes).unwrap_or(watermark).min(now);
-            PageStart { total, before, reached: query.as_of.unwrap_or_else(newest) }
-        })
+    async fn ranked(&self, queries: &[RankedQuery<'_>]) -> Result<Vec<(Marker, RawRanked)>, StoreError> {
+        let ranked =
+            |query: &RankedQuery<'_>| self.answer(query.product, |product, languages| product.ranked(query, languages));
+        queries.iter().map(ranked).collect()
     }
 
-    async fn comments_of_page(
-        &self,
-        query: &PageStartQuery<'_>,
-        count: u64,
-        table_id: &str,
-        now: Timestamp,
-    ) -> Result<IndexAnswer<Vec<Cd>>, StoreError> {
-        self.answer(query.product, table_id, now, |partition, product, _| {
-            product.comments_of_page(query, partition.languages.codes_of(query.filter), count)
-        })
+    async fn position(&self, query: &PositionQuery<'_>) -> Result<(Marker, Position), StoreError> {
+        self.answer(query.product, |product, languages| product.position(query, languages))
     }
 
-    async fn extent(
-        &self,
-        query: &PageStartQuery<'_>,
-        table_id: &str,
-        now: Timestamp,
-    ) -> Result<IndexAnswer<Extent>, StoreError> {
-        self.answer(query.product, table_id, now, |partition, product, _| {
-            product.extent(query, partition.languages.codes_of(query.filter))
-        })
-    }
-
-    async fn position(
-        &self,
-        product: &ProductId,
-        filter: &Filter,
-        cd: &Cd,
-        order: Order,
-        table_id: &str,
-        now: Timestamp,
-    ) -> Result<IndexAnswer<Position>, StoreError> {
-        self.answer(product, table_id, now, |partition, product, _| {
-            product.position(cd, partition.languages.codes_of(filter), order)
-        })
-    }
-
-    async fn stats(
-        &self,
-        product: &ProductId,
-        filter: &Filter,
-        table_id: &str,
-        now: Timestamp,
-    ) -> Result<IndexAnswer<Stats>, StoreError> {
-        self.answer(product, table_id, now, |partition, product, _| product.stats(filter, &partition.languages))
-    }
-
-    async fn summaries(
-        &self,
-        products: &[ProductId],
-        language: Option<&Language>,
-        table_id: &str,
-        now: Timestamp,
-    ) -> Result<Vec<IndexAnswer<Summary>>, StoreError> {
-        let summary = |id| {
-            self.answer(id, table_id, now, |partition, product, _| product.summary(language, &partition.languages))
-        };
-        products.iter().map(summary).collect()
-    }
-
-    async fn products(
-        &self,
-        partition: IndexPartition,
-        table_id: &str,
-        now: Timestamp,
-    ) -> Result<IndexAnswer<Vec<ListedProduct>>, StoreError> {
+    async fn products(&self, partition: IndexPartition) -> Result<(Marker, Vec<ProductId>), StoreError> {
         let partition = self.read(partition)?;
-        let judged = partition.marker.judge(&self.owner(table_id), now, self.0.max_age);
-        Ok(judged.map(|_| {
-            let listed = |(id, product): (&ProductId, &Product)| {
-                let Stats { by_rating, mut by_language, last_commented_at, .. } =
-                    product.stats(&Filter::ANY, &partition.languages);
-                by_language.retain(|(_, total)| *total > 0);
-                let last_commented_at = last_commented_at?;
-                Some(ListedProduct { product: id.clone(), by_rating, last_commented_at, by_language })
-            };
-            partition.products.iter().filter_map(listed).collect()
-        }))
-    }
-
-    async fn creation_times(
-        &self,
-        partition: IndexPartition,
-        ranks: &[ProductRank<'_>],
-        table_id: &str,
-        now: Timestamp,
-    ) -> Result<IndexAnswer<Vec<Option<Timestamp>>>, StoreError> {
-        let partition = self.read(partition)?;
-        let judged = partition.marker.judge(&self.owner(table_id), now, self.0.max_age);
-        Ok(judged.map(|_| {
-            let time = |at: &ProductRank<'_>| {
-                let codes = partition.languages.codes(at.language, None);
-                partition.products.get(at.product)?.created_at(codes, at.order, at.rank)
-            };
-            ranks.iter().map(time).collect()
-        }))
+        Ok((partition.marker.clone(), partition.products.keys().cloned().collect()))
     }
 }
 

@@ -5,8 +5,8 @@
 use std::{collections::BTreeMap, ops::ControlFlow};
 
 use crate::counted_tree::{Code, CountedTree};
-use model::{Cd, CommentId, Filter, Language, Order, Rating, RatingCounts, RatingSet, Timestamp, plan::IndexEdit};
-use page_index::{Ends, Extent, PageStartQuery, Position, Stats, Summary};
+use model::{Cd, CommentId, Filter, Language, Order, RatingCounts, Timestamp, plan::IndexEdit};
+use page_index::{Position, PositionQuery, RankedQuery, RawRanked, Stats, StatsWanted};
 
 use crate::{
     codes::{Codes, Languages},
@@ -18,32 +18,6 @@ use crate::{
 pub(crate) struct Product {
     tree: CountedTree,
     times: Times,
-}
-
-/// The comments of a filter up to `as_of`.
-#[derive(Debug, Clone, Copy)]
-struct Selection {
-    codes: Codes,
-    /// Number of comments of the filter.
-    all: u64,
-    /// Number of them that are dated later than `as_of`.
-    later: u64,
-}
-
-impl Selection {
-    fn total(self) -> u64 {
-        self.all - self.later
-    }
-
-    /// The place in the tree's order, which is ascending, of a comment of the selection, or of one just before the
-    /// selection. `rank` counts from the selection's first comment in the given order; -1 is the comment before that.
-    fn place(self, rank: i64, order: Order) -> Option<u64> {
-        let place = match order {
-            Order::Newest => i64::try_from(self.total()).ok()? - 1 - rank,
-            Order::Oldest => rank,
-        };
-        u64::try_from(place).ok().filter(|place| *place < self.all)
-    }
 }
 
 impl Product {
@@ -96,70 +70,64 @@ impl Product {
         self.tree.count(|code| codes.contains(code))
     }
 
-    fn nth(&self, codes: Codes, n: u64) -> Option<Cd> {
-        self.tree.select(n, |code| codes.contains(code))
+    /// Number of comments with these codes that are dated up to an instant, or of all.
+    fn count_up_to(&self, instant: Option<Timestamp>, codes: Codes) -> u64 {
+        match instant.and_then(end_of) {
+            Some(end) => self.tree.count_before(&end, |code| codes.contains(code)),
+            None => self.count(codes),
+        }
     }
 
-    fn select(&self, codes: Codes, as_of: Option<Timestamp>) -> Selection {
-        let all = self.count(codes);
-        let until = as_of.and_then(|as_of| Cd { created_at: as_of, id: CommentId::greatest() }.just_after());
-        let before = |end: Cd| self.tree.count_before(&end, |code| codes.contains(code));
-        Selection { codes, all, later: until.map_or(0, |end| all - before(end)) }
-    }
-
-    /// The total of a query, and the comment just before its page.
-    pub(crate) fn page_start(&self, query: &PageStartQuery<'_>, codes: Codes) -> (u64, Option<Cd>) {
-        let selection = self.select(codes, query.as_of);
-        let skip = i64::try_from(query.skip).ok().filter(|_| query.skip < selection.total());
-        let place = skip.and_then(|skip| selection.place(skip - 1, query.order));
-        (selection.total(), place.and_then(|place| self.nth(codes, place)))
-    }
-
-    /// The first `count` comments of a query's page, or as many as exist.
-    pub(crate) fn comments_of_page(&self, query: &PageStartQuery<'_>, codes: Codes, count: u64) -> Vec<Cd> {
-        let selection = self.select(codes, query.as_of);
-        let end = query.skip.saturating_add(count).min(selection.total());
-        let ranks = (query.skip..end).filter_map(|rank| i64::try_from(rank).ok());
-        ranks.filter_map(|rank| self.nth(codes, selection.place(rank, query.order)?)).collect()
-    }
-
-    /// The creation time of the comment with this rank, counted from 0 in this order.
-    pub(crate) fn created_at(&self, codes: Codes, order: Order, rank: u64) -> Option<Timestamp> {
-        let place = self.select(codes, None).place(i64::try_from(rank).ok()?, order)?;
-        Some(self.nth(codes, place)?.created_at)
-    }
-
-    /// How far the ranks of a query's filter reach.
-    pub(crate) fn extent(&self, query: &PageStartQuery<'_>, codes: Codes) -> Extent {
-        let selection = self.select(codes, query.as_of);
-        let end = |order| self.nth(selection.codes, selection.place(0, order).filter(|_| selection.total() > 0)?);
-        let ends = end(Order::Newest).zip(end(Order::Oldest));
-        Extent { total: selection.total(), ends: ends.map(|(newest, oldest)| Ends { newest, oldest }) }
-    }
-
-    /// Where a comment stands. One that is not there counts as if it were.
-    pub(crate) fn position(&self, cd: &Cd, codes: Codes, order: Order) -> Position {
-        let all = self.count(codes);
-        let own = self.entry(&cd.id).filter(|(_, code)| codes.contains(*code)).map(|(own, _)| own);
-        let is_there = u64::from(own.is_some());
-        let total = all + 1 - is_there;
-        // For a moment the comment may be indexed with another time. It does not precede itself.
-        let older =
-            self.tree.count_before(cd, |code| codes.contains(code)) - u64::from(own.is_some_and(|own| own < *cd));
-        let rank = match order {
-            Order::Oldest => older,
-            Order::Newest => total - 1 - older,
+    pub(crate) fn ranked(&self, query: &RankedQuery<'_>, languages: &Languages) -> RawRanked {
+        let RankedQuery { filter, order, skip, count, as_of, settled_at, stats, .. } = *query;
+        let codes = languages.codes_of(filter);
+        let total = self.count_up_to(as_of, codes);
+        let behind = total.saturating_sub(skip);
+        let number = behind.min(count.into());
+        // The tree's order is ascending.
+        let first = if order == Order::Oldest { skip } else { behind - number };
+        let mut comments = self.tree.select(first, usize::try_from(number).unwrap_or(0), |code| codes.contains(code));
+        if order == Order::Newest {
+            comments.reverse();
+        }
+        let stats = match stats {
+            StatsWanted::No => None,
+            StatsWanted::ByRating => {
+                Some(Stats { by_language: Vec::new(), languages: 0, ..self.stats(filter, languages) })
+            }
+            StatsWanted::WithLanguages => Some(self.stats(filter, languages)),
         };
-        Position { total, rank }
+        RawRanked {
+            comments,
+            total,
+            settled: self.count_up_to(settled_at, codes),
+            all: self.count(codes),
+            newest: if as_of.is_none() { self.newest(codes) } else { None },
+            stats,
+        }
+    }
+
+    pub(crate) fn position(&self, query: &PositionQuery<'_>, languages: &Languages) -> Position {
+        let PositionQuery { filter, cd, settled_at, .. } = *query;
+        let codes = languages.codes_of(filter);
+        // For a moment the comment may be indexed with another time.
+        let own = self.entry(&cd.id).filter(|(_, code)| codes.contains(*code)).map(|(own, _)| own);
+        let others_before = |end: &Cd| {
+            let is_own_before = own.as_ref().is_some_and(|own| own < end);
+            self.tree.count_before(end, |code| codes.contains(code)) - u64::from(is_own_before)
+        };
+        let total = self.count(codes) + u64::from(own.is_none());
+        let settled = settled_at.and_then(end_of).map(|end| others_before(&end) + u64::from(*cd < end));
+        Position { older: others_before(cd), total, settled: settled.unwrap_or(total) }
     }
 
     /// The creation time of the newest comment with these codes.
-    pub(crate) fn newest(&self, codes: Codes) -> Option<Timestamp> {
+    fn newest(&self, codes: Codes) -> Option<Timestamp> {
         Some(self.tree.last(|code| codes.contains(code))?.created_at)
     }
 
     /// How many comments there are by rating and by language.
-    pub(crate) fn stats(&self, filter: &Filter, languages: &Languages) -> Stats {
+    fn stats(&self, filter: &Filter, languages: &Languages) -> Stats {
         let of_language = languages.codes(filter.language(), None);
         let with_ratings = languages.codes(None, filter.ratings());
         let (mut by_rating, mut by_rating_in_any_language) = (RatingCounts::default(), RatingCounts::default());
@@ -179,15 +147,6 @@ impl Product {
             languages,
             last_commented_at: self.newest(of_language),
         }
-    }
-
-    /// How many comments there are by rating in a language, or in any.
-    pub(crate) fn summary(&self, language: Option<&Language>, languages: &Languages) -> Summary {
-        let mut by_rating = RatingCounts::default();
-        for rating in Rating::ALL {
-            by_rating.add(rating, self.count(languages.codes(language, RatingSet::of([rating]))));
-        }
-        Summary { by_rating, last_commented_at: self.newest(languages.codes(language, None)) }
     }
 
     /// The languages of the comments. One comes once for each of its ratings.
@@ -212,4 +171,9 @@ impl Product {
     pub(crate) fn heap_bytes(&self) -> usize {
         self.tree.heap_bytes() + self.times.heap_bytes()
     }
+}
+
+/// Just after everything dated up to an instant; `None` at the end of time.
+fn end_of(instant: Timestamp) -> Option<Cd> {
+    Cd { created_at: instant, id: CommentId::greatest() }.just_after()
 }

@@ -14,7 +14,6 @@ use std::{
     fs::{self, File},
     io::{self, BufRead, BufReader, BufWriter, Read, Write},
     path::{Path, PathBuf},
-    time::Duration,
 };
 
 use crate::counted_tree::Code;
@@ -173,7 +172,7 @@ impl EmbeddedIndex {
     }
 
     /// The index that a snapshot holds, if it is of the table with this id. No partition of it is ready.
-    pub fn open(path: &Path, table_id: &str, partitions: u16, max_age: Duration) -> Result<Self, SnapshotError> {
+    pub fn open(path: &Path, table_id: &str, partitions: u16) -> Result<Self, SnapshotError> {
         let io_error = |source| SnapshotError::Io { path: path.to_owned(), source };
         let damaged = |problem| SnapshotError::Damaged { path: path.to_owned(), problem };
         let mut file = match File::open(path) {
@@ -200,7 +199,7 @@ impl EmbeddedIndex {
         if file.read(&mut [0]).map_err(io_error)? > 0 {
             return Err(damaged("it goes on behind the last partition".to_owned()));
         }
-        Ok(Self::of(restored, max_age))
+        Ok(Self::of(restored))
     }
 }
 
@@ -226,6 +225,8 @@ fn read_frame(file: &mut impl Read) -> io::Result<Content> {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use model::{Placement, Rating, plan::index_edits};
     use page_index::{Backend, Contents, Edits, Markers, PageIndex, Rebuilds};
 
@@ -240,7 +241,7 @@ mod tests {
     }
 
     async fn filled(watermark: Timestamp) -> EmbeddedIndex {
-        let index = EmbeddedIndex::new(PARTITIONS, MAX_AGE);
+        let index = EmbeddedIndex::new(PARTITIONS);
         let rebuild = index.begin_rebuild_of(index.all().collect()).await.unwrap();
         for number in 0..1_000_u64 {
             // Only the first of these holds its creation time.
@@ -278,7 +279,7 @@ mod tests {
     }
 
     fn open(path: &Path) -> Result<EmbeddedIndex, SnapshotError> {
-        EmbeddedIndex::open(path, TABLE, PARTITIONS, MAX_AGE)
+        EmbeddedIndex::open(path, TABLE, PARTITIONS)
     }
 
     #[tokio::test]
@@ -292,7 +293,7 @@ mod tests {
         let opened = open(&path).unwrap();
         assert_eq!(contents(&opened).await, contents(&index).await);
         assert_eq!(partitions(&opened), partitions(&index));
-        let marks = |index: &EmbeddedIndex| PageIndex::new(index.clone());
+        let marks = |index: &EmbeddedIndex| PageIndex::new(index.clone(), MAX_AGE);
         let (saved, read) = (marks(&index).marks(TABLE).await.unwrap(), marks(&opened).marks(TABLE).await.unwrap());
         assert_eq!(read.len(), usize::from(PARTITIONS));
         for ((_, saved), (_, read)) in saved.iter().zip(&read) {
@@ -311,7 +312,7 @@ mod tests {
         filled(at(5_000)).await.save(&path, TABLE).unwrap();
         let whole = fs::read(&path).unwrap();
         for (table, partitions) in [("table-2", PARTITIONS), (TABLE, PARTITIONS + 1)] {
-            let opened = EmbeddedIndex::open(&path, table, partitions, MAX_AGE);
+            let opened = EmbeddedIndex::open(&path, table, partitions);
             assert!(matches!(opened, Err(SnapshotError::Foreign { .. })), "{table} {partitions}: {opened:?}");
         }
         // One byte changed, or everything from there on cut.

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use model::{
     Cd, CommentId, Filter, Language, Order, Placement, ProductId, Rating, RatingSet, Timestamp, plan::index_edits,
 };
-use page_index::{Ends, Extent, PageStartQuery, Position};
+use page_index::{Position, PositionQuery, RankedQuery, RawRanked, StatsWanted};
 use proptest::prelude::*;
 use ulid::Ulid;
 
@@ -93,51 +93,57 @@ impl Compared {
     }
 
     fn assert_pages(&self, filter: &Filter) {
-        let codes = self.languages.codes_of(filter);
-        for (order, as_of) in
-            [Order::Newest, Order::Oldest].into_iter().flat_map(|order| [None, Some(at(25))].map(|at| (order, at)))
-        {
-            let (mut ranked, mut later): (Vec<Cd>, Vec<Cd>) =
-                self.matching(filter).into_iter().partition(|cd| as_of.is_none_or(|as_of| cd.created_at <= as_of));
+        let ascending = self.matching(filter);
+        let up_to = |instant: Option<Timestamp>| move |cd: &&Cd| instant.is_none_or(|instant| cd.created_at <= instant);
+        for (order, as_of, settled_at) in [
+            (Order::Newest, None, Some(at(25))),
+            (Order::Newest, Some(at(25)), None),
+            (Order::Oldest, None, None),
+            (Order::Oldest, Some(at(25)), Some(at(10))),
+        ] {
+            let mut ranked: Vec<&Cd> = ascending.iter().filter(up_to(as_of)).collect();
             let total = ranked.len() as u64;
             if order == Order::Newest {
                 ranked.reverse();
             }
-            let before_first = if order == Order::Newest && total > 0 { later.drain(..).next() } else { None };
             for skip in [0, 1, 2, total / 2, total.saturating_sub(1), total, total + 1, u64::MAX] {
-                let query = PageStartQuery { product: &self.id, filter, skip, order, as_of };
-                let skipped = usize::try_from(skip).unwrap().min(ranked.len());
-                let before = match skip {
-                    0 => before_first.clone(),
-                    _ => ranked.get(skipped - usize::from(skipped > 0)).filter(|_| skip < total).cloned(),
+                let all = RankedQuery::new(&self.id, filter);
+                let query = RankedQuery { order, skip, count: 3, as_of, settled_at, ..all };
+                let skipped = usize::try_from(skip).unwrap();
+                let newest = ascending.last().filter(|_| as_of.is_none());
+                let expected = RawRanked {
+                    comments: ranked.iter().skip(skipped).take(3).copied().cloned().collect(),
+                    total,
+                    settled: ascending.iter().filter(up_to(settled_at)).count() as u64,
+                    all: ascending.len() as u64,
+                    newest: newest.map(|cd| cd.created_at),
+                    stats: None,
                 };
-                assert_eq!(self.product.page_start(&query, codes), (total, before), "{query:?}");
-                let page: Vec<Cd> = ranked.iter().skip(skipped).take(3).cloned().collect();
-                assert_eq!(self.product.comments_of_page(&query, codes, 3), page, "{query:?}");
-                let ends = ranked.first().zip(ranked.last());
-                let ends =
-                    ends.map(|(first, last)| Ends { newest: first.max(last).clone(), oldest: first.min(last).clone() });
-                assert_eq!(self.product.extent(&query, codes), Extent { total, ends }, "{query:?}");
+                assert_eq!(self.product.ranked(&query, &self.languages), expected, "{query:?}");
             }
         }
     }
 
     fn assert_positions(&self, filter: &Filter) {
-        let codes = self.languages.codes_of(filter);
         let ascending = self.matching(filter);
         for number in (0..60).step_by(7) {
             let cd = Cd { created_at: at(u64::from(number)), id: id(number) };
             let others: Vec<&Cd> = ascending.iter().filter(|other| other.id != cd.id).collect();
             let older = others.iter().filter(|other| ***other < cd).count() as u64;
             let total = others.len() as u64 + 1;
-            for (order, rank) in [(Order::Oldest, older), (Order::Newest, total - 1 - older)] {
-                assert_eq!(self.product.position(&cd, codes, order), Position { total, rank }, "{cd} {filter} {order}");
+            for settled_at in [None, Some(at(25))] {
+                let is_settled = |cd: &Cd| settled_at.is_none_or(|instant| cd.created_at <= instant);
+                let settled = others.iter().filter(|other| is_settled(other)).count() as u64;
+                let query = PositionQuery { product: &self.id, filter, cd: &cd, settled_at };
+                let expected = Position { older, total, settled: settled + u64::from(is_settled(&cd)) };
+                assert_eq!(self.product.position(&query, &self.languages), expected, "{query:?}");
             }
         }
     }
 
     fn assert_stats(&self, filter: &Filter) {
-        let stats = self.product.stats(filter, &self.languages);
+        let query = RankedQuery { stats: StatsWanted::WithLanguages, ..RankedQuery::new(&self.id, filter) };
+        let stats = self.product.ranked(&query, &self.languages).stats.unwrap();
         let count = |language: Option<&Language>, ratings: Option<RatingSet>| {
             self.matching(&Filter::new(language.cloned(), ratings)).len() as u64
         };

@@ -6,19 +6,20 @@
 use std::{
     collections::{BTreeMap, BTreeSet},
     fmt::Debug,
+    sync::Arc,
     time::Duration,
 };
 
 use async_trait::async_trait;
 use model::{
-    BaseSet, Cd, Filter, Language, Order, ProductId, Timestamp,
+    BaseSet, Language, ProductId, Timestamp,
     plan::{IndexEdit, reconcile::Names},
 };
 use process::StoreError;
 
 use crate::{
-    Advance, ConfirmationTime, Extent, IndexAnswer, IndexPart, IndexPartition, IndexScanPosition, ListedProduct,
-    Marker, PageIndex, PageStart, PageStartQuery, Position, ProductRank, Rebuild, ServerIdentity, Stats, Summary,
+    Advance, ConfirmationTime, IndexPart, IndexPartition, IndexScanPosition, Marker, Position, PositionQuery,
+    RankedQuery, RawRanked, Rebuild, ServerIdentity,
 };
 
 #[async_trait]
@@ -26,103 +27,32 @@ pub trait Backend: Reads + Edits + Rebuilds + Markers + Contents + Debug + Send 
     /// Number of partitions. It never changes during the life of an index.
     fn partition_count(&self) -> u16;
 
-    fn max_age(&self) -> Duration;
-
     fn timeout(&self) -> Duration;
 
-    fn with_own_connections(&self) -> PageIndex;
+    /// See [`PageIndex`](crate::PageIndex::with_own_connections).
+    fn with_own_connections(&self) -> Arc<dyn Backend>;
 
-    /// The same index through separate connections, for callers that must not wait. A server that does not answer in
-    /// time opens a circuit breaker for a second. Meanwhile calls fail at once, except one half-open probe per second.
-    /// Clones of the returned index share the breakers. So do those made from it [with separate
-    /// connections](Self::with_own_connections).
-    fn with_circuit_breakers(&self) -> PageIndex;
+    /// See [`PageIndex`](crate::PageIndex::with_circuit_breakers).
+    fn with_circuit_breakers(&self) -> Arc<dyn Backend>;
 
     async fn ping(&self) -> Result<(), StoreError>;
 }
 
-/// What readers ask. Each answer is read together with the partition's marker. So a caller never concludes anything
-/// from a partition that is not ready.
+/// What readers ask. Each answer comes with the partition's marker of the same moment. [`PageIndex`](crate::PageIndex) judges it, so a
+/// caller never concludes anything from a partition that is not ready.
 #[async_trait]
 pub trait Reads {
-    async fn page_start(
-        &self,
-        query: &PageStartQuery<'_>,
-        table_id: &str,
-        now: Timestamp,
-    ) -> Result<IndexAnswer<PageStart>, StoreError>;
+    /// The answers, in the order of the queries.
+    async fn ranked(&self, queries: &[RankedQuery<'_>]) -> Result<Vec<(Marker, RawRanked)>, StoreError>;
 
-    /// The first `count` comments of a page, or as many as exist. Each may be looked up independently, so a concurrent
-    /// change may shift them by a place.
-    async fn comments_of_page(
-        &self,
-        query: &PageStartQuery<'_>,
-        count: u64,
-        table_id: &str,
-        now: Timestamp,
-    ) -> Result<IndexAnswer<Vec<Cd>>, StoreError>;
+    async fn position(&self, query: &PositionQuery<'_>) -> Result<(Marker, Position), StoreError>;
 
-    /// How far the ranks of a query's filter reach. The query's `skip` and order do not matter. Each end may be looked
-    /// up independently. The total is the larger of the two that come with the ends.
-    async fn extent(
-        &self,
-        query: &PageStartQuery<'_>,
-        table_id: &str,
-        now: Timestamp,
-    ) -> Result<IndexAnswer<Extent>, StoreError>;
-
-    /// Where a comment stands under a filter that matches it. A comment that is not indexed yet counts as if it were.
-    async fn position(
-        &self,
-        product: &ProductId,
-        filter: &Filter,
-        cd: &Cd,
-        order: Order,
-        table_id: &str,
-        now: Timestamp,
-    ) -> Result<IndexAnswer<Position>, StoreError>;
-
-    /// How many comments a product has: by rating in the filter's language, and by language with the filter's ratings.
-    async fn stats(
-        &self,
-        product: &ProductId,
-        filter: &Filter,
-        table_id: &str,
-        now: Timestamp,
-    ) -> Result<IndexAnswer<Stats>, StoreError>;
-
-    /// How many comments each of some products has, in the order of the products. Products of different partitions are
-    /// read at different moments, so each has its own answer.
-    async fn summaries(
-        &self,
-        products: &[ProductId],
-        language: Option<&Language>,
-        table_id: &str,
-        now: Timestamp,
-    ) -> Result<Vec<IndexAnswer<Summary>>, StoreError>;
-
-    /// The products of a partition that have comments, in ascending byte order of their ids. A product that is added or
-    /// removed during the read may be included or not. Some products may be looked up later than others.
+    /// The products that the partition names, in ascending byte order of their ids. A product that is added or removed
+    /// during the read may be included or not.
     ///
     /// # Errors
     /// The store's. Also [`StoreError::Unavailable`] when the partition's marker keeps changing.
-    async fn products(
-        &self,
-        partition: IndexPartition,
-        table_id: &str,
-        now: Timestamp,
-    ) -> Result<IndexAnswer<Vec<ListedProduct>>, StoreError>;
-
-    /// The creation times of the comments with these ranks, in the order of the ranks; `None` where a product has no
-    /// comment of that rank. All products are in this partition. Some may be looked up independently, so a concurrent
-    /// change may shift them by a place.
-    async fn creation_times(
-        &self,
-        partition: IndexPartition,
-        ranks: &[ProductRank<'_>],
-        table_id: &str,
-        now: Timestamp,
-    ) -> Result<IndexAnswer<Vec<Option<Timestamp>>>, StoreError>;
+    async fn products(&self, partition: IndexPartition) -> Result<(Marker, Vec<ProductId>), StoreError>;
 }
 
 #[async_trait]

@@ -19,35 +19,51 @@ mod partition;
 mod query;
 mod readiness;
 
-use std::{collections::BTreeSet, ops::Deref, sync::Arc};
+use std::{collections::BTreeSet, ops::Deref, sync::Arc, time::Duration};
 
 use model::{ProductId, Timestamp};
-use process::StoreError;
+use process::{Store, StoreError};
 
 pub use backend::{Backend, Contents, Edits, Markers, Reads, Rebuilds};
 pub use contents::{IndexPart, IndexScanPosition};
 pub use marker::{Advance, ConfirmationTime, Mark, Marker, Rebuild, ServerIdentity};
 pub use partition::IndexPartition;
-pub use query::{
-    Ends, Extent, IndexAnswer, ListedProduct, PageStart, PageStartQuery, Position, ProductRank, Stats, Summary,
-};
+pub use query::{IndexAnswer, Position, PositionQuery, Ranked, RankedQuery, RawRanked, Stats, StatsWanted};
 pub use readiness::NotReady;
 
 /// A page index. Clones are the same index.
 #[derive(Debug, Clone)]
-pub struct PageIndex(Arc<dyn Backend>);
+pub struct PageIndex {
+    backend: Arc<dyn Backend>,
+    /// How long a confirmation makes a partition believable.
+    max_age: Duration,
+}
 
 impl Deref for PageIndex {
     type Target = dyn Backend;
 
     fn deref(&self) -> &Self::Target {
-        &*self.0
+        &*self.backend
     }
 }
 
 impl PageIndex {
-    pub fn new(backend: impl Backend + 'static) -> Self {
-        Self(Arc::new(backend))
+    /// `max_age` is how long a confirmation makes a partition believable.
+    pub fn new(backend: impl Backend + 'static, max_age: Duration) -> Self {
+        Self { backend: Arc::new(backend), max_age }
+    }
+
+    /// The same index through separate connections.
+    pub fn with_own_connections(&self) -> Self {
+        Self { backend: self.backend.with_own_connections(), ..self.clone() }
+    }
+
+    /// The same index through separate connections, for callers that must not wait. A server that does not answer in
+    /// time opens a circuit breaker for a second. Meanwhile calls fail at once, except one half-open probe per second.
+    /// Clones of the returned index share the breakers. So do those made from it [with separate
+    /// connections](Self::with_own_connections).
+    pub fn with_circuit_breakers(&self) -> Self {
+        Self { backend: self.backend.with_circuit_breakers(), ..self.clone() }
     }
 
     pub fn partitions(&self) -> impl Iterator<Item = IndexPartition> + use<> {
@@ -73,14 +89,60 @@ impl PageIndex {
         Ok(unmarked.map(|(partition, _)| partition).collect())
     }
 
+    /// The answers, in the order of the queries. Products of different partitions are read at different moments, so
+    /// each query has an answer of its own.
+    ///
+    /// # Errors
+    /// The store's. [`StoreError::Refused`] if a query asks for more than [`RankedQuery::COUNT_MAX`] comments.
+    pub async fn ranked(
+        &self,
+        queries: &[RankedQuery<'_>],
+        table_id: &str,
+        now: Timestamp,
+    ) -> Result<Vec<IndexAnswer<Ranked>>, StoreError> {
+        if queries.iter().any(|query| query.count > RankedQuery::COUNT_MAX) {
+            return Err(StoreError::refused(Store::PageIndex, "a query asks for too many comments"));
+        }
+        let found = self.backend.ranked(queries).await?;
+        let answers = queries.iter().zip(found).map(|(query, (marker, found))| {
+            let watermark = self.judge(&marker, table_id, now)?;
+            let RawRanked { comments, total, settled, all, newest, stats } = found;
+            // Without comments, the index has reached the watermark: the journal has been reconciled up to it.
+            let reached = query.as_of.unwrap_or(newest.unwrap_or(watermark).min(now));
+            Ok(Ranked { comments, total, settled, all, reached, stats })
+        });
+        Ok(answers.collect())
+    }
+
+    /// Where a comment stands.
+    pub async fn position(
+        &self,
+        query: &PositionQuery<'_>,
+        table_id: &str,
+        now: Timestamp,
+    ) -> Result<IndexAnswer<Position>, StoreError> {
+        let (marker, position) = self.backend.position(query).await?;
+        Ok(self.judge(&marker, table_id, now).map(|_| position))
+    }
+
+    /// See [`Reads::products`].
+    pub async fn products(
+        &self,
+        partition: IndexPartition,
+        table_id: &str,
+        now: Timestamp,
+    ) -> Result<IndexAnswer<Vec<ProductId>>, StoreError> {
+        let (marker, products) = self.backend.products(partition).await?;
+        Ok(self.judge(&marker, table_id, now).map(|_| products))
+    }
+
     pub async fn readiness(
         &self,
         table_id: &str,
         now: Timestamp,
     ) -> Result<Vec<(IndexPartition, IndexAnswer<Timestamp>)>, StoreError> {
-        let owner = owner(table_id, self.partition_count());
-        let judge = |marker: Marker| marker.judge(&owner, now, self.max_age());
-        Ok(self.all_markers().await?.map(|(partition, marker)| (partition, judge(marker))).collect())
+        let markers = self.all_markers().await?;
+        Ok(markers.map(|(partition, marker)| (partition, self.judge(&marker, table_id, now))).collect())
     }
 
     /// The markers of all partitions that belong to this table. Nothing in another partition can be kept up to date
@@ -89,6 +151,10 @@ impl PageIndex {
         let owner = owner(table_id, self.partition_count());
         let markers = self.all_markers().await?;
         Ok(markers.filter_map(|(partition, marker)| Some((partition, marker.of_owner(&owner)?))).collect())
+    }
+
+    fn judge(&self, marker: &Marker, table_id: &str, now: Timestamp) -> IndexAnswer<Timestamp> {
+        marker.judge(&owner(table_id, self.partition_count()), now, self.max_age)
     }
 
     async fn all_markers(&self) -> Result<impl Iterator<Item = (IndexPartition, Marker)> + use<>, StoreError> {

@@ -7,72 +7,99 @@ use crate::NotReady;
 /// The answer of a partition, or why the partition must not be believed.
 pub type IndexAnswer<T> = Result<T, NotReady>;
 
-/// A request for a page.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct PageStartQuery<'query> {
-    /// The product.
+/// A question about the comments of a product under a filter.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RankedQuery<'query> {
     pub product: &'query ProductId,
-    /// The filter.
     pub filter: &'query Filter,
-    /// Number of comments before the page.
-    pub skip: u64,
-    /// The order of the comments.
     pub order: Order,
-    /// Comments dated later do not count.
+    /// Number of comments before the first one asked for.
+    pub skip: u64,
+    /// Maximum number of comments in the answer, at most [`RankedQuery::COUNT_MAX`]; 0 if only totals are asked for.
+    pub count: u16,
+    /// Comments dated later have no rank.
     pub as_of: Option<Timestamp>,
+    /// Comments dated later are not settled. `None`: all are.
+    pub settled_at: Option<Timestamp>,
+    pub stats: StatsWanted,
 }
 
-/// Where a page starts.
+impl<'query> RankedQuery<'query> {
+    /// Bounds the time that one answer takes. More than twice the largest page.
+    pub const COUNT_MAX: u16 = 500;
+
+    /// A question about totals, for a caller that changes what else it asks.
+    pub fn new(product: &'query ProductId, filter: &'query Filter) -> Self {
+        Self {
+            product,
+            filter,
+            order: Order::Newest,
+            skip: 0,
+            count: 0,
+            as_of: None,
+            settled_at: None,
+            stats: StatsWanted::No,
+        }
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum StatsWanted {
+    No,
+    /// Without the languages, which take a set or more each.
+    ByRating,
+    WithLanguages,
+}
+
+/// The comments with some ranks, and totals. All from one moment.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct PageStart {
-    /// Number of comments that the filter matches.
+pub struct Ranked {
+    /// The comments with these ranks, in the query's order; fewer where the ranks end.
+    pub comments: Vec<Cd>,
+    /// Number of comments of the filter dated up to `as_of`.
     pub total: u64,
-    /// The comment just before the page, `None` when the page starts at the beginning (or lies past the end).
-    pub before: Option<Cd>,
+    /// Number of comments of the filter dated up to `settled_at`.
+    pub settled: u64,
+    /// Number of all comments of the filter.
+    pub all: u64,
     /// An instant that the page index has reached under the filter, never later than the present. The index counts no
     /// comment dated later, except comments dated later than the present. Later comments may still come. Equals the
     /// query's `as_of`, if set.
     pub reached: Timestamp,
+    pub stats: Option<Stats>,
 }
 
-/// The comments of a filter that the page index has ranked.
+/// What a backend finds for a [`RankedQuery`]. The fields are those of [`Ranked`].
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Extent {
-    /// Number of comments.
+pub struct RawRanked {
+    pub comments: Vec<Cd>,
     pub total: u64,
-    /// The newest and the oldest of them; `None` when the filter has none.
-    pub ends: Option<Ends>,
+    pub settled: u64,
+    pub all: u64,
+    /// Creation time of the newest comment of the filter. Not looked up if the query names `as_of`.
+    pub newest: Option<Timestamp>,
+    pub stats: Option<Stats>,
 }
 
-/// The newest and the oldest of some comments.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Ends {
-    /// Position of the newest.
-    pub newest: Cd,
-    /// Position of the oldest.
-    pub oldest: Cd,
+/// A question about the place of a comment under a filter that matches it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PositionQuery<'query> {
+    pub product: &'query ProductId,
+    pub filter: &'query Filter,
+    pub cd: &'query Cd,
+    /// As in [`RankedQuery`].
+    pub settled_at: Option<Timestamp>,
 }
 
-/// Where a comment stands.
+/// Where a comment stands. One that is not indexed yet counts as if it were.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Position {
+    /// Number of older comments: the comment's rank from the oldest.
+    pub older: u64,
     /// Number of comments that the filter matches, including this one.
     pub total: u64,
-    /// Number of them that precede it.
-    pub rank: u64,
-}
-
-/// A rank among the comments of a product.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct ProductRank<'query> {
-    /// The product.
-    pub product: &'query ProductId,
-    /// The language of the comments; `None` for all comments.
-    pub language: Option<&'query Language>,
-    /// The end that the rank is counted from.
-    pub order: Order,
-    /// The rank, from 0.
-    pub rank: u64,
+    /// Number of them that are settled.
+    pub settled: u64,
 }
 
 /// How many comments a product has.
@@ -82,9 +109,9 @@ pub struct Stats {
     pub by_rating: RatingCounts,
     pub by_rating_in_any_language: RatingCounts,
     /// By language in ascending order of the tags, with the filter's ratings. Includes the first
-    /// [`Stats::LANGUAGES_MAX`] languages of the product, whichever the filter selects.
+    /// [`Stats::LANGUAGES_MAX`] languages of the product, whichever the filter selects. Empty if not asked for.
     pub by_language: Vec<(Language, u64)>,
-    /// Number of languages that the product has.
+    /// Number of languages that the product has; 0 if not asked for.
     pub languages: u64,
     /// Creation time of the newest comment in the filter's language.
     pub last_commented_at: Option<Timestamp>,
@@ -92,26 +119,6 @@ pub struct Stats {
 
 impl Stats {
     /// Maximum number of languages whose comments are counted. A product never has as many languages that people speak.
-    /// The number of well-formed tags is unlimited, and counting takes up to four sets per language.
+    /// The number of well-formed tags is unlimited, and counting takes up to five sets per language.
     pub const LANGUAGES_MAX: usize = 200;
-}
-
-/// How many comments a product has in one language, or in any.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Summary {
-    pub by_rating: RatingCounts,
-    /// Creation time of the newest comment.
-    pub last_commented_at: Option<Timestamp>,
-}
-
-/// A product that has comments.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ListedProduct {
-    pub product: ProductId,
-    pub by_rating: RatingCounts,
-    /// Creation time of the newest comment.
-    pub last_commented_at: Timestamp,
-    /// The number of comments of each language that has any, in ascending order of the tags: of the first
-    /// [`Stats::LANGUAGES_MAX`] languages. Counted a moment before or after the ratings.
-    pub by_language: Vec<(Language, u64)>,
 }

@@ -6,7 +6,7 @@
 //! - `connection`: which server a command goes to, and what happens when that server is gone.
 //! - `iam`: the token that logs a connection in to ElastiCache.
 //! - `error`: the meaning of the client's errors.
-//! - `reads`: what readers ask; `stats` and `products` are parts of it.
+//! - `reads`: what readers ask; `known_languages` are a guess that saves calls.
 //! - `edits`: the writes of `page-indexer` and the repair job.
 //! - `rebuild`: empties the index, and marks it ready once it has been filled.
 //! - `markers`: advances watermarks, and leaves confirmations.
@@ -22,21 +22,20 @@ mod edits;
 mod error;
 mod iam;
 mod keys;
+mod known_languages;
 mod markers;
-mod products;
 mod reads;
 mod rebuild;
 mod scripts;
 mod settings;
-mod stats;
 mod walk;
 
 use std::{sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use futures_util::future::try_join_all;
-use model::{ProductId, Timestamp};
-use page_index::{Backend, IndexAnswer, Marker, PageIndex};
+use model::ProductId;
+use page_index::{Backend, PageIndex};
 use process::{Store, StoreError};
 use redis::FromRedisValue;
 
@@ -44,9 +43,9 @@ use connection::{Connection, Routed};
 use error::store_error;
 pub use iam::IamLogin;
 use keys::Keys;
+use known_languages::KnownLanguages;
 use scripts::Scripts;
 pub use settings::{RedisIndexArgs, RedisIndexConfig, RedisMode};
-use stats::KnownLanguages;
 
 /// The page index in Redis. Clones share its connections.
 #[derive(Clone)]
@@ -56,7 +55,6 @@ struct RedisIndex {
     scripts: Arc<Scripts>,
     known_languages: KnownLanguages,
     timeout: Duration,
-    max_age: Duration,
 }
 
 impl std::fmt::Debug for RedisIndex {
@@ -68,14 +66,14 @@ impl std::fmt::Debug for RedisIndex {
 /// A client of the page index in Redis. Connections open on first use, stay open between calls, and open again when
 /// they are lost.
 pub fn connect(config: &RedisIndexConfig) -> Result<PageIndex, StoreError> {
-    Ok(PageIndex::new(RedisIndex {
+    let index = RedisIndex {
         connection: Connection::open(config)?,
         keys: Keys::new(&config.prefix, config.partitions),
         scripts: Arc::new(Scripts::new()),
         known_languages: KnownLanguages::default(),
         timeout: config.timeout,
-        max_age: config.max_age,
-    }))
+    };
+    Ok(PageIndex::new(index, config.max_age))
 }
 
 impl RedisIndex {
@@ -100,10 +98,6 @@ impl RedisIndex {
         self.keys.marker(self.keys.partition_of(product))
     }
 
-    fn judge(&self, marker: Marker, table_id: &str, now: Timestamp) -> IndexAnswer<Timestamp> {
-        marker.judge(&self.keys.owner(table_id), now, self.max_age)
-    }
-
     /// Bounds the time of a call, including the time to connect.
     async fn bounded<T>(&self, call: impl Future<Output = redis::RedisResult<T>>) -> Result<T, StoreError> {
         match tokio::time::timeout(self.timeout * 2, call).await {
@@ -119,20 +113,16 @@ impl Backend for RedisIndex {
         self.keys.partition_count()
     }
 
-    fn max_age(&self) -> Duration {
-        self.max_age
-    }
-
     fn timeout(&self) -> Duration {
         self.timeout
     }
 
-    fn with_own_connections(&self) -> PageIndex {
-        PageIndex::new(Self { connection: self.connection.another(), ..self.clone() })
+    fn with_own_connections(&self) -> Arc<dyn Backend> {
+        Arc::new(Self { connection: self.connection.another(), ..self.clone() })
     }
 
-    fn with_circuit_breakers(&self) -> PageIndex {
-        PageIndex::new(Self { connection: self.connection.with_circuit_breakers(), ..self.clone() })
+    fn with_circuit_breakers(&self) -> Arc<dyn Backend> {
+        Arc::new(Self { connection: self.connection.with_circuit_breakers(), ..self.clone() })
     }
 
     async fn ping(&self) -> Result<(), StoreError> {

@@ -1,213 +1,203 @@
-//! What readers ask: where pages start, how far the ranks of a filter reach, and where a comment stands.
+//! What readers ask: the comments with some ranks, totals, where a comment stands, and which products there are.
+
+use std::collections::BTreeSet;
 
 use async_trait::async_trait;
-use model::{BaseSet, Cd, CommentId, Filter, Language, Malformed, Order, ProductId, Timestamp};
-use page_index::{
-    Ends, Extent, IndexAnswer, IndexPartition, ListedProduct, PageStart, PageStartQuery, Position, ProductRank, Reads,
-    Stats, Summary,
+use model::{Cd, CommentId, Filter, Language, Malformed, Order, ProductId, Rating, RatingCounts, RatingSet, Timestamp};
+use page_index::{IndexPartition, Marker, Position, PositionQuery, RankedQuery, RawRanked, Reads, Stats, StatsWanted};
+use process::{Store, StoreError};
+
+use crate::{
+    RedisIndex,
+    connection::Routed,
+    keys::Keys,
+    markers::{MarkerFields, marker_of_fields},
 };
-use process::StoreError;
 
-use crate::{RedisIndex, connection::Routed, markers::marker_of_fields};
+/// Number of queries that one pipeline asks. Each takes the server some tenths of a millisecond, unless a product has very
+/// many languages.
+const QUERIES_STEP: usize = 50;
 
-/// The comment at the start of a page that a call returns.
-#[derive(Debug, Clone, Copy)]
-enum Reach {
-    JustBefore,
-    First,
-}
+/// Maximum number of times a query is asked. It is asked again when a language is added or removed meanwhile.
+const QUERY_TRIES_MAX: usize = 4;
 
-/// Number of ranks that one call looks up: some milliseconds of the server's time.
-const RANKS_STEP: usize = 1_000;
+/// Number of names that one call reads: some tenths of a millisecond of the server's time.
+const NAMES_STEP: usize = 1_000;
 
-/// The script's answer: the marker, the total, a member with its score, and the newest score.
-type StartAnswer = (Option<String>, Option<i64>, Option<i64>, u64, Option<String>, Option<f64>, Option<f64>);
+/// Maximum number of starts of a read of names. It starts over when the marker changes meanwhile: in a rebuild, and
+/// whenever repair advances the watermark.
+const NAMES_STARTS_MAX: usize = 3;
+
+/// What `ranked.lua` returns, in its order.
+type RankedAnswer = (
+    MarkerFields,
+    Vec<(String, f64)>,
+    u64,
+    u64,
+    u64,
+    Option<f64>,
+    Vec<u64>,
+    Vec<u64>,
+    Option<f64>,
+    Vec<String>,
+    Vec<u64>,
+);
 
 #[async_trait]
 impl Reads for RedisIndex {
-    async fn page_start(
-        &self,
-        query: &PageStartQuery<'_>,
-        table_id: &str,
-        now: Timestamp,
-    ) -> Result<IndexAnswer<PageStart>, StoreError> {
-        let answer = self.ask(self.start_call(query, Reach::JustBefore)).await?;
-        self.read_start(answer, query, table_id, now)
+    async fn ranked(&self, queries: &[RankedQuery<'_>]) -> Result<Vec<(Marker, RawRanked)>, StoreError> {
+        let mut found = Vec::with_capacity(queries.len());
+        for together in queries.chunks(QUERIES_STEP) {
+            found.extend(self.ranked_together(together).await?);
+        }
+        Ok(found)
     }
 
-    async fn comments_of_page(
-        &self,
-        query: &PageStartQuery<'_>,
-        count: u64,
-        table_id: &str,
-        now: Timestamp,
-    ) -> Result<IndexAnswer<Vec<Cd>>, StoreError> {
-        let first_at = |skip| self.start_call(&PageStartQuery { skip, ..query.clone() }, Reach::First);
-        let calls = (query.skip..query.skip.saturating_add(count)).map(first_at);
-        let starts = self.starts(calls, query, table_id, now).await?;
-        Ok(starts.map(|starts| starts.into_iter().filter_map(|start| start.before).collect()))
-    }
-
-    async fn extent(
-        &self,
-        query: &PageStartQuery<'_>,
-        table_id: &str,
-        now: Timestamp,
-    ) -> Result<IndexAnswer<Extent>, StoreError> {
-        let first_in = |order| self.start_call(&PageStartQuery { skip: 0, order, ..query.clone() }, Reach::First);
-        let starts = self.starts([Order::Newest, Order::Oldest].map(first_in), query, table_id, now).await?;
-        Ok(starts.map(|starts| {
-            let total = starts.iter().map(|start| start.total).max().unwrap_or(0);
-            let ends: Vec<Cd> = starts.into_iter().filter_map(|start| start.before).collect();
-            let ends = ends.try_into().ok().map(|[newest, oldest]: [Cd; 2]| Ends { newest, oldest });
-            Extent { total, ends }
-        }))
-    }
-
-    async fn position(
-        &self,
-        product: &ProductId,
-        filter: &Filter,
-        cd: &Cd,
-        order: Order,
-        table_id: &str,
-        now: Timestamp,
-    ) -> Result<IndexAnswer<Position>, StoreError> {
-        let keys = self.keys_of(product, filter);
+    async fn position(&self, query: &PositionQuery<'_>) -> Result<(Marker, Position), StoreError> {
+        let PositionQuery { product, filter, cd, settled_at } = *query;
+        let stem = self.keys.stem(self.keys.partition_of(product), &product.escaped());
+        let mut keys = vec![self.marker_of(product)];
+        keys.extend(set_keys(&stem, product, filter));
         let call = Routed::call(&self.scripts.position, &keys).arg(cd.id.as_str()).arg(cd.created_at.epoch_ms());
-        type Answer = (Option<String>, Option<i64>, Option<i64>, u64, u64, u64);
-        let (table, watermark, confirmed, indexed, preceding, present): Answer = self.ask(call).await?;
-        Ok(self.judge(marker_of_fields((table, watermark, confirmed)), table_id, now).map(|_| {
-            let total = (indexed + 1).saturating_sub(present);
-            let rank = match order {
-                Order::Newest => preceding,
-                Order::Oldest => total.saturating_sub(1 + preceding),
-            };
-            Position { total, rank }
-        }))
+        let (marker, others, preceding, settled): (MarkerFields, u64, u64, u64) =
+            self.ask(call.arg(score_text(settled_at))).await?;
+        let is_settled = settled_at.is_none_or(|settled_at| cd.created_at <= settled_at);
+        let position = Position {
+            older: others.saturating_sub(preceding),
+            total: others + 1,
+            settled: settled + u64::from(is_settled),
+        };
+        Ok((marker_of_fields(marker), position))
     }
 
-    async fn stats(
-        &self,
-        product: &ProductId,
-        filter: &Filter,
-        table_id: &str,
-        now: Timestamp,
-    ) -> Result<IndexAnswer<Stats>, StoreError> {
-        self.count(product, filter, table_id, now).await
-    }
-
-    async fn summaries(
-        &self,
-        products: &[ProductId],
-        language: Option<&Language>,
-        table_id: &str,
-        now: Timestamp,
-    ) -> Result<Vec<IndexAnswer<Summary>>, StoreError> {
-        self.summarise(products, language, table_id, now).await
-    }
-
-    async fn products(
-        &self,
-        partition: IndexPartition,
-        table_id: &str,
-        now: Timestamp,
-    ) -> Result<IndexAnswer<Vec<ListedProduct>>, StoreError> {
-        self.products_of_partition(partition, table_id, now).await
-    }
-
-    async fn creation_times(
-        &self,
-        partition: IndexPartition,
-        ranks: &[ProductRank<'_>],
-        table_id: &str,
-        now: Timestamp,
-    ) -> Result<IndexAnswer<Vec<Option<Timestamp>>>, StoreError> {
-        let mut times = Vec::with_capacity(ranks.len());
-        for some in ranks.chunks(RANKS_STEP) {
-            type Answer = (Option<String>, Option<i64>, Option<i64>, Vec<Option<f64>>);
-            let (table, watermark, confirmed, scores): Answer = self.ask(self.times_call(partition, some)).await?;
-            if let Err(not_ready) = self.judge(marker_of_fields((table, watermark, confirmed)), table_id, now) {
-                return Ok(Err(not_ready));
-            }
-            for score in scores {
-                times.push(score.map(timestamp_of).transpose()?);
+    /// **Invariant:** all steps see a marker of the same owner and watermark. So an answer never comes from a partition
+    /// that was lost or rebuilt during the read.
+    async fn products(&self, partition: IndexPartition) -> Result<(Marker, Vec<ProductId>), StoreError> {
+        let keys = [self.keys.marker(partition), self.keys.products(partition)];
+        for _ in 0..NAMES_STARTS_MAX {
+            let (mut first, mut products, mut cursor) = (None, BTreeSet::new(), "0".to_owned());
+            loop {
+                let call = Routed::call(&self.scripts.products, &keys).arg(&cursor).arg(NAMES_STEP);
+                let (fields, next, names): (MarkerFields, String, Vec<String>) = self.ask(call).await?;
+                let marker = marker_of_fields(fields);
+                let seen = (marker.owner.clone(), marker.watermark);
+                if *first.get_or_insert_with(|| seen.clone()) != seen {
+                    break;
+                }
+                for name in names {
+                    products.insert(product_of(&name)?);
+                }
+                if next == "0" {
+                    return Ok((marker, products.into_iter().collect()));
+                }
+                cursor = next;
             }
         }
-        Ok(Ok(times))
+        let problem = "the partition's marker changes faster than its products are read";
+        Err(StoreError::unavailable(Store::PageIndex, problem))
     }
 }
 
 impl RedisIndex {
-    fn keys_of(&self, product: &ProductId, filter: &Filter) -> Vec<String> {
-        let sets = filter.base_sets(product);
-        [self.marker_of(product)].into_iter().chain(sets.iter().map(|set| self.keys.base_set(set))).collect()
-    }
-
-    async fn starts<'scripts>(
-        &self,
-        calls: impl IntoIterator<Item = Routed<'scripts>>,
-        query: &PageStartQuery<'_>,
-        table_id: &str,
-        now: Timestamp,
-    ) -> Result<IndexAnswer<Vec<PageStart>>, StoreError> {
-        let answers = self.ask_all(calls).await?.into_iter();
-        let starts: Vec<IndexAnswer<PageStart>> =
-            answers.map(|answer| self.read_start(answer, query, table_id, now)).collect::<Result<_, _>>()?;
-        Ok(starts.into_iter().collect())
-    }
-
-    fn start_call(&self, query: &PageStartQuery<'_>, reach: Reach) -> Routed<'_> {
-        Routed::call(&self.scripts.page_start, &self.keys_of(query.product, query.filter))
-            .arg(query.skip)
-            .arg(query.order.to_string())
-            .arg(query.as_of.map_or(String::new(), |as_of| as_of.epoch_ms().to_string()))
-            .arg(match reach {
-                Reach::JustBefore => 1,
-                Reach::First => 0,
-            })
-    }
-
-    fn read_start(
-        &self,
-        (table, watermark, confirmed, total, member, score, newest): StartAnswer,
-        query: &PageStartQuery<'_>,
-        table_id: &str,
-        now: Timestamp,
-    ) -> Result<IndexAnswer<PageStart>, StoreError> {
-        let watermark = match self.judge(marker_of_fields((table, watermark, confirmed)), table_id, now) {
-            Ok(watermark) => watermark,
-            Err(not_ready) => return Ok(Err(not_ready)),
-        };
-        // Without comments, the index has reached the watermark: the journal has been reconciled up to it.
-        let newest = newest.map(timestamp_of).transpose()?.unwrap_or(watermark);
-        let reached = query.as_of.unwrap_or(newest.min(now));
-        let before = match (member, score) {
-            (Some(member), Some(score)) => Some(cd_of(&member, score)?),
-            _ => None,
-        };
-        Ok(Ok(PageStart { total, before, reached }))
-    }
-
-    /// Names each set once, although many ranks may be of one listing.
-    fn times_call(&self, partition: IndexPartition, ranks: &[ProductRank<'_>]) -> Routed<'_> {
-        let (mut keys, mut pairs) = (vec![self.keys.marker(partition)], Vec::with_capacity(ranks.len()));
-        let mut last = None;
-        for at in ranks {
-            if last != Some((at.product, at.language)) {
-                last = Some((at.product, at.language));
-                let set = BaseSet { product: at.product.clone(), language: at.language.cloned(), rating: None };
-                keys.push(self.keys.base_set(&set));
+    async fn ranked_together(&self, queries: &[RankedQuery<'_>]) -> Result<Vec<(Marker, RawRanked)>, StoreError> {
+        let mut found: Vec<Option<(Marker, RawRanked)>> = vec![None; queries.len()];
+        for _ in 0..QUERY_TRIES_MAX {
+            let open = found.iter_mut().zip(queries).filter(|(found, _)| found.is_none());
+            let open: Vec<_> = open.map(|(found, query)| (found, query, self.believed_languages(query))).collect();
+            let calls = open.iter().map(|(_, query, languages)| self.ranked_call(query, languages));
+            let answers: Vec<RankedAnswer> = self.ask_all(calls).await?;
+            for ((found, query, believed), answer) in open.into_iter().zip(answers) {
+                *found = self.read_ranked(query, &believed, answer)?;
             }
-            let rank = match at.order {
-                Order::Newest => at.rank.to_string(),
-                Order::Oldest => format!("-{}", at.rank.saturating_add(1)),
-            };
-            pairs.push((keys.len() - 1, rank));
+            if found.iter().all(Option::is_some) {
+                return Ok(found.into_iter().flatten().collect());
+            }
         }
-        let call = Routed::call(&self.scripts.creation_times, &keys);
-        pairs.into_iter().fold(call, |call, (set, rank)| call.arg(set).arg(rank))
+        Err(StoreError::unavailable(Store::PageIndex, "a product's languages change faster than they can be read"))
     }
+
+    fn believed_languages(&self, query: &RankedQuery<'_>) -> Vec<Language> {
+        match query.stats {
+            StatsWanted::WithLanguages => self.known_languages.of(query.product),
+            StatsWanted::No | StatsWanted::ByRating => Vec::new(),
+        }
+    }
+
+    fn ranked_call(&self, query: &RankedQuery<'_>, languages: &[Language]) -> Routed<'_> {
+        let RankedQuery { product, filter, order, skip, count, as_of, settled_at, stats } = *query;
+        let stem = self.keys.stem(self.keys.partition_of(product), &product.escaped());
+        let keys_of = |filter: &Filter| set_keys(&stem, product, filter);
+        let mut keys = vec![self.marker_of(product)];
+        keys.extend(keys_of(filter));
+        let sets = keys.len() - 1;
+        if stats != StatsWanted::No {
+            for language in [filter.language(), None] {
+                let of_rating = |rating| keys_of(&Filter::new(language.cloned(), RatingSet::of([rating])));
+                keys.extend(Rating::ALL.into_iter().flat_map(of_rating));
+            }
+        }
+        if stats == StatsWanted::WithLanguages {
+            keys.push(Keys::languages_at(&stem));
+            for language in languages {
+                keys.extend(keys_of(&Filter::new(Some(language.clone()), filter.ratings())));
+            }
+        }
+        Routed::call(&self.scripts.ranked, &keys)
+            .arg(order.to_string())
+            .arg(skip)
+            .arg(count)
+            .arg(score_text(as_of))
+            .arg(score_text(settled_at))
+            .arg(sets)
+    }
+
+    /// Reads an answer. `None` if the product has other languages than the caller believed.
+    fn read_ranked(
+        &self,
+        query: &RankedQuery<'_>,
+        believed: &[Language],
+        answer: RankedAnswer,
+    ) -> Result<Option<(Marker, RawRanked)>, StoreError> {
+        let (marker, comments, total, settled, all, newest, by_rating, in_any_language, last, tags, sizes) = answer;
+        let mut comments: Vec<Cd> =
+            comments.iter().map(|(member, score)| cd_of(member, *score)).collect::<Result<_, _>>()?;
+        if query.order == Order::Oldest {
+            comments.reverse();
+        }
+        let stats = match query.stats {
+            StatsWanted::No => None,
+            StatsWanted::ByRating | StatsWanted::WithLanguages => {
+                let mut languages: Vec<Language> = tags.iter().map(|tag| language_of(tag)).collect::<Result<_, _>>()?;
+                languages.sort();
+                languages.truncate(Stats::LANGUAGES_MAX);
+                if languages != believed {
+                    self.known_languages.keep(query.product, &languages);
+                    return Ok(None);
+                }
+                let sets_a_language = query.filter.base_sets(query.product).len().max(1);
+                let by_language = sizes.chunks(sets_a_language).map(|sizes| sizes.iter().sum());
+                Some(Stats {
+                    by_rating: rating_counts(by_rating)?,
+                    by_rating_in_any_language: rating_counts(in_any_language)?,
+                    by_language: languages.into_iter().zip(by_language).collect(),
+                    languages: u64::try_from(tags.len()).unwrap_or(u64::MAX),
+                    last_commented_at: last.map(timestamp_of).transpose()?,
+                })
+            }
+        };
+        let newest = newest.map(timestamp_of).transpose()?;
+        Ok(Some((marker_of_fields(marker), RawRanked { comments, total, settled, all, newest, stats })))
+    }
+}
+
+/// The keys of a filter's base sets.
+fn set_keys(stem: &str, product: &ProductId, filter: &Filter) -> Vec<String> {
+    filter.base_sets(product).iter().map(|set| Keys::base_set_at(stem, set)).collect()
+}
+
+/// The score of an instant; empty without one.
+fn score_text(instant: Option<Timestamp>) -> String {
+    instant.map_or(String::new(), |instant| instant.epoch_ms().to_string())
 }
 
 fn cd_of(member: &str, score: f64) -> Result<Cd, StoreError> {
@@ -216,6 +206,20 @@ fn cd_of(member: &str, score: f64) -> Result<Cd, StoreError> {
 }
 
 #[expect(clippy::cast_possible_truncation, reason = "scores are whole milliseconds, exact in a double")]
-pub(super) fn timestamp_of(score: f64) -> Result<Timestamp, StoreError> {
+fn timestamp_of(score: f64) -> Result<Timestamp, StoreError> {
     Ok(Timestamp::from_epoch_ms(score as i64).map_err(|error| Malformed::new("score", error.to_string()))?)
+}
+
+fn product_of(escaped: &str) -> Result<ProductId, Malformed> {
+    ProductId::from_escaped(escaped).map_err(|error| Malformed::new("set of products", error.to_string()))
+}
+
+fn language_of(tag: &str) -> Result<Language, Malformed> {
+    Language::parse(tag).map_err(|error| Malformed::new("set of languages", error.to_string()))
+}
+
+/// The counts of the five ratings in a script's answer.
+fn rating_counts(ascending: Vec<u64>) -> Result<RatingCounts, Malformed> {
+    let counts = ascending.try_into().map_err(|_| Malformed::new("counts of ratings", "not five numbers"))?;
+    Ok(RatingCounts::new(counts))
 }

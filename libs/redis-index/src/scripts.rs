@@ -7,14 +7,9 @@ use redis::Script;
 
 #[derive(Debug)]
 pub(super) struct Scripts {
-    pub(super) page_start: Script,
+    pub(super) ranked: Script,
     pub(super) position: Script,
-    pub(super) stats: Script,
     pub(super) products: Script,
-    pub(super) totals: Script,
-    pub(super) languages: Script,
-    pub(super) sizes: Script,
-    pub(super) creation_times: Script,
     pub(super) edit: Script,
     pub(super) empty: Script,
     pub(super) finish_rebuild: Script,
@@ -25,23 +20,18 @@ pub(super) struct Scripts {
 impl Scripts {
     pub(super) fn new() -> Self {
         Self {
-            page_start: Script::new(concat!(
+            ranked: Script::new(concat!(
                 "#!lua flags=no-writes\n",
                 include_str!("scripts/order.lua"),
                 include_str!("scripts/select.lua"),
-                include_str!("scripts/page_start.lua")
+                include_str!("scripts/ranked.lua")
             )),
             position: Script::new(concat!(
                 "#!lua flags=no-writes\n",
                 include_str!("scripts/order.lua"),
                 include_str!("scripts/position.lua")
             )),
-            stats: Script::new(concat!("#!lua flags=no-writes\n", include_str!("scripts/stats.lua"))),
             products: Script::new(concat!("#!lua flags=no-writes\n", include_str!("scripts/products.lua"))),
-            totals: Script::new(concat!("#!lua flags=no-writes\n", include_str!("scripts/totals.lua"))),
-            languages: Script::new(concat!("#!lua flags=no-writes\n", include_str!("scripts/languages.lua"))),
-            sizes: Script::new(concat!("#!lua flags=no-writes\n", include_str!("scripts/sizes.lua"))),
-            creation_times: Script::new(concat!("#!lua flags=no-writes\n", include_str!("scripts/creation_times.lua"))),
             edit: Script::new(concat!("#!lua\n", include_str!("scripts/edit.lua"))),
             empty: Script::new(concat!("#!lua\n", include_str!("scripts/empty.lua"))),
             finish_rebuild: Script::new(concat!("#!lua\n", include_str!("scripts/finish_rebuild.lua"))),

@@ -10,8 +10,8 @@ use std::{
     sync::{Arc, OnceLock},
 };
 
-use model::{Filter, Language, Order, PageNumber, PageSize, ProductId, RatingCounts, StablePages, Timestamp};
-use page_index::{ListedProduct, ProductRank};
+use model::{Filter, Order, PageNumber, PageSize, ProductId, RatingCounts, StablePages, Timestamp};
+use page_index::{RankedQuery, Stats};
 
 use crate::{
     links,
@@ -43,24 +43,42 @@ pub(crate) struct Product {
     pub(crate) by_rating: RatingCounts,
     /// Creation time of the newest comment.
     pub(crate) last_commented_at: Timestamp,
-    /// The languages whose pages search engines may index, each with its number of comments.
-    indexed_languages: Box<[(Language, u64)]>,
+    /// Number of settled comments: those that archive pages are made of.
+    settled: u64,
+    /// The filters of the languages whose pages search engines may index, each with its number of settled comments.
+    indexed: Box<[(Filter, u64)]>,
 }
 
 impl Product {
-    pub(super) fn new(site: &Site, listed: ListedProduct) -> Self {
-        let ListedProduct { product: id, by_rating, last_commented_at, mut by_language } = listed;
-        by_language.retain(|(language, total)| {
-            let totals = Totals { filter: *total, product: by_rating.total() };
-            let of_language = Filter::new(Some(language.clone()), None);
-            site.indexing(&of_language, Order::Newest, Some(totals)) == Indexing::Own
+    /// `None` without comments. The comments of each language count as settled.
+    pub(super) fn new(site: &Site, id: &ProductId, stats: Stats, settled: u64) -> Option<Self> {
+        let Stats { by_rating, last_commented_at, by_language, .. } = stats;
+        let indexed = by_language.into_iter().filter_map(|(language, total)| {
+            let totals = Totals { filter: total, product: by_rating.total() };
+            let of_language = Filter::new(Some(language), None);
+            let is_own = site.indexing(&of_language, Order::Newest, Some(totals)) == Indexing::Own;
+            is_own.then_some((of_language, total))
         });
-        Self { id, by_rating, last_commented_at, indexed_languages: by_language.into_boxed_slice() }
+        let (indexed, last_commented_at) = (indexed.collect(), last_commented_at?);
+        Some(Self { id: id.clone(), by_rating, last_commented_at, settled, indexed })
     }
 
     /// How many listings of the product have pages in the sitemap.
     pub(super) fn listings(&self) -> usize {
-        1 + self.indexed_languages.len()
+        1 + self.indexed.len()
+    }
+
+    pub(super) fn is_settled(&self) -> bool {
+        self.settled >= self.by_rating.total()
+    }
+
+    pub(super) fn indexed(&self) -> impl Iterator<Item = &Filter> {
+        self.indexed.iter().map(|(filter, _)| filter)
+    }
+
+    /// Takes the numbers of settled comments of the indexed languages.
+    pub(super) fn settle(&mut self, settled: &mut impl Iterator<Item = u64>) {
+        self.indexed.iter_mut().zip(settled).for_each(|((_, of_language), settled)| *of_language = settled);
     }
 }
 
@@ -68,18 +86,17 @@ impl Product {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Listing<'walk> {
     product: &'walk ProductId,
-    language: Option<&'walk Language>,
-    /// Number of comments.
-    total: u64,
+    filter: &'walk Filter,
+    settled: u64,
 }
 
 impl<'walk> Listing<'walk> {
     pub(crate) fn page(&self, number: Option<PageNumber>) -> String {
-        links::page(self.product, &Filter::new(self.language.cloned(), None), number)
+        links::page(self.product, self.filter, number)
     }
 
     fn pages(&self) -> u64 {
-        StablePages::new(self.total, PageSize::default()).count()
+        StablePages::new(self.settled, PageSize::default()).count()
     }
 
     /// The `page`-th page, counted from 1 for the oldest. The front page is the last one.
@@ -89,8 +106,7 @@ impl<'walk> Listing<'walk> {
             true => (Order::Newest, 0),
             false => (Order::Oldest, page * u64::from(PageSize::default().get()) - 1),
         };
-        let newest = ProductRank { product: self.product, language: self.language, order, rank };
-        ListedPage { listing: self, number: PageNumber::new(page).ok().filter(|_| !is_front), newest }
+        ListedPage { listing: self, number: PageNumber::new(page).ok().filter(|_| !is_front), order, rank }
     }
 }
 
@@ -99,7 +115,17 @@ pub(crate) struct ListedPage<'walk> {
     pub(crate) listing: Listing<'walk>,
     /// `None` for the page without a number.
     pub(crate) number: Option<PageNumber>,
-    pub(crate) newest: ProductRank<'walk>,
+    /// The rank of the newest comment on the page, in this order.
+    order: Order,
+    rank: u64,
+}
+
+impl<'walk> ListedPage<'walk> {
+    /// A question about the newest comment on the page.
+    pub(super) fn newest(&self) -> RankedQuery<'walk> {
+        let Self { listing: Listing { product, filter, .. }, order, rank, .. } = *self;
+        RankedQuery { order, skip: rank, count: 1, ..RankedQuery::new(product, filter) }
+    }
 }
 
 /// The creation times of the newest comments on the pages of a part, in the order of the pages. `None` where a page had
@@ -200,10 +226,9 @@ impl PartitionSitemap {
 /// The listings of products: for each, all its comments, then those of the indexed languages.
 fn listings(products: &[Product]) -> impl Iterator<Item = Listing<'_>> {
     products.iter().flat_map(|product| {
-        let all = Listing { product: &product.id, language: None, total: product.by_rating.total() };
-        let of_languages = product.indexed_languages.iter();
+        let all = Listing { product: &product.id, filter: &Filter::ANY, settled: product.settled };
         let of_languages =
-            of_languages.map(move |(language, total)| Listing { language: Some(language), total: *total, ..all });
+            product.indexed.iter().map(move |(filter, settled)| Listing { filter, settled: *settled, ..all });
         [all].into_iter().chain(of_languages)
     })
 }
@@ -212,19 +237,22 @@ fn listings(products: &[Product]) -> impl Iterator<Item = Listing<'_>> {
 mod tests {
     use super::*;
     use crate::site::{Indexable, SiteSettings};
+    use model::Language;
     use proptest::prelude::*;
 
     const SITE: &str = "https://example.com";
 
     fn product(site: &Site, id: &str, total: u64, by_language: &[(&str, u64)]) -> Product {
         let by_language = by_language.iter().map(|(tag, total)| (Language::parse(tag).unwrap(), *total)).collect();
-        let listed = ListedProduct {
-            product: ProductId::parse(id).unwrap(),
-            by_rating: RatingCounts::new([total, 0, 0, 0, 0]),
-            last_commented_at: Timestamp::MIN,
+        let by_rating = RatingCounts::new([total, 0, 0, 0, 0]);
+        let stats = Stats {
+            by_rating,
+            by_rating_in_any_language: by_rating,
+            languages: 0,
             by_language,
+            last_commented_at: Some(Timestamp::MIN),
         };
-        Product::new(site, listed)
+        Product::new(site, &ProductId::parse(id).unwrap(), stats, total).unwrap()
     }
 
     fn site(indexable: Indexable) -> Site {
@@ -240,7 +268,7 @@ mod tests {
     fn a_language_is_listed_only_where_its_pages_may_be_indexed() {
         let listed = |indexable, total, by_language: &[(&str, u64)]| {
             let products = [product(&site(indexable), "p", total, by_language)];
-            listings(&products).map(|listing| (listing.page(None), listing.total)).collect::<Vec<_>>()
+            listings(&products).map(|listing| (listing.page(None), listing.settled)).collect::<Vec<_>>()
         };
         let page = |filter: &str, total| (format!("/product/p/comments{filter}"), total);
         let several = [("de", 5), ("en", 20), ("fr", 4)];
@@ -275,9 +303,7 @@ mod tests {
         let listed = |total| {
             let sitemap = PartitionSitemap::new(unfiltered(&[("p".to_owned(), total)]), SITE.len());
             let pages = sitemap.pages(0).unwrap().into_iter();
-            pages
-                .map(|page| (page.number.map(PageNumber::get), page.newest.order, page.newest.rank))
-                .collect::<Vec<_>>()
+            pages.map(|page| (page.number.map(PageNumber::get), page.order, page.rank)).collect::<Vec<_>>()
         };
         assert_eq!(listed(39), [(None, Newest, 0)]);
         assert_eq!(listed(60), [(Some(1), Oldest, 19), (Some(2), Oldest, 39), (None, Newest, 0)]);

@@ -117,20 +117,21 @@ impl Leaf {
         count(places.get(..end).unwrap_or(places), &self.selected(filter))
     }
 
-    /// The index of the `n`-th entry whose code the filter selects, counted from 0.
-    pub(crate) fn select(&self, n: u64, filter: impl Fn(Code) -> bool) -> Option<usize> {
+    /// The keys of the entries whose codes the filter selects, without the first `skip` ones.
+    pub(crate) fn select(&self, skip: u64, filter: impl Fn(Code) -> bool) -> impl Iterator<Item = Cd> {
         let selected = self.selected(filter);
-        let (mut left, mut start) = (n, 0);
+        let (mut left, mut start) = (skip, 0);
         for group in self.places().chunks(GROUP) {
             let matching = count(group, &selected);
             if left < matching {
-                let mut matches = (start..).zip(group).filter(|(_, place)| is_selected(&selected, **place));
-                return matches.nth(usize::try_from(left).ok()?).map(|(index, _)| index);
+                break;
             }
             left -= matching;
             start += GROUP;
         }
-        None
+        let indexes = self.places().iter().enumerate().skip(start);
+        let matches = indexes.filter(move |(_, place)| is_selected(&selected, **place));
+        matches.skip(usize::try_from(left).unwrap_or(usize::MAX)).filter_map(|(index, _)| Some(self.get(index)?.0))
     }
 
     pub(crate) fn last(&self, filter: impl Fn(Code) -> bool) -> Option<usize> {

@@ -13,7 +13,8 @@
 //! | --- | --- |
 //! | `insert`, `remove` | O(log n), and O(c) in each node to find the code's counts; a split or a merge counts its children anew |
 //! | `get` | O(log n) |
-//! | `select`, `count_before`, `last` | O(log n), and O(c) in each node: the filter is asked for each code. Each code that it selects takes 64 additions, or, if these are fewer, each other code 64 subtractions |
+//! | `count_before`, `last` | O(log n), and O(c) in each node: the filter is asked for each code. Each code that it selects takes 64 additions, or, if these are fewer, each other code 64 subtractions |
+//! | `select` | as `count_before`, then O(1) for each entry of the leaves that have selected entries, and O(c) in each leaf and the nodes above |
 //! | `count`, `totals` | O(1) in n: the root's counts |
 //! | `visit` | O(log n) to its start, then O(1) for each entry |
 //!
@@ -99,9 +100,12 @@ impl<const ENTRIES: usize, const CHILDREN: usize> CountedTree<ENTRIES, CHILDREN>
         self.root.count_before(&Probe::new(cd), filter)
     }
 
-    /// The key of the `n`-th entry whose code the filter selects, in ascending order, counted from 0.
-    pub(crate) fn select(&self, n: u64, filter: impl Fn(Code) -> bool + Copy) -> Option<Cd> {
-        self.root.select(n, filter)
+    /// The keys of up to `max` entries whose codes the filter selects, from the `n`-th on, in ascending order, counted
+    /// from 0.
+    pub(crate) fn select(&self, n: u64, max: usize, filter: impl Fn(Code) -> bool + Copy) -> Vec<Cd> {
+        let mut keys = Vec::with_capacity(max);
+        self.root.select(n, max, filter, &mut keys);
+        keys
     }
 
     /// The greatest key of an entry whose code the filter selects. Same as `select` of the last one, without a count.

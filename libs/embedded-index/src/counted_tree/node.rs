@@ -89,18 +89,19 @@ impl<const ENTRIES: usize, const CHILDREN: usize> Node<ENTRIES, CHILDREN> {
         }
     }
 
-    /// The key of the `n`-th selected entry, counted from 0, in ascending order.
-    pub(crate) fn select(&self, mut n: u64, filter: impl Fn(Code) -> bool + Copy) -> Option<Cd> {
+    /// Appends the keys of selected entries, without the first `skip` ones, until there are `max` keys.
+    pub(crate) fn select(&self, skip: u64, max: usize, filter: impl Fn(Code) -> bool + Copy, keys: &mut Vec<Cd>) {
         match self {
-            Self::Leaf(leaf) => leaf.get(leaf.select(n, filter)?).map(|(cd, _)| cd),
+            Self::Leaf(leaf) => keys.extend(leaf.select(skip, filter).take(max - keys.len())),
             Self::Inner(inner) => {
+                let mut skip = skip;
                 for (child, sum) in inner.children.iter().zip(inner.counts.sums(filter)) {
-                    if n < u64::from(sum) {
-                        return child.select(n, filter);
+                    let sum = u64::from(sum);
+                    if skip < sum && keys.len() < max {
+                        child.select(skip, max, filter, keys);
                     }
-                    n -= u64::from(sum);
+                    skip = skip.saturating_sub(sum);
                 }
-                None
             }
         }
     }

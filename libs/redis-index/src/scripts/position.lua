@@ -1,17 +1,18 @@
--- Finds where a comment stands under a filter.
+-- Finds where a comment stands among the other comments of a filter.
 -- KEYS: the partition's marker, then the base sets of the filter.
--- ARGV: the comment's member and score.
+-- ARGV: the comment's member and score, and the highest score that is settled, '' for any.
 -- Returns:
 -- - the marker's `table`, `watermark` and `vouched`
--- - the total
--- - the number of members that precede the comment, newest first
--- - 1 if the comment is itself a member, otherwise 0
-local member, score = ARGV[1], ARGV[2]
+-- - the number of other comments
+-- - the number of them that precede the comment, newest first
+-- - the number of them that are settled
+local member, score, settled_at = ARGV[1], ARGV[2], ARGV[3] ~= '' and ARGV[3] or '+inf'
 local marker = redis.call('HMGET', KEYS[1], 'table', 'watermark', 'vouched')
-local total, preceding, present = 0, 0, 0
+local others, preceding, settled = 0, 0, 0
 for i = 2, #KEYS do
   local key = KEYS[i]
-  total = total + redis.call('ZCARD', key)
+  others = others + redis.call('ZCARD', key)
+  settled = settled + redis.call('ZCOUNT', key, '-inf', settled_at)
   local above = redis.call('ZCOUNT', key, '(' .. score, '+inf')
   local down_to = redis.call('ZCOUNT', key, score, '+inf')
   local low, high = above, down_to -- the first of equal score that does not precede the comment
@@ -23,9 +24,10 @@ for i = 2, #KEYS do
   preceding = preceding + low
   local own = redis.call('ZSCORE', key, member)
   if own then
-    present = 1
-    -- For a moment the comment may be indexed with another score. It does not precede itself.
+    others = others - 1
+    -- For a moment the comment may be indexed with another score.
     if tonumber(own) > tonumber(score) then preceding = preceding - 1 end
+    if settled_at == '+inf' or tonumber(own) <= tonumber(settled_at) then settled = settled - 1 end
   end
 end
-return { marker[1], marker[2], marker[3], total, preceding, present }
+return { marker, others, preceding, settled }

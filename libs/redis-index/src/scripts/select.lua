@@ -17,37 +17,48 @@ local function integer(number)
   return string.format('%d', number) -- tostring gives 1e+15 for great numbers
 end
 
+-- Elements of one set, newest first: members and scores in turn.
+local function range(key, rank, count)
+  return redis.call('ZREVRANGE', key, integer(rank), integer(rank + count - 1), 'WITHSCORES')
+end
+
 local function member_at(key, rank)
-  local found = redis.call('ZREVRANGE', key, integer(rank), integer(rank), 'WITHSCORES')
+  local found = range(key, rank, 1)
   return found[1], found[2]
 end
 
--- Merges the windows until the wanted element.
-local function merge(keys, from, to, rest)
-  local heads, at = {}, {}
-  for i, key in ipairs(keys) do
-    at[i] = 1
-    heads[i] = {}
-    if to[i] > from[i] then
-      heads[i] = redis.call('ZREVRANGE', key, integer(from[i]), integer(to[i] - 1), 'WITHSCORES')
-    end
+-- Merges what follows `from` in every set. Returns `count` elements after the first `rest` ones, members and scores in
+-- turn. From each set it fetches some more elements than its share, and once more if these are too few.
+local function merge(keys, sizes, from, rest, count)
+  local needed, left = rest + count, 0
+  local heads, at, scores = {}, {}, {}
+  local function fetch(i, number)
+    heads[i], at[i] = {}, 1
+    if number > 0 and from[i] < sizes[i] then heads[i] = range(keys[i], from[i], number) end
+    from[i] = from[i] + number
+    scores[i] = tonumber(heads[i][2])
   end
-  while true do
-    local first, first_member, first_score
+  for i = 1, #keys do left = left + sizes[i] - from[i] end
+  for i = 1, #keys do
+    local share = needed * (sizes[i] - from[i]) / left
+    fetch(i, math.min(needed, math.ceil(share + math.sqrt(share) + 1)))
+  end
+  local page = {}
+  for taken = 1, needed do
+    local first, greatest
     for i = 1, #keys do
-      local member, score = heads[i][at[i]], heads[i][at[i] + 1]
-      if member then
-        local number = tonumber(score)
-        if not first or number > tonumber(first_score)
-          or (number == tonumber(first_score) and sorts_after(member, first_member)) then
-          first, first_member, first_score = i, member, score
-        end
+      local score = scores[i]
+      if score and (not first or score > greatest
+        or (score == greatest and sorts_after(heads[i][at[i]], heads[first][at[first]]))) then
+        first, greatest = i, score
       end
     end
-    if rest == 0 then return first_member, first_score end
-    rest = rest - 1
-    at[first] = at[first] + 2
+    local head, place = heads[first], at[first]
+    if taken > rest then page[#page + 1], page[#page + 2] = head[place], head[place + 1] end
+    at[first] = place + 2
+    if head[place + 2] then scores[first] = tonumber(head[place + 3]) else fetch(first, needed - taken) end
   end
+  return page
 end
 
 -- How many elements of set i's window precede `member`. All elements of the window have its score.
@@ -86,39 +97,37 @@ local function clamp(number, low, high)
 end
 
 -- All windows hold a single score, so cut by member.
-local function select_by_member(keys, from, to, rest)
+local function search_members(keys, from, to, rest)
   local aim_middle = false
   local before
   while true do
     local left, largest
     rest, left, largest = trim(keys, from, to, rest)
-    if left <= MERGE_MAX then return merge(keys, from, to, rest) end
+    if left <= MERGE_MAX then return from, rest end
     if before then aim_middle = left * 2 > before end
     before = left
     local width = to[largest] - from[largest]
     local aim = from[largest] + math.floor(width / 2)
     if not aim_middle then aim = from[largest] + math.floor((rest + 0.5) * width / left) end
     aim = clamp(aim, from[largest], to[largest] - 1)
-    local member, score = member_at(keys[largest], aim)
+    local member = member_at(keys[largest], aim)
     local cut, preceding = {}, 0
     for i, key in ipairs(keys) do
       cut[i] = i == largest and aim or members_before(key, from[i], to[i], member)
       preceding = preceding + cut[i] - from[i]
     end
-    if rest == preceding then return member, score end
     if rest < preceding then
-      for i = 1, #keys do to[i] = cut[i] end
+      to = cut
     else
-      cut[largest] = aim + 1
-      for i = 1, #keys do from[i] = cut[i] end
-      rest = rest - preceding - 1
+      from, rest = cut, rest - preceding
+      if rest > 0 then from[largest], rest = aim + 1, rest - 1 end
     end
   end
 end
 
--- The element of rank `rank` (from 0) in the union of the sets. `sizes` are their sizes. The rank must exist.
-local function select_union(keys, sizes, rank)
-  if #keys == 1 then return member_at(keys[1], rank) end
+-- Narrows the windows around the element of rank `rank` until they are small. Returns where they begin, and how many of
+-- their elements precede the wanted one.
+local function search(keys, sizes, rank)
   local from, to, rest = {}, {}, rank
   local near, near_rank, far, far_rank = {}, 0, {}, 0 -- the last two cuts, untrimmed
   for i = 1, #keys do
@@ -130,7 +139,7 @@ local function select_union(keys, sizes, rank)
   while true do
     local left, largest
     rest, left, largest = trim(keys, from, to, rest)
-    if left <= MERGE_MAX then return merge(keys, from, to, rest) end
+    if left <= MERGE_MAX then return from, rest end
     if before then poor = left * 2 > before and poor + 1 or 0 end
     before = left
     local aim = math.floor((from[largest] + to[largest]) / 2)
@@ -166,8 +175,16 @@ local function select_union(keys, sizes, rank)
         with_score = with_score + down_to[i] - above[i]
       end
       rest = rest - preceding
-      if rest < with_score then return select_by_member(keys, above, down_to, rest) end
+      if rest < with_score then return search_members(keys, above, down_to, rest) end
       from, rest = down_to, rest - with_score
     end
   end
+end
+
+-- The `count` elements from rank `rank` on (from 0) in the union of the sets, members and scores in turn. `sizes` are the
+-- sets' sizes. The ranks must exist.
+local function select_union(keys, sizes, rank, count)
+  if #keys == 1 then return range(keys[1], rank, count) end
+  local from, rest = search(keys, sizes, rank)
+  return merge(keys, sizes, from, rest, count)
 end

@@ -75,7 +75,11 @@ impl<const ENTRIES: usize, const CHILDREN: usize> Compared<ENTRIES, CHILDREN> {
         assert_eq!(self.tree.count(filter), selected.len() as u64);
         assert_eq!(self.tree.last(filter).as_ref(), selected.last().copied());
         for n in [0, 1, selected.len() / 2, selected.len().saturating_sub(1), selected.len()] {
-            assert_eq!(self.tree.select(n as u64, filter).as_ref(), selected.get(n).copied(), "number {n}");
+            // More than two full leaves, so that it walks over some.
+            for max in [0, 1, 600] {
+                let expected = selected.iter().skip(n).take(max).copied();
+                assert!(self.tree.select(n as u64, max, filter).iter().eq(expected), "{max} from number {n} on");
+            }
         }
         for key in keys {
             let before = selected.partition_point(|cd| *cd < key);

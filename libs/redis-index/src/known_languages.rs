@@ -1,0 +1,41 @@
+//! The languages that products had when they were last looked up.
+//!
+//! A script needs to be told the sets of the languages. These are a guess, which saves a call if it is right. The answer
+//! of the call names the actual languages, so a wrong guess costs one call but never gives a wrong answer
+//! (`tests/selection` changes languages meanwhile).
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, PoisonError},
+};
+
+use model::{Language, ProductId};
+
+/// Maximum number of cached products; beyond it the cache is cleared. With [`LANGUAGES_MAX`] languages each, this takes
+/// about 40 MB, usually a tenth of that.
+const PRODUCTS_MAX: usize = 10_000;
+
+/// Products with more languages than this are not cached.
+const LANGUAGES_MAX: usize = 64;
+
+#[derive(Clone, Default)]
+pub(super) struct KnownLanguages(Arc<Mutex<HashMap<ProductId, Vec<Language>>>>);
+
+impl KnownLanguages {
+    /// The cached languages of a product; empty when unknown.
+    pub(super) fn of(&self, product: &ProductId) -> Vec<Language> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).get(product).cloned().unwrap_or_default()
+    }
+
+    pub(super) fn keep(&self, product: &ProductId, languages: &[Language]) {
+        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if languages.is_empty() || languages.len() > LANGUAGES_MAX {
+            known.remove(product);
+            return;
+        }
+        if known.len() >= PRODUCTS_MAX {
+            known.clear();
+        }
+        known.insert(product.clone(), languages.to_vec());
+    }
+}
