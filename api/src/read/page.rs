@@ -39,7 +39,7 @@ use crate::{
 };
 use by_ranks::front_max;
 use by_table::TablePage;
-use join::{Join, Joined, Ranks};
+use join::Join;
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct ListingPage {
@@ -163,7 +163,8 @@ impl PageRequest<'_> {
         let rows = stores.page_of_ranks(&ranks.page_query(self.query), ranks.comments).await?;
         let mut join = Join::new(ranks, rows);
         let missing = join.missing();
-        let found = if missing.is_empty() { Vec::new() } else { stores.comments_in(&self.query.product, &missing).await? };
+        let found =
+            if missing.is_empty() { Vec::new() } else { stores.comments_in(&self.query.product, &missing).await? };
         for difference in join.fill(self.query, found.into_iter().flatten()) {
             stores.report(&difference);
         }

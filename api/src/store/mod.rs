@@ -5,11 +5,7 @@ mod product_cache;
 mod reports;
 mod table_id;
 
-use std::{
-    fmt::Display,
-    sync::Arc,
-    time::{Duration, Instant},
-};
+use std::{fmt::Display, sync::Arc, time::Instant};
 
 use model::{
     AuthorId, Cd, Comment, CommentId, Filter, Malformed, PageSize, ProductDetails, ProductId, ProductRecord, Revision,

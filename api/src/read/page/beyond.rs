@@ -1,12 +1,17 @@
 //! What the table has beyond the ranks: it decides what is past the end, and what is empty (ADR 8).
 
 use futures_util::future::try_join_all;
-use model::{Cd, CommentId, Filter, Order, Timestamp};
+use model::{Cd, Filter, Order, Timestamp};
 use page_index::RankedQuery;
 use table::PageQuery;
 
 use super::just_after;
-use crate::{error::ApiError, ops::metrics::{DriftSign, StoreCall}, read::ListingQuery, store::StoreClients};
+use crate::{
+    error::ApiError,
+    ops::metrics::{DriftSign, StoreCall},
+    read::ListingQuery,
+    store::StoreClients,
+};
 
 impl ListingQuery {
     /// Whether this listing exists although it has no comment: that of a product with a record does, a filter's does not.

@@ -1,7 +1,7 @@
 //! Pages that the ranks make: how each is read, and what it says.
 //!
-//! **A page in the listing's order** has `page_size` ranks. Page 1 of the newest comments, and a page 1 that the ranks do
-//! not fill, shows the table's comments without a rank too. Others leave them out: they would be on two pages.
+//! **A page in the listing's order** has `page_size` ranks. Page 1 shows the table's comments without a rank too, so that
+//! cursors lead from there to all. Other pages leave them out: they would be on two.
 //!
 //! **An archive page** (`model::StablePages`) has the ranks of its number in the oldest-first listing, turned around. Only
 //! settled comments count, so one that gets its rank late does not change the page.
@@ -66,9 +66,8 @@ impl PageRequest<'_> {
             return Ok(ranks);
         }
         let start = as_of.filter(|_| order == Order::Newest).and_then(just_after);
-        let is_open = ranks.comments.len() < ranks.max;
-        let end = ranks.end.filter(|_| !is_open);
-        Ok(Ranks { start, end, shows_unranked: is_open || order == Order::Newest, ..ranks })
+        let end = ranks.end.filter(|_| ranks.comments.len() >= ranks.max);
+        Ok(Ranks { start, end, shows_unranked: true, ..ranks })
     }
 
     fn plan_front<'page>(&self, ranked: &'page Ranked) -> Ranks<'page> {
@@ -101,7 +100,8 @@ impl PageRequest<'_> {
         match self.at {
             PageAt::Number(number, as_of) => {
                 let total = total(ranked.total, number.skip(size));
-                let leads_on = is_cut || is_followed || total.is_some_and(|total| number.get() < size.total_pages(total));
+                let leads_on =
+                    is_cut || is_followed || total.is_some_and(|total| number.get() < size.total_pages(total));
                 // The shown comments count, so that the next page continues after them (ADR 33).
                 let newest = comments.iter().map(|comment| comment.created_at).max();
                 let reached = newest.map_or(ranked.reached, |newest| ranked.reached.max(newest.min(process::now())));

@@ -89,7 +89,9 @@ impl TablePage<'_> {
         }
         let (next, prev) = match self.cursor {
             None => (last(&rows).filter(|_| more), None),
-            Some(cursor) if rows.is_empty() && cursor.direction == Direction::Forward => (None, Some(self.back(cursor))),
+            Some(cursor) if rows.is_empty() && cursor.direction == Direction::Forward => {
+                (None, Some(self.back(cursor)))
+            }
             Some(cursor) if rows.is_empty() => (Some(self.back(cursor)), None),
             Some(Cursor { direction: Direction::Forward, .. }) => (last(&rows).filter(|_| more), first(&rows)),
             Some(Cursor { direction: Direction::Backward, .. }) => {

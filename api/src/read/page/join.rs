@@ -207,7 +207,8 @@ mod tests {
         let (ranks, end) = ranks.split_once('|').unwrap_or((ranks, ""));
         let (ranks, end) = (cds(ranks), cds(end).pop());
         let (with_rank, others): (Vec<Cd>, Vec<Cd>) = cds(rows).into_iter().partition(|cd| ranks.contains(cd));
-        let rows = Page { comments: with_rank.iter().map(stored).collect(), others, cut_short: is_cut, ..Page::default() };
+        let rows =
+            Page { comments: with_rank.iter().map(stored).collect(), others, cut_short: is_cut, ..Page::default() };
         let query = query(Order::Newest, 4);
         let of_page = Ranks::of_page(query.order, query.page_size, &ranks);
         let mut join = Join::new(Ranks { end: end.as_ref(), shows_unranked, ..of_page }, rows);
@@ -216,10 +217,12 @@ mod tests {
         // As from the table: what is not asked for is not found.
         let found = cds(found).into_iter().filter(|cd| missing.contains(&cd.id));
         let differences = join.fill(&query, found.map(|cd| stored(&cd))).into_iter();
-        let mut words: Vec<String> = differences.map(|difference| match difference {
-            Difference::MissingDuplicate(comment) => format!("duplicate {}", comment.id),
-            Difference::RankWithoutComment { id, .. } => format!("rank {id}"),
-        }).collect();
+        let mut words: Vec<String> = differences
+            .map(|difference| match difference {
+                Difference::MissingDuplicate(comment) => format!("duplicate {}", comment.id),
+                Difference::RankWithoutComment { id, .. } => format!("rank {id}"),
+            })
+            .collect();
         words.extend((join.unranked() > 0).then(|| format!("{} rows", join.unranked())));
         let joined = match join.finish() {
             Ok(joined) => joined,
@@ -237,7 +240,13 @@ mod tests {
         for (what, ranks, rows, found, expected) in [
             ("both agree", "9 8 7 6|5", "9 8 7 6 5", "", "c9 c8 c7 c6: followed"),
             ("a row is missing", "9 8 7 6|5", "9 7 6 5", "8", "c9 c8 c7 c6: duplicate c8, followed"),
-            ("no row is there", "9 8 7 6", "", "6 7 8 9", "c9 c8 c7 c6: duplicate c9, duplicate c8, duplicate c7, duplicate c6"),
+            (
+                "no row is there",
+                "9 8 7 6",
+                "",
+                "6 7 8 9",
+                "c9 c8 c7 c6: duplicate c9, duplicate c8, duplicate c7, duplicate c6",
+            ),
             ("a rank too many", "9 8 7 6", "9 7 6", "", "c9 c7 c6: rank c8"),
             ("only ranks too many", "9 8", "", "", "NotYetListed: rank c9, rank c8"),
             ("a row too many", "9 7 6|5", "9 8 7 6 5", "8", "c9 c7 c6: 1 rows, followed"),

@@ -127,7 +127,9 @@ fn malformed(place: usize, ms: Option<i64>) -> MalformedItem {
 
 #[test]
 fn walking_cursors_shows_every_comment_once_and_back_again() {
-    for (order, index) in [(Order::Newest, None), (Order::Newest, Some(3)), (Order::Oldest, None), (Order::Oldest, Some(3))] {
+    for (order, index) in
+        [(Order::Newest, None), (Order::Newest, Some(3)), (Order::Oldest, None), (Order::Oldest, Some(3))]
+    {
         for last in 3..=13 {
             for size in [1, 3, 4, 13] {
                 let query = query(order, size);
@@ -295,7 +297,7 @@ fn queries_beyond_the_ranks_find_newer_and_older_comments() {
 #[test]
 fn archive_pages_are_made_of_settled_comments_and_the_front_page_of_the_others() {
     let query = query(Order::Newest, 4);
-    for settled in 0..=23 {
+    for settled in 0..=23_i64 {
         let archived = StablePages::new(settled.unsigned_abs(), query.page_size).archived();
         for late in 0..=12 {
             let (index, all) = (settled + late, settled + late);
