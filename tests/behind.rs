@@ -111,7 +111,7 @@ async fn with_a_full_redis_pages_that_exist_are_503_and_cursors_lead_to_all_comm
         assert_not_yet_listed(&http.get(&listing(&format!("order={order}{filter}&page={number}"))).await);
     }
 
-    assert!(metric(http, r#"pagemark_drift_signs_total{sign="unranked"}"#).await >= 24.0);
+    assert!(metric(http, r#"pagemark_drift_signs_total{sign="row_without_rank"}"#).await >= 24.0);
 
     // Up to the last ranked comment's instant, nothing is missing.
     let (last_ranked, first_unranked) = (&comments[25], &comments[24]);
