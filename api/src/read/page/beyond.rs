@@ -3,7 +3,6 @@
 use futures_util::future::try_join_all;
 use model::{Cd, Filter, Order, Timestamp};
 use page_index::RankedQuery;
-use table::PageQuery;
 
 use super::just_after;
 use crate::{
@@ -52,11 +51,17 @@ impl ListingQuery {
         counted: u64,
     ) -> Result<(), ApiError> {
         let newest = RankedQuery { order: Order::Newest, count: 1, as_of, ..self.ranked_query() };
-        let oldest = RankedQuery { order: Order::Oldest, ..newest.clone() };
+        let oldest = RankedQuery { order: Order::Oldest, ..newest };
         let ends = stores.ranked(StoreCall::Ranks, &[newest, oldest]).await.ok_or(ApiError::IndexUnavailable)?;
         if ends.iter().all(|end| end.total <= counted) {
+            let one = |order, start| self.page_query(order, 1, start);
             let ends: Vec<Cd> = ends.into_iter().flat_map(|end| end.comments).collect();
-            let beyond = self.plan_beyond(&ends, as_of);
+            let beyond = match ends.as_slice() {
+                [newest, oldest] => {
+                    vec![one(Order::Oldest, Some(newest.clone())), one(Order::Newest, Some(oldest.clone()))]
+                }
+                _ => vec![one(Order::Newest, as_of.and_then(just_after))],
+            };
             let pages = try_join_all(beyond.iter().map(|plan| stores.page(plan))).await?;
             let mut comments = pages.iter().flat_map(|page| &page.comments);
             if !comments.any(|comment| as_of.is_none_or(|as_of| comment.created_at <= as_of)) {
@@ -65,17 +70,5 @@ impl ListingQuery {
         }
         stores.count_drift_sign(DriftSign::RowWithoutRank);
         Err(ApiError::NotYetListed)
-    }
-
-    /// The queries beyond the newest and the oldest rank: the next newer and the next older comment, or any comment where
-    /// nothing is ranked.
-    pub(super) fn plan_beyond(&self, ends: &[Cd], as_of: Option<Timestamp>) -> Vec<PageQuery> {
-        let one = |order, start| self.page_query(order, 1, start);
-        match ends {
-            [newest, oldest] => {
-                vec![one(Order::Oldest, Some(newest.clone())), one(Order::Newest, Some(oldest.clone()))]
-            }
-            _ => vec![one(Order::Newest, as_of.and_then(just_after))],
-        }
     }
 }

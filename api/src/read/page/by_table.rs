@@ -1,7 +1,7 @@
 //! Pages that the table alone makes: those of cursors, and the first page while the page index is away.
 //!
 //! **Invariant:** walking the cursors from page 1 shows every comment once. A page whose comments have been deleted
-//! leads back (`an_empty_page_leads_back_to_the_comment_that_led_to_it`).
+//! leads back (`a_cursor_whose_page_was_deleted_leads_back`).
 //!
 //! **Invariant:** a malformed duplicate is left out, takes its place in the page, and hides no other comment
 //! (`a_malformed_item_keeps_its_place_and_hides_nothing`). An invalid primary item has no rank, so it takes no place
@@ -51,7 +51,7 @@ impl TablePage<'_> {
         self.query.page_query(self.order(), u16::from(self.query.page_size.get()) + 1, start)
     }
 
-    pub(super) fn order(&self) -> Order {
+    fn order(&self) -> Order {
         match self.cursor.map(|cursor| cursor.direction) {
             None | Some(Direction::Forward) => self.query.order,
             Some(Direction::Backward) => self.query.order.reversed(),

@@ -173,17 +173,6 @@ fn only_a_ready_index_gives_an_empty_page() {
 }
 
 #[test]
-fn a_numbered_page_leads_to_its_neighbours() {
-    let query = query(Order::Newest, 20);
-    let second = page(&query, 2, None, Some(50), 50).unwrap();
-    assert_eq!(times(&second), (11..=30).rev().collect::<Vec<_>>());
-    assert_eq!(times(&follow(&query, second.next.as_ref().unwrap(), 50)), (1..=10).rev().collect::<Vec<_>>());
-    assert_eq!(times(&follow(&query, second.prev.as_ref().unwrap(), 50)), (31..=50).rev().collect::<Vec<_>>());
-    let last = page(&query, 3, None, Some(50), 50).unwrap();
-    assert_eq!((times(&last).len(), last.next), (10, None));
-}
-
-#[test]
 fn comments_dated_after_as_of_do_not_shift_pages() {
     let newest = query(Order::Newest, 2);
     for index in [Some(9), None] {
@@ -208,31 +197,6 @@ fn shown_comments_count_although_the_index_is_behind() {
     assert_eq!((first.total, first.as_of, times(&first).len()), (Some(5), Some(at(5)), 5));
     let gaps = page(&query, 1, None, Some(6), 5).unwrap();
     assert_eq!((gaps.total, gaps.has_empty_places, times(&gaps).len()), (Some(6), true, 5));
-}
-
-#[test]
-fn an_empty_page_leads_back_to_the_comment_that_led_to_it() {
-    for order in [Order::Newest, Order::Oldest] {
-        let query = query(order, 3);
-        for direction in [Direction::Forward, Direction::Backward] {
-            // Of five comments, none is left in the direction in which the cursor leads.
-            let [one, five] = [1, 5].map(|own| Cursor { direction, at: comment(own).cd() });
-            let (cursor, mut nearest) = match by_cursor(&query, &one).order() {
-                Order::Newest => (&one, [1, 2, 3]),
-                Order::Oldest => (&five, [3, 4, 5]),
-            };
-            let empty = by_cursor(&query, cursor).cut(Page::default()).unwrap();
-            let back = match direction {
-                Direction::Forward => empty.prev.as_ref().filter(|_| empty.next.is_none()),
-                Direction::Backward => empty.next.as_ref().filter(|_| empty.prev.is_none()),
-            };
-            let back = back.unwrap_or_else(|| panic!("{order} {direction:?}: {empty:?}"));
-            if order == Order::Newest {
-                nearest.reverse();
-            }
-            assert_eq!(times(&follow(&query, back, 5)), nearest, "{order} {direction:?}");
-        }
-    }
 }
 
 #[test]
@@ -274,24 +238,6 @@ fn cursors_lead_on_where_the_ranks_end_and_the_table_does_not() {
     let few = page(&query, 1, None, Some(2), 9).unwrap();
     assert_eq!((times(&few), few.total), (vec![1, 2, 3, 4], Some(4)), "page 1 shows what has no rank yet");
     assert!(few.next.is_some());
-}
-
-#[test]
-fn queries_beyond_the_ranks_find_newer_and_older_comments() {
-    let query = query(Order::Newest, 4);
-    let beyond = |ends: &[i64], as_of: Option<i64>, last| -> Vec<i64> {
-        let ends: Vec<Cd> = ends.iter().map(|ms| comment(*ms).cd()).collect();
-        let plans = query.plan_beyond(&ends, as_of.map(at));
-        assert!(plans.len() <= 2 && plans.iter().all(|plan| plan.limit == 1));
-        plans.iter().flat_map(|plan| answer(plan, last)).map(|comment| comment.created_at.epoch_ms()).collect()
-    };
-    assert_eq!(beyond(&[9, 1], None, 9), Vec::<i64>::new());
-    assert_eq!(beyond(&[7, 1], None, 9), [8], "the next newer one, which `as_of` may leave out");
-    assert_eq!(beyond(&[9, 3], None, 9), [2]);
-    assert_eq!(beyond(&[5, 5], None, 9), [6, 4]);
-    assert_eq!(beyond(&[], None, 9), [9]);
-    assert_eq!(beyond(&[], Some(4), 9), [4]);
-    assert_eq!(beyond(&[], None, 0), Vec::<i64>::new());
 }
 
 #[test]
@@ -340,26 +286,4 @@ fn posts_change_no_archive_page_and_a_number_that_is_ahead_leads_to_the_front_pa
     let newest = text(20, 12);
     assert!(newest.contains("the newest numbered page is 2; newer comments are on the page without"), "{newest}");
     assert!(text(20, 3).contains("no page has a number"), "{}", text(20, 3));
-}
-
-#[test]
-fn the_front_page_begins_where_the_archive_pages_end_whatever_is_late() {
-    let query = query(Order::Newest, 4);
-    let shown = |index, settled, last| times(&front(&query, index, settled, last));
-    assert_eq!(shown(8, 8, 11), [11, 10, 9, 8, 7, 6, 5], "ranks are late");
-    assert_eq!(shown(11, 8, 11), [11, 10, 9, 8, 7, 6, 5]);
-    assert_eq!(shown(3, 3, 9), [9, 8, 7, 6, 5, 4, 3], "no archive page");
-    let cut = front(&query, 8, 8, 12);
-    assert_eq!((cut.continues_by_cursor, times(&cut)), (true, (6..=12).rev().collect()));
-    assert_eq!(times(&follow(&query, cut.next.as_ref().unwrap(), 12)), [5, 4, 3, 2]);
-    assert_eq!(front(&query, 0, 0, 0).total, Some(0));
-}
-
-#[test]
-fn cursors_lead_from_an_archive_page_in_both_directions() {
-    let newest = query(Order::Newest, 4);
-    let page = archive(&newest, 2, 13, 13).unwrap().unwrap();
-    assert_eq!(times(&follow(&newest, page.next.as_ref().unwrap(), 13)), [4, 3, 2, 1]);
-    assert_eq!(times(&follow(&newest, page.prev.as_ref().unwrap(), 13)), [12, 11, 10, 9]);
-    assert_eq!(archive(&newest, 1, 13, 13).unwrap().unwrap().next, None);
 }
