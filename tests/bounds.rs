@@ -103,7 +103,7 @@ async fn a_page_index_that_hangs_holds_up_one_reader_at_a_time() {
     });
     join_all(readers).await;
     let seconds = began.elapsed().as_secs();
-    let failed = r#"pagemark_store_call_duration_seconds_count{store="page_index",call="page_start",outcome="error"}"#;
+    let failed = r#"pagemark_store_call_duration_seconds_count{store="page_index",call="ranks",outcome="error"}"#;
     assert!(api.metric(failed).await >= (READERS * READS) as f64);
     assert_eq!(api.metric("pagemark_http_requests_shed_total").await, 0.0);
 

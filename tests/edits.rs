@@ -6,13 +6,14 @@ use std::sync::Mutex;
 
 use futures_util::{StreamExt, stream};
 use itertools::Itertools;
-use model::Comment;
+use model::{Comment, Filter};
 use rand::{
     RngExt, SeedableRng,
     rngs::StdRng,
     seq::{IndexedRandom, IteratorRandom},
 };
 use serde_json::{Value, json};
+use table::NewComment;
 
 use crate::fixture::{
     engine::{self, EngineKind},
@@ -118,9 +119,14 @@ impl Known {
     }
 }
 
-/// Asserts that the journal holds every change of every comment: each entry continues where the previous one ended.
-async fn assert_unbroken_journal(running: &Running, comments: &[Comment]) {
-    let journal = journal(running.stack.table()).await;
+/// Asserts that the journal holds every change of every comment: each entry continues where the previous one ended. It also
+/// holds reports.
+async fn assert_unbroken_journal(running: &Running, comments: &[Comment], reports_max: usize) {
+    let mut journal = journal(running.stack.table()).await;
+    let passed = running.stack.mapping_states().map(|state| state.journal_entries);
+    assert_eq!(passed, [journal.len() as u64; 2], "the mappings have counted all of them");
+    let reports = journal.extract_if(.., |entry| entry.is_report).count();
+    assert!((1..=reports_max).contains(&reports), "{reports}");
     let mut by_id = journal.into_iter().map(|entry| (entry.id.clone(), entry)).into_group_map();
     for entries in by_id.values_mut() {
         entries.sort_by_key(|entry| entry.revision);
@@ -151,7 +157,14 @@ async fn thousands_of_concurrent_edits_leave_exactly_what_was_acknowledged() {
     }
 
     let edits = stream::iter(edits(&mut random, edit_count));
-    edits.for_each_concurrent(CONCURRENCY, |edit| make(&http, &known, edit)).await;
+    let edits = edits.for_each_concurrent(CONCURRENCY, |edit| make(&http, &known, edit));
+    // Reports of readers change nothing, also when they meet a change of their millisecond.
+    let reports = async {
+        for NewComment { id, product, .. } in &before {
+            running.stack.table().report(id, &Filter::ANY.placement_in(product)).await.unwrap();
+        }
+    };
+    tokio::join!(edits, reports);
     let contents = running.assert_invariants().await;
 
     // No acknowledged comment is lost, no deleted one is back, and each has its last acknowledged state.
@@ -168,7 +181,7 @@ async fn thousands_of_concurrent_edits_leave_exactly_what_was_acknowledged() {
         assert_eq!(state["body"], comment.text.body.as_str());
     }
 
-    assert_unbroken_journal(&running, &comments).await;
+    assert_unbroken_journal(&running, &comments, before.len()).await;
 
     running.finish().await;
 }

@@ -68,13 +68,7 @@ impl Service {
         address: SocketAddr,
     ) -> Result<Self, LookError> {
         let metrics = Arc::new(Metrics::new());
-        let stores = Data::new(StoreClients::new(
-            table,
-            index,
-            Arc::clone(&metrics),
-            settings.product_max_age,
-            settings.writing.new_comments,
-        ));
+        let stores = Data::new(StoreClients::new(table, index, Arc::clone(&metrics), &settings));
         let site = Data::new(Site::new(settings.site, address)?);
         let memory_bytes = usize::from(settings.answer_memory_mib) * BYTES_A_MIB;
         let mut cursor_keys = settings.cursor_keys.into_iter();

@@ -94,6 +94,12 @@ pub struct ApiSettings {
     #[arg(long = "cache-max-age", env = "PAGEMARK_CACHE_MAX_AGE", value_name = "SECONDS")]
     #[arg(default_value_t = 30)]
     pub cache_max_age_seconds: u32,
+    /// How old a comment must be to count for archive pages, in seconds. Younger ones are on the front page.
+    // A comment that a POST creates changes no archive page if the time of a write (30 s), the page indexer's lag (20 s) and
+    // the difference of clocks (10 s) stay below it (ADR 57).
+    #[arg(long = "archive-after", env = "PAGEMARK_ARCHIVE_AFTER", value_name = "SECONDS")]
+    #[arg(default_value_t = 60)]
+    pub archive_after_seconds: u32,
     /// How long a product's record is used before it is read again. A new name is on every page after this time and that
     /// of the caches.
     #[arg(skip = Duration::from_secs(60))]

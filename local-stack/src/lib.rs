@@ -8,7 +8,7 @@
 //!   file is compressed.
 //! - [`repair`], `index_keeper`, `trim`: what runs in the background: the repair job, rebuilds, the removal of stream
 //!   records.
-//! - `quiet`: which runs of the repair job are left out, because comments have not changed lately.
+//! - `quiet`: which runs of the repair job are left out, because the journal has no new entry.
 //! - `catch_up`: what a start does before readers may believe the page index.
 //! - `doctor`: looks at a data folder.
 //! - `data_dir`: the folder of the data. `file_lock`: locks of files. [`memory`]: memory use. `cursor_key`: what keeps

@@ -84,6 +84,8 @@ pub struct StackSettings {
     /// The keys of cursors: the first seals, all open. Without one, the data folder keeps a key.
     pub cursor_keys: Vec<CursorKey>,
     pub site: SiteSettings,
+    /// How old a comment must be to count for archive pages, in seconds.
+    pub archive_after_seconds: u32,
     pub comment_blob: BlobFormat,
     /// The schedule of the repair job's `recent`; `None` to run none.
     pub repair: Option<RepairSchedule>,
@@ -92,7 +94,7 @@ pub struct StackSettings {
 }
 
 impl StackSettings {
-    /// A stack on free ports, which keeps no data; texts are written as maps.
+    /// A stack on free ports, which keeps no data; texts are written as maps, and every comment counts for archive pages.
     pub fn ephemeral(write_token: BearerToken) -> Self {
         let any_port = SocketAddr::from(([127, 0, 0, 1], 0));
         Self {
@@ -108,6 +110,7 @@ impl StackSettings {
             writing: WritingSettings::default(),
             cursor_keys: Vec::new(),
             site: SiteSettings { comment_form: true, ..SiteSettings::default() },
+            archive_after_seconds: 0,
             comment_blob: BlobFormat::Map,
             repair: None,
             audit: None,
@@ -460,6 +463,7 @@ async fn start_api(
         cursor_keys,
         writing,
         site: settings.site.clone(),
+        archive_after_seconds: settings.archive_after_seconds,
         ..ApiSettings::default()
     };
     let application = Application::with_stores(listen, Table::connect(table_config).await, index, api_settings)?;

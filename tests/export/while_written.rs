@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fs;
 
-use model::{CommentId, Timestamp};
+use model::{CommentId, Filter, Timestamp};
 use process::now;
 use rand::{RngExt, SeedableRng, rngs::StdRng};
 use table::{CommentPatch, Created, NewComment};
@@ -48,6 +48,9 @@ impl Writer<'_> {
             Some(table.patch_comment(&id, None, &patch).await.unwrap())
         };
         history.push((now(), comment.map(|comment| to_line(comment).unwrap())));
+        // A reader may have missed it, where it is or where it was.
+        let looked_for = Filter::ANY.placement_in(&product(&format!("p{}", self.random.random_range(0..9))));
+        table.report(&id, &looked_for).await.unwrap();
     }
 
     /// Asserts that an export holds each comment in the state that was acknowledged last before `holds`, or a later one.

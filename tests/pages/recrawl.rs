@@ -1,9 +1,13 @@
-//! What a crawler finds when it comes again after some posts: with stable numbers, nearly everything as it was.
+//! What a crawler finds when it comes again after posts at full speed: every archive page as it was.
 
-use std::collections::BTreeMap;
+use std::{
+    collections::BTreeMap,
+    time::{Duration, Instant},
+};
 
-use futures_util::{StreamExt, stream};
+use futures_util::{StreamExt, future::join_all, stream};
 use hyper::Method;
+use local_stack::stack::StackSettings;
 
 use super::{html::Page, in_turn, site_settings, stable::shown, start};
 use crate::fixture::{
@@ -11,7 +15,16 @@ use crate::fixture::{
     size::{Size, size},
 };
 
-const POSTS: u64 = 100;
+/// Some seconds of posts at full speed, in some seconds more than a comment takes to count for archive pages.
+const ARCHIVE_AFTER_SECONDS: u32 = 5;
+
+fn posting() -> Duration {
+    Duration::from_secs(match size() {
+        Size::Small => 3,
+        Size::Usual => 10,
+        Size::Full => 60,
+    })
+}
 
 const FILTERS: [&str; 6] = ["", "/en", "/de", "/~/5", "/~/1.2", "/en/4.5"];
 
@@ -28,11 +41,14 @@ struct Kept {
     shown: Vec<String>,
 }
 
-async fn crawl(http: &Http) -> BTreeMap<(&'static str, String), Kept> {
+type Pages = BTreeMap<(&'static str, String), Kept>;
+
+/// The pages of each filter, from the front page on, at most so many.
+async fn crawl(http: &Http, pages_max: usize) -> Pages {
     let listings = stream::iter(FILTERS).map(async |filter| {
         let mut kept = Vec::new();
         let mut next = Some(format!("/product/p/comments{filter}"));
-        while let Some(target) = next {
+        while let Some(target) = next.filter(|_| kept.len() < pages_max) {
             let page = Page::get(http, &target, 200).await;
             let tag = page.answer.header("etag").unwrap().to_owned();
             next = page.attribute("link[rel=next]", "href");
@@ -43,74 +59,59 @@ async fn crawl(http: &Http) -> BTreeMap<(&'static str, String), Kept> {
     listings.buffer_unordered(4).collect::<Vec<_>>().await.into_iter().flatten().collect()
 }
 
-#[derive(Debug, Default)]
-struct Recrawl {
-    pages: usize,
-    numbered: usize,
-    /// Those of them that were answered 304.
-    not_modified: usize,
-    /// For each filter, the addresses that show other comments now.
-    changed: BTreeMap<&'static str, Vec<String>>,
-}
-
-impl Recrawl {
-    async fn of(http: &Http, kept: &BTreeMap<(&'static str, String), Kept>) -> Self {
-        let answers = stream::iter(kept).map(async |((filter, target), kept)| {
-            let answer = http.send(Method::GET, target, &[("if-none-match", &kept.tag)], b"").await;
-            let is_known = answer.status == 304;
-            let is_same = is_known || shown(&Page::of(answer, 200)) == kept.shown;
-            (*filter, target, is_same, is_known)
-        });
-        let mut recrawl = Self { pages: kept.len(), ..Self::default() };
-        for (filter, target, is_same, is_known) in answers.buffer_unordered(4).collect::<Vec<_>>().await {
-            let is_numbered = target.contains("page=");
-            recrawl.numbered += usize::from(is_numbered);
-            recrawl.not_modified += usize::from(is_numbered && is_known);
-            if !is_same {
-                recrawl.changed.entry(filter).or_default().push(target.clone());
+/// Posts as fast as eight clients can, and meanwhile crawls the newest pages again and again. Returns every archive page
+/// as it was first seen, and how many comments were posted.
+async fn crawl_while_posting(http: &Http, seen: &mut Pages) -> u64 {
+    let until = Instant::now() + posting();
+    let posters = (0..8_u64).map(async |poster| {
+        let mut posted = 0;
+        while Instant::now() < until {
+            let language = ["en", "de", "fr", "ja"][usize::try_from((poster + posted) % 4).unwrap()];
+            let comment = good_comment(language, 1 + posted % 5, &format!("Later {poster} {posted}"));
+            http.post("p", &comment).await.expect(201);
+            posted += 1;
+        }
+        posted
+    });
+    let reading = async {
+        // The youngest of the posted comments are settled then, and late if they are ever.
+        while Instant::now() < until + 2 * Duration::from_secs(ARCHIVE_AFTER_SECONDS.into()) {
+            for (place, page) in crawl(http, 4).await {
+                if place.1.contains("page=") {
+                    seen.entry(place).or_insert(page);
+                }
             }
         }
-        recrawl
-    }
-
-    fn print(&self) {
-        let changed: usize = self.changed.values().map(Vec::len).sum();
-        let most = self.changed.values().map(Vec::len).max().unwrap_or(0);
-        let share = 100.0 * self.not_modified as f64 / self.numbered as f64;
-        println!(
-            "of {} addresses of {} filters, {changed} show other comments after {POSTS} posts, at most \
-             {most} of a filter; {share:.1} % of {} numbered pages are 304",
-            self.pages,
-            FILTERS.len(),
-            self.numbered
-        );
-    }
+    };
+    tokio::join!(join_all(posters), reading).0.into_iter().sum()
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn after_a_hundred_posts_only_the_front_page_of_a_filter_has_changed() {
+async fn posts_at_full_speed_change_no_archive_page_that_anybody_has_seen() {
     let all = in_turn(&["en", "de", "fr"], &[1, 2, 3, 4, 5], comments());
-    let mut running = start(site_settings(), &all).await;
+    let settings = StackSettings { archive_after_seconds: ARCHIVE_AFTER_SECONDS, ..site_settings() };
+    let mut running = start(settings, &all).await;
     let http = running.http.clone();
-    let before = crawl(&http).await;
-
-    let languages = ["en", "de", "fr", "ja"].into_iter().cycle();
-    let posts = stream::iter((0..POSTS).zip(languages)).map(async |(number, language)| {
-        http.post("p", &good_comment(language, 1 + number % 5, &format!("Later {number}"))).await.expect(201)
-    });
-    posts.buffer_unordered(4).collect::<Vec<_>>().await;
+    let mut seen = crawl(&http, usize::MAX).await;
+    seen.retain(|(_, target), _| target.contains("page="));
+    let before = seen.len();
+    let posts = crawl_while_posting(&http, &mut seen).await;
     running.settle().await;
 
-    let stayed = Recrawl::of(&http, &before).await;
-    stayed.print();
-    for filter in FILTERS {
-        let front = vec![format!("/product/p/comments{filter}")];
-        assert_eq!(stayed.changed.get(filter), Some(&front), "{filter}");
-    }
-    assert!(stayed.not_modified * 100 >= stayed.numbered * 95, "{stayed:?}");
-    let now = crawl(&http).await;
-    assert!(before.keys().all(|address| now.contains_key(address)), "every address still answers");
-    let new = now.keys().filter(|(filter, target)| filter.is_empty() && !before.contains_key(&("", target.clone())));
-    assert_eq!(new.count() as u64, POSTS / 20, "one more address for each 20 comments");
+    let answers = stream::iter(&seen).map(async |((_, target), kept)| {
+        let answer = http.send(Method::GET, target, &[("if-none-match", &kept.tag)], b"").await;
+        let is_known = answer.status == 304;
+        (target, is_known, is_known || shown(&Page::of(answer, 200)) == kept.shown)
+    });
+    let answers: Vec<_> = answers.buffer_unordered(4).collect().await;
+    let changed: Vec<_> = answers.iter().filter(|(.., is_same)| !is_same).map(|(target, ..)| target).collect();
+    let known = answers.iter().filter(|(_, is_known, _)| *is_known).count();
+    println!("{posts} posts; of {} archive pages, {before} from before, {known} are 304", seen.len());
+    assert!(changed.is_empty(), "{changed:?}");
+    assert!(seen.len() > before && known * 100 >= seen.len() * 95, "{known} of {}", seen.len());
+    let now = crawl(&http, usize::MAX).await;
+    assert!(seen.keys().all(|address| now.contains_key(address)), "every address still answers");
+    let pages = now.keys().filter(|(filter, _)| filter.is_empty()).count();
+    assert_eq!(pages as u64, (comments() as u64 + posts) / 20, "one more address for each 20 comments");
     running.finish().await;
 }

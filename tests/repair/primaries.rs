@@ -208,7 +208,7 @@ async fn the_journal_names_a_comment_that_a_lagging_index_lacked() {
     let late = late.unwrap();
     let placement = data::stored(&late).placement();
     let revision = Revision::after(None, now().plus_ms(-9 * 60_000), 1);
-    let entry = JournalEntry { id: late.id.clone(), revision, before: None, after: Some(placement) };
+    let entry = JournalEntry { id: late.id.clone(), revision, before: None, after: Some(placement), is_report: false };
     stores.put_raw(serde_dynamo::to_item(entry.to_item()).unwrap()).await;
     stores.put_primary_items(vec![late]).await;
     let report = run.finish().await;
@@ -218,27 +218,12 @@ async fn the_journal_names_a_comment_that_a_lagging_index_lacked() {
 }
 
 #[tokio::test]
-async fn a_product_without_the_keys_of_the_index_is_found_once_it_is_taken_over() {
-    let stores = Stores::start_ready().await;
-    let comment = comment(7_000);
-    stores.put_primary_items(vec![comment.clone()]).await;
-    stores.break_primary_item(&comment.id, attribute::SHARD, None).await;
-    let report = job(&stores, true).rebuild(1).await;
-    assert_eq!((report.exit_code(), report.checked), (0, 0), "{report}");
-    stores.assert_invariants_beside(&[&comment.id]).await;
-    expect(exit::DRIFT_FOUND, job(&stores, true).audit(whole()).await);
-    expect(0, job(&stores, true).rebuild(1).await);
-    stores.assert_invariants().await;
-    stores.finish().await;
-}
-
-#[tokio::test]
 async fn an_unreadable_journal_entry_is_counted_once_and_all_comments_are_indexed() {
     let stores = Stores::start_ready().await;
     let comment = stores.create_numbered(0, product(0)).await;
     expect(exit::DRIFT_FOUND, job(&stores, true).recent().await);
     let (id, revision) = (data::comment_id("c1"), Revision::after(None, now(), 1));
-    let entry = JournalEntry { id, revision, before: None, after: Some(comment.placement()) };
+    let entry = JournalEntry { id, revision, before: None, after: Some(comment.placement()), is_report: false };
     let entry = serde_dynamo::to_item(entry.to_item()).unwrap();
     stores.put_raw(with_attribute(&entry, "revision", text_value("no revision"))).await;
     for _ in 0..2 {

@@ -222,6 +222,27 @@ async fn recent_since_repairs_damage_before_the_watermarks() {
 }
 
 #[tokio::test]
+async fn what_a_reader_reports_is_repaired_by_the_next_run_without_an_audit() {
+    let stores = Stores::start_ready().await;
+    let comments = stores.create_all(0..10, product).await;
+    stores.deliver_all().await;
+    assert_clean(&exact_recent(&stores).await);
+    let damaged = &comments[3];
+    inflict(&stores, &mut StdRng::seed_from_u64(50), damaged, Damage::DropDuplicates).await;
+    // A rank too many, in a language that the reader's filter does not name.
+    let (ghost, placement) = (data::comment_id("ghost"), data::placement(&damaged.product, "fr", 2));
+    stores.index.apply(&data::index_comment(&ghost, &placement, data::at_ms(5))).await.unwrap();
+    assert_clean(&exact_recent(&stores).await);
+    let looked_for = data::filter(None, Some("2.3")).placement_in(&damaged.product);
+    stores.table.report(&ghost, &looked_for).await.unwrap();
+    stores.table.report(&damaged.id, &damaged.placement()).await.unwrap();
+    let report = expect(exit::DRIFT_FOUND, exact_recent(&stores).await);
+    assert_eq!((report.checked, report.drifted_comments, report.left), (2, 2, 0), "{report}");
+    stores.assert_invariants().await;
+    stores.finish().await;
+}
+
+#[tokio::test]
 async fn a_run_stops_when_another_run_takes_its_lease() {
     let stores = Stores::start_ready().await;
     let begun = now();

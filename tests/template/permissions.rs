@@ -66,7 +66,7 @@ fn every_part_may_do_named_things_with_named_resources_and_no_more() {
           as iam::aws:policy/service-role/AmazonECSTaskExecutionRolePolicy
         ApiRole
           allow ecs-tasks.amazonaws.com sts:AssumeRole
-          allow dynamodb:DescribeTable, dynamodb:GetItem, dynamodb:Query on dynamodb:table/${TableName}
+          allow dynamodb:BatchGetItem, dynamodb:DescribeTable, dynamodb:GetItem, dynamodb:Query on dynamodb:table/${TableName}
           allow dynamodb:DeleteItem, dynamodb:PutItem, dynamodb:UpdateItem on dynamodb:table/${TableName} if {"ForAnyValue:StringEquals":{"dynamodb:EnclosingOperation":["TransactWriteItems"]}}
           allow dynamodb:Query on dynamodb:table/${TableName}/index/gsi
           allow dynamodb:Query on dynamodb:table/${TableName}/index/authors

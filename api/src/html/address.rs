@@ -23,6 +23,7 @@
 
 use actix_web::HttpRequest;
 use model::{ANY, Filter, InvalidInput, Language, Order, PageNumber, PageSize, Period, ProductId, Rating, RatingSet};
+use page_index::Position;
 
 use crate::{
     error::ApiError,
@@ -80,10 +81,9 @@ impl Address {
         links::ordered_page(&self.query.product, &Filter::ANY, self.query.order, self.number)
     }
 
-    /// The number of the page that holds the comment of this rank, counted from 0 for the oldest comment; `None` for the
-    /// first page of the listing.
-    pub(super) fn number_of_rank(&self, total: u64, rank: u64) -> Option<PageNumber> {
-        let number = self.query.number_of_rank(self.is_stable(), total, rank);
+    /// The number of the page that holds the comment at this position; `None` for the first page of the listing.
+    pub(super) fn number_of(&self, position: Position) -> Option<PageNumber> {
+        let number = self.query.number_of(self.is_stable(), position);
         number.filter(|number| self.is_stable() || *number != PageNumber::FIRST)
     }
 

@@ -6,7 +6,7 @@ use actix_web::{
     web,
 };
 use model::{Filter, PageNumber, Period};
-use page_index::Stats;
+use page_index::{Stats, StatsWanted};
 
 use super::{
     address::{self, Address},
@@ -26,7 +26,7 @@ use crate::{
         contrast::Contrast,
         cursor::{Cursor, CursorSealer},
         dates,
-        page::{CursorPage, ListingPage, NumberedPage, stable::StablyNumberedPage},
+        page::{ListingPage, PageAt, PageRequest},
     },
     site::{PastTheEnd, Site},
     store::{KnownRecord, StoreClients},
@@ -53,9 +53,9 @@ pub(super) async fn page(
 }
 
 async fn lead_to_date(address: &Address, period: Period, stores: &StoreClients) -> Result<HttpResponse, PageError> {
-    let place = dates::place(stores, &address.query, period).await?;
-    let fragment = place.id.as_ref().map_or_else(|| links::TO_COMMENTS.to_owned(), links::fragment);
-    Ok(caching::lead_to(&(address.page(address.number_of_rank(place.total, place.rank)) + &fragment)))
+    let (position, id) = dates::place(stores, &address.query, period).await?;
+    let fragment = id.as_ref().map_or_else(|| links::TO_COMMENTS.to_owned(), links::fragment);
+    Ok(caching::lead_to(&(address.page(address.number_of(position)) + &fragment)))
 }
 
 async fn answer(
@@ -70,18 +70,21 @@ async fn answer(
     let t = site.interface_of(&query.filter);
     let cursor = address.cursor.as_deref().map(|text| cursors.open(query, text)).transpose();
     let cursor = cursor.map_err(|error| PageError::with_help(error, |error| help(t, address, error, None)))?;
-    let stable = (address.is_stable() && cursor.is_none()).then_some(StablyNumberedPage { query, number: *number });
+    let at = match cursor {
+        Some(cursor) => PageAt::Cursor(cursor),
+        None if address.is_stable() => PageAt::stable(*number),
+        None => PageAt::Number(number.unwrap_or(PageNumber::FIRST), None),
+    };
+    let page = PageRequest { query, at };
     let has_contrast = contrast::belongs_to(address);
-    let comments_max = stable.map_or(u16::from(query.page_size.get()), |page| page.comments_max());
-    let comments_max = comments_max + if has_contrast { Contrast::COMMENTS } else { 0 };
+    let comments_max = page.comments_max() + if has_contrast { Contrast::COMMENTS } else { 0 };
     // Before all reads, so that a refused request costs no store a call.
     memory.make_room(request, comments_max).await?;
-    // The counts of the filters also come from the page index; without it, the page omits them.
-    let stats = stores.stats(&query.product, &query.filter);
+    // The counts of the filters come with the page; without the page index, it has none.
+    let listing = page.read(stores, StatsWanted::WithLanguages);
     let record = stores.known_record(&query.product);
     let contrast = async { if has_contrast { Contrast::read(stores, &query.product).await } else { None } };
-    let (listing, stats, record, contrast) =
-        tokio::join!(read(stable, cursor, address, stores), stats, record, contrast);
+    let ((listing, stats), record, contrast) = tokio::join!(listing, record, contrast);
     let listing = match listing {
         // The comments there have been deleted. Whether the listing has others is seen on its first page.
         Ok(Some(listing)) if address.cursor.is_some() && listing.comments.is_empty() => {
@@ -98,7 +101,6 @@ async fn answer(
         }
         Err(error) => return Err(PageError::with_help(error, |error| help(t, address, error, stats.as_ref()))),
     };
-    let stats = stats.filter(|_| listing.total.is_some());
     let exists = !listing.comments.is_empty() || {
         let exists = query.exists_without_comments(stores).await;
         exists.map_err(|error| PageError::with_help(error, |error| help(t, address, error, stats.as_ref())))?
@@ -120,8 +122,8 @@ async fn answer(
     if let Some(validator) = page.validator(site).map_err(ApiError::internal)? {
         answer.headers_mut().insert(header::ETAG, caching::value(&validator));
     }
-    if stats.is_none() || !exists || record == KnownRecord::Unreadable {
-        // Not cached, because a cache would keep it longer than a store is unavailable, or the listing empty.
+    if stats.is_none() || listing.has_empty_places || !exists || record == KnownRecord::Unreadable {
+        // Not cached, because a cache would keep it longer than a store is unavailable or behind, or the listing empty.
         let (name, value) = caching::NO_STORE;
         answer.headers_mut().insert(name, header::HeaderValue::from_static(value));
     }
@@ -137,23 +139,6 @@ fn by_cursor(address: &Address, listing: &ListingPage, cursors: &CursorSealer) -
         sealed.map(|sealed| sealed.map(|sealed| address.at_cursor(&sealed)))
     };
     Ok(Some(Neighbours { prev: page(&listing.prev)?, next: page(&listing.next)?, ..Neighbours::default() }))
-}
-
-/// Reads the page at an address, which is `stable` newest first. `None` when its number leads to the front page.
-async fn read(
-    stable: Option<StablyNumberedPage<'_>>,
-    cursor: Option<Cursor>,
-    address: &Address,
-    stores: &StoreClients,
-) -> Result<Option<ListingPage>, ApiError> {
-    if let Some(cursor) = cursor {
-        return CursorPage { query: &address.query, cursor }.read(stores).await.map(Some);
-    }
-    if let Some(page) = stable {
-        return page.read(stores).await;
-    }
-    let number = address.number.unwrap_or(PageNumber::FIRST);
-    NumberedPage { query: &address.query, number, as_of: None }.read(stores).await.map(Some)
 }
 
 /// The links that lead on from a page of comments that cannot be shown. None leads to a listing that is known to have no

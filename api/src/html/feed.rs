@@ -6,6 +6,7 @@
 use actix_web::{HttpRequest, HttpResponse, http::header, web};
 use askama::Template;
 use model::{Comment, Filter, Order, PageNumber, Timestamp};
+use page_index::StatsWanted;
 
 use super::{
     address::{self, Address},
@@ -15,7 +16,10 @@ use crate::{
     error::ApiError,
     http::answer_memory::AnswerMemory,
     links,
-    read::{ListingQuery, page::NumberedPage},
+    read::{
+        ListingQuery,
+        page::{PageAt, PageRequest},
+    },
     site::Site,
     store::StoreClients,
     texts::Interface,
@@ -53,8 +57,9 @@ async fn answer(
     site: &Site,
 ) -> Result<HttpResponse, PageError> {
     let query = ListingQuery { order: Order::Newest, ..address.query.clone() };
-    memory.make_room(request, query.page_size.get().into()).await?;
-    let listing = NumberedPage { query: &query, number: PageNumber::FIRST, as_of: None }.read(stores).await?;
+    let page = PageRequest { query: &query, at: PageAt::Number(PageNumber::FIRST, None) };
+    memory.make_room(request, page.comments_max()).await?;
+    let listing = page.read(stores, StatsWanted::No).await.0?.unwrap_or_default();
     // A feed needs the time of a change, which only a comment has.
     let Some(updated) = listing.comments.iter().map(|comment| comment.revision.instant()).max() else {
         return Err(query.missing(stores).await.into());
@@ -69,7 +74,7 @@ async fn answer(
     answer.insert_header((header::CONTENT_TYPE, format!("{ATOM}; charset=utf-8")));
     // A search result should lead to a page.
     answer.insert_header(("X-Robots-Tag", "noindex"));
-    if listing.total.is_none() {
+    if listing.total.is_none() || listing.has_empty_places {
         answer.insert_header(crate::http::caching::NO_STORE);
     }
     Ok(answer.body(body))

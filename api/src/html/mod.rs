@@ -50,7 +50,7 @@ use actix_web::{
     web,
 };
 use askama::Template;
-use model::{Filter, Order};
+use model::Filter;
 
 use crate::{
     error::ApiError,
@@ -61,7 +61,7 @@ use crate::{
     },
     links,
     site::Site,
-    store::{Position, StoreClients},
+    store::StoreClients,
 };
 use address::Address;
 use error_page::{PageError, html};
@@ -123,9 +123,8 @@ fn render(
 async fn comment(request: HttpRequest, stores: web::Data<StoreClients>) -> Result<HttpResponse, PageError> {
     let id = comment_id(&request, 2)?;
     let comment = stores.comment(&id).await?.ok_or(ApiError::NoSuchComment)?;
-    let position = stores.position(&comment, &Filter::ANY, Order::Oldest).await.ok_or(ApiError::IndexUnavailable)?;
-    let Position { total, rank } = position;
+    let position = stores.position(&comment, &Filter::ANY).await.ok_or(ApiError::IndexUnavailable)?;
     let address = Address::of_product(comment.product);
-    let page = address.page(address.number_of_rank(total, rank));
+    let page = address.page(address.number_of(position));
     Ok(caching::lead_to(&(page + &links::fragment(&id))))
 }

@@ -37,7 +37,7 @@ impl Place {
             return Self::Unknown;
         }
         if address.is_stable() {
-            let archived = listing.total.map(|total| StablePages::new(total, size).archived());
+            let archived = listing.settled.map(|settled| StablePages::new(settled, size).archived());
             return number.map_or(Self::Front { archived }, |number| Self::Archive {
                 number,
                 archived: archived.unwrap_or(number),

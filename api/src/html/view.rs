@@ -330,14 +330,7 @@ mod tests {
         let site = Site::new(settings, ([127, 0, 0, 1], 80).into()).unwrap();
         let request = TestRequest::with_uri(path).to_http_request();
         let (address, _) = address::read(&request).unwrap();
-        let listing = ListingPage {
-            comments: Vec::new(),
-            total: Some(total),
-            next: None,
-            prev: None,
-            as_of: None,
-            continues_by_cursor: false,
-        };
+        let listing = ListingPage { total: Some(total), settled: Some(total), ..ListingPage::default() };
         let page = || CommentsPage::new(&site, &address, record, &listing, None, None);
         let stable = CommentsPage { volatile: None, ..page() };
         (page().render().unwrap(), stable.render().unwrap(), page().validator(&site).unwrap())

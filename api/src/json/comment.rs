@@ -2,6 +2,7 @@
 
 use actix_web::{HttpRequest, HttpResponse, http::header, web};
 use model::{Comment, CommentId, Filter, Order, PageNumber, PageSize, Revision};
+use page_index::Position;
 use serde::Serialize;
 use table::CommentPatch;
 use utoipa::ToSchema;
@@ -17,7 +18,7 @@ use crate::{
     http::{entity_tag::strong_tag, path_and_query::comment_id},
     read::ListingQuery,
     secrets::Scope,
-    store::{Position, StoreClients},
+    store::StoreClients,
     tokens::{AnyCaller, CommentWriter, WriterOrModerator},
 };
 
@@ -233,12 +234,12 @@ pub(crate) async fn comment_position(
         let (language, rating) = (comment.language.to_string(), comment.rating.get());
         return Err(ApiError::FilterDoesNotMatch { language, rating });
     }
-    let Position { total, rank } = stores.position(&comment, &filter, order).await.ok_or(ApiError::IndexUnavailable)?;
+    let place = stores.position(&comment, &filter).await.ok_or(ApiError::IndexUnavailable)?;
+    let Position { older, total, .. } = place;
     let listing = ListingQuery { product: comment.product, filter, order, page_size };
-    let from_oldest = match order {
-        Order::Newest => total.saturating_sub(1 + rank),
-        Order::Oldest => rank,
+    let position = match order {
+        Order::Newest => total.saturating_sub(older),
+        Order::Oldest => older + 1,
     };
-    let page = listing.number_of_rank(is_stable, total, from_oldest);
-    Ok(HttpResponse::Ok().json(PositionBody { page, position: rank + 1, total }))
+    Ok(HttpResponse::Ok().json(PositionBody { page: listing.number_of(is_stable, place), position, total }))
 }

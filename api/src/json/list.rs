@@ -2,6 +2,7 @@
 
 use actix_web::{HttpRequest, HttpResponse, http::header, web};
 use model::{Language, Order, PageNumber, PageSize, Period, Rating, StablePages, Timestamp};
+use page_index::StatsWanted;
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -21,9 +22,9 @@ use crate::{
     read::{
         ListingQuery,
         cursor::{Cursor, CursorSealer},
-        dates::{self, DatedPlace},
+        dates,
         known::check_known,
-        page::{CursorPage, ListingPage, NumberedPage, stable::StablyNumberedPage},
+        page::{ListingPage, PageAt, PageRequest},
     },
     site::Site,
     store::StoreClients,
@@ -95,8 +96,11 @@ impl Request for ListRequest {
 /// A page beyond its numbers is 503 (`not-yet-listed`) while there are comments newer, or older, than all that it has, and
 /// 404 otherwise.
 ///
-/// With `date`, the answer leads to a page (302). With `numbering=stable`, the comments of the next page to become full are
-/// still on the front page, so its number leads there (302).
+/// The answer shows what its page numbers count, also while copies of comments are late. A place whose comment cannot be
+/// shown is left out, and then no cache may keep the answer; if all would be, it is 503 (`not-yet-listed`).
+///
+/// With `date`, the answer leads to a page (302). With `numbering=stable`, comments of the last minute, and those of the next
+/// page to become full, are still on the front page, so its number leads there (302).
 #[utoipa::path(
     get,
     path = "/api/v1/products/{product}/comments",
@@ -142,27 +146,17 @@ pub(crate) async fn list_comments(
             return Ok(caching::lead_to(&dated_page(&stores, &query, period, is_stable).await?));
         }
     };
-    let listing = match &place {
-        Place::Page { number, as_of } => {
-            memory.make_room(&request, query.page_size.get().into()).await?;
-            NumberedPage { query: &query, number: *number, as_of: *as_of }.read(&stores).await?
-        }
-        Place::Stable(number) => {
-            let page = StablyNumberedPage { query: &query, number: *number };
-            memory.make_room(&request, page.comments_max()).await?;
-            match page.read(&stores).await? {
-                Some(listing) => listing,
-                None => {
-                    let urls = ListingUrls { listing: &query, as_of: None, base_path: "" };
-                    return Ok(caching::lead_to(&urls.stable_page(None)));
-                }
-            }
-        }
-        Place::Cursor(text) => {
-            let cursor = cursors.open(&query, text)?;
-            memory.make_room(&request, query.page_size.get().into()).await?;
-            CursorPage { query: &query, cursor }.read(&stores).await?
-        }
+    let at = match &place {
+        Place::Page { number, as_of } => PageAt::Number(*number, *as_of),
+        Place::Stable(number) => PageAt::stable(*number),
+        Place::Cursor(text) => PageAt::Cursor(cursors.open(&query, text)?),
+    };
+    let page = PageRequest { query: &query, at };
+    memory.make_room(&request, page.comments_max()).await?;
+    let (read, _) = page.read(&stores, StatsWanted::No).await;
+    let Some(listing) = read? else {
+        let urls = ListingUrls { listing: &query, as_of: None, base_path: "" };
+        return Ok(caching::lead_to(&urls.stable_page(None)));
     };
     if listing.comments.is_empty() {
         check_known(&stores, &site, &query.product).await?;
@@ -171,8 +165,8 @@ pub(crate) async fn list_comments(
     body.explain = explains.then(|| cost::so_far().into());
     let mut answer = HttpResponse::Ok();
     answer.insert_header((header::LINK, body.links.header()));
-    if listing.total.is_none() || explains {
-        // Not cached: a cache would keep it longer than the index is unavailable. An explanation is of one answer.
+    if listing.total.is_none() || listing.has_empty_places || explains {
+        // Not cached: a cache would keep it longer than a store is unavailable or behind. An explanation is of one answer.
         answer.insert_header(caching::NO_STORE);
     }
     Ok(answer.json(body))
@@ -184,9 +178,9 @@ async fn dated_page(
     period: Period,
     is_stable: bool,
 ) -> Result<String, ApiError> {
-    let DatedPlace { total, rank, .. } = dates::place(stores, query, period).await?;
+    let (position, _) = dates::place(stores, query, period).await?;
     let urls = ListingUrls { listing: query, as_of: None, base_path: "" };
-    let number = query.number_of_rank(is_stable, total, rank).map(PageNumber::get);
+    let number = query.number_of(is_stable, position).map(PageNumber::get);
     Ok(if is_stable { urls.stable_page(number) } else { urls.page(number.unwrap_or(1)) })
 }
 
@@ -217,11 +211,12 @@ pub(crate) struct Body<'listing> {
     page: Option<PageNumber>,
     #[schema(value_type = u8, minimum = 1, maximum = 100)]
     page_size: PageSize,
-    /// How many comments the filter matches, as far as the page index has them; null while it is away.
+    /// How many comments the filter matches, as far as the page index has them; null while it is away. On an archive page
+    /// of stable numbering, how many of them are old enough for archive pages.
     #[schema(required)]
     total: Option<u64>,
-    /// How many pages have a number: those of `total`; in stable numbering, the full pages and the front page. Null while
-    /// the page index is away.
+    /// How many pages have a number: those of `total`; in stable numbering, the full pages of comments that are old enough,
+    /// and the front page. Null while the page index is away.
     #[schema(required)]
     total_pages: Option<u64>,
     /// The instant that page numbers refer to: comments dated later are not counted. Sent back, it keeps comments posted
@@ -314,10 +309,10 @@ impl<'listing> Body<'listing> {
     ) -> Result<Self, ApiError> {
         let seal = |cursor: &Option<Cursor>| cursor.as_ref().map(|cursor| sealer.seal(query, cursor)).transpose();
         let cursor = Cursors { next: seal(&listing.next)?, prev: seal(&listing.prev)? };
-        let total_pages = listing.total.map(|total| match place {
-            Place::Stable(_) => StablePages::new(total, query.page_size).count(),
-            Place::Page { .. } | Place::Cursor(_) => query.page_size.total_pages(total),
-        });
+        let total_pages = match place {
+            Place::Stable(_) => listing.settled.map(|settled| StablePages::new(settled, query.page_size).count()),
+            Place::Page { .. } | Place::Cursor(_) => listing.total.map(|total| query.page_size.total_pages(total)),
+        };
         let (page, as_of) = match place {
             Place::Page { number, as_of } => (Some(*number), *as_of),
             Place::Stable(number) => (*number, None),

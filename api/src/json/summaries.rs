@@ -3,7 +3,8 @@
 use std::collections::BTreeSet;
 
 use actix_web::{HttpRequest, HttpResponse, web};
-use model::{Language, ProductId};
+use model::{Filter, Language, ProductId};
+use page_index::{RankedQuery, StatsWanted};
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -11,7 +12,7 @@ use super::{
     parameters::{LANGUAGE, PRODUCTS, PRODUCTS_MAX, Parameter, Parsed, Query, Request},
     stats::Totals,
 };
-use crate::{error::ApiError, store::StoreClients};
+use crate::{error::ApiError, ops::metrics::StoreCall, store::StoreClients};
 
 pub(crate) struct SummariesRequest {
     /// Each once.
@@ -89,10 +90,13 @@ pub(crate) async fn stats_of_products(
     Parsed(SummariesRequest { products, language }): Parsed<SummariesRequest>,
     stores: web::Data<StoreClients>,
 ) -> Result<HttpResponse, ApiError> {
-    let summaries = stores.summaries(&products, language.as_ref()).await.ok_or(ApiError::IndexUnavailable)?;
-    let products = products.iter().zip(&summaries).map(|(product, summary)| ProductSummary {
+    let filter = Filter::new(language.clone(), None);
+    let query = |product| RankedQuery { stats: StatsWanted::ByRating, ..RankedQuery::new(product, &filter) };
+    let counted = stores.ranked(StoreCall::Stats, &products.iter().map(query).collect::<Vec<_>>()).await;
+    let stats = counted.ok_or(ApiError::IndexUnavailable)?.into_iter().filter_map(|counted| counted.stats);
+    let products = products.iter().zip(stats).map(|(product, stats)| ProductSummary {
         product: product.as_str(),
-        totals: Totals::new(summary.by_rating, summary.last_commented_at),
+        totals: Totals::new(stats.by_rating, stats.last_commented_at),
     });
     let products = products.collect();
     Ok(HttpResponse::Ok().json(Body { language: language.as_ref().map(Language::as_str), products }))

@@ -91,7 +91,7 @@ pub(crate) fn note_call(store: &'static str, took: Duration) {
 
 pub(crate) fn note_query(query: &PageQuery, page: &Page) {
     note(|cost| {
-        let items = page.comments.len() + page.malformed.len() + page.left_out.len();
+        let items = [page.comments.len(), page.others.len(), page.malformed.len(), page.left_out.len()].iter().sum();
         cost.queries.push(QueryCost { query: query.clone(), items, read_units: page.read_units });
     });
 }

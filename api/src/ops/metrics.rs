@@ -42,7 +42,9 @@ const DURATION_BUCKETS: [f64; 14] =
 #[strum(serialize_all = "snake_case")]
 pub(crate) enum StoreCall {
     Comment,
+    Comments,
     Page,
+    Report,
     Create,
     Patch,
     Delete,
@@ -51,7 +53,7 @@ pub(crate) enum StoreCall {
     Product,
     PutProduct,
     DeleteProduct,
-    PageStart,
+    Ranks,
     Position,
     Stats,
     Catalog,
@@ -61,9 +63,10 @@ pub(crate) enum StoreCall {
 impl StoreCall {
     fn store(self) -> Store {
         match self {
-            Self::Comment | Self::Page | Self::Create | Self::Patch | Self::Delete | Self::Author => Store::Table,
-            Self::Moderation | Self::Product | Self::PutProduct | Self::DeleteProduct => Store::Table,
-            Self::PageStart | Self::Position | Self::Stats | Self::Catalog | Self::Readiness => Store::PageIndex,
+            Self::Comment | Self::Comments | Self::Page | Self::Report => Store::Table,
+            Self::Create | Self::Patch | Self::Delete | Self::Author | Self::Moderation => Store::Table,
+            Self::Product | Self::PutProduct | Self::DeleteProduct => Store::Table,
+            Self::Ranks | Self::Position | Self::Stats | Self::Catalog | Self::Readiness => Store::PageIndex,
         }
     }
 }
@@ -80,12 +83,12 @@ enum Store {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, IntoStaticStr, VariantArray)]
 #[strum(serialize_all = "snake_case")]
 pub(crate) enum DriftSign {
-    /// The table has fewer comments for the page than the ranks promise.
-    ShortPage,
-    /// The page shows comments that the ranks do not count, or the table has comments beyond all ranks.
-    Unranked,
-    /// The page index promises comments, and the table has none of them.
-    EmptyPage,
+    /// A comment that a rank names exists, but its duplicate under the filter does not, or is malformed.
+    MissingDuplicate,
+    /// A rank names a comment that does not exist, or that the table has elsewhere.
+    RankWithoutComment,
+    /// The table has a duplicate whose comment has no rank.
+    RowWithoutRank,
 }
 
 type Durations<Labels> = Family<Labels, Histogram, fn() -> Histogram>;
@@ -308,7 +311,7 @@ mod tests {
         assert!(text.contains(r#"pagemark_http_requests_total{route="none",method="other",status="404"} 1"#), "{text}");
         assert!(text.contains("pagemark_http_requests_in_flight 1"), "{text}");
         assert!(text.contains("pagemark_http_answer_bytes 7"), "{text}");
-        assert!(text.contains(r#"pagemark_drift_signs_total{sign="short_page"} 0"#), "{text}");
+        assert!(text.contains(r#"pagemark_drift_signs_total{sign="row_without_rank"} 0"#), "{text}");
         assert!(text.ends_with("# EOF\n"));
     }
 

@@ -1,33 +1,25 @@
-//! Where the comments of a month or a day are, by two ranks: nothing is scanned.
+//! Where the comments of a month or a day are, by one rank: nothing is scanned.
 
 use model::{CommentId, Order, Period};
+use page_index::{Position, Ranked, RankedQuery};
 
 use super::ListingQuery;
-use crate::{error::ApiError, store::StoreClients};
+use crate::{error::ApiError, ops::metrics::StoreCall, store::StoreClients};
 
-/// The place of the newest comment of a period, or before it.
-#[derive(Debug)]
-pub(crate) struct DatedPlace {
-    pub(crate) total: u64,
-    /// Number of older ones: the comment's rank, counted from the oldest. 0 when every comment is later.
-    pub(crate) rank: u64,
-    /// The comment, where its id is known at no further cost.
-    pub(crate) id: Option<CommentId>,
-}
-
-/// Finds the newest comment of a period, or else the newest before it, or else the oldest of all.
+/// Finds the newest comment of a period, or else the newest before it. When every comment is later, it is the place of the
+/// oldest one, without an id.
 ///
 /// # Errors
 /// The page index is unavailable.
-pub(crate) async fn place(stores: &StoreClients, query: &ListingQuery, period: Period) -> Result<DatedPlace, ApiError> {
-    let newest_first = ListingQuery { order: Order::Newest, ..query.clone() };
-    // The start key of the second place is the comment in the first.
-    let (all, until) = (newest_first.page_start(0, None), newest_first.page_start(1, Some(period.end())));
-    let (all, until) = tokio::join!(stores.page_start(&all), stores.page_start(&until));
-    let (all, until) = all.zip(until).ok_or(ApiError::IndexUnavailable)?;
-    Ok(DatedPlace {
-        total: all.total.max(until.total),
-        rank: until.total.saturating_sub(1),
-        id: until.before.map(|newest| newest.id),
-    })
+pub(crate) async fn place(
+    stores: &StoreClients,
+    query: &ListingQuery,
+    period: Period,
+) -> Result<(Position, Option<CommentId>), ApiError> {
+    let (as_of, settled_at) = (Some(period.end()), Some(stores.settled_at()));
+    let newest = RankedQuery { order: Order::Newest, count: 1, as_of, settled_at, ..query.ranked_query() };
+    let ranked = stores.ranked(StoreCall::Ranks, &[newest]).await.and_then(|mut ranked| ranked.pop());
+    let Ranked { comments, total, settled, all, .. } = ranked.ok_or(ApiError::IndexUnavailable)?;
+    let position = Position { older: total.saturating_sub(1), total: all, settled };
+    Ok((position, comments.into_iter().next().map(|cd| cd.id)))
 }

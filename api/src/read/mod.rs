@@ -1,7 +1,6 @@
 //! Reading pages of comments and of products.
 //!
-//! - `page`: a page by number or by cursor: filter → plan → page index → one query of the table. `page::stable` has the
-//!   pages of stable numbering.
+//! - `page`: a page by number or by cursor: filter → ranks of the page → one query of the table.
 //! - `contrast`: the most recent positive comment and the most recent critical one.
 //! - `dates`: the page for a month or a day.
 //! - `known`: whether a product is known.
@@ -16,6 +15,7 @@ pub(crate) mod page;
 pub(crate) mod products;
 
 use model::{Filter, Order, PageNumber, PageSize, ProductId, StablePage, StablePages};
+use page_index::Position;
 
 /// A listing: its comments, their order and the page size.
 #[derive(Debug, Clone)]
@@ -27,17 +27,16 @@ pub(crate) struct ListingQuery {
 }
 
 impl ListingQuery {
-    /// The number of the page that holds the comment of this rank, counted from 0 for the oldest of `total` comments.
-    /// `None` for the front page of stable numbering.
-    pub(crate) fn number_of_rank(&self, is_stable: bool, total: u64, rank: u64) -> Option<PageNumber> {
-        let newest_first = || total.saturating_sub(1).saturating_sub(rank);
+    /// The number of the page that holds the comment at this position. `None` for the front page of stable numbering.
+    pub(crate) fn number_of(&self, is_stable: bool, position: Position) -> Option<PageNumber> {
+        let Position { older, total, settled } = position;
         match (is_stable, self.order) {
-            (true, _) => match StablePages::new(total, self.page_size).of_rank(rank) {
+            (true, _) => match StablePages::new(settled, self.page_size).of_rank(older) {
                 StablePage::Front => None,
                 StablePage::Archive(number) => Some(number),
             },
-            (false, Order::Newest) => Some(PageNumber::of_rank(newest_first(), self.page_size)),
-            (false, Order::Oldest) => Some(PageNumber::of_rank(rank, self.page_size)),
+            (false, Order::Newest) => Some(PageNumber::of_rank(total.saturating_sub(1 + older), self.page_size)),
+            (false, Order::Oldest) => Some(PageNumber::of_rank(older, self.page_size)),
         }
     }
 }

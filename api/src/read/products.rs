@@ -20,7 +20,7 @@ use std::{
 
 use actix_web::web::Data;
 use futures_util::{StreamExt, stream};
-use model::{Filter, PageNumber, PageSize};
+use model::{Filter, PageNumber, PageSize, Timestamp};
 use page_index::{IndexPartition, Ranked, RankedQuery, StatsWanted};
 use tokio::sync::{Mutex, OwnedMutexGuard};
 
@@ -242,14 +242,32 @@ impl Products {
     async fn products_of(&self, partition: IndexPartition) -> Option<Vec<Product>> {
         let mut products = Vec::new();
         for named in self.stores.products(partition).await?.chunks(PRODUCTS_TOGETHER) {
-            let query =
-                |product| RankedQuery { stats: StatsWanted::WithLanguages, ..RankedQuery::new(product, &Filter::ANY) };
+            let settled_at = Some(self.stores.settled_at());
+            let query = |product| RankedQuery {
+                settled_at,
+                stats: StatsWanted::WithLanguages,
+                ..RankedQuery::new(product, &Filter::ANY)
+            };
             let counted = self.stores.ranked(StoreCall::Catalog, &named.iter().map(query).collect::<Vec<_>>()).await?;
             let counted = named.iter().zip(counted);
             // A product without comments is about to be removed.
-            products.extend(counted.filter_map(|(id, Ranked { stats, .. })| Product::new(&self.site, id, stats?)));
+            let counted = counted.filter_map(|(id, of)| Product::new(&self.site, id, of.stats?, of.settled));
+            let mut some: Vec<Product> = counted.collect();
+            self.settle_languages(&mut some, settled_at).await?;
+            products.extend(some);
         }
         Some(products)
+    }
+
+    /// Counts the settled comments of each language of the products that have others too.
+    async fn settle_languages(&self, products: &mut [Product], settled_at: Option<Timestamp>) -> Option<()> {
+        let queries = products.iter().filter(|product| !product.is_settled()).flat_map(|product| {
+            product.indexed().map(|filter| RankedQuery { settled_at, ..RankedQuery::new(&product.id, filter) })
+        });
+        let queries: Vec<RankedQuery<'_>> = queries.collect();
+        let mut settled = self.stores.ranked(StoreCall::Catalog, &queries).await?.into_iter().map(|of| of.settled);
+        products.iter_mut().filter(|product| !product.is_settled()).for_each(|product| product.settle(&mut settled));
+        Some(())
     }
 
     /// The dates of a part of a partition's sitemap, counted from 0. They are read once for as long as the partition does

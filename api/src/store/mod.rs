@@ -2,34 +2,37 @@
 
 mod per_thread;
 mod product_cache;
-mod shims;
+mod reports;
 mod table_id;
 
-use std::{
-    fmt::Display,
-    sync::Arc,
-    time::{Duration, Instant},
-};
+use std::{fmt::Display, sync::Arc, time::Instant};
 
 use model::{
-    AuthorId, Comment, CommentId, Malformed, PageSize, ProductDetails, ProductId, ProductRecord, Revision, Status,
+    AuthorId, Cd, Comment, CommentId, Filter, Malformed, PageSize, ProductDetails, ProductId, ProductRecord, Revision,
+    Status, Timestamp,
 };
-use page_index::{IndexAnswer, IndexPartition, PageIndex, PositionQuery, Ranked, RankedQuery};
+use page_index::{
+    IndexAnswer, IndexPartition, PageIndex, Position, PositionQuery, Ranked, RankedQuery, Stats, StatsWanted,
+};
 use process::{StoreError, now};
 use table::{
     AuthorPart, CommentPatch, Created, Idempotency, ModerationPart, ModerationPosition, NewComment, Page, PageQuery,
     ProductPut, Table, WriteError,
 };
 
-use crate::ops::{
-    cost,
-    index_watch::{IndexAnswerKind, IndexWatch},
-    metrics::{DriftSign, Metrics, StoreCall},
+use crate::{
+    ops::{
+        cost,
+        index_watch::{IndexAnswerKind, IndexWatch},
+        metrics::{DriftSign, Metrics, StoreCall},
+    },
+    settings::ApiSettings,
 };
 use per_thread::PerThread;
 pub(crate) use product_cache::KnownRecord;
 use product_cache::{Cached, ProductCache};
-pub(crate) use shims::{Ends, PageStart, PageStartQuery, Position};
+pub(crate) use reports::Difference;
+use reports::Reports;
 use table_id::TableId;
 
 pub(crate) struct StoreClients {
@@ -37,24 +40,21 @@ pub(crate) struct StoreClients {
     index: PerThread<PageIndex>,
     table_id: Arc<TableId>,
     records: ProductCache,
+    reports: Reports,
     new_comments: Status,
+    archive_after_seconds: u32,
     metrics: Arc<Metrics>,
     index_watch: IndexWatch,
 }
 
 impl StoreClients {
-    /// `product_max_age`: how long a product's record is used before it is read again.
-    pub(crate) fn new(
-        table: Table,
-        index: PageIndex,
-        metrics: Arc<Metrics>,
-        product_max_age: Duration,
-        new_comments: Status,
-    ) -> Self {
+    pub(crate) fn new(table: Table, index: PageIndex, metrics: Arc<Metrics>, settings: &ApiSettings) -> Self {
         Self {
-            new_comments,
+            new_comments: settings.writing.new_comments,
+            archive_after_seconds: settings.archive_after_seconds,
             table_id: TableId::of(table.clone()),
-            records: ProductCache::new(product_max_age),
+            records: ProductCache::new(settings.product_max_age),
+            reports: Reports::default(),
             table: PerThread::new(table, Table::with_own_connections),
             index_watch: IndexWatch::new(index.partitions().count()),
             // Readers should rather get pages without totals than wait for a server that does not answer.
@@ -78,6 +78,24 @@ impl StoreClients {
         self.metrics.count_drift_sign(sign);
     }
 
+    /// Counts a difference that a page met. If it lasts, repair is told of it in the background: no reader waits.
+    pub(crate) fn report(&self, difference: &Difference<'_>) {
+        let sign = difference.sign();
+        self.metrics.count_drift_sign(sign);
+        if !self.reports.take_up(difference, now()) {
+            return;
+        }
+        let (id, looked_for) = (difference.comment().clone(), difference.looked_for());
+        let (table, metrics) = (Table::clone(&self.table), Arc::clone(&self.metrics));
+        tokio::spawn(async move {
+            let sign: &str = sign.into();
+            match metrics.timed(StoreCall::Report, table.report(&id, &looked_for)).await {
+                Ok(()) => tracing::info!(comment = %id, sign, "a page met a difference that lasts; repair looks at it"),
+                Err(error) => tracing::warn!(comment = %id, sign, %error, "a lasting difference cannot be reported"),
+            }
+        });
+    }
+
     /// The comment of this id for readers, strongly consistent. One that is not published counts as absent, and so does
     /// an invalid primary item.
     pub(crate) async fn comment(&self, id: &CommentId) -> Result<Option<Comment>, StoreError> {
@@ -93,6 +111,18 @@ impl StoreClients {
             }
             read => read,
         }
+    }
+
+    /// The comments of a product with these ids for readers, in their order, strongly consistent. One that is not
+    /// published counts as absent, and so does an invalid primary item. No id may occur twice.
+    pub(crate) async fn comments_in(
+        &self,
+        product: &ProductId,
+        ids: &[CommentId],
+    ) -> Result<Vec<Option<Comment>>, StoreError> {
+        let read = self.metrics.timed(StoreCall::Comments, self.table.comments_in(product, ids)).await?;
+        let valid = read.into_iter().map(|comment| comment?.inspect_err(|problem| self.note_invalid(problem)).ok());
+        Ok(valid.map(|comment| comment.filter(|comment| comment.status.is_published())).collect())
     }
 
     fn of_valid<T>(&self, changed: Result<T, WriteError>) -> Result<T, WriteError> {
@@ -111,13 +141,26 @@ impl StoreClients {
     }
 
     pub(crate) async fn page(&self, query: &PageQuery) -> Result<Page, StoreError> {
-        let page = self.metrics.timed(StoreCall::Page, self.table.page(query)).await?;
+        self.noted(query, self.table.page(query)).await
+    }
+
+    /// See [`Table::page_of_ranks`].
+    pub(crate) async fn page_of_ranks(&self, query: &PageQuery, ranks: &[Cd]) -> Result<Page, StoreError> {
+        self.noted(query, self.table.page_of_ranks(query, ranks)).await
+    }
+
+    async fn noted(
+        &self,
+        query: &PageQuery,
+        read: impl Future<Output = Result<Page, StoreError>>,
+    ) -> Result<Page, StoreError> {
+        let page = self.metrics.timed(StoreCall::Page, read).await?;
         cost::note_query(query, &page);
         let count = page.malformed.len() + page.left_out.len();
         if let Some(first) = page.malformed.iter().chain(&page.left_out).next() {
             self.metrics.count_malformed_items(count);
             let problem = &first.problem;
-            tracing::error!(key = %query.key, %problem, count, "a page has malformed items, and is shown without them");
+            tracing::error!(key = %query.key, %problem, count, "a page is made without malformed items");
         }
         Ok(page)
     }
@@ -240,6 +283,11 @@ impl StoreClients {
         Ok(())
     }
 
+    /// Comments dated later are not settled: archive pages do not count them yet.
+    pub(crate) fn settled_at(&self) -> Timestamp {
+        now().plus_ms(-1_000 * i64::from(self.archive_after_seconds))
+    }
+
     /// The answers to questions about some listings, in their order. `None` when the page index is unavailable for one of
     /// them: the reason does not matter to a reader.
     pub(crate) async fn ranked(&self, call: StoreCall, queries: &[RankedQuery<'_>]) -> Option<Vec<Ranked>> {
@@ -248,10 +296,18 @@ impl StoreClients {
         self.ask_index_of(partitions, call, ask).await
     }
 
-    /// Where a comment stands; `None` when the page index is unavailable.
-    pub(crate) async fn place(&self, query: &PositionQuery<'_>) -> Option<page_index::Position> {
+    /// The number of a product's comments beside a filter; `None` when the page index is unavailable.
+    pub(crate) async fn stats(&self, product: &ProductId, filter: &Filter) -> Option<Stats> {
+        let query = RankedQuery { stats: StatsWanted::WithLanguages, ..RankedQuery::new(product, filter) };
+        self.ranked(StoreCall::Stats, &[query]).await?.pop()?.stats
+    }
+
+    /// Where a comment stands under a filter that matches it; `None` when the page index is unavailable.
+    pub(crate) async fn position(&self, comment: &Comment, filter: &Filter) -> Option<Position> {
+        let (product, cd, settled_at) = (&comment.product, &comment.cd(), Some(self.settled_at()));
+        let query = &PositionQuery { product, filter, cd, settled_at };
         let ask = async |table_id: &str| self.index.position(query, table_id, now()).await;
-        self.ask_index(self.index.partition_of(query.product), StoreCall::Position, ask).await
+        self.ask_index(self.index.partition_of(product), StoreCall::Position, ask).await
     }
 
     pub(crate) fn partitions(&self) -> impl Iterator<Item = IndexPartition> + use<> {

@@ -47,6 +47,16 @@ impl Filter {
             && self.ratings.is_none_or(|ratings| ratings.contains(placement.rating))
     }
 
+    /// A placement that the filter matches, of an undetermined language if it matches any.
+    pub fn placement_in(&self, product: &ProductId) -> Placement {
+        let [lowest, ..] = Rating::ALL;
+        Placement {
+            product: product.clone(),
+            language: self.language.clone().unwrap_or_else(Language::undetermined),
+            rating: self.ratings.and_then(|ratings| ratings.iter().next()).unwrap_or(lowest),
+        }
+    }
+
     /// The disjoint base sets whose union holds the matching comments: one for each rating.
     pub fn base_sets(&self, product: &ProductId) -> Vec<BaseSet> {
         let ratings = self.ratings.unwrap_or(RatingSet::ALL);
@@ -227,6 +237,7 @@ mod tests {
             let filter = Filter::new(language, ratings);
             let holds = filter.base_sets(&placement.product).iter().filter(|set| placement.base_sets().contains(set)).count();
             prop_assert_eq!(holds, usize::from(filter.matches(&placement)));
+            prop_assert!(filter.matches(&filter.placement_in(&placement.product)));
         }
     }
 }

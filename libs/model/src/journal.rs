@@ -1,7 +1,10 @@
 //! The change journal: which comments changed when.
 //!
 //! Every write of a primary item carries its entry in the same transaction, so the repair job finds each change,
-//! deletions included, without a scan.
+//! deletions included, without a scan. A **report** is an entry without a change, about a comment of which a reader missed
+//! something. The repair job checks it like a changed one.
+
+use std::ops::Not;
 
 use serde::{Deserialize, Serialize};
 
@@ -15,15 +18,20 @@ pub const JOURNAL_SHARDS: u32 = 8;
 /// How long entries are kept before DynamoDB's TTL removes them: longer than a round of the weekly audit.
 pub const JOURNAL_RETENTION_DAYS: i64 = 14;
 
+const PREFIX: &str = "CHANGE#";
+
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct JournalEntry {
     pub id: CommentId,
-    /// The revision that the change made; its instant is the entry's. A deletion has one too.
+    /// The revision that the change made; its instant is the entry's. A deletion has one too. That of a report is no
+    /// item's: only its instant counts.
     pub revision: Revision,
     /// The comment's placement before; `None` when the change created it.
     pub before: Option<Placement>,
     /// The comment's placement after; `None` when the change deleted it.
     pub after: Option<Placement>,
+    /// Whether nothing changed. Both placements then say where a reader looked for the comment.
+    pub is_report: bool,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -37,15 +45,27 @@ pub struct JournalItem {
     pub before: Option<Placement>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub after: Option<Placement>,
+    #[serde(default, skip_serializing_if = "Not::not")]
+    pub is_report: bool,
     /// When DynamoDB may remove the entry, in seconds since 1970.
     pub expires_at: i64,
 }
 
 pub fn journal_pk(hour_of: Timestamp, shard: u32) -> String {
-    format!("CHANGE#{}#{shard}", hour_of.hour())
+    format!("{PREFIX}{}#{shard}", hour_of.hour())
+}
+
+pub fn is_journal_pk(pk: &str) -> bool {
+    pk.starts_with(PREFIX)
 }
 
 impl JournalEntry {
+    /// A report of a comment. Its key is that of a change at `now`: a writer that finds it taken takes a later one.
+    pub fn report(id: CommentId, looked_for: Placement, now: Timestamp, random: u128) -> Self {
+        let (before, after) = (Some(looked_for.clone()), Some(looked_for));
+        Self { id, revision: Revision::after(None, now, random), before, after, is_report: true }
+    }
+
     pub fn to_item(&self) -> JournalItem {
         let instant = self.revision.instant();
         let shard = crc32fast::hash(self.id.as_str().as_bytes()) % JOURNAL_SHARDS;
@@ -55,6 +75,7 @@ impl JournalEntry {
             revision: self.revision,
             before: self.before.clone(),
             after: self.after.clone(),
+            is_report: self.is_report,
             expires_at: instant.epoch_seconds() + JOURNAL_RETENTION_DAYS * 24 * 3600,
         }
     }
@@ -73,7 +94,8 @@ impl TryFrom<JournalItem> for JournalEntry {
             .split_once('#')
             .and_then(|(_, id)| CommentId::parse(id).ok())
             .ok_or_else(|| Malformed::of_item(&item.pk, &item.sk, "sk", "is not <instant>#<comment id>"))?;
-        Ok(Self { id, revision: item.revision, before: item.before, after: item.after })
+        let JournalItem { revision, before, after, is_report, .. } = item;
+        Ok(Self { id, revision, before, after, is_report })
     }
 }
 
@@ -85,17 +107,18 @@ mod tests {
     #[test]
     fn an_entry_reads_back_from_its_item() {
         let comment = comment("c1", "a/b", "en", 4);
-        let entry = JournalEntry {
-            id: comment.id.clone(),
-            revision: comment.revision,
-            before: None,
-            after: Some(comment.placement()),
-        };
-        let item = entry.to_item();
-        assert!(item.pk.starts_with("CHANGE#2024-02-29T12#"), "{}", item.pk);
-        assert_eq!(item.sk, "2024-02-29T12:00:00.123Z#c1");
-        let stored: serde_dynamo::Item = serde_dynamo::to_item(&item).unwrap();
-        let read: JournalItem = serde_dynamo::from_item(stored).unwrap();
-        assert_eq!(JournalEntry::try_from(read).unwrap(), entry);
+        let (id, placement, revision) = (comment.id.clone(), comment.placement(), comment.revision);
+        let report = JournalEntry::report(id.clone(), placement.clone(), revision.instant(), 1);
+        let change = JournalEntry { id, revision, before: None, after: Some(placement), is_report: false };
+        for entry in [change, report] {
+            let item = entry.to_item();
+            assert!(item.pk.starts_with("CHANGE#2024-02-29T12#") && is_journal_pk(&item.pk), "{}", item.pk);
+            assert_eq!(item.sk, "2024-02-29T12:00:00.123Z#c1");
+            let stored: serde_dynamo::Item = serde_dynamo::to_item(&item).unwrap();
+            // The entry of a change is as earlier versions wrote it.
+            assert_eq!(stored.contains_key("is_report"), entry.is_report);
+            let read: JournalItem = serde_dynamo::from_item(stored).unwrap();
+            assert_eq!(JournalEntry::try_from(read).unwrap(), entry);
+        }
     }
 }

@@ -32,6 +32,11 @@ impl Language {
         Ok(Self(tag.into_inner()))
     }
 
+    /// The tag of a text whose language is not known (RFC 5646 section 4.1).
+    pub fn undetermined() -> Self {
+        Self("und".to_owned())
+    }
+
     pub fn as_str(&self) -> &str {
         &self.0
     }

@@ -4,7 +4,7 @@
 //!   the table itself and the repair job.
 //! - `change`, `parts`: what callers ask for, and the answers.
 //! - `idempotency`, `duplicates`, `transaction`, `definition`, `item`: the calls' content, as pure functions.
-//! - `page_answer`, `item_json`: read a query's answer directly from its JSON.
+//! - `page_answer`, `item_json`: read a query's answer directly from its JSON. `page_rows`: makes a page of it.
 //! - `error`: the meaning of the SDK's errors.
 //! - `capacity`: counts and limits the units that calls consume.
 //! - `args`: the settings.
@@ -20,6 +20,7 @@ mod idempotency;
 mod item;
 mod item_json;
 mod page_answer;
+mod page_rows;
 mod parts;
 mod reader;
 pub mod transaction;

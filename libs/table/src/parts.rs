@@ -28,6 +28,8 @@ pub struct PageQuery {
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Page {
     pub comments: Vec<Comment>,
+    /// Where only the rows of some ranks are asked for: the places of all others, in the query's order.
+    pub others: Vec<Cd>,
     /// The malformed duplicates among them, in the same order; a page is shown without them. In a page that is cut
     /// short, the last may be an invalid primary item: the place where the page was cut.
     pub malformed: Vec<MalformedItem>,

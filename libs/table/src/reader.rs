@@ -1,13 +1,19 @@
 //! Reading: comments by id, pages, the sparse indexes, and the records of products.
 
+use std::{collections::HashMap, time::Duration};
+
 use aws_sdk_dynamodb::{
     operation::query::builders::QueryFluentBuilder,
-    types::{AttributeValue, ConsumedCapacity, KeysAndAttributes, ReturnConsumedCapacity},
+    types::{
+        AttributeValue, ConsumedCapacity, KeysAndAttributes, ReturnConsumedCapacity, builders::KeysAndAttributesBuilder,
+    },
 };
 use futures_util::{StreamExt, TryStreamExt, stream};
 use model::{
-    AuthorId, Comment, CommentId, FilterKey, Malformed, Order, ProductId, ProductRecord, Status,
-    item::{COMMENT_PREFIX, CommentItem, Image, NoBlob, attribute, comment_id_of_pk, comment_of_primary, comment_pk},
+    AuthorId, Cd, Comment, CommentId, FilterKey, Malformed, Order, ProductId, ProductRecord, Status,
+    item::{
+        COMMENT_PREFIX, CommentItem, Image, NoBlob, attribute, comment_id_of_pk, comment_of_primary, comment_pk, text,
+    },
     primaries::primaries_shard,
     product::record_pk,
 };
@@ -21,6 +27,7 @@ use crate::{
     error::{refused, store_error, without_index},
     item::{InvalidEntry, ItemKey, SdkItem, primary_key, primary_of, record_key_of, record_of, start_key},
     page_answer::{QueryAnswer, QueryReader, StoredItem},
+    page_rows::PageRows,
     parts::{
         AuthorPart, CommentsPart, CommentsPosition, ModerationPart, ModerationPosition, Page, PageQuery, PrimariesPart,
         PrimariesPosition, ProductsPart, RecordsPart, RecordsPosition, SdkKey,
@@ -28,11 +35,8 @@ use crate::{
     transaction::deciding_names,
 };
 
-/// How often a page's query continues after DynamoDB's 1 MB answer limit.
+/// Maximum number of queries of a page. Nine answers of 1 MB hold 200 of the longest comments.
 const PAGE_CALLS_MAX: usize = 9;
-
-/// How many additional items are read after invalid primary items, so that a run of them is passed quickly.
-const BEYOND_INVALID: usize = 100;
 
 /// Maximum number of calls to read a comment's items: 32 items of at most 400 KB in answers of 1 MB, and as many
 /// items that should not exist.
@@ -40,6 +44,9 @@ const COLLECTION_CALLS_MAX: usize = 40;
 
 /// Maximum number of keys in one call (AWS: `BatchGetItem`).
 const BATCH_GET_MAX: usize = 100;
+
+/// How long to ask again for keys of a page that DynamoDB left unprocessed: as long as a call with its retries may take.
+const LEFT_KEYS_WITHIN: Duration = Duration::from_secs(8);
 
 /// Maximum number of entries of `primaries` in one answer. An answer also ends after a megabyte.
 const ENTRIES_MAX: u32 = 4_000;
@@ -115,41 +122,27 @@ impl Table {
     /// places of invalid primary items. A malformed duplicate takes a place of the page, so that it does not shift the
     /// pages that follow.
     pub async fn page(&self, query: &PageQuery) -> Result<Page, StoreError> {
-        let limit = usize::from(query.limit);
-        let mut page = Page { comments: Vec::with_capacity(limit), ..Page::default() };
-        let mut read = 0;
-        let mut cut_at = None;
+        self.read_page(query, PageRows::all(query)).await
+    }
+
+    /// Reads the rows with these ranks, which are in the query's order and follow its start. All other rows are only
+    /// named. It reads as many rows as the query's limit, and continues until the place of the last rank is passed, or
+    /// as many other rows have come.
+    pub async fn page_of_ranks(&self, query: &PageQuery, ranks: &[Cd]) -> Result<Page, StoreError> {
+        self.read_page(query, PageRows::with(query, ranks)).await
+    }
+
+    async fn read_page(&self, query: &PageQuery, mut rows: PageRows<'_>) -> Result<Page, StoreError> {
         let mut start = query.start.as_ref().map(|cd| start_key(&query.key, cd));
         for _ in 0..PAGE_CALLS_MAX {
-            let beyond = if page.left_out.is_empty() { 0 } else { BEYOND_INVALID };
-            let answer = self.page_part(query, limit - read + beyond, start).await?;
-            page.read_units += answer.consumed_capacity.map_or(0.0, |consumed| consumed.capacity_units);
-            for item in answer.items {
-                if read == limit {
-                    break;
-                }
-                cut_at = None;
-                match item.into_comment(read) {
-                    Ok(comment) => page.comments.push(comment),
-                    Err(item) if query.key.is_primary() => {
-                        cut_at = Some(item.clone());
-                        page.left_out.push(item);
-                        continue;
-                    }
-                    Err(item) => page.malformed.push(item),
-                }
-                read += 1;
-            }
+            let answer = self.page_part(query, rows.next_limit(), start).await?;
+            rows.add(answer.items, answer.consumed_capacity.map_or(0.0, |consumed| consumed.capacity_units));
             start = answer.last_evaluated_key.map(SdkItem::from);
-            if start.is_none() || read >= limit {
+            if start.is_none() || rows.is_full() {
                 break;
             }
         }
-        page.cut_short = start.is_some() && read < limit;
-        if page.cut_short {
-            page.malformed.extend(cut_at);
-        }
-        Ok(page)
+        Ok(rows.into_page(start.is_some()))
     }
 
     async fn page_part(
@@ -200,6 +193,21 @@ impl Table {
         Ok(self.item(primary_key(id, product)).await?.map(Item::from))
     }
 
+    /// The comments with these ids in a product, published or not, strongly consistent. The answers are in the order of
+    /// the ids: `None` for an absent comment, an error for an invalid primary item. No id may occur twice.
+    pub async fn comments_in(
+        &self,
+        product: &ProductId,
+        ids: &[CommentId],
+    ) -> Result<Vec<Option<Result<Comment, Malformed>>>, StoreError> {
+        let keys: Vec<SdkItem> = ids.iter().map(|id| primary_key(id, product)).collect();
+        let wanted = KeysAndAttributes::builder().consistent_read(true);
+        let items = self.items_with(&keys, &wanted, Instant::now() + LEFT_KEYS_WITHIN).await?;
+        let by_key = items.into_iter().filter_map(|item| Some((text(&item, attribute::PK)?.to_owned(), item)));
+        let mut by_key: HashMap<String, Item> = by_key.collect();
+        Ok(ids.iter().map(|id| by_key.remove(&comment_pk(id)).map(|item| comment_of_primary(&item))).collect())
+    }
+
     /// The keys of primary items, and the attributes that decide their validity, eventually consistent, in no order.
     /// Absent items are left out. No key may occur twice. No wait lasts beyond `deadline`.
     pub async fn primary_items_of(
@@ -210,17 +218,27 @@ impl Table {
         let names = deciding_names();
         let projection =
             ["pk", "sk"].into_iter().chain(names.keys().map(String::as_str)).collect::<Vec<_>>().join(", ");
-        let mut items = Vec::with_capacity(comments.len());
-        for part in comments.chunks(BATCH_GET_MAX) {
-            let mut keys: Vec<SdkItem> = part.iter().map(|(id, product)| primary_key(id, product)).collect();
+        let keys: Vec<SdkItem> = comments.iter().map(|(id, product)| primary_key(id, product)).collect();
+        let wanted =
+            KeysAndAttributes::builder().projection_expression(projection).set_expression_attribute_names(Some(names));
+        self.items_with(&keys, &wanted, deadline).await
+    }
+
+    /// The attributes that are `wanted` of the items with these keys, in no order. Asks again for keys that DynamoDB
+    /// leaves unprocessed, as it does with those beyond the 16 MB of an answer.
+    async fn items_with(
+        &self,
+        keys: &[SdkItem],
+        wanted: &KeysAndAttributesBuilder,
+        deadline: Instant,
+    ) -> Result<Vec<Item>, StoreError> {
+        let mut items = Vec::with_capacity(keys.len());
+        for part in keys.chunks(BATCH_GET_MAX) {
+            let mut keys = part.to_vec();
             let mut backoff = Backoff::until(deadline);
             while !keys.is_empty() {
                 self.admit_read().await;
-                let wanted = KeysAndAttributes::builder()
-                    .set_keys(Some(std::mem::take(&mut keys)))
-                    .projection_expression(&projection)
-                    .set_expression_attribute_names(Some(names.clone()));
-                let wanted = wanted.build().map_err(refused)?;
+                let wanted = wanted.clone().set_keys(Some(std::mem::take(&mut keys))).build().map_err(refused)?;
                 let get = self.client.batch_get_item().request_items(&self.name, wanted);
                 let answer = get.set_return_consumed_capacity(self.wants_capacity()).send();
                 let answer = answer.await.map_err(store_error)?;

@@ -4,6 +4,8 @@
 //! An attempt is not sent later than 30 s after its entry's instant. So a window of the journal that is older than the
 //! repair job's settle delay is complete.
 //!
+//! A report is an entry alone. It names a comment to `recent` because a reader missed something of it.
+//!
 //! A product's record has no journal entry, because nothing is derived from it. Its writes use the transactions of
 //! comments: a repeated attempt finds out that an earlier one has happened.
 //!
@@ -223,7 +225,16 @@ impl Table {
         after: Option<Placement>,
     ) -> Result<TransactWriteItem, StoreError> {
         // An entry is never replaced, because a placement that it names could be lost.
-        self.put_new(&JournalEntry { id: id.clone(), revision, before, after }.to_item())
+        self.put_new(&JournalEntry { id: id.clone(), revision, before, after, is_report: false }.to_item())
+    }
+
+    /// Names a comment to the next `recent`, which compares all that is derived from it. `looked_for` is where a reader
+    /// missed something. Of its product, the ranks in every language are compared.
+    pub async fn report(&self, id: &CommentId, looked_for: &Placement) -> Result<(), StoreError> {
+        let entry = JournalEntry::report(id.clone(), looked_for.clone(), now(), rand::random());
+        let deadline = Instant::now() + self.started_within;
+        // If the key is taken, a change or another report of this millisecond names the comment already.
+        self.transact_until((deadline, deadline), vec![self.put_new(&entry.to_item())?], &mut 0).await.map(drop)
     }
 
     fn put_new<T: Serialize>(&self, item: &T) -> Result<TransactWriteItem, StoreError> {

@@ -50,6 +50,10 @@ pub(super) struct Args {
     operations_listen: Option<SocketAddr>,
     #[command(flatten)]
     site: SiteSettings,
+    /// How old a comment must be to count for archive pages, in seconds. Younger ones are on the front page.
+    // A write and its rank take less time here than in a deployed stack, and there is one clock.
+    #[arg(long = "archive-after", env = "PAGEMARK_ARCHIVE_AFTER", value_name = "SECONDS", default_value_t = 15)]
+    archive_after_seconds: u32,
     /// Bearer token that allows everything [default: generated and printed]
     #[arg(long, env = "PAGEMARK_WRITE_TOKEN", value_name = "TOKEN", hide_env_values = true)]
     write_token: Option<BearerToken>,
@@ -112,6 +116,7 @@ pub(super) async fn run(args: Args) -> anyhow::Result<ExitCode> {
         writing: args.writing,
         cursor_keys: args.cursor_keys,
         site: SiteSettings { public_url: args.public_url, comment_form: !is_public, ..args.site },
+        archive_after_seconds: args.archive_after_seconds,
         comment_blob: args.comment_blob.comment_blob,
         repair: (args.repair_every > 0).then(|| RepairSchedule::every(Duration::from_secs(args.repair_every))),
         audit: (args.audit_every > 0).then(|| AuditSchedule::every(Duration::from_secs(args.audit_every))),

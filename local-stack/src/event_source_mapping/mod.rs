@@ -40,6 +40,7 @@ use futures_util::{
     future::BoxFuture,
     stream::{self as futures, FuturesUnordered},
 };
+use model::journal::is_journal_pk;
 use serde_json::{Value, json};
 use tokio::{sync::watch, task::JoinSet, time::Instant};
 
@@ -78,6 +79,8 @@ pub struct MappingState {
     pub quarantined: u64,
     /// Records given to the handler, retries not counted.
     pub records: u64,
+    /// New entries of the change journal that were passed: changes, and reports of readers.
+    pub journal_entries: u64,
 }
 
 pub struct EventSourceMapping {
@@ -202,15 +205,19 @@ impl EventSourceMapping {
     ) -> Result<Polled, StreamError> {
         let mut polled = self.stream.poll(shard_id, iterator, processed).await?;
         if !polled.records.is_empty() {
-            let mut accepted = Vec::new();
+            let (mut accepted, mut journal_entries) = (Vec::new(), 0);
             for record in std::mem::take(&mut polled.records) {
                 let record = to_lambda_record(record, &self.stream.arn)?;
+                journal_entries += u64::from(is_new_journal_entry(&record));
                 if passes_filter(&record) {
                     accepted.push(record);
                 }
             }
             self.deliver_all(accepted).await;
-            self.state.send_modify(|state| state.processed = polled.last.clone());
+            self.state.send_modify(|state| {
+                state.processed = polled.last.clone();
+                state.journal_entries += journal_entries;
+            });
         }
         Ok(polled)
     }
@@ -289,10 +296,18 @@ impl EventSourceMapping {
     }
 }
 
+fn text<'record>(record: &'record Record, pointer: &str) -> Option<&'record str> {
+    record.pointer(pointer).and_then(Value::as_str)
+}
+
+/// Not one whose time has expired.
+fn is_new_journal_entry(record: &Record) -> bool {
+    text(record, "/eventName") == Some("INSERT") && text(record, "/dynamodb/Keys/pk/S").is_some_and(is_journal_pk)
+}
+
 /// The worker for a record, by the key of its item: the partition key and the sort key.
 fn worker_of(record: &Record, workers: u32) -> u64 {
-    let key = |name| record.pointer(name).and_then(Value::as_str);
-    let keys = (key("/dynamodb/Keys/pk/S"), key("/dynamodb/Keys/sk/S"));
+    let keys = (text(record, "/dynamodb/Keys/pk/S"), text(record, "/dynamodb/Keys/sk/S"));
     BuildHasherDefault::<DefaultHasher>::new().hash_one(keys) % u64::from(workers.max(1))
 }
 
@@ -305,7 +320,20 @@ fn locked(shards: &Mutex<Shards>) -> MutexGuard<'_, Shards> {
 mod tests {
     use std::collections::BTreeSet;
 
+    use model::journal::journal_pk;
+
     use super::*;
+
+    #[test]
+    fn only_new_entries_of_the_journal_are_counted() {
+        let entry = journal_pk(process::now(), 7);
+        for (event, pk, counts) in
+            [("INSERT", &*entry, true), ("REMOVE", &entry, false), ("INSERT", "COMMENT#c1", false)]
+        {
+            let record = json!({ "eventName": event, "dynamodb": { "Keys": { "pk": { "S": pk } } } });
+            assert_eq!(is_new_journal_entry(&record), counts, "{record}");
+        }
+    }
 
     #[test]
     fn an_item_has_one_worker_and_the_items_of_a_partition_key_have_several() {

@@ -1,4 +1,4 @@
-//! Finds the comments that the journal names, part by part.
+//! Finds the comments that the journal names, part by part: those that changed, and those that readers reported.
 //!
 //! An hour of the journal is read once, one answer of each shard at a time, and cut into parts. Each part names a few
 //! hundred comments, so even a run with little time completes one (`tests/repair/stopped.rs`). All entries of a comment
@@ -10,7 +10,7 @@
 //! Memory is bounded: one answer of the journal for each shard, and one part. A part covers the time in which
 //! [`PART_COMMENTS`] comments are named, but at least a millisecond.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use futures_util::future::try_join_all;
 use model::{
@@ -99,6 +99,8 @@ impl Finder for JournalFinder<'_> {
 pub(crate) struct Part {
     pub(crate) window: Window,
     pub(crate) named: BTreeMap<CommentId, Places>,
+    /// Those of the named comments that changed. Readers only reported the others.
+    pub(crate) changed: BTreeSet<CommentId>,
     pub(crate) unreadable: Vec<String>,
 }
 
@@ -186,11 +188,14 @@ impl Shard {
 
 impl Part {
     fn empty(window: Window) -> Self {
-        Self { window, named: BTreeMap::new(), unreadable: Vec::new() }
+        Self { window, named: BTreeMap::new(), changed: BTreeSet::new(), unreadable: Vec::new() }
     }
 
     fn add(&mut self, entry: JournalEntry) {
         let places = Places::of(entry.placements());
+        if !entry.is_report {
+            self.changed.insert(entry.id.clone());
+        }
         self.named.entry(entry.id).or_default().join(&places);
     }
 }
@@ -230,6 +235,7 @@ mod tests {
                 revision: model::Revision::after(None, window.from, 1),
                 before: None,
                 after: None,
+                is_report: false,
             }),
         };
         JournalRow { at: window.from.plus_ms(ms), entry }

@@ -332,7 +332,9 @@ async fn changed_before(
         let begins = to.plus_ms(-1_000 * span_s).max(from);
         named.clear();
         for window in windows(begins, to) {
-            named.extend(Reader::new(window).next(table).await?.named);
+            let Part { named: found, changed, .. } = Reader::new(window).next(table).await?;
+            // A reported comment is likely to be wrong, whatever the page indexer does.
+            named.extend(found.into_iter().filter(|(id, _)| changed.contains(id)));
         }
         if named.len() >= SAMPLE || begins == from {
             break;

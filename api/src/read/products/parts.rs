@@ -43,13 +43,15 @@ pub(crate) struct Product {
     pub(crate) by_rating: RatingCounts,
     /// Creation time of the newest comment.
     pub(crate) last_commented_at: Timestamp,
-    /// The filters of the languages whose pages search engines may index, each with its number of comments.
+    /// Number of settled comments: those that archive pages are made of.
+    settled: u64,
+    /// The filters of the languages whose pages search engines may index, each with its number of settled comments.
     indexed: Box<[(Filter, u64)]>,
 }
 
 impl Product {
-    /// `None` without comments.
-    pub(super) fn new(site: &Site, id: &ProductId, stats: Stats) -> Option<Self> {
+    /// `None` without comments. The comments of each language count as settled.
+    pub(super) fn new(site: &Site, id: &ProductId, stats: Stats, settled: u64) -> Option<Self> {
         let Stats { by_rating, last_commented_at, by_language, .. } = stats;
         let indexed = by_language.into_iter().filter_map(|(language, total)| {
             let totals = Totals { filter: total, product: by_rating.total() };
@@ -58,12 +60,25 @@ impl Product {
             is_own.then_some((of_language, total))
         });
         let (indexed, last_commented_at) = (indexed.collect(), last_commented_at?);
-        Some(Self { id: id.clone(), by_rating, last_commented_at, indexed })
+        Some(Self { id: id.clone(), by_rating, last_commented_at, settled, indexed })
     }
 
     /// How many listings of the product have pages in the sitemap.
     pub(super) fn listings(&self) -> usize {
         1 + self.indexed.len()
+    }
+
+    pub(super) fn is_settled(&self) -> bool {
+        self.settled >= self.by_rating.total()
+    }
+
+    pub(super) fn indexed(&self) -> impl Iterator<Item = &Filter> {
+        self.indexed.iter().map(|(filter, _)| filter)
+    }
+
+    /// Takes the numbers of settled comments of the indexed languages.
+    pub(super) fn settle(&mut self, settled: &mut impl Iterator<Item = u64>) {
+        self.indexed.iter_mut().zip(settled).for_each(|((_, of_language), settled)| *of_language = settled);
     }
 }
 
@@ -72,8 +87,7 @@ impl Product {
 pub(crate) struct Listing<'walk> {
     product: &'walk ProductId,
     filter: &'walk Filter,
-    /// Number of comments.
-    total: u64,
+    settled: u64,
 }
 
 impl<'walk> Listing<'walk> {
@@ -82,7 +96,7 @@ impl<'walk> Listing<'walk> {
     }
 
     fn pages(&self) -> u64 {
-        StablePages::new(self.total, PageSize::default()).count()
+        StablePages::new(self.settled, PageSize::default()).count()
     }
 
     /// The `page`-th page, counted from 1 for the oldest. The front page is the last one.
@@ -212,8 +226,9 @@ impl PartitionSitemap {
 /// The listings of products: for each, all its comments, then those of the indexed languages.
 fn listings(products: &[Product]) -> impl Iterator<Item = Listing<'_>> {
     products.iter().flat_map(|product| {
-        let all = Listing { product: &product.id, filter: &Filter::ANY, total: product.by_rating.total() };
-        let of_languages = product.indexed.iter().map(move |(filter, total)| Listing { filter, total: *total, ..all });
+        let all = Listing { product: &product.id, filter: &Filter::ANY, settled: product.settled };
+        let of_languages =
+            product.indexed.iter().map(move |(filter, settled)| Listing { filter, settled: *settled, ..all });
         [all].into_iter().chain(of_languages)
     })
 }
@@ -237,7 +252,7 @@ mod tests {
             by_language,
             last_commented_at: Some(Timestamp::MIN),
         };
-        Product::new(site, &ProductId::parse(id).unwrap(), stats).unwrap()
+        Product::new(site, &ProductId::parse(id).unwrap(), stats, total).unwrap()
     }
 
     fn site(indexable: Indexable) -> Site {
@@ -253,7 +268,7 @@ mod tests {
     fn a_language_is_listed_only_where_its_pages_may_be_indexed() {
         let listed = |indexable, total, by_language: &[(&str, u64)]| {
             let products = [product(&site(indexable), "p", total, by_language)];
-            listings(&products).map(|listing| (listing.page(None), listing.total)).collect::<Vec<_>>()
+            listings(&products).map(|listing| (listing.page(None), listing.settled)).collect::<Vec<_>>()
         };
         let page = |filter: &str, total| (format!("/product/p/comments{filter}"), total);
         let several = [("de", 5), ("en", 20), ("fr", 4)];

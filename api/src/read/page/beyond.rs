@@ -1,0 +1,74 @@
+//! What the table has beyond the ranks: it decides what is past the end, and what is empty (ADR 8).
+
+use futures_util::future::try_join_all;
+use model::{Cd, Filter, Order, Timestamp};
+use page_index::RankedQuery;
+
+use super::just_after;
+use crate::{
+    error::ApiError,
+    ops::metrics::{DriftSign, StoreCall},
+    read::ListingQuery,
+    store::StoreClients,
+};
+
+impl ListingQuery {
+    /// Whether this listing exists although it has no comment: that of a product with a record does, a filter's does not.
+    ///
+    /// A comment is under the key of its product as soon as it is written, and under those of its filters a moment
+    /// later. So a filter is empty only if no comment of its product still waits for its ranks. An edit that brings a
+    /// comment into the filter is not noticed here until it is fanned out.
+    ///
+    /// # Errors
+    /// [`ApiError::NotYetListed`] while a comment of the product waits; the page index is unavailable; the table's.
+    pub(crate) async fn exists_without_comments(&self, stores: &StoreClients) -> Result<bool, ApiError> {
+        if self.filter == Filter::ANY {
+            return Ok(stores.has_record(&self.product).await);
+        }
+        self.unfiltered().check_ranked(stores, None, u64::MAX).await.map(|()| false)
+    }
+
+    /// The error of what is made of a listing, and has found no comment there.
+    pub(crate) async fn missing(&self, stores: &StoreClients) -> ApiError {
+        let checked = match self.check_ranked(stores, None, u64::MAX).await {
+            Ok(()) => self.unfiltered().check_ranked(stores, None, u64::MAX).await,
+            behind => behind,
+        };
+        checked.err().unwrap_or(ApiError::NoRoute)
+    }
+
+    fn unfiltered(&self) -> Self {
+        Self { filter: Filter::ANY, ..self.clone() }
+    }
+
+    /// Refuses a listing of which a comment still waits for its rank: the table has one beyond the ranks, or the ranks have
+    /// grown since `counted`. Takes at most two queries of one item each. An unreadable item does not count, because no
+    /// page shows it. A comment that lacks its rank between two others is not noticed.
+    pub(super) async fn check_ranked(
+        &self,
+        stores: &StoreClients,
+        as_of: Option<Timestamp>,
+        counted: u64,
+    ) -> Result<(), ApiError> {
+        let newest = RankedQuery { order: Order::Newest, count: 1, as_of, ..self.ranked_query() };
+        let oldest = RankedQuery { order: Order::Oldest, ..newest };
+        let ends = stores.ranked(StoreCall::Ranks, &[newest, oldest]).await.ok_or(ApiError::IndexUnavailable)?;
+        if ends.iter().all(|end| end.total <= counted) {
+            let one = |order, start| self.page_query(order, 1, start);
+            let ends: Vec<Cd> = ends.into_iter().flat_map(|end| end.comments).collect();
+            let beyond = match ends.as_slice() {
+                [newest, oldest] => {
+                    vec![one(Order::Oldest, Some(newest.clone())), one(Order::Newest, Some(oldest.clone()))]
+                }
+                _ => vec![one(Order::Newest, as_of.and_then(just_after))],
+            };
+            let pages = try_join_all(beyond.iter().map(|plan| stores.page(plan))).await?;
+            let mut comments = pages.iter().flat_map(|page| &page.comments);
+            if !comments.any(|comment| as_of.is_none_or(|as_of| comment.created_at <= as_of)) {
+                return Ok(());
+            }
+        }
+        stores.count_drift_sign(DriftSign::RowWithoutRank);
+        Err(ApiError::NotYetListed)
+    }
+}

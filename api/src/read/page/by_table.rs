@@ -1,0 +1,126 @@
+//! Pages that the table alone makes: those of cursors, and the first page while the page index is away.
+//!
+//! **Invariant:** walking the cursors from page 1 shows every comment once. A page whose comments have been deleted
+//! leads back (`a_cursor_whose_page_was_deleted_leads_back`).
+//!
+//! **Invariant:** a malformed duplicate is left out, takes its place in the page, and hides no other comment
+//! (`a_malformed_item_keeps_its_place_and_hides_nothing`). An invalid primary item has no rank, so it takes no place
+//! (`Table::page`).
+
+use model::{Cd, Comment, Order, Timestamp};
+use table::{Page, PageQuery};
+
+use super::{ListingPage, just_after};
+use crate::{
+    error::ApiError,
+    read::{
+        ListingQuery,
+        cursor::{Cursor, Direction},
+    },
+};
+
+#[derive(Debug)]
+enum Row {
+    Comment(Comment),
+    /// A malformed item: its place in the order, where that can be read.
+    Malformed(Option<Cd>),
+}
+
+impl Row {
+    fn cd(&self) -> Option<Cd> {
+        match self {
+            Self::Comment(comment) => Some(comment.cd()),
+            Self::Malformed(cd) => cd.clone(),
+        }
+    }
+}
+
+#[derive(Debug)]
+pub(super) struct TablePage<'query> {
+    pub(super) query: &'query ListingQuery,
+    /// `None` for the first page.
+    pub(super) cursor: Option<&'query Cursor>,
+    /// Comments dated later do not count.
+    pub(super) as_of: Option<Timestamp>,
+}
+
+impl TablePage<'_> {
+    pub(super) fn plan(&self) -> PageQuery {
+        let first = || self.as_of.filter(|_| self.query.order == Order::Newest).and_then(just_after);
+        let start = self.cursor.map_or_else(first, |cursor| Some(cursor.at.clone()));
+        self.query.page_query(self.order(), u16::from(self.query.page_size.get()) + 1, start)
+    }
+
+    fn order(&self) -> Order {
+        match self.cursor.map(|cursor| cursor.direction) {
+            None | Some(Direction::Forward) => self.query.order,
+            Some(Direction::Backward) => self.query.order.reversed(),
+        }
+    }
+
+    /// The rows of the page, and whether more follow.
+    fn rows(&self, Page { comments, malformed, cut_short, .. }: Page) -> (Vec<Row>, bool) {
+        let size = usize::from(self.query.page_size.get());
+        let mut rows: Vec<Row> = comments.into_iter().map(Row::Comment).collect();
+        for item in malformed {
+            // They come in order, so all earlier items are in place.
+            rows.insert(item.place.min(rows.len()), Row::Malformed(item.cd));
+        }
+        let answered = rows.len();
+        rows.retain(|row| row.cd().zip(self.as_of).is_none_or(|(cd, as_of)| cd.created_at <= as_of));
+        // Newest first, the query begins below `as_of`. Oldest first, everything after a later row is later too.
+        let more = rows.len() == answered && (answered > size || cut_short);
+        rows.truncate(size);
+        (rows, more)
+    }
+
+    /// Makes the page from the table's answer.
+    ///
+    /// # Errors
+    /// The first page has no comment: the table's own index may be behind. Or more rows follow a cursor, but no row of
+    /// the page says where the next one starts: all are invalid items that wait for the repair job.
+    pub(super) fn cut(&self, page: Page) -> Result<ListingPage, ApiError> {
+        let (mut rows, more) = self.rows(page);
+        if rows.is_empty() && self.cursor.is_none() {
+            return Err(ApiError::IndexUnavailable);
+        }
+        if more && !rows.iter().any(|row| row.cd().is_some()) {
+            return Err(ApiError::NotYetListed);
+        }
+        let (next, prev) = match self.cursor {
+            None => (last(&rows).filter(|_| more), None),
+            Some(cursor) if rows.is_empty() && cursor.direction == Direction::Forward => {
+                (None, Some(self.back(cursor)))
+            }
+            Some(cursor) if rows.is_empty() => (Some(self.back(cursor)), None),
+            Some(Cursor { direction: Direction::Forward, .. }) => (last(&rows).filter(|_| more), first(&rows)),
+            Some(Cursor { direction: Direction::Backward, .. }) => {
+                rows.reverse();
+                (last(&rows), first(&rows).filter(|_| more))
+            }
+        };
+        let comment = |row| if let Row::Comment(comment) = row { Some(comment) } else { None };
+        let comments = rows.into_iter().filter_map(comment).collect();
+        Ok(ListingPage { comments, next, prev, as_of: self.as_of, continues_by_cursor: true, ..ListingPage::default() })
+    }
+
+    /// The cursor in the opposite direction, for an empty page. It leads to the comments up to and including the
+    /// cursor's own.
+    fn back(&self, Cursor { direction, at }: &Cursor) -> Cursor {
+        let beyond = match self.order() {
+            Order::Newest => at.just_before(),
+            Order::Oldest => at.just_after(),
+        };
+        Cursor { direction: direction.reversed(), at: beyond.unwrap_or_else(|| at.clone()) }
+    }
+}
+
+fn last(rows: &[Row]) -> Option<Cursor> {
+    let at = rows.iter().rev().find_map(Row::cd)?;
+    Some(Cursor { direction: Direction::Forward, at })
+}
+
+fn first(rows: &[Row]) -> Option<Cursor> {
+    let at = rows.iter().find_map(Row::cd)?;
+    Some(Cursor { direction: Direction::Backward, at })
+}

@@ -1,0 +1,114 @@
+//! The rows of a page, as the answers to its queries are read.
+
+use std::collections::BTreeSet;
+
+use model::{Cd, Order};
+
+use crate::{
+    page_answer::{MalformedItem, StoredItem},
+    parts::{Page, PageQuery},
+};
+
+/// How many additional items are read after invalid primary items, so that a run of them is passed quickly.
+const BEYOND_INVALID: usize = 100;
+
+#[derive(Debug)]
+pub(super) struct PageRows<'query> {
+    query: &'query PageQuery,
+    page: Page,
+    /// Number of rows read. An invalid primary item is none.
+    read: usize,
+    cut_at: Option<MalformedItem>,
+    ranks: Option<Ranks<'query>>,
+}
+
+/// The ranks whose rows are still to come.
+#[derive(Debug)]
+struct Ranks<'query> {
+    left: BTreeSet<&'query Cd>,
+    last: Option<&'query Cd>,
+    is_last_passed: bool,
+}
+
+impl<'query> PageRows<'query> {
+    pub(super) fn all(query: &'query PageQuery) -> Self {
+        Self { query, page: Page::default(), read: 0, cut_at: None, ranks: None }
+    }
+
+    pub(super) fn with(query: &'query PageQuery, ranks: &'query [Cd]) -> Self {
+        let ranks = Ranks { left: ranks.iter().collect(), last: ranks.last(), is_last_passed: false };
+        Self { ranks: Some(ranks), ..Self::all(query) }
+    }
+
+    fn limit(&self) -> usize {
+        self.query.limit.into()
+    }
+
+    /// How many items the next call reads. Beyond the page's limit, that many again.
+    pub(super) fn next_limit(&self) -> usize {
+        let left = if self.read < self.limit() { self.limit() - self.read } else { self.limit() };
+        left + if self.page.left_out.is_empty() { 0 } else { BEYOND_INVALID }
+    }
+
+    fn is_complete(&self) -> bool {
+        let is_passed = |ranks: &Ranks<'_>| ranks.left.is_empty() || ranks.is_last_passed;
+        self.read >= self.limit() && self.ranks.as_ref().is_none_or(is_passed)
+    }
+
+    /// Whether nothing more is read: the page is complete, or has as many rows without its ranks.
+    pub(super) fn is_full(&self) -> bool {
+        self.is_complete() || self.page.others.len() >= self.limit()
+    }
+
+    pub(super) fn add(&mut self, items: Vec<StoredItem>, read_units: f64) {
+        self.page.read_units += read_units;
+        for item in items {
+            if self.is_full() {
+                return;
+            }
+            self.cut_at = None;
+            match item.into_comment(self.read) {
+                Ok(comment) => {
+                    if self.is_wanted(&comment.cd()) {
+                        self.page.comments.push(comment);
+                    }
+                }
+                Err(item) if self.query.key.is_primary() => {
+                    self.cut_at = Some(item.clone());
+                    self.page.left_out.push(item);
+                    continue;
+                }
+                Err(item) => {
+                    if let Some(cd) = &item.cd {
+                        self.is_wanted(cd);
+                    }
+                    self.page.malformed.push(item);
+                }
+            }
+            self.read += 1;
+        }
+    }
+
+    /// Whether the row at this place is wanted. Otherwise it is only named.
+    fn is_wanted(&mut self, cd: &Cd) -> bool {
+        let Some(ranks) = &mut self.ranks else { return true };
+        if ranks.left.remove(cd) {
+            return true;
+        }
+        ranks.is_last_passed |= ranks.last.is_some_and(|last| match self.query.order {
+            Order::Newest => cd < last,
+            Order::Oldest => cd > last,
+        });
+        self.page.others.push(cd.clone());
+        false
+    }
+
+    /// The page. `has_more`: more rows follow.
+    pub(super) fn into_page(mut self, has_more: bool) -> Page {
+        self.page.cut_short = has_more && !self.is_complete();
+        if self.page.cut_short {
+            self.page.malformed.extend(self.cut_at);
+        }
+        self.page
+    }
+}
