@@ -40,7 +40,7 @@ pub use find::changes::{
     unresolved_comments,
 };
 pub use run::Job;
-pub use run::progress::{Display, Progress};
+pub use run::progress::Progress;
 pub use run::report::{LastRun, Report, Stopped, exit};
 pub use run::settings::JobSettings;
 pub use run::stop::{Stop, StopReason};

@@ -6,9 +6,8 @@ mod while_written;
 use std::cmp::Ordering;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, atomic::AtomicU64};
 
-use local_stack::import::{self, LineReader, Source, read_lines, to_line};
+use local_stack::import::{ImportOptions, ReadingArgs, Source, import, to_line};
 use model::{AuthorId, BlobFormat, Comment, CommentAttributes, CommentText, SiteData, Status, item::attribute};
 use repair_job::{AuditOptions, Job, JobSettings, Stop};
 use serde_json::Value;
@@ -99,8 +98,9 @@ fn field(lines: &str, name: &str) -> Vec<String> {
 }
 
 async fn import_into(table: &Table, source: Source) {
-    let report = import::import(table, source, &Arc::new(AtomicU64::new(0))).await.unwrap();
-    assert_eq!((report.bad, report.differing), (0, 0), "{report:?}");
+    let (report, ended) = import(table, source, &ImportOptions::default()).await;
+    assert_eq!((report.bad, report.differing), (0, 0), "{report:?}: {ended:?}");
+    ended.unwrap();
 }
 
 /// Comments at every limit: of texts, of ids, of escapes and of the order.
@@ -183,7 +183,7 @@ async fn an_import_of_an_export_exports_the_same_byte_for_byte() {
         assert!(fs::metadata(&packed).unwrap().len() < lines.len() as u64 / 2);
         let second = Exporter::start().await;
         let table = second.table_writing(format).await;
-        import_into(&table, read_lines(LineReader::open(&packed).unwrap())).await;
+        import_into(&table, Source::open(&packed, &ReadingArgs::default()).unwrap()).await;
         assert!(second.exported().await == lines, "{name}: the second export differs");
         let again = second.path(name);
         second.export_to(&again, &[]).await.expect(0);

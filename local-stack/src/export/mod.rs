@@ -26,15 +26,11 @@ use model::{
     product::RECORD_SHARDS,
 };
 use process::now;
-use repair_job::{Changes, Display, JobSettings, journal_from, journal_to, reaches_back_to, unresolved_comments};
+use repair_job::{Changes, JobSettings, Progress, journal_from, journal_to, reaches_back_to, unresolved_comments};
 use serde::Deserialize;
 use table::{ItemKey, MalformedItem, Table};
-use tokio::sync::watch;
 
-use crate::{
-    cli::progress::share,
-    import::{to_line, to_product_line},
-};
+use crate::import::{to_line, to_product_line};
 pub(crate) use target::Target;
 
 /// Few, because the embedded engine answers one call at a time.
@@ -84,20 +80,21 @@ impl<'run> Export<'run> {
     }
 
     async fn scan(&mut self, staged: File) -> anyhow::Result<File> {
-        let (progress, shown) = watch::channel((0, 0.0));
-        let _display = Display::show("export".to_owned(), move || *shown.borrow());
+        let progress = Progress::default();
+        let _display = progress.show("export");
         let products = self.products().await?;
-        let (mut staged, table, expected) = (BufWriter::new(staged), self.table, products.len() as u64);
+        progress.expect(products.len() as u64);
+        let (mut staged, table) = (BufWriter::new(staged), self.table);
         // Tasks take their answers while the comments of an earlier product are read, whose time-outs would run on else.
         let begun = stream::iter(products).map(|product| {
             let table = table.clone();
             tokio::spawn(async move { anyhow::Ok((table.comments_part(&product, None, COMMENTS_MAX).await?, product)) })
         });
-        let (mut begun, mut comments, mut done) = (begun.buffered(PRODUCTS_AT_ONCE), 0, 0);
+        let mut begun = begun.buffered(PRODUCTS_AT_ONCE);
         while let Some(begun) = begun.next().await {
             let (mut part, product) = begun??;
             loop {
-                comments += part.comments.len() as u64;
+                progress.add(part.comments.len() as u64);
                 for comment in part.comments {
                     match comment {
                         Ok(comment) if check(&comment).is_err() => self.named.extend([(comment.id, comment.product)]),
@@ -110,8 +107,7 @@ impl<'run> Export<'run> {
                 let Some(next) = part.next else { break };
                 part = table.comments_part(&product, Some(next), COMMENTS_MAX).await?;
             }
-            done += 1;
-            progress.send_replace((comments, share(done, expected)));
+            progress.advance(1);
         }
         staged.into_inner().context(NOT_KEPT)
     }
