@@ -286,3 +286,15 @@ async fn unreadable_items_are_named_and_all_other_comments_exported() {
     assert!(field(&fs::read_to_string(exporter.file()).unwrap(), "id").contains(&keyless.to_string()));
     exporter.end().await;
 }
+
+#[tokio::test]
+async fn a_second_primary_item_of_an_id_is_exported_and_named() {
+    let exporter = Exporter::start().await;
+    let pending =
+        |name: &str| NewComment { status: Some(Status::Pending), ..new_comment("twice", &product(name), "en", 3) };
+    exporter.stores.put_primary_items(vec![pending("a"), pending("b")]).await;
+    let ended = exporter.export_to(&exporter.file(), &[]).await.expect(1);
+    assert!(ended.stderr.contains("an import will refuse it: product \"a\" has a comment with this id"), "{ended:?}");
+    assert_eq!(field(&fs::read_to_string(exporter.file()).unwrap(), "product"), ["a", "b"]);
+    exporter.end().await;
+}

@@ -158,23 +158,28 @@ impl<'run> Export<'run> {
     async fn read_again(&mut self, named: &BTreeSet<(CommentId, ProductId)>, mut file: File) -> anyhow::Result<Again> {
         let table = self.table;
         let reads = stream::iter(named).map(|(id, product)| table.primary_item_in(id, product));
-        let (mut reads, mut lines, mut start, mut last) = (reads.buffered(READS_AT_ONCE), BTreeMap::new(), 0, None);
+        let (mut reads, mut lines, mut start) = (reads.buffered(READS_AT_ONCE), BTreeMap::new(), 0);
+        let mut first: Option<Comment> = None;
         while let Some(item) = reads.try_next().await? {
             match item.map(|item| comment_of_primary(&item)) {
-                // It has moved to another product between two reads.
-                Some(Ok(comment)) if last.as_ref() == Some(&comment.id) => {}
                 Some(Ok(comment)) => {
-                    if let Err(error) = check(&comment) {
+                    let refused = match first.take_if(|first| first.id == comment.id) {
+                        // It has moved to another product between two reads.
+                        Some(first) if table.primary_item_in(&first.id, &first.product).await?.is_none() => continue,
+                        Some(first) => Some(format!("product {:?} has a comment with this id", first.product.as_str())),
+                        None => check(&comment).err().map(|error| error.to_string()),
+                    };
+                    if let Some(reason) = refused {
                         let (pk, sk) = (comment_pk(&comment.id), primary_sk(&comment.product));
                         self.add_problem(&format!(
-                            "pk {pk:?}, sk {sk:?}: exported, but an import will refuse it: {error}"
+                            "pk {pk:?}, sk {sk:?}: exported, but an import will refuse it: {reason}"
                         ));
                     }
-                    last = Some(comment.id.clone());
-                    let (key, line) = ((comment.product.clone(), comment.cd()), to_line(comment)? + "\n");
+                    let (key, line) = ((comment.product.clone(), comment.cd()), to_line(comment.clone())? + "\n");
                     file.write_all(line.as_bytes()).context(NOT_KEPT)?;
                     lines.insert(key, (start, line.len()));
                     start += line.len() as u64;
+                    first = Some(comment);
                 }
                 Some(Err(problem)) => self.add_problem(&problem.to_string()),
                 None => {}
