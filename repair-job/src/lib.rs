@@ -35,12 +35,9 @@ pub use commands::status::{IndexStatus, Status};
 pub use entry::command_line::{Outcome, run_command, run_on, stop_on_signals};
 pub use entry::config::{Command, Config, EXIT_CODES, FunctionConfig, RunArgs};
 pub use entry::function::{Asked, FUNCTION, Invoked, invoked, metrics_line};
-pub use find::changes::{
-    Changed, Changes, PASS_MS_SHORT, PASSES_MAX, journal_again_from, journal_from, journal_to, reaches_back_to,
-    unresolved_comments,
-};
+pub use find::changes::{Changed, Changes, journal_from, journal_to, reaches_back_to, unresolved_comments};
 pub use run::Job;
-pub use run::progress::{Display, Progress};
+pub use run::progress::Progress;
 pub use run::report::{LastRun, Report, Stopped, exit};
 pub use run::settings::JobSettings;
 pub use run::stop::{Stop, StopReason};

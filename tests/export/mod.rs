@@ -6,9 +6,8 @@ mod while_written;
 use std::cmp::Ordering;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, atomic::AtomicU64};
 
-use local_stack::import::{self, LineReader, Source, read_lines, to_line};
+use local_stack::import::{ImportOptions, ReadingArgs, Source, import, to_line};
 use model::{AuthorId, BlobFormat, Comment, CommentAttributes, CommentText, SiteData, Status, item::attribute};
 use repair_job::{AuditOptions, Job, JobSettings, Stop};
 use serde_json::Value;
@@ -99,8 +98,9 @@ fn field(lines: &str, name: &str) -> Vec<String> {
 }
 
 async fn import_into(table: &Table, source: Source) {
-    let report = import::import(table, source, &Arc::new(AtomicU64::new(0))).await.unwrap();
-    assert_eq!((report.bad, report.differing), (0, 0), "{report:?}");
+    let (report, ended) = import(table, source, &ImportOptions::default()).await;
+    assert_eq!((report.bad, report.differing), (0, 0), "{report:?}: {ended:?}");
+    ended.unwrap();
 }
 
 /// Comments at every limit: of texts, of ids, of escapes and of the order.
@@ -183,7 +183,7 @@ async fn an_import_of_an_export_exports_the_same_byte_for_byte() {
         assert!(fs::metadata(&packed).unwrap().len() < lines.len() as u64 / 2);
         let second = Exporter::start().await;
         let table = second.table_writing(format).await;
-        import_into(&table, read_lines(LineReader::open(&packed).unwrap())).await;
+        import_into(&table, Source::open(&packed, &ReadingArgs::default()).unwrap()).await;
         assert!(second.exported().await == lines, "{name}: the second export differs");
         let again = second.path(name);
         second.export_to(&again, &[]).await.expect(0);
@@ -284,5 +284,17 @@ async fn unreadable_items_are_named_and_all_other_comments_exported() {
     let ended = exporter.export_to(&exporter.file(), &[]).await.expect(1);
     assert!(ended.stderr.contains("3 items need a person"), "{ended:?}");
     assert!(field(&fs::read_to_string(exporter.file()).unwrap(), "id").contains(&keyless.to_string()));
+    exporter.end().await;
+}
+
+#[tokio::test]
+async fn a_second_primary_item_of_an_id_is_exported_and_named() {
+    let exporter = Exporter::start().await;
+    let pending =
+        |name: &str| NewComment { status: Some(Status::Pending), ..new_comment("twice", &product(name), "en", 3) };
+    exporter.stores.put_primary_items(vec![pending("a"), pending("b")]).await;
+    let ended = exporter.export_to(&exporter.file(), &[]).await.expect(1);
+    assert!(ended.stderr.contains("an import will refuse it: product \"a\" has a comment with this id"), "{ended:?}");
+    assert_eq!(field(&fs::read_to_string(exporter.file()).unwrap(), "product"), ["a", "b"]);
     exporter.end().await;
 }

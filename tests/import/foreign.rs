@@ -114,7 +114,9 @@ async fn every_format_ends_in_the_same_export() {
         let (ended, found) =
             imported_anew(&stores, &folder, &[&[path.as_str(), "--format", format], &FOREIGN[..]].concat()).await;
         assert!(ended.stdout.contains(&format!(": {count} new, 0 unchanged, 0 differ")), "{ended:?}");
-        assert!(ended.stderr.contains("left out, because no field takes them: helpful"), "{ended:?}");
+        // Only a table names its columns before its rows.
+        let says = ended.stderr.contains("left out, because no field takes them: helpful");
+        assert_eq!(says, format != "json-lines", "{ended:?}");
         assert!(found == expected, "{format} ends in another export");
     }
     stores.finish().await;

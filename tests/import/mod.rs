@@ -4,17 +4,14 @@ mod foreign;
 mod process;
 
 use std::io::Write;
-use std::sync::{Arc, atomic::AtomicU64};
 
 use flate2::{Compression, write::GzEncoder};
 use itertools::Itertools;
-use local_stack::import::{
-    ImportError, ImportOptions, ImportReport, LineReader, Source, SourceError, Unfinished, import, import_with,
-    json_rows, parse_product_line, read_lines, to_line,
-};
+use local_stack::import::{ImportError, ImportOptions, ImportReport, ReadingArgs, Source, import, to_line};
 use model::{AuthorId, Comment, CommentAttributes, CommentId, CommentText, SiteData};
 use serde_json::{Value, json};
 use table::{NewComment, Table, TableConfig};
+use tempfile::NamedTempFile;
 
 use crate::fixture::{
     data::{body, product},
@@ -42,14 +39,25 @@ fn lines(comments: &[NewComment]) -> String {
     comments.iter().map(|comment| format!("{}\n", line(comment))).collect()
 }
 
-fn reader_of(content: &[u8]) -> LineReader {
-    let mut file = tempfile::NamedTempFile::new().unwrap();
+fn file_of(content: &[u8]) -> NamedTempFile {
+    let mut file = NamedTempFile::new().unwrap();
     file.write_all(content).unwrap();
-    LineReader::open(file.path()).unwrap()
+    file
 }
 
-async fn import_bytes(stores: &Stores, content: &[u8]) -> Result<ImportReport, Unfinished> {
-    import(&stores.table, read_lines(reader_of(content)), &Arc::new(AtomicU64::new(0))).await
+async fn import_bytes(
+    stores: &Stores,
+    content: &[u8],
+    options: &ImportOptions,
+) -> (ImportReport, Result<(), ImportError>) {
+    let source = Source::open(file_of(content).path(), &ReadingArgs::default()).unwrap();
+    import(&stores.table, source, options).await
+}
+
+/// The outcome of an import to its end.
+async fn imported(stores: &Stores, content: &[u8]) -> ImportReport {
+    let (report, ended) = import_bytes(stores, content, &ImportOptions::default()).await;
+    ended.map(|()| report).unwrap()
 }
 
 fn updating() -> ImportOptions {
@@ -57,8 +65,8 @@ fn updating() -> ImportOptions {
 }
 
 async fn update_with(stores: &Stores, content: &str) -> ImportReport {
-    let source = read_lines(reader_of(content.as_bytes()));
-    import_with(&stores.table, source, &updating(), &Arc::new(AtomicU64::new(0))).await.unwrap()
+    let (report, ended) = import_bytes(stores, content.as_bytes(), &updating()).await;
+    ended.map(|()| report).unwrap()
 }
 
 fn some_reviews(count: usize) -> Vec<NewComment> {
@@ -90,7 +98,7 @@ async fn the_same_file_again_changes_nothing() {
     let count = 150.min(reviews::sample_size() / 3);
     let comments = some_reviews(count);
     let content = lines(&comments);
-    let first = import_bytes(&stores, content.as_bytes()).await.unwrap();
+    let first = imported(&stores, content.as_bytes()).await;
     assert_eq!((first.created, first.unchanged, first.differing, first.bad), (count as u64, 0, 0, 0), "{first:?}");
     stores.deliver_all().await;
     let before = all_items(&stores).await;
@@ -99,7 +107,7 @@ async fn the_same_file_again_changes_nothing() {
     // Import again: plain, compressed, and with other line ends in a different order.
     let shuffled: String = content.lines().rev().map(|line| format!("\n{line}\r\n")).collect();
     for again in [content.as_bytes().to_vec(), gzip(content.as_bytes()), shuffled.into_bytes()] {
-        let second = import_bytes(&stores, &again).await.unwrap();
+        let second = imported(&stores, &again).await;
         assert_eq!(
             (second.created, second.unchanged, second.differing, second.bad),
             (0, count as u64, 0, 0),
@@ -151,7 +159,7 @@ async fn bad_lines_are_counted_and_named_by_number_and_reason() {
     }
     // Equal mistakes are one message.
     content.push_str(&format!("[{}]\n[]\n{}\n{}", good[0], good[1], good[2]));
-    let report = import_bytes(&stores, content.as_bytes()).await.unwrap();
+    let report = imported(&stores, content.as_bytes()).await;
     assert_eq!((report.created, report.bad), (3, 16), "{report:?}");
     assert_eq!(report.mistakes.len(), bad.len());
     for ((number, (line, reason)), named) in (3..).zip(&bad).zip(&report.mistakes) {
@@ -166,7 +174,7 @@ async fn bad_lines_are_counted_and_named_by_number_and_reason() {
 async fn a_second_product_for_one_id_is_refused_and_a_differing_comment_is_kept() {
     let stores = Stores::start().await;
     let comments = some_reviews(2);
-    import_bytes(&stores, lines(&comments).as_bytes()).await.unwrap();
+    imported(&stores, lines(&comments).as_bytes()).await;
     stores.deliver_all().await;
     let before = all_items(&stores).await;
 
@@ -174,7 +182,7 @@ async fn a_second_product_for_one_id_is_refused_and_a_differing_comment_is_kept(
     elsewhere["product"] = "another/product".into();
     let mut changed = line(&comments[1]);
     changed["body"] = "Something else".into();
-    let report = import_bytes(&stores, format!("{elsewhere}\n{changed}\n").as_bytes()).await.unwrap();
+    let report = imported(&stores, format!("{elsewhere}\n{changed}\n").as_bytes()).await;
     assert_eq!((report.created, report.differing, report.bad), (0, 1, 1), "{report:?}");
     assert_eq!(report.mistakes[0].number, 1);
     assert!(report.mistakes[0].reason.contains(comments[0].product.as_str()), "{report:?}");
@@ -186,7 +194,7 @@ async fn a_second_product_for_one_id_is_refused_and_a_differing_comment_is_kept(
         line["id"] = "twice".into();
         line["product"] = format!("product {number}").into();
     }
-    let report = import_bytes(&stores, format!("{}\n{}\n", twice[0], twice[1]).as_bytes()).await.unwrap();
+    let report = imported(&stores, format!("{}\n{}\n", twice[0], twice[1]).as_bytes()).await;
     assert_eq!((report.created, report.bad, report.mistakes[0].number), (1, 1, 2), "{report:?}");
     stores.finish().await;
 }
@@ -195,7 +203,7 @@ async fn a_second_product_for_one_id_is_refused_and_a_differing_comment_is_kept(
 async fn an_update_changes_what_differs_and_refuses_what_never_changes() {
     let stores = Stores::start().await;
     let comments = some_reviews(6);
-    import_bytes(&stores, lines(&comments).as_bytes()).await.unwrap();
+    imported(&stores, lines(&comments).as_bytes()).await;
     let before = Contents::read(&stores.table).await.comments();
     let mut lines: Vec<Value> = comments.iter().map(line).collect();
     lines[1]["body"] = "Something else".into();
@@ -266,8 +274,9 @@ async fn an_update_leaves_what_a_row_does_not_name_and_empties_what_it_names_as_
 async fn an_update_of_a_products_record_leaves_what_its_line_does_not_name() {
     let stores = Stores::start().await;
     let update = async |line: &str| {
-        let source = json_rows(reader_of(line.as_bytes()), parse_product_line);
-        let report = import_with(&stores.table, source, &updating(), &Arc::new(AtomicU64::new(0))).await.unwrap();
+        let source = Source::of_products(file_of(line.as_bytes()).path()).unwrap();
+        let (report, ended) = import(&stores.table, source, &updating()).await;
+        ended.unwrap();
         assert_eq!((report.created + report.updated, report.bad), (1, 0), "{report:?}");
         stores.table.product(&product("p")).await.unwrap().unwrap().details
     };
@@ -283,15 +292,14 @@ async fn an_update_of_a_products_record_leaves_what_its_line_does_not_name() {
 async fn an_update_does_not_change_a_comment_that_took_the_id_meanwhile() {
     let stores = Stores::start().await;
     let mut comment = some_reviews(1).remove(0);
-    import_bytes(&stores, lines(std::slice::from_ref(&comment)).as_bytes()).await.unwrap();
+    imported(&stores, lines(std::slice::from_ref(&comment)).as_bytes()).await;
     comment.text = body("Something else");
     let gate = Gate::holding(&stores.engine_url(), gate::COMMENTS, 1).await;
     let table = Table::connect(&TableConfig::new(stores.table.name(), Some(gate.url.clone()))).await;
     // The import has read the comment; the gate holds what it does then.
     let source = Source::of_comments(vec![comment.clone()]);
-    let done = Arc::new(AtomicU64::new(0));
     let options = updating();
-    let update = import_with(&table, source, &options, &done);
+    let update = import(&table, source, &options);
     let elsewhere = NewComment { product: product("another/product"), ..some_reviews(1).remove(0) };
     let meanwhile = async {
         gate.wait_until_holding("the change of the comment").await;
@@ -299,8 +307,8 @@ async fn an_update_does_not_change_a_comment_that_took_the_id_meanwhile() {
         stores.table.create_comment(elsewhere.clone(), None).await.unwrap();
         gate.open();
     };
-    let (report, ()) = tokio::join!(update, meanwhile);
-    let report = report.unwrap();
+    let ((report, ended), ()) = tokio::join!(update, meanwhile);
+    ended.unwrap();
     assert_eq!((report.updated, report.bad), (0, 1), "{report:?}");
     assert!(report.mistakes[0].reason.contains("another/product"), "{report:?}");
     let kept = stores.table.comment(&comment.id).await.unwrap().unwrap();
@@ -313,15 +321,16 @@ async fn an_update_does_not_change_a_comment_that_took_the_id_meanwhile() {
 async fn a_truncated_file_keeps_what_was_read_and_can_be_imported_again() {
     let stores = Stores::start().await;
     let content = lines(&some_reviews(120));
-    let error = import_bytes(&stores, &cut_off_gzip(&content)).await.unwrap_err();
-    assert!(matches!(error.reason, ImportError::Source(SourceError::Broken { .. })), "{error:?}");
+    let (report, ended) = import_bytes(&stores, &cut_off_gzip(&content), &ImportOptions::default()).await;
+    let error = ended.unwrap_err();
+    assert!(matches!(error, ImportError::Broken { .. }), "{error:?}");
     let says = error.to_string();
     assert!(says.contains("gzip data is broken or cut off after line"), "{says}");
     assert!(says.contains("`gzip -t`") && says.contains("a whole copy") && !says.contains("again"), "{says}");
     let kept = u64::try_from(Contents::read(&stores.table).await.primary.len()).unwrap();
     assert!((1..120).contains(&kept), "{kept}");
-    assert_eq!((error.report.created, error.report.bad), (kept, 0), "{error:?}");
-    let report = import_bytes(&stores, &gzip(content.as_bytes())).await.unwrap();
+    assert_eq!((report.created, report.bad), (kept, 0), "{report:?}");
+    let report = imported(&stores, &gzip(content.as_bytes())).await;
     assert_eq!((report.created, report.unchanged, report.bad), (120 - kept, kept, 0), "{report:?}");
     stores.finish().await;
 }

@@ -149,7 +149,7 @@ impl fmt::Display for Gtin {
     }
 }
 
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProductDetails {
     pub name: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]

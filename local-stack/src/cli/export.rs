@@ -9,11 +9,7 @@ use super::{
     interrupt::{INTERRUPTED, Signals},
     table_place::{TablePlace, connect},
 };
-use crate::{
-    attached::Attached,
-    export::{Export, Target},
-    stack::TABLE,
-};
+use crate::export::{Export, Target};
 
 pub(super) const EXIT_CODES: &str = "\
 Exit code:
@@ -49,19 +45,12 @@ pub(super) async fn run(args: Args) -> anyhow::Result<ExitCode> {
     // Both names may lead to one file.
     let is_one = records.as_ref().is_some_and(|records| records.is_same_as(&comments));
     ensure!(!is_one, "comments and records need two files, not {}", comments.name);
-    let attached = match &args.place.data_dir {
-        None => None,
-        Some(folder) => tokio::select! {
-            attached = Attached::to(folder, "export") => Some(attached?),
-            () = signals.next() => return Ok(ExitCode::from(INTERRUPTED)),
-        },
-    };
-    let (table, url) = match &attached {
-        Some(attached) => (TABLE, Some(attached.dynamodb_url())),
-        None => args.place.table_and_url(),
+    let (config, attached) = tokio::select! {
+        opened = args.place.open("export") => opened?,
+        () = signals.next() => return Ok(ExitCode::from(INTERRUPTED)),
     };
     let exported = tokio::select! {
-        exported = export_table(table, url, &comments, records.as_ref()) => exported.map(Some),
+        exported = export_table(config, &comments, records.as_ref()) => exported.map(Some),
         () = signals.next() => Ok(None),
     };
     if let Some(attached) = attached {
@@ -79,19 +68,14 @@ pub(super) async fn run(args: Args) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Exports a table, and returns how many items could not be read. `url` is the engine's; `None` for AWS.
-async fn export_table(
-    table: &str,
-    url: Option<&str>,
-    comments: &Target,
-    records: Option<&Target>,
-) -> anyhow::Result<u64> {
+/// Exports a table, and returns how many items could not be read.
+async fn export_table(config: TableConfig, comments: &Target, records: Option<&Target>) -> anyhow::Result<u64> {
     let config = TableConfig {
         // A call may take long on a busy table. No reader waits for an export.
         call_timeout: Duration::from_secs(60),
         attempt_timeout: Duration::from_secs(10),
         max_attempts: 6,
-        ..TableConfig::new(table, url.map(str::to_owned))
+        ..config
     };
     let table = connect(&config).await?;
     let mut export = Export::of(&table);

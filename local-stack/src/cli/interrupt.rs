@@ -2,10 +2,9 @@
 
 use std::io;
 
-use futures_util::{FutureExt, future::Shared};
 use tokio::{
     signal::unix::{Signal, SignalKind, signal},
-    sync::oneshot,
+    sync::watch,
 };
 
 /// The exit code of an interrupted import: 128 and the number of SIGINT, as in shells.
@@ -31,17 +30,17 @@ impl Signals {
     }
 }
 
-/// Listens for signals. The first one completes the future, which ends an import after the work under way. The second
-/// one ends the process at once.
-pub(super) fn interrupt() -> io::Result<Shared<impl Future<Output = ()>>> {
+/// Listens for signals. The first one makes the value true, which ends an import after the work under way. The second one
+/// ends the process at once.
+pub(super) fn interrupt() -> io::Result<watch::Receiver<bool>> {
     let mut signals = Signals::listen()?;
-    let (interrupt, interrupted) = oneshot::channel::<()>();
+    let (interrupt, interrupted) = watch::channel(false);
     tokio::spawn(async move {
         signals.next().await;
-        drop(interrupt);
+        interrupt.send_replace(true);
         eprintln!("finishing what is under way; once more ends it at once");
         signals.next().await;
         std::process::exit(INTERRUPTED.into());
     });
-    Ok(interrupted.map(drop).shared())
+    Ok(interrupted)
 }

@@ -4,7 +4,7 @@ mod doctor;
 mod export;
 mod import;
 mod interrupt;
-pub(crate) mod progress;
+mod progress;
 mod repair;
 mod table_place;
 mod up;

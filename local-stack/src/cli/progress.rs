@@ -2,63 +2,29 @@
 
 use std::{
     io::Write,
-    path::Path,
-    sync::{
-        Arc,
-        atomic::{AtomicU64, Ordering},
-    },
-    time::Duration,
+    time::{Duration, Instant},
 };
 
-use indicatif::{HumanCount, ProgressBar};
-use repair_job::Display;
+use indicatif::HumanCount;
 use table::Table;
 
 use crate::{
-    import::{ImportOptions, ImportReport, Importable, Mistake, Source, Unfinished, import_with},
+    import::{ImportError, ImportOptions, ImportReport, Mistake, Source, import},
     stack::{Stack, TABLE},
 };
 
-/// Imports what a file says, and shows its progress and its outcome, even when it ends early. `progress` is that of
-/// reading the file.
-pub(super) async fn import_file<T: Importable>(
+/// Imports what a source says, and shows its progress and its outcome, even when the import ends early.
+pub(super) async fn import_shown(
     table: &Table,
-    path: &Path,
-    source: Source<T>,
-    progress: ProgressBar,
+    source: Source,
     options: &ImportOptions,
-) -> Result<ImportReport, Unfinished> {
-    let name = path.file_name().map_or_else(|| path.display().to_string(), |name| name.to_string_lossy().into_owned());
-    let share = move |_| share(progress.position(), progress.length().unwrap_or(0));
-    import_shown(table, &name, source, options, share).await
-}
-
-/// Imports comments or records, and shows their progress and their outcome under a name, even when the import ends early.
-/// `share` is the share that is done, from 0 to 1, after so many of them.
-pub(super) async fn import_shown<T: Importable>(
-    table: &Table,
-    name: &str,
-    source: Source<T>,
-    options: &ImportOptions,
-    share: impl Fn(u64) -> f64 + Send + 'static,
-) -> Result<ImportReport, Unfinished> {
-    let done: Arc<AtomicU64> = Arc::default();
-    let shown = done.clone();
-    let display = Display::show(name.to_owned(), move || {
-        let done = shown.load(Ordering::Relaxed);
-        (done, share(done))
-    });
-    let imported = import_with(table, source, options, &done).await;
+) -> (ImportReport, Result<(), ImportError>) {
+    let (began, name) = (Instant::now(), source.name.clone());
+    let display = source.progress.show(&name);
+    let (report, ended) = import(table, source, options).await;
     drop(display);
-    let report = imported.as_ref().unwrap_or_else(|ended| &ended.report);
-    say(&report_text(name, report, options.dry_run));
-    imported
-}
-
-/// The share that is done, from 0 to 1; 0 of an unknown total.
-#[expect(clippy::cast_precision_loss, reason = "a share of a bar")]
-pub(crate) fn share(done: u64, total: u64) -> f64 {
-    if total == 0 { 0.0 } else { done as f64 / total as f64 }
+    say(&report_text(&name, &report, options.dry_run, began.elapsed()));
+    (report, ended)
 }
 
 #[expect(clippy::cast_precision_loss, reason = "a rate for people")]
@@ -71,8 +37,9 @@ pub(super) fn say(text: &str) {
     std::io::stdout().write_all(text.as_bytes()).ok();
 }
 
-pub(super) fn report_text(name: &str, report: &ImportReport, dry_run: bool) -> String {
-    let seconds = report.took.as_secs_f64();
+fn report_text(name: &str, report: &ImportReport, dry_run: bool, took: Duration) -> String {
+    let (seconds, rows) =
+        (took.as_secs_f64(), report.created + report.unchanged + report.differing + report.updated + report.bad);
     let updated = if report.updated > 0 { format!("{} updated, ", HumanCount(report.updated)) } else { String::new() };
     let dry = if dry_run { "nothing was written; an import would find " } else { "" };
     let mut text = format!(
@@ -81,7 +48,7 @@ pub(super) fn report_text(name: &str, report: &ImportReport, dry_run: bool) -> S
         HumanCount(report.unchanged),
         HumanCount(report.differing),
         HumanCount(report.bad),
-        per_second(report.lines(), report.took),
+        per_second(rows, took),
     );
     let mut named = 0;
     for Mistake { reason, number, more } in &report.mistakes {

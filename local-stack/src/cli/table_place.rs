@@ -5,14 +5,17 @@ use std::path::PathBuf;
 use anyhow::Context;
 use table::{Table, TableConfig};
 
-use crate::stack::{LOCAL_ENGINE, TABLE};
+use crate::{
+    attached::Attached,
+    stack::{LOCAL_ENGINE, TABLE},
+};
 
 /// A stack, by its folder or its engine, or any table.
 #[derive(Debug, clap::Args)]
 pub(super) struct TablePlace {
     /// Work on the stack of this data folder. If none runs there, one runs for this command.
     #[arg(long, value_name = "DIR", conflicts_with_all = ["table", "dynamodb_url"])]
-    pub(super) data_dir: Option<PathBuf>,
+    data_dir: Option<PathBuf>,
     /// Name of the DynamoDB table [default: pagemark]
     #[arg(long, env = "PAGEMARK_TABLE", value_name = "NAME")]
     table: Option<String>,
@@ -22,10 +25,21 @@ pub(super) struct TablePlace {
 }
 
 impl TablePlace {
-    /// The table's name and its engine's endpoint, if no folder is given. `None` is AWS's endpoint.
-    pub(super) fn table_and_url(&self) -> (&str, Option<&str>) {
-        let url = Some(self.dynamodb_url.as_deref().unwrap_or(LOCAL_ENGINE)).filter(|url| *url != "aws");
-        (self.table.as_deref().unwrap_or(TABLE), url)
+    /// The table's configuration, and the stack of the folder, which must be ended.
+    pub(super) async fn open(&self, command: &str) -> anyhow::Result<(TableConfig, Option<Attached>)> {
+        let attached = match &self.data_dir {
+            Some(folder) => Some(Attached::to(folder, command).await?),
+            None => None,
+        };
+        let config = match &attached {
+            Some(attached) => TableConfig::new(TABLE, Some(attached.dynamodb_url().to_owned())),
+            None => {
+                // No endpoint is AWS's.
+                let url = Some(self.dynamodb_url.as_deref().unwrap_or(LOCAL_ENGINE)).filter(|url| *url != "aws");
+                TableConfig::new(self.table.as_deref().unwrap_or(TABLE), url.map(str::to_owned))
+            }
+        };
+        Ok((config, attached))
     }
 }
 

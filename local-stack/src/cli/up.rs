@@ -16,11 +16,11 @@ use table::CommentBlobArgs;
 use super::{
     import::open_all,
     interrupt::Signals,
-    progress::{import_file, import_shown, per_second, say, settle, share},
+    progress::{import_shown, per_second, say, settle},
 };
 use crate::{
     demo::{demo_comments, top_product},
-    import::{ImportError, ImportOptions, LineReader, Reading, ReadingArgs, Source},
+    import::{ImportError, ImportOptions, ReadingArgs, Source},
     index_place::{IndexPlace, SNAPSHOT_EVERY},
     memory::resident_memory,
     repair::{AuditSchedule, RepairSchedule},
@@ -89,7 +89,7 @@ const OPERATIONS_OF_PUBLIC_SITE: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Add
 const DEMO_DEFAULT: u64 = 2_000;
 
 pub(super) async fn run(args: Args) -> anyhow::Result<ExitCode> {
-    let files = open_all(&args.import)?;
+    let files = open_all(&args.import, |path| Source::open(path, &ReadingArgs::default()))?;
     let mut signals = Signals::listen()?;
     let (write_token, shown_token) = match args.write_token {
         // The person who chose the token knows it, so it is not shown.
@@ -142,7 +142,7 @@ pub(super) async fn run(args: Args) -> anyhow::Result<ExitCode> {
 /// Fills the stack, says that it is ready, and serves until it is ended.
 async fn serve(
     stack: &mut Stack,
-    files: Vec<(PathBuf, LineReader)>,
+    files: Vec<Source>,
     demo: Option<u64>,
     shown_token: &str,
 ) -> anyhow::Result<ExitCode> {
@@ -156,13 +156,10 @@ async fn serve(
         None if files.is_empty() && is_empty(stack).await? => DEMO_DEFAULT,
         None => 0,
     };
-    let mut product = (demo > 0).then(top_product).flatten();
-    let (reading, options) = (Reading::new(ReadingArgs::default()), ImportOptions::default());
-    for (path, file) in files {
-        let (progress, source) = (file.progress.clone(), reading.source(&path, file));
-        let imported = import_file(stack.table(), &path, source, progress, &options).await;
-        let report = imported.with_context(|| format!("{} was not imported to its end", path.display()))?;
-        product = product.or(report.first_product);
+    for source in files {
+        let name = source.name.clone();
+        let (report, ended) = import_shown(stack.table(), source, &ImportOptions::default()).await;
+        ended.with_context(|| format!("{name} was not imported to its end"))?;
         created += report.created;
     }
     let generated = if demo > 0 { generate(stack, demo).await } else { Some(0) };
@@ -182,7 +179,7 @@ async fn serve(
         let folder = stack.data_dir().join(QUARANTINE);
         say(&format!("but {} batches could not be processed; they are in {}\n", stack.quarantined(), folder.display()));
     }
-    print_ready(stack, &api, product.as_ref(), shown_token);
+    print_ready(stack, &api, (demo > 0).then(top_product).flatten(), shown_token);
     std::future::pending::<()>().await;
     Ok(ExitCode::SUCCESS)
 }
@@ -201,26 +198,18 @@ async fn is_empty(stack: &Stack) -> anyhow::Result<bool> {
 /// the disk is full; then the stack says so and serves what it has.
 async fn generate(stack: &Stack, count: u64) -> Option<u64> {
     let source = Source::of_comments(demo_comments(count));
-    match import_shown(stack.table(), "demo", source, &ImportOptions::default(), move |done| share(done, count)).await {
-        Ok(report) => Some(report.created),
-        Err(ended) => {
-            let reason = match ended.reason {
-                // Its advice is about files.
-                ImportError::Store(error) => error.to_string(),
-                reason @ (ImportError::Source(_) | ImportError::Rejects(_) | ImportError::Panic(_)) => {
-                    reason.to_string()
-                }
-            };
-            eprintln!("pagemark: not all demo comments were written: {reason}; the stack serves those that are there");
-            None
-        }
-    }
+    let (report, ended) = import_shown(stack.table(), source, &ImportOptions::default()).await;
+    let Err(error) = ended else { return Some(report.created) };
+    // The advice of the other error is about files.
+    let reason = if let ImportError::Store(error) = &error { error.to_string() } else { error.to_string() };
+    eprintln!("pagemark: not all demo comments were written: {reason}; the stack serves those that are there");
+    None
 }
 
-fn print_ready(stack: &Stack, api: &str, product: Option<&ProductId>, shown_token: &str) {
+fn print_ready(stack: &Stack, api: &str, product: Option<ProductId>, shown_token: &str) {
     let mut text = String::from("\nPagemark is ready. Ctrl-C ends it.\n");
     let start = match product {
-        Some(product) => format!("{api}{}", api::links::product_page(product)),
+        Some(product) => format!("{api}{}", api::links::product_page(&product)),
         None => format!("{api}/"),
     };
     let operations = stack.operations_url().unwrap_or_else(|| api.to_owned());

@@ -26,15 +26,11 @@ use model::{
     product::RECORD_SHARDS,
 };
 use process::now;
-use repair_job::{Changes, Display, JobSettings, journal_from, journal_to, reaches_back_to, unresolved_comments};
+use repair_job::{Changes, JobSettings, Progress, journal_from, journal_to, reaches_back_to, unresolved_comments};
 use serde::Deserialize;
 use table::{ItemKey, MalformedItem, Table};
-use tokio::sync::watch;
 
-use crate::{
-    cli::progress::share,
-    import::{to_line, to_product_line},
-};
+use crate::import::{to_line, to_product_line};
 pub(crate) use target::Target;
 
 /// Few, because the embedded engine answers one call at a time.
@@ -84,20 +80,21 @@ impl<'run> Export<'run> {
     }
 
     async fn scan(&mut self, staged: File) -> anyhow::Result<File> {
-        let (progress, shown) = watch::channel((0, 0.0));
-        let _display = Display::show("export".to_owned(), move || *shown.borrow());
+        let progress = Progress::default();
+        let _display = progress.show("export");
         let products = self.products().await?;
-        let (mut staged, table, expected) = (BufWriter::new(staged), self.table, products.len() as u64);
+        progress.expect(products.len() as u64);
+        let (mut staged, table) = (BufWriter::new(staged), self.table);
         // Tasks take their answers while the comments of an earlier product are read, whose time-outs would run on else.
         let begun = stream::iter(products).map(|product| {
             let table = table.clone();
             tokio::spawn(async move { anyhow::Ok((table.comments_part(&product, None, COMMENTS_MAX).await?, product)) })
         });
-        let (mut begun, mut comments, mut done) = (begun.buffered(PRODUCTS_AT_ONCE), 0, 0);
+        let mut begun = begun.buffered(PRODUCTS_AT_ONCE);
         while let Some(begun) = begun.next().await {
             let (mut part, product) = begun??;
             loop {
-                comments += part.comments.len() as u64;
+                progress.add(part.comments.len() as u64);
                 for comment in part.comments {
                     match comment {
                         Ok(comment) if check(&comment).is_err() => self.named.extend([(comment.id, comment.product)]),
@@ -110,8 +107,7 @@ impl<'run> Export<'run> {
                 let Some(next) = part.next else { break };
                 part = table.comments_part(&product, Some(next), COMMENTS_MAX).await?;
             }
-            done += 1;
-            progress.send_replace((comments, share(done, expected)));
+            progress.advance(1);
         }
         staged.into_inner().context(NOT_KEPT)
     }
@@ -162,23 +158,28 @@ impl<'run> Export<'run> {
     async fn read_again(&mut self, named: &BTreeSet<(CommentId, ProductId)>, mut file: File) -> anyhow::Result<Again> {
         let table = self.table;
         let reads = stream::iter(named).map(|(id, product)| table.primary_item_in(id, product));
-        let (mut reads, mut lines, mut start, mut last) = (reads.buffered(READS_AT_ONCE), BTreeMap::new(), 0, None);
+        let (mut reads, mut lines, mut start) = (reads.buffered(READS_AT_ONCE), BTreeMap::new(), 0);
+        let mut first: Option<Comment> = None;
         while let Some(item) = reads.try_next().await? {
             match item.map(|item| comment_of_primary(&item)) {
-                // It has moved to another product between two reads.
-                Some(Ok(comment)) if last.as_ref() == Some(&comment.id) => {}
                 Some(Ok(comment)) => {
-                    if let Err(error) = check(&comment) {
+                    let refused = match first.take_if(|first| first.id == comment.id) {
+                        // It has moved to another product between two reads.
+                        Some(first) if table.primary_item_in(&first.id, &first.product).await?.is_none() => continue,
+                        Some(first) => Some(format!("product {:?} has a comment with this id", first.product.as_str())),
+                        None => check(&comment).err().map(|error| error.to_string()),
+                    };
+                    if let Some(reason) = refused {
                         let (pk, sk) = (comment_pk(&comment.id), primary_sk(&comment.product));
                         self.add_problem(&format!(
-                            "pk {pk:?}, sk {sk:?}: exported, but an import will refuse it: {error}"
+                            "pk {pk:?}, sk {sk:?}: exported, but an import will refuse it: {reason}"
                         ));
                     }
-                    last = Some(comment.id.clone());
-                    let (key, line) = ((comment.product.clone(), comment.cd()), to_line(comment)? + "\n");
+                    let (key, line) = ((comment.product.clone(), comment.cd()), to_line(comment.clone())? + "\n");
                     file.write_all(line.as_bytes()).context(NOT_KEPT)?;
                     lines.insert(key, (start, line.len()));
                     start += line.len() as u64;
+                    first = Some(comment);
                 }
                 Some(Err(problem)) => self.add_problem(&problem.to_string()),
                 None => {}

@@ -4,15 +4,11 @@ use model::{
     AuthorId, Comment, CommentAttributes, CommentId, CommentText, InvalidInput, Language, ProductId, Rating, SiteData,
     Status, Timestamp,
 };
-use process::StoreError;
-use serde::{Deserialize, Deserializer, Serialize};
-use serde_json::{
-    Map, Value,
-    value::{RawValue, to_raw_value},
-};
+use serde::{Deserialize, Deserializer, Serialize, de::Error};
+use serde_json::value::RawValue;
 use table::{CommentPatch, NewComment, Table, WriteError};
 
-use super::{ImportOptions, Importable, LOOKUPS_MAX, Outcome};
+use super::{ImportOptions, Outcome};
 
 /// The message for a JSON array. A file that is one array gets it only once.
 pub(super) const NOT_LINES: &str = "is a JSON array or begins one, but a file must be JSON Lines: each line one comment, \
@@ -22,24 +18,24 @@ pub(super) const NOT_LINES: &str = "is a JSON array or begins one, but a file mu
 /// that a comment may lack, a missing one is `None`, and null is `Some(None)`.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Line {
-    id: CommentId,
-    product: ProductId,
-    language: Language,
-    rating: Rating,
-    created_at: Timestamp,
+pub(super) struct Line {
+    pub(super) id: CommentId,
+    pub(super) product: ProductId,
+    pub(super) language: Language,
+    pub(super) rating: Rating,
+    pub(super) created_at: Timestamp,
     #[serde(default, deserialize_with = "named")]
-    title: Option<Option<String>>,
-    body: String,
+    pub(super) title: Option<Option<String>>,
+    pub(super) body: String,
     #[serde(default, deserialize_with = "named")]
-    author: Option<Option<String>>,
+    pub(super) author: Option<Option<String>>,
     /// Without one, or with null, a line says nothing about the status of a comment that exists.
     #[serde(default)]
-    status: Option<Status>,
+    pub(super) status: Option<Status>,
+    #[serde(default, deserialize_with = "attributes")]
+    pub(super) attributes: Option<Option<CommentAttributes>>,
     #[serde(default, deserialize_with = "named")]
-    attributes: Option<Option<Box<RawValue>>>,
-    #[serde(default, deserialize_with = "named")]
-    author_id: Option<Option<String>>,
+    pub(super) author_id: Option<Option<AuthorId>>,
 }
 
 /// A field that the line names: its value, or null.
@@ -47,27 +43,35 @@ pub(super) fn named<'de, D: Deserializer<'de>, T: Deserialize<'de>>(of: D) -> Re
     Option::deserialize(of).map(Some)
 }
 
+fn attributes<'de, D: Deserializer<'de>>(of: D) -> Result<Option<Option<CommentAttributes>>, D::Error> {
+    let json: Option<Box<RawValue>> = Option::deserialize(of)?;
+    json.map(|json| CommentAttributes::parse(json.get()).map_err(D::Error::custom)).transpose().map(Some)
+}
+
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct CommentRow {
+pub(super) struct CommentRow {
     pub(super) comment: NewComment,
-    /// What the row says about an existing comment. What it does not name stays.
-    pub(super) patch: CommentPatch,
+    /// Whether the row names the title, the author, the attributes and the author's id. What it does not name stays as it
+    /// is in an existing comment.
+    names: [bool; 4],
 }
 
 impl From<NewComment> for CommentRow {
     fn from(comment: NewComment) -> Self {
-        let CommentText { title, body, author } = comment.text.clone();
-        let patch = CommentPatch {
-            language: Some(comment.language.clone()),
-            rating: Some(comment.rating),
-            title: Some(title),
-            body: Some(body),
-            author: Some(author),
-            attributes: Some(comment.site.attributes.clone()),
-            author_id: Some(comment.site.author_id.clone()),
-            status: comment.status,
-        };
-        Self { comment, patch }
+        Self { comment, names: [true; 4] }
+    }
+}
+
+impl TryFrom<Line> for CommentRow {
+    type Error = InvalidInput;
+
+    fn try_from(line: Line) -> Result<Self, InvalidInput> {
+        let Line { id, product, language, rating, created_at, status, body, title, author, attributes, author_id } =
+            line;
+        let names = [title.is_some(), author.is_some(), attributes.is_some(), author_id.is_some()];
+        let text = CommentText::new(title.flatten(), body, author.flatten())?;
+        let site = SiteData { attributes: attributes.flatten(), author_id: author_id.flatten() };
+        Ok(Self { comment: NewComment { id, product, language, rating, created_at, status, text, site }, names })
     }
 }
 
@@ -77,45 +81,16 @@ pub fn parse_line(line: &[u8]) -> Result<NewComment, String> {
 }
 
 pub(super) fn read_row(line: &[u8]) -> Result<CommentRow, String> {
-    if line.starts_with(b"[") {
-        return Err(NOT_LINES.to_owned());
-    }
     let line: Line = serde_json::from_slice(line).map_err(|error| described(&error))?;
-    let attributes = line.attributes.clone();
-    row(line, attributes.as_ref().map(|named| named.as_deref().map(RawValue::get))).map_err(|error| error.to_string())
-}
-
-/// Makes a row of the fields of a line, by their names. Attributes are null, or a text, which is their JSON.
-pub(super) fn row_of(mut fields: Map<String, Value>) -> Result<CommentRow, String> {
-    let attributes = fields.remove(CommentAttributes::FIELD);
-    let line = serde_json::from_value(fields.into()).map_err(|error| printable(&error.to_string()))?;
-    row(line, attributes.as_ref().map(Value::as_str)).map_err(|error| error.to_string())
-}
-
-fn row(line: Line, attributes: Option<Option<&str>>) -> Result<CommentRow, InvalidInput> {
-    let Line { id, product, language, rating, created_at, title, body, author, status, attributes: _, author_id } =
-        line;
-    let names = [title.is_some(), author.is_some(), attributes.is_some(), author_id.is_some()];
-    let text = CommentText::new(title.flatten(), body, author.flatten())?;
-    let attributes = attributes.flatten().map(CommentAttributes::parse).transpose()?;
-    let author_id = author_id.flatten().map(|id| AuthorId::parse(&id)).transpose()?;
-    let site = SiteData { attributes, author_id };
-    let mut row = CommentRow::from(NewComment { id, product, language, rating, created_at, status, text, site });
-    let [title, author, attributes, author_id] = names;
-    row.patch.title.take_if(|_| !title);
-    row.patch.author.take_if(|_| !author);
-    row.patch.attributes.take_if(|_| !attributes);
-    row.patch.author_id.take_if(|_| !author_id);
-    Ok(row)
+    CommentRow::try_from(line).map_err(|error| error.to_string())
 }
 
 /// Writes a comment as a line, without the line's end. It names every field, so that an update with it leaves nothing of
 /// what was there. Equal comments give equal lines, whatever their revisions.
 pub fn to_line(comment: Comment) -> serde_json::Result<String> {
     let Comment { id, product, language, rating, created_at, revision: _, status, text, site } = comment;
-    let (title, author, status) = (Some(text.title), Some(text.author), Some(status));
-    let attributes = Some(site.attributes.as_ref().map(to_raw_value).transpose()?);
-    let (body, author_id) = (text.body, Some(site.author_id.map(|id| id.as_str().to_owned())));
+    let (title, body, author, status) = (Some(text.title), text.body, Some(text.author), Some(status));
+    let (attributes, author_id) = (Some(site.attributes), Some(site.author_id));
     let line = Line { id, product, language, rating, created_at, title, body, author, status, attributes, author_id };
     serde_json::to_string(&line)
 }
@@ -131,72 +106,56 @@ pub(super) fn printable(message: &str) -> String {
 
 /// An error of the JSON parser, which takes the line for line 1 of a document.
 pub(super) fn described(error: &serde_json::Error) -> String {
-    let text = error.to_string();
-    let place = format!(" at line {} column {}", error.line(), error.column());
-    let problem = printable(text.strip_suffix(&place).unwrap_or(&text));
     let hint = if error.is_eof() { ": a line must hold a whole JSON object" } else { "" };
-    format!("{problem} (column {}){hint}", error.column())
+    printable(&error.to_string()).replace(" at line 1 column ", " at column ") + hint
 }
 
 impl CommentRow {
-    /// Whether a comment of the same id and product is as the row says.
-    fn is_said_by(&self, present: &Comment) -> bool {
-        let is_unchanged = self.patch.apply(present).is_ok_and(|patched| patched == *present);
-        is_unchanged && present.created_at == self.comment.created_at
-    }
-}
-
-impl Importable for CommentRow {
-    fn product(&self) -> &ProductId {
-        &self.comment.product
-    }
-
-    fn key(&self) -> &str {
-        self.comment.id.as_str()
+    /// What the row says about an existing comment.
+    pub(super) fn patch(&self) -> CommentPatch {
+        let NewComment { language, rating, status, text, site, .. } = self.comment.clone();
+        let [title, author, attributes, author_id] = self.names;
+        CommentPatch {
+            language: Some(language),
+            rating: Some(rating),
+            title: title.then_some(text.title),
+            body: Some(text.body),
+            author: author.then_some(text.author),
+            attributes: attributes.then_some(site.attributes),
+            author_id: author_id.then_some(site.author_id),
+            status,
+        }
     }
 
     /// Creates the comment unless its id is in use. An id is used only once.
-    async fn import(&self, table: &Table, options: &ImportOptions) -> Result<Outcome, StoreError> {
-        let Self { comment, patch } = self;
-        let id = &comment.id;
-        for _ in 0..LOOKUPS_MAX {
-            let present = match table.comment(id).await {
-                Err(StoreError::Malformed(malformed)) => {
-                    return Ok(Outcome::Refused(format!("id: {id} is in use: {malformed}")));
-                }
-                read => read?,
-            };
-            let written = match present {
-                Some(present) if present.product != comment.product => {
-                    let product = present.product.as_str();
-                    return Ok(Outcome::Refused(format!("id: {id} is in use by a comment of product {product:?}")));
-                }
-                Some(present) if self.is_said_by(&present) => return Ok(Outcome::Unchanged),
-                Some(_) if !options.update => return Ok(Outcome::Differing),
-                Some(present) if present.created_at != comment.created_at => {
-                    let present = present.created_at;
-                    return Ok(Outcome::Refused(format!("created_at: {id} is of {present}, which never changes")));
-                }
-                Some(_) if options.dry_run => return Ok(Outcome::Updated),
-                // Only this comment is changed, and none that took its id since.
-                Some(present) => table.patch_comment(id, Some(present.revision), patch).await.map(|_| Outcome::Updated),
-                None if options.dry_run => return Ok(Outcome::Created),
-                None => table.create_comment(comment.clone(), None).await.map(|_| Outcome::Created),
-            };
-            match written {
-                Ok(outcome) => return Ok(outcome),
-                // Another writer was faster, or a deleted comment's duplicates hide this one: look again.
-                Err(
-                    WriteError::AlreadyExists
-                    | WriteError::NotFound
-                    | WriteError::RevisionMismatch { .. }
-                    | WriteError::Contended,
-                ) => {}
-                Err(WriteError::Store(error)) => return Err(error),
-                Err(other) => return Ok(Outcome::Refused(other.to_string())),
+    pub(super) async fn import(&self, table: &Table, options: &ImportOptions) -> Result<Outcome, WriteError> {
+        let NewComment { id, product, created_at, .. } = &self.comment;
+        let Some(present) = table.comment(id).await? else {
+            if !options.dry_run {
+                table.create_comment(self.comment.clone(), None).await?;
             }
+            return Ok(Outcome::Created);
+        };
+        if present.product != *product {
+            let product = present.product.as_str();
+            return Ok(Outcome::Refused(format!("id: {id} is in use by a comment of product {product:?}")));
         }
-        Ok(Outcome::Refused(format!("id: {id} is in use and being changed; import it again later")))
+        let patch = self.patch();
+        if present.created_at == *created_at && patch.apply(&present)? == present {
+            return Ok(Outcome::Unchanged);
+        }
+        if !options.update {
+            return Ok(Outcome::Differing);
+        }
+        if present.created_at != *created_at {
+            let present = present.created_at;
+            return Ok(Outcome::Refused(format!("created_at: {id} is of {present}, which never changes")));
+        }
+        if !options.dry_run {
+            // Only this comment is changed, and none that took its id since.
+            table.patch_comment(id, Some(present.revision), &patch).await?;
+        }
+        Ok(Outcome::Updated)
     }
 }
 
@@ -245,7 +204,7 @@ mod tests {
 
     #[test]
     fn a_row_changes_only_the_fields_that_it_names() {
-        let patch = |line: &str| read_row(line.as_bytes()).unwrap().patch;
+        let patch = |line: &str| read_row(line.as_bytes()).unwrap().patch();
         let emptied = patch(GOOD);
         assert_eq!((emptied.title, emptied.author, emptied.attributes), (Some(None), Some(None), Some(None)));
         assert_eq!(emptied.author_id, Some(None));
@@ -280,12 +239,11 @@ mod tests {
             ("\"title\"", "\"tilte\"", "tilte"),
             ("\"title\"", "\"ti\\ntle\\u001b[31m\"", "`ti\u{fffd}tle\u{fffd}[31m`"),
             ("2024-02-29T12:00:00Z", "2023-02-29T12:00:00Z", "created_at"),
-            ("2024-02-29T12:00:00Z", "9999-12-31T23:59:59-01:00", "outside the years 1 to 9999 of UTC (column 95)"),
+            ("2024-02-29T12:00:00Z", "9999-12-31T23:59:59-01:00", "outside the years 1 to 9999 of UTC at column 95"),
             ("\"author_id\":null}", "\"author_id\":null", "a whole JSON object"),
             ("\"attributes\":null", "\"attributes\":[]", "attributes: must be a JSON object"),
             ("\"attributes\":null", "\"attributes\":\"{}\"", "attributes: must be a JSON object"),
             ("\"author_id\":null", "\"author_id\":\"\"", "author_id: is empty"),
-            ("{", "[{", "JSON Lines"),
         ] {
             let error = parse_line(GOOD.replace(old, new).as_bytes()).unwrap_err();
             assert!(error.contains(expected), "{error}");

@@ -1,39 +1,28 @@
 //! Dates in the form of another program.
 
-use std::str::FromStr;
-
 use jiff::{
     Timestamp as Instant,
     civil::{DateTime, Time, date},
     fmt::strtime,
     tz::TimeZone,
 };
-use model::Timestamp;
+use model::{InvalidInput, Timestamp};
 
-/// The form of dates in a file.
-#[derive(Debug, Clone, PartialEq)]
-pub(super) enum DateFormat {
-    /// Milliseconds since 1970.
-    UnixMs,
-    Strptime(String),
-}
+/// Milliseconds since 1970.
+const UNIX_MS: &str = "unix-ms";
 
-impl DateFormat {
-    /// Reads a date, and drops any part below a millisecond. A date without an offset is in `zone`, one without a time of
-    /// day at its midnight. The years are 1 to 9999.
-    pub(super) fn read(&self, text: &str, zone: &TimeZone) -> Result<Timestamp, String> {
-        let text = text.trim();
-        let (epoch_ms, form) = match self {
-            Self::UnixMs => (text.parse::<i64>().ok(), "unix-ms"),
-            Self::Strptime(format) => (instant_or_leap_second(format, text, zone).and_then(epoch_ms), format.as_str()),
-        };
-        let epoch_ms = epoch_ms.ok_or_else(|| format!("{text:?} is not a date of the form {form}"))?;
-        Timestamp::from_epoch_ms(epoch_ms).map_err(|error| error.problem)
-    }
-}
-
-fn epoch_ms(instant: Instant) -> Option<i64> {
-    i64::try_from(instant.as_nanosecond().div_euclid(1_000_000)).ok()
+/// Reads a date in a form that [`date_format`] accepts, and drops any part below a millisecond. A date without an offset is
+/// in `zone`, one without a time of day at its midnight. The years are 1 to 9999.
+pub(super) fn read_date(form: &str, text: &str, zone: &TimeZone) -> Result<Timestamp, InvalidInput> {
+    let text = text.trim();
+    let refuse = || InvalidInput::new("created_at", format!("{text:?} is not a date of the form {form}"));
+    let epoch_ms = if form == UNIX_MS {
+        text.parse().ok()
+    } else {
+        let instant = instant_or_leap_second(form, text, zone).ok_or_else(refuse)?;
+        instant.as_nanosecond().div_euclid(1_000_000).try_into().ok()
+    };
+    Timestamp::from_epoch_ms(epoch_ms.ok_or_else(refuse)?)
 }
 
 fn instant(format: &str, text: &str, zone: &TimeZone) -> Result<Instant, String> {
@@ -41,10 +30,9 @@ fn instant(format: &str, text: &str, zone: &TimeZone) -> Result<Instant, String>
     if parsed.meridiem().is_some() && parsed.hour().is_none() {
         return Err("%p needs an hour".to_owned());
     }
-    let instant = if parsed.iana_time_zone().is_some() {
+    let has_zone = parsed.iana_time_zone().is_some() || parsed.offset().is_some() || parsed.timestamp().is_some();
+    let instant = if has_zone {
         parsed.to_zoned_datetime().map(|zoned| zoned.timestamp())
-    } else if parsed.offset().is_some() || parsed.timestamp().is_some() {
-        parsed.to_timestamp()
     } else {
         parsed.to_datetime().and_then(|local| zone.to_timestamp(local))
     };
@@ -62,16 +50,13 @@ fn instant_or_leap_second(format: &str, text: &str, zone: &TimeZone) -> Option<I
     if is_leap_second { Instant::from_millisecond(found.as_second() * 1_000 + 999).ok() } else { Some(found) }
 }
 
-impl FromStr for DateFormat {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        match text {
-            "unix" => Ok(Self::Strptime("%s".to_owned())),
-            "unix-ms" => Ok(Self::UnixMs),
-            _ if !text.contains('%') => Err("is neither unix nor unix-ms, and has no % as strptime".to_owned()),
-            _ => check(text).map(|()| Self::Strptime(text.to_owned())),
-        }
+/// A form of dates: [`UNIX_MS`], or as in strptime.
+pub(super) fn date_format(text: &str) -> Result<String, String> {
+    match text {
+        "unix" => Ok("%s".to_owned()),
+        UNIX_MS => Ok(text.to_owned()),
+        _ if !text.contains('%') => Err("is neither unix nor unix-ms, and has no % as strptime".to_owned()),
+        _ => check(text).map(|()| text.to_owned()),
     }
 }
 
@@ -102,8 +87,8 @@ mod tests {
     use super::*;
 
     fn read(format: &str, text: &str, zone: &str) -> Result<String, String> {
-        let format: DateFormat = format.parse()?;
-        format.read(text, &time_zone(zone)?).map(|instant| instant.to_string())
+        let read = read_date(&date_format(format)?, text, &time_zone(zone)?);
+        read.map(|instant| instant.to_string()).map_err(|error| error.to_string())
     }
 
     #[test]
@@ -165,7 +150,7 @@ mod tests {
         for format in
             ["iso", "%", "%!", "%H:%M", "%Y-%m", "%d.%m. %H:%M", "%m/%d/%Y %I:%M", "%Y-%m-%d %M:%S", "%Y-%m-%d %p"]
         {
-            assert!(format.parse::<DateFormat>().is_err(), "{format}");
+            assert!(date_format(format).is_err(), "{format}");
         }
     }
 }

@@ -5,14 +5,14 @@
 //!
 //! - `source`: the rows of a file, compressed or not, in any format; `separated`: those of tables.
 //! - `comment`, `product`: what a row says, as an export writes it, and its import.
-//! - `mapping`: which columns of a foreign file are the fields of a comment; `date`: its dates.
+//! - `reading`: which columns of a foreign file are the fields of a comment; `date`: its dates.
 //!
-//! **Invariant:** an import whose rows were not all read is an error, for any reason (`source`).
+//! **Invariant:** an import whose rows were not all read ends with an error.
 
 mod comment;
 mod date;
-mod mapping;
 mod product;
+mod reading;
 mod separated;
 mod source;
 
@@ -20,36 +20,31 @@ use std::{
     collections::HashSet,
     fs::File,
     io::{self, Write},
-    path::Path,
-    sync::{
-        Arc,
-        atomic::{AtomicU64, Ordering},
-    },
-    time::{Duration, Instant},
+    panic::resume_unwind,
+    sync::Arc,
+    time::Duration,
 };
 
-use model::ProductId;
-use process::StoreError;
+use process::{Backoff, StoreError};
 use serde_json::{Value, json};
-use table::Table;
+use table::{Table, WriteError};
 use thiserror::Error;
-use tokio::task::{JoinError, JoinSet};
+use tokio::{sync::watch, task::JoinSet};
 
-pub use comment::{CommentRow, parse_line, to_line};
-pub use mapping::ReadingArgs;
-pub use product::{parse_product_line, to_product_line};
-use source::Row;
-pub use source::{LineReader, Reading, Source, SourceError, json_rows, read_lines};
+use comment::NOT_LINES;
+pub use comment::{parse_line, to_line};
+pub use product::to_product_line;
+pub use reading::ReadingArgs;
+use source::{Content, Row};
+pub use source::{LineReader, Source};
 
 /// How many comments or records are written concurrently.
 const CONCURRENT: usize = 16;
 /// How many mistakes are kept with their reasons; the rest is only counted.
 const MISTAKES_KEPT: usize = 100;
-/// Maximum number of look-ups of a comment, the first included. Each further one follows a faster writer.
-const LOOKUPS_MAX: usize = 4;
-/// Maximum number of further attempts while a table is unavailable. The SDK retries within each.
-const RETRIES_MAX: usize = 5;
-const RETRY_PAUSE: Duration = Duration::from_millis(500);
+/// How long a row is tried again while the table is unavailable, which the SDK's own attempts come on top of, or while
+/// other writers are faster.
+const TRIED_FOR: Duration = Duration::from_secs(30);
 
 #[derive(Debug, Clone, Default)]
 pub struct ImportOptions {
@@ -59,39 +54,16 @@ pub struct ImportOptions {
     /// Whether nothing is written. The outcome says what an import would do, except that two rows of one id, both new,
     /// count as two.
     pub dry_run: bool,
-    /// Where rows go that are not imported.
-    pub rejects: Option<Rejects>,
-}
-
-/// A file of the rows that were not imported. Each is a JSON object with `file`, `line`, `reason` and `row`, which is null
-/// where the row could not be read. An import reads the corrected rows: `jq -c .row`.
-#[derive(Debug, Clone)]
-pub struct Rejects {
-    of: String,
-    file: Arc<File>,
-}
-
-impl Rejects {
-    pub fn create(path: &Path) -> io::Result<Self> {
-        Ok(Self { of: String::new(), file: Arc::new(File::create(path)?) })
-    }
-
-    #[must_use]
-    pub fn of_file(&self, name: &str) -> Self {
-        Self { of: name.to_owned(), file: Arc::clone(&self.file) }
-    }
-
-    fn write(&self, number: u64, reason: &str, text: &str) -> io::Result<()> {
-        let read = Some(text).filter(|text| !text.is_empty());
-        let row = read.map(|text| serde_json::from_str(text).unwrap_or_else(|_| Value::from(text)));
-        let line = json!({"file": self.of, "line": number, "reason": reason, "row": row});
-        self.file.as_ref().write_all(format!("{line}\n").as_bytes())
-    }
+    /// Where rows go that are not imported. Each is a JSON object with `file`, `line`, `reason` and `row`, which is null
+    /// where the row could not be read. An import reads the corrected rows: `jq -c .row`.
+    pub rejects: Option<Arc<File>>,
+    /// The import ends after what is under way when this becomes true.
+    pub interrupted: Option<watch::Receiver<bool>>,
 }
 
 /// What became of a row.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Outcome {
+enum Outcome {
     Created,
     Unchanged,
     /// What is there differs, and stays.
@@ -99,21 +71,6 @@ pub enum Outcome {
     Updated,
     /// It was not imported, for this reason.
     Refused(String),
-}
-
-/// What a row says: a comment, or a product's record.
-pub trait Importable: Sized + Send + Sync + 'static {
-    fn product(&self) -> &ProductId;
-
-    /// What it is stored under. Rows with one key are imported in order.
-    fn key(&self) -> &str;
-
-    /// Writes it unless it is there, or as the options say.
-    fn import(
-        &self,
-        table: &Table,
-        options: &ImportOptions,
-    ) -> impl Future<Output = Result<Outcome, StoreError>> + Send;
 }
 
 /// Why rows were not imported.
@@ -135,17 +92,9 @@ pub struct ImportReport {
     pub bad: u64,
     /// Their first reasons, by line.
     pub mistakes: Vec<Mistake>,
-    /// The product of the first comment, as an example to show.
-    pub first_product: Option<ProductId>,
-    pub took: Duration,
 }
 
 impl ImportReport {
-    /// The number of rows that were looked at.
-    pub fn lines(&self) -> u64 {
-        self.created + self.unchanged + self.differing + self.updated + self.bad
-    }
-
     fn add_mistake(&mut self, number: u64, reason: String) {
         self.bad += 1;
         if let Some(mistake) = self.mistakes.iter_mut().find(|mistake| mistake.reason == reason) {
@@ -157,64 +106,51 @@ impl ImportReport {
     }
 }
 
-/// The reason why an import ended early, with advice for the user.
+/// The reason why an import ended early, with advice for the user. What was imported stays, and a further import leaves it
+/// as it is.
 #[derive(Debug, Error)]
 pub enum ImportError {
-    #[error(transparent)]
-    Source(#[from] SourceError),
+    #[error(
+        "its {compression} data is broken or cut off after line {line} ({source}); `{compression} -t` checks a file; \
+         import a whole copy of it, which leaves what was imported as it is"
+    )]
+    Broken { compression: &'static str, line: u64, source: io::Error },
+    #[error("it cannot be read beyond line {0}: {1}; import it again when that is solved")]
+    File(u64, #[source] io::Error),
+    /// The first line begins a JSON array.
+    #[error("line {0} {NOT_LINES}; nothing of it was imported")]
+    Array(u64),
+    /// A required field has no column.
+    #[error("{0}; nothing of it was imported")]
+    Columns(String),
+    #[error("the row that begins in line {0} has a quote that is not closed; correct it and import the file again")]
+    OpenQuote(u64),
+    #[error("it was interrupted; import it again for the rest, which leaves what was imported as it is")]
+    Interrupted,
     #[error("{0}; run it again to go on, which leaves what was imported as it is")]
     Store(#[from] StoreError),
     #[error("the file of rejected lines cannot be written: {0}; run it again, which leaves what was imported as it is")]
     Rejects(#[source] io::Error),
-    #[error("a comment could not be imported by a mistake of this program: {0}; please report this")]
-    Panic(#[source] JoinError),
 }
 
-/// An import that ended early. What was already imported stays.
-#[derive(Debug, Error)]
-#[error("{reason}")]
-pub struct Unfinished {
-    /// The outcome until then.
-    pub report: Box<ImportReport>,
-    pub reason: ImportError,
-}
-
-/// Imports comments, and leaves existing ones as they are. See [`import_with`].
-pub async fn import(table: &Table, source: Source, done: &Arc<AtomicU64>) -> Result<ImportReport, Unfinished> {
-    import_with(table, source, &ImportOptions::default(), done).await
-}
-
-/// Imports comments or records; `done` counts those that have been looked at. Those before an error of the source are
-/// imported, too.
-pub async fn import_with<T: Importable>(
-    table: &Table,
-    mut source: Source<T>,
-    options: &ImportOptions,
-    done: &Arc<AtomicU64>,
-) -> Result<ImportReport, Unfinished> {
-    let began = Instant::now();
+/// Imports comments or records. Returns the outcome, also of an import that ended early. Rows before an error of the source
+/// are imported, too.
+pub async fn import(table: &Table, source: Source, options: &ImportOptions) -> (ImportReport, Result<(), ImportError>) {
     let (writes, keys, report) = (JoinSet::new(), HashSet::new(), ImportReport::default());
-    let mut import = Import { table, options, done, writes, keys, report };
-    let mut ended = import.start_all(&mut source).await.err();
+    let mut import = Import { table, options, source, writes, keys, report };
+    let mut ended = import.start_all().await;
     // What is under way is finished, whatever ended the import.
     while !import.writes.is_empty() {
-        if let Err(error) = import.finish_one().await {
-            ended.get_or_insert(error);
-        }
+        ended = ended.and(import.finish_one().await);
     }
-    let mut report = import.report;
-    report.mistakes.sort_by_key(|mistake| mistake.number);
-    report.took = began.elapsed();
-    match ended {
-        Some(reason) => Err(Unfinished { report: Box::new(report), reason }),
-        None => Ok(report),
-    }
+    import.report.mistakes.sort_by_key(|mistake| mistake.number);
+    (import.report, ended)
 }
 
 struct Import<'a> {
     table: &'a Table,
     options: &'a ImportOptions,
-    done: &'a AtomicU64,
+    source: Source,
     /// At most [`CONCURRENT`], each with its key, the number of its line and its text.
     writes: JoinSet<(String, u64, String, Result<Outcome, StoreError>)>,
     keys: HashSet<String>,
@@ -222,20 +158,24 @@ struct Import<'a> {
 }
 
 impl Import<'_> {
-    async fn start_all<T: Importable>(&mut self, source: &mut Source<T>) -> Result<(), ImportError> {
-        while let Some(row) = source.next().await.transpose()? {
-            let Row { number, content, text } = row;
+    async fn start_all(&mut self) -> Result<(), ImportError> {
+        loop {
+            // Reading blocks, so other tasks run before it.
+            tokio::task::yield_now().await;
+            if self.options.interrupted.as_ref().is_some_and(|interrupted| *interrupted.borrow()) {
+                return Err(ImportError::Interrupted);
+            }
+            let Some(row) = self.source.rows.next() else { return Ok(()) };
+            let Row { number, content, text } = row?;
             match content {
                 Ok(content) => self.start(number, content, text).await?,
                 Err(reason) => self.count(number, Outcome::Refused(reason), &text)?,
             }
         }
-        Ok(())
     }
 
     /// Starts to write what a row says, after what was there before of its key.
-    async fn start<T: Importable>(&mut self, number: u64, content: T, text: String) -> Result<(), ImportError> {
-        self.report.first_product.get_or_insert_with(|| content.product().clone());
+    async fn start(&mut self, number: u64, content: Content, text: String) -> Result<(), ImportError> {
         while self.writes.len() >= CONCURRENT || self.keys.contains(content.key()) {
             self.finish_one().await?;
         }
@@ -251,36 +191,57 @@ impl Import<'_> {
 
     async fn finish_one(&mut self) -> Result<(), ImportError> {
         let Some(written) = self.writes.join_next().await else { return Ok(()) };
-        let (key, number, text, outcome) = written.map_err(ImportError::Panic)?;
+        let (key, number, text, outcome) = written.unwrap_or_else(|panicked| resume_unwind(panicked.into_panic()));
         self.keys.remove(&key);
         self.count(number, outcome?, &text)
     }
 
     fn count(&mut self, number: u64, outcome: Outcome, text: &str) -> Result<(), ImportError> {
-        self.done.fetch_add(1, Ordering::Relaxed);
+        self.source.progress.add(1);
         match outcome {
             Outcome::Created => self.report.created += 1,
             Outcome::Unchanged => self.report.unchanged += 1,
             Outcome::Differing => self.report.differing += 1,
             Outcome::Updated => self.report.updated += 1,
             Outcome::Refused(reason) => {
-                if let Some(rejects) = &self.options.rejects {
-                    rejects.write(number, &reason, text).map_err(ImportError::Rejects)?;
-                }
+                self.reject(number, &reason, text).map_err(ImportError::Rejects)?;
                 self.report.add_mistake(number, reason);
             }
         }
         Ok(())
     }
+
+    fn reject(&self, number: u64, reason: &str, text: &str) -> io::Result<()> {
+        let Some(mut file) = self.options.rejects.as_deref() else { return Ok(()) };
+        let read = Some(text).filter(|text| !text.is_empty());
+        let row = serde_json::from_str(text).unwrap_or_else(|_| Value::from(read));
+        let line = json!({"file": self.source.name, "line": number, "reason": reason, "row": row});
+        file.write_all(format!("{line}\n").as_bytes())
+    }
 }
 
-async fn import_row(row: &impl Importable, table: &Table, options: &ImportOptions) -> Result<Outcome, StoreError> {
-    for _ in 0..RETRIES_MAX {
-        match row.import(table, options).await {
-            Err(error) if error.is_unavailable() => tracing::warn!(%error, key = row.key(), "trying again"),
-            done => return done,
+async fn import_row(content: &Content, table: &Table, options: &ImportOptions) -> Result<Outcome, StoreError> {
+    let (key, mut backoff) = (content.key(), Backoff::until(tokio::time::Instant::now() + TRIED_FOR));
+    loop {
+        let last = match content.import(table, options).await {
+            Ok(outcome) => return Ok(outcome),
+            Err(WriteError::Store(StoreError::Malformed(malformed))) => {
+                return Ok(Outcome::Refused(format!("{key:?} is in use: {malformed}")));
+            }
+            Err(WriteError::Store(error)) if error.is_unavailable() => Err(error),
+            Err(WriteError::Store(error)) => return Err(error),
+            // Another writer was faster, or a deleted comment's duplicates hide this one: look again.
+            Err(
+                WriteError::AlreadyExists
+                | WriteError::NotFound
+                | WriteError::RevisionMismatch { .. }
+                | WriteError::PreconditionFailed { .. }
+                | WriteError::Contended,
+            ) => Ok(Outcome::Refused(format!("{key:?} is being changed; import it again later"))),
+            Err(other) => return Ok(Outcome::Refused(other.to_string())),
+        };
+        if !backoff.wait().await {
+            return last;
         }
-        tokio::time::sleep(RETRY_PAUSE).await;
     }
-    row.import(table, options).await
 }

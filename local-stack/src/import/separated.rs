@@ -3,226 +3,208 @@
 //! The crate `csv` splits a row into cells. Before, each row is checked for quotes, so that none swallows other rows:
 //!
 //! - A quote inside a cell that does not begin with one is text.
-//! - With commas and semicolons, a cell that begins with a quote ends with one, and may hold line ends (RFC 4180). Text
-//!   behind its closing quote makes its first line a bad row, and the next line begins a new one. A quote that is never
-//!   closed ends the import.
+//! - With commas, a cell that begins with a quote ends with one, and may hold line ends (RFC 4180). Text behind its closing
+//!   quote makes its first line a bad row, and the next line begins a new one. A quote that is never closed ends the import.
 //! - Many programs write tables with tabs without any quoting. So quotes count only in a row where they are whole: each
 //!   cell that begins with a quote ends with one, and no such cell holds both a tab and a line end. In every other row,
 //!   quotes are text, and the row ends with its line.
 
 use std::collections::VecDeque;
 
-use csv::{ByteRecord, ReaderBuilder};
-use serde_json::Value;
+use csv::{ReaderBuilder, StringRecord};
+use serde_json::{Map, Value};
 
 use super::{
-    comment::{CommentRow, printable},
-    mapping::{self, Mapping},
-    source::{LINE_MAX_BYTES, LineReader, NumberedLine, Row, SourceError},
+    ImportError,
+    comment::printable,
+    reading::ReadingArgs,
+    source::{Content, LINE_MAX_BYTES, LineReader, NumberedLine, Row, Rows},
 };
+
+/// Where in a cell the next byte stands.
+#[derive(Default, Clone, Copy, PartialEq, Eq)]
+enum Place {
+    #[default]
+    Start,
+    Plain,
+    Quoted,
+    /// Behind a quote that closes the cell, or is the first of two that stand for one.
+    Closed,
+}
 
 /// How far the quotes of a row have been followed.
 #[derive(Default)]
 struct Quotes {
-    at: usize,
-    is_open: bool,
-    holds_tab: bool,
-    holds_line_end: bool,
-}
-
-#[derive(PartialEq, Eq)]
-enum Found {
-    Whole,
-    Open,
-    /// Text stands behind a closing quote, or in a table with tabs a cell holds both a tab and a line end.
-    Broken,
+    place: Place,
+    /// Whether the quoted cell holds them.
+    has_tab: bool,
+    has_line_end: bool,
 }
 
 impl Quotes {
-    fn follow(&mut self, row: &[u8], delimiter: u8) -> Found {
-        let ends_cell = |byte: &u8| *byte == delimiter || matches!(byte, b'\n' | b'\r');
-        let rest = |at: usize| row.get(at..).unwrap_or_default();
-        loop {
-            if !self.is_open && rest(self.at).starts_with(b"\"") {
-                *self = Self { at: self.at + 1, is_open: true, ..Self::default() };
-            }
-            if self.is_open {
-                let quote = rest(self.at).iter().position(|byte| *byte == b'"');
-                let end = quote.map_or(row.len(), |quote| self.at + quote);
-                let text = row.get(self.at..end).unwrap_or_default();
-                self.holds_tab |= text.contains(&b'\t');
-                self.holds_line_end |= text.contains(&b'\n');
-                if delimiter == b'\t' && self.holds_tab && self.holds_line_end {
-                    return Found::Broken;
+    /// Follows the quotes over further bytes of the row. `false` if text stands behind a closing quote, or if in a table with
+    /// tabs a cell holds both a tab and a line end.
+    fn follow(&mut self, bytes: &[u8], delimiter: u8) -> bool {
+        bytes.iter().all(|byte| {
+            let ends_cell = *byte == delimiter || matches!(byte, b'\n' | b'\r');
+            self.place = match (self.place, byte) {
+                (Place::Start, b'"') => {
+                    *self = Self::default();
+                    Place::Quoted
                 }
-                self.at = end + usize::from(quote.is_some());
-                match rest(self.at) {
-                    _ if quote.is_none() => return Found::Open,
-                    // Two quotes stand for one.
-                    [b'"', ..] => {
-                        self.at += 1;
-                        continue;
-                    }
-                    [byte, ..] if !ends_cell(byte) => return Found::Broken,
-                    _ => self.is_open = false,
+                (Place::Closed, b'"') => Place::Quoted,
+                (Place::Quoted, b'"') => Place::Closed,
+                (Place::Quoted, byte) => {
+                    self.has_tab |= *byte == b'\t';
+                    self.has_line_end |= *byte == b'\n';
+                    Place::Quoted
                 }
-            }
-            match rest(self.at).iter().position(ends_cell) {
-                Some(end) => self.at += end + 1,
-                None => return Found::Whole,
-            }
-        }
+                (Place::Start | Place::Plain | Place::Closed, _) if ends_cell => Place::Start,
+                (Place::Start | Place::Plain, _) => Place::Plain,
+                (Place::Closed, _) => return false,
+            };
+            delimiter != b'\t' || !self.has_tab || !self.has_line_end
+        })
     }
 }
 
-/// A row before it is split into cells: its line, its bytes, and whether quotes count, or why it cannot be read.
-type RawRow = (u64, Vec<u8>, Result<bool, String>);
+/// The rows of a file, as comments, up to the first error.
+pub(super) fn rows(lines: LineReader, delimiter: u8, reading: ReadingArgs) -> Rows {
+    let mut table = Table { lines, ahead: VecDeque::new(), delimiter, columns: None, reading };
+    // A line has several rows if a program ends them with carriage returns alone.
+    Box::new(std::iter::from_fn(move || table.next().transpose()).flat_map(|rows| match rows {
+        Ok(rows) => rows.into_iter().map(Ok).collect(),
+        Err(ended) => vec![Err(ended)],
+    }))
+}
 
-struct Rows {
+struct Table {
     lines: LineReader,
     /// Lines that were read, but belong to later rows.
     ahead: VecDeque<NumberedLine>,
     delimiter: u8,
     columns: Option<Vec<String>>,
-    mapping: Mapping,
-    /// A line has several rows if a program ends them with carriage returns alone.
-    split: VecDeque<Row<CommentRow>>,
+    reading: ReadingArgs,
 }
 
-/// The rows of a file, as comments, up to the first error.
-pub(super) fn rows(
-    lines: LineReader,
-    delimiter: u8,
-    mapping: Mapping,
-) -> impl Iterator<Item = Result<Row<CommentRow>, SourceError>> + Send + 'static {
-    let (ahead, split) = (VecDeque::new(), VecDeque::new());
-    let mut rows = Rows { lines, ahead, delimiter, columns: None, mapping, split };
-    std::iter::from_fn(move || rows.next().transpose())
-}
-
-impl Rows {
-    fn next(&mut self) -> Result<Option<Row<CommentRow>>, SourceError> {
-        while self.split.is_empty() {
-            let Some((number, bytes, quoting)) = self.next_raw()? else {
-                // A file without a first row has no columns.
-                let named = self.columns.is_some();
-                return if named { Ok(None) } else { columns(&ByteRecord::new(), &self.mapping).map(|_| None) };
-            };
-            match quoting.and_then(|quoting| self.records(&bytes, quoting)) {
-                Ok(records) => {
-                    for record in records {
-                        match &self.columns {
-                            Some(columns) => self.split.push_back(self.row(number, &record, columns)),
-                            None => self.columns = Some(columns(&record, &self.mapping)?),
-                        }
+impl Table {
+    /// The rows of the next line, and of the lines on which its last cell continues.
+    fn next(&mut self) -> Result<Option<Vec<Row>>, ImportError> {
+        let Some((number, line)) = self.next_line()? else {
+            // A file without a first row has no columns.
+            return if self.columns.is_some() { Ok(None) } else { self.named(&StringRecord::new()).map(|_| None) };
+        };
+        let (bytes, quoting) = match line {
+            Ok(line) => self.whole_row(number, line)?,
+            Err(reason) => (Vec::new(), Err(reason)),
+        };
+        let mut rows = Vec::new();
+        match quoting.and_then(|quoting| self.records(&bytes, quoting)) {
+            Ok(records) => {
+                for record in records {
+                    match &self.columns {
+                        Some(columns) => rows.push(self.row(number, &record, columns)),
+                        None => self.columns = Some(self.named(&record)?),
                     }
                 }
-                Err(reason) if self.columns.is_none() => {
-                    return Err(SourceError::Columns(format!("its first row {reason}")));
-                }
-                Err(reason) => {
-                    let text = String::from_utf8_lossy(&bytes).into_owned();
-                    self.split.push_back(Row { number, content: Err(reason), text });
-                }
+            }
+            Err(reason) if self.columns.is_none() => {
+                return Err(ImportError::Columns(format!("its first row {reason}")));
+            }
+            Err(reason) => {
+                let text = String::from_utf8_lossy(&bytes).into_owned();
+                rows.push(Row { number, content: Err(reason), text });
             }
         }
-        Ok(self.split.pop_front())
+        Ok(Some(rows))
     }
 
-    fn next_line(&mut self) -> Result<Option<NumberedLine>, SourceError> {
-        self.ahead.pop_front().map_or_else(|| self.lines.next_raw(), |line| Ok(Some(line)))
+    fn next_line(&mut self) -> Result<Option<NumberedLine>, ImportError> {
+        self.ahead.pop_front().map(Ok).or_else(|| self.lines.next()).transpose()
     }
 
-    /// The next line, with the lines on which a quoted cell continues.
-    fn next_raw(&mut self) -> Result<Option<RawRow>, SourceError> {
-        let (number, mut bytes) = match self.next_line()? {
-            None => return Ok(None),
-            Some((number, Ok(line))) => (number, line),
-            Some((number, Err(reason))) => return Ok(Some((number, Vec::new(), Err(reason)))),
-        };
+    /// A line with those on which a quoted cell continues, and whether its quotes count, or why it cannot be read.
+    fn whole_row(&mut self, number: u64, mut bytes: Vec<u8>) -> Result<(Vec<u8>, Result<bool, String>), ImportError> {
         let (mut quotes, first, mut others) = (Quotes::default(), bytes.len(), Vec::new());
-        let mut found = quotes.follow(&bytes, self.delimiter);
-        while found == Found::Open && bytes.len() <= LINE_MAX_BYTES {
+        let mut is_right = quotes.follow(&bytes, self.delimiter);
+        while is_right && quotes.place == Place::Quoted && bytes.len() <= LINE_MAX_BYTES {
             let Some(line) = self.next_line()? else { break };
             let Ok(text) = &line.1 else {
                 self.ahead.push_front(line);
                 break;
             };
+            is_right = quotes.follow(text, self.delimiter);
             bytes.extend(text);
-            found = quotes.follow(&bytes, self.delimiter);
             others.push(line);
         }
-        let is_tabs = self.delimiter == b'\t';
-        if found == Found::Open && !is_tabs {
-            return Err(SourceError::OpenQuote(number));
+        let (is_tabs, is_open) = (self.delimiter == b'\t', quotes.place == Place::Quoted);
+        if is_right && !is_open {
+            return Ok((bytes, Ok(true)));
         }
-        if found != Found::Whole {
-            bytes.truncate(first);
-            others.into_iter().rev().for_each(|line| self.ahead.push_front(line));
+        if is_right && !is_tabs {
+            return Err(ImportError::OpenQuote(number));
         }
-        let quoting = match found {
-            Found::Whole => Ok(true),
-            Found::Open | Found::Broken if is_tabs => Ok(false),
-            Found::Open | Found::Broken => {
-                Err("has text behind a closing quote; in quotes, two quotes stand for one".to_owned())
-            }
-        };
-        Ok(Some((number, bytes, quoting)))
+        bytes.truncate(first);
+        others.into_iter().rev().for_each(|line| self.ahead.push_front(line));
+        let behind = "has text behind a closing quote; in quotes, two quotes stand for one";
+        Ok((bytes, if is_tabs { Ok(false) } else { Err(behind.to_owned()) }))
     }
 
-    fn records(&self, bytes: &[u8], quoting: bool) -> Result<Vec<ByteRecord>, String> {
+    fn records(&self, bytes: &[u8], quoting: bool) -> Result<Vec<StringRecord>, String> {
         let mut reader = ReaderBuilder::new();
         let reader = reader.delimiter(self.delimiter).quoting(quoting).has_headers(false).flexible(true);
-        let records = reader.buffer_capacity(bytes.len()).from_reader(bytes).into_byte_records();
-        records.collect::<Result<_, _>>().map_err(|error| printable(&error.to_string()))
+        let records = reader.buffer_capacity(bytes.len()).from_reader(bytes).into_records();
+        // It refuses nothing else.
+        records.collect::<Result<_, _>>().map_err(|_| "is not UTF-8".to_owned())
     }
 
-    fn row(&self, number: u64, record: &ByteRecord, columns: &[String]) -> Row<CommentRow> {
-        let cells = record.iter().map(|cell| Value::from(String::from_utf8_lossy(cell)));
-        let is_text = record.iter().all(|cell| std::str::from_utf8(cell).is_ok());
-        let (row, content) = if record.len() == columns.len() {
-            let row: mapping::Row = columns.iter().cloned().zip(cells).collect();
-            let content = if is_text { self.mapping.comment(&row) } else { Err("is not UTF-8".to_owned()) };
-            (Value::Object(row), content)
-        } else {
+    fn row(&self, number: u64, record: &StringRecord, columns: &[String]) -> Row {
+        let cells = record.iter().map(Value::from);
+        if record.len() != columns.len() {
             let reason = format!("has {} cells, but the first row names {} columns", record.len(), columns.len());
-            (cells.collect(), Err(reason))
-        };
-        Row { number, content, text: row.to_string() }
-    }
-}
-
-/// The names of the columns. Every required field must have one.
-fn columns(names: &ByteRecord, mapping: &Mapping) -> Result<Vec<String>, SourceError> {
-    let refused = |problem: String| SourceError::Columns(printable(&problem));
-    let mut columns: Vec<String> = Vec::with_capacity(names.len());
-    for name in names {
-        let name = std::str::from_utf8(name).map_err(|_| refused("its first row is not UTF-8".to_owned()))?.trim();
-        if columns.iter().any(|column| column == name) {
-            return Err(refused(format!("it has two columns {name:?}")));
+            return Row { number, content: Err(reason), text: Value::from_iter(cells).to_string() };
         }
-        columns.push(name.to_owned());
+        let row: Map<String, Value> = columns.iter().cloned().zip(cells).collect();
+        Row { number, content: self.reading.comment(&row).map(Content::Comment), text: Value::from(row).to_string() }
     }
-    let missing = mapping.missing(columns.iter().map(String::as_str));
-    let Some(field) = missing.first() else { return Ok(columns) };
-    let fields: Vec<String> = missing.iter().map(ToString::to_string).collect();
-    Err(refused(format!(
-        "no column is named {}; --map {field}=COLUMN names another, --set {field}=TEXT gives one value to all; \
-         its columns: {}",
-        fields.join(", "),
-        columns.join(", ")
-    )))
+
+    /// The names of the columns. Every required field must have one.
+    fn named(&self, names: &StringRecord) -> Result<Vec<String>, ImportError> {
+        let refused = |problem: String| Err(ImportError::Columns(printable(&problem)));
+        let mut columns: Vec<String> = Vec::with_capacity(names.len());
+        for name in names.iter().map(str::trim) {
+            if columns.iter().any(|column| column == name) {
+                return refused(format!("it has two columns {name:?}"));
+            }
+            columns.push(name.to_owned());
+        }
+        let missing = self.reading.missing(&columns);
+        let Some(field) = missing.first() else {
+            let left_out: Vec<&str> =
+                columns.iter().map(String::as_str).filter(|name| !self.reading.takes(name)).collect();
+            if !left_out.is_empty() {
+                eprintln!("pagemark: left out, because no field takes them: {}", printable(&left_out.join(", ")));
+            }
+            return Ok(columns);
+        };
+        refused(format!(
+            "no column is named {}; --map {field}=COLUMN names another, --set {field}=TEXT gives one value to all; \
+             its columns: {}",
+            missing.join(", "),
+            columns.join(", ")
+        ))
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::import::{ReadingArgs, source::tests::reader_of};
+    use crate::import::source::tests::reader_of;
 
     const HEADER: &str = "id,product,language,rating,created_at,body\n";
 
-    fn read_with(delimiter: u8, content: &[u8]) -> Vec<Result<Row<CommentRow>, SourceError>> {
-        let mut rows = rows(reader_of(content), delimiter, Mapping::new(ReadingArgs::default()));
+    fn read_with(delimiter: u8, content: &[u8]) -> Vec<Result<Row, ImportError>> {
+        let mut rows = rows(reader_of(content), delimiter, ReadingArgs::default());
         let mut read = Vec::new();
         // An error is the end.
         while read.last().is_none_or(Result::is_ok) {
@@ -234,7 +216,7 @@ mod tests {
         read
     }
 
-    fn read(content: &[u8]) -> Vec<Result<Row<CommentRow>, SourceError>> {
+    fn read(content: &[u8]) -> Vec<Result<Row, ImportError>> {
         read_with(b',', content)
     }
 
@@ -243,8 +225,11 @@ mod tests {
     }
 
     /// The line and the body of each row, or the reason why it is bad.
-    fn bodies(rows: Vec<Result<Row<CommentRow>, SourceError>>) -> Vec<(u64, Result<String, String>)> {
-        let body = |row: CommentRow| row.comment.text.body.clone();
+    fn bodies(rows: Vec<Result<Row, ImportError>>) -> Vec<(u64, Result<String, String>)> {
+        let body = |content| match content {
+            Content::Comment(row) => row.comment.text.body,
+            Content::Product(row) => panic!("{row:?} is no comment"),
+        };
         rows.into_iter().map(Result::unwrap).map(|row| (row.number, row.content.map(body))).collect()
     }
 
@@ -306,7 +291,7 @@ mod tests {
             assert_eq!(bodies(read_with(b'\t', &table(texts))), expected);
         }
         let endless = [table(&["\"Great"]), b"x\n".repeat(LINE_MAX_BYTES)].concat();
-        let read = rows(reader_of(&endless), b'\t', Mapping::new(ReadingArgs::default())).take(2).collect();
+        let read = rows(reader_of(&endless), b'\t', ReadingArgs::default()).take(2).collect();
         let read = bodies(read);
         assert_eq!((&read[0], read[1].0), (&(2, Ok("\"Great".to_owned())), 3));
     }
@@ -316,7 +301,7 @@ mod tests {
         let endless = format!("{HEADER}{}2,\"{}", row("1", "a"), "x\n".repeat(LINE_MAX_BYTES));
         let rows = read(endless.as_bytes());
         assert!(rows[0].as_ref().is_ok_and(|row| row.content.is_ok()));
-        assert!(matches!(rows[1], Err(SourceError::OpenQuote(3))), "{:?}", rows[1]);
+        assert!(matches!(rows[1], Err(ImportError::OpenQuote(3))), "{:?}", rows[1]);
     }
 
     #[test]
@@ -333,14 +318,14 @@ mod tests {
             let read = read(format!("\u{feff}{HEADER}{rows}").as_bytes());
             let ended = read.iter().find_map(|row| row.as_ref().err());
             let line = ended.map(|error| {
-                let SourceError::OpenQuote(line) = error else { panic!("{error}") };
+                let ImportError::OpenQuote(line) = error else { panic!("{error}") };
                 *line
             });
             assert_eq!(line, expected, "{rows:?}");
             assert_eq!(read.iter().filter(|row| row.is_ok()).count(), 2, "{rows:?}");
         }
         let refused = read("\u{feff}\"id,product".as_bytes()).remove(0).unwrap_err();
-        assert!(matches!(refused, SourceError::OpenQuote(1)), "{refused}");
+        assert!(matches!(refused, ImportError::OpenQuote(1)), "{refused}");
     }
 
     #[test]

@@ -4,19 +4,17 @@ use std::{
     fs::File,
     io::{self, BufRead, Cursor, Read},
     path::Path,
-    pin::Pin,
 };
 
-use clap::ValueEnum;
-use indicatif::ProgressBar;
-use serde::de::IgnoredAny;
-use serde_json::Value;
-use table::NewComment;
-use thiserror::Error;
+use repair_job::Progress;
+use serde_json::{Map, Value};
+use table::{NewComment, Table, WriteError};
 
 use super::{
-    comment::{CommentRow, NOT_LINES, printable, read_row},
-    mapping::{Mapping, ReadingArgs},
+    ImportError, ImportOptions, Outcome,
+    comment::{CommentRow, NOT_LINES, described, read_row},
+    product::{ProductRow, read_product},
+    reading::{Format, ReadingArgs},
     separated,
 };
 use crate::compression::Compression;
@@ -35,46 +33,35 @@ pub struct LineReader {
     bytes: Box<dyn BufRead + Send>,
     compression: Compression,
     number: u64,
-    /// How many of the file's bytes have been read. It is not shown.
-    pub progress: ProgressBar,
+    /// Its steps are the bytes of the file.
+    progress: Progress,
+}
+
+/// A file whose bytes are steps of the progress.
+struct Counted<F>(F, Progress);
+
+impl<F: Read> Read for Counted<F> {
+    fn read(&mut self, to: &mut [u8]) -> io::Result<usize> {
+        let count = self.0.read(to)?;
+        self.1.advance(count as u64);
+        Ok(count)
+    }
 }
 
 impl LineReader {
     /// Opens a file; `-` is the standard input. Its first bytes say whether it is compressed.
-    ///
-    /// # Errors
-    /// The file system's.
     pub fn open(path: &Path) -> io::Result<Self> {
         let mut file = File::open(if path == Path::new("-") { Path::new("/dev/stdin") } else { path })?;
-        let progress = ProgressBar::hidden();
-        progress.set_length(file.metadata()?.len());
+        let progress = Progress::default();
+        progress.expect(file.metadata()?.len());
         let mut magic = Vec::new();
         file.by_ref().take(4).read_to_end(&mut magic)?;
         let compression = Compression::of_start(&magic);
-        let file = progress.wrap_read(Cursor::new(magic).chain(file));
+        let file = Counted(Cursor::new(magic).chain(file), progress.clone());
         Ok(Self { bytes: compression.reader(file)?, compression, number: 0, progress })
     }
 
-    /// The next line that is not blank, without the spaces around it; `None` at the end of the file.
-    ///
-    /// # Errors
-    /// The file cannot be read any further, for example because its compressed data is broken.
-    pub fn next_line(&mut self) -> Result<Option<NumberedLine>, SourceError> {
-        while let Some((number, line)) = self.next_raw()? {
-            let line = line.map(|line| line.trim_ascii().to_vec());
-            let is_blank = line.as_ref().is_ok_and(Vec::is_empty);
-            if !is_blank {
-                return Ok(Some((number, line)));
-            }
-        }
-        Ok(None)
-    }
-
-    pub(super) fn next_raw(&mut self) -> Result<Option<NumberedLine>, SourceError> {
-        self.read_raw().map_err(|source| self.ended(source))
-    }
-
-    fn read_raw(&mut self) -> io::Result<Option<NumberedLine>> {
+    fn read(&mut self) -> io::Result<Option<NumberedLine>> {
         let mut line = Vec::new();
         let limit = LINE_MAX_BYTES as u64;
         if self.bytes.by_ref().take(limit).read_until(b'\n', &mut line)? == 0 {
@@ -92,188 +79,142 @@ impl LineReader {
         }
         Ok(Some((self.number, Ok(line))))
     }
+}
 
-    fn ended(&self, source: io::Error) -> SourceError {
-        use io::ErrorKind::{InvalidData, InvalidInput, Other, UnexpectedEof};
-        // The kinds by which the decoders report broken data.
-        let is_broken = matches!(source.kind(), InvalidInput | InvalidData | UnexpectedEof | Other);
-        if self.compression != Compression::None && is_broken {
-            SourceError::Broken { compression: self.compression.name(), line: self.number, source }
-        } else {
-            SourceError::File(self.number, source)
+impl Iterator for LineReader {
+    type Item = Result<NumberedLine, ImportError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let read = self.read().map_err(|source| match self.compression {
+            Compression::None => ImportError::File(self.number, source),
+            packed => ImportError::Broken { compression: packed.name(), line: self.number, source },
+        });
+        read.transpose()
+    }
+}
+
+/// What a row says.
+#[derive(Debug)]
+pub(super) enum Content {
+    Comment(CommentRow),
+    Product(ProductRow),
+}
+
+impl Content {
+    /// What it is stored under. Rows with one key are imported in order.
+    pub(super) fn key(&self) -> &str {
+        match self {
+            Self::Comment(row) => row.comment.id.as_str(),
+            Self::Product(row) => row.product.as_str(),
+        }
+    }
+
+    /// Writes it unless it is there, or as the options say.
+    pub(super) async fn import(&self, table: &Table, options: &ImportOptions) -> Result<Outcome, WriteError> {
+        match self {
+            Self::Comment(row) => row.import(table, options).await,
+            Self::Product(row) => row.import(table, options).await,
         }
     }
 }
 
-/// One comment or record to import, or what stands in its place.
 #[derive(Debug)]
-pub(super) struct Row<T> {
+pub(super) struct Row {
     /// The number of its first line, from 1.
     pub(super) number: u64,
     /// What the row says, or the reason why it says nothing.
-    pub(super) content: Result<T, String>,
+    pub(super) content: Result<Content, String>,
     pub(super) text: String,
 }
 
-/// The reason why the rows of a source were not read to their end, with advice for the user. What was imported stays, and
-/// a further import leaves it as it is.
-#[derive(Debug, Error)]
-pub enum SourceError {
-    #[error(
-        "its {compression} data is broken or cut off after line {line} ({source}); `{compression} -t` checks a file; \
-         import a whole copy of it, which leaves what was imported as it is"
-    )]
-    Broken { compression: &'static str, line: u64, source: io::Error },
-    #[error("it cannot be read beyond line {0}: {1}; import it again when that is solved")]
-    File(u64, #[source] io::Error),
-    /// The file begins, in this line, with a JSON array that continues behind the line.
-    #[error("line {0} {NOT_LINES}; nothing of it was imported")]
-    Array(u64),
-    /// A required field has no column.
-    #[error("{0}; nothing of it was imported")]
-    Columns(String),
-    #[error("the row that begins in line {0} has a quote that is not closed; correct it and import the file again")]
-    OpenQuote(u64),
-    #[error("it was interrupted; import it again for the rest, which leaves what was imported as it is")]
-    Interrupted,
-}
-
-type RowOrEnd<T> = Result<Row<T>, SourceError>;
+pub(super) type Rows = Box<dyn Iterator<Item = Result<Row, ImportError>> + Send>;
 
 /// Comments, or records of products, to import. An error ends the import.
-pub struct Source<T = CommentRow> {
-    rows: Box<dyn Iterator<Item = RowOrEnd<T>> + Send>,
-    interrupted: Pin<Box<dyn Future<Output = ()> + Send>>,
-}
-
-impl<T> Source<T> {
-    pub(super) fn of_rows(rows: impl Iterator<Item = RowOrEnd<T>> + Send + 'static) -> Self {
-        Self { rows: Box::new(rows), interrupted: Box::pin(std::future::pending()) }
-    }
-
-    /// Like the source itself, but it ends when `interrupted` completes.
-    #[must_use]
-    pub fn until(self, interrupted: impl Future<Output = ()> + Send + 'static) -> Self {
-        Self { interrupted: Box::pin(interrupted), ..self }
-    }
-
-    /// The next row; `None` when all have been read. Other tasks run before it is read, which blocks.
-    pub(super) async fn next(&mut self) -> Option<RowOrEnd<T>> {
-        tokio::select! {
-            biased;
-            () = &mut self.interrupted => Some(Err(SourceError::Interrupted)),
-            () = tokio::task::yield_now() => self.rows.next(),
-        }
-    }
+pub struct Source {
+    /// What messages call it: a file's path.
+    pub(crate) name: String,
+    pub(super) rows: Rows,
+    pub(crate) progress: Progress,
 }
 
 impl Source {
-    pub fn of_comments(comments: impl IntoIterator<Item = NewComment, IntoIter: Send> + 'static) -> Self {
-        let row = |(number, comment)| Ok(Row { number, content: Ok(CommentRow::from(comment)), text: String::new() });
-        Self::of_rows((1..).zip(comments).map(row))
-    }
-}
-
-/// Reads a file of comments as an export writes it.
-pub fn read_lines(reader: LineReader) -> Source {
-    json_rows(reader, read_row)
-}
-
-/// Reads a file of JSON Lines, each by `parse`. A file that is one array over several lines is an error.
-pub fn json_rows<T: 'static>(
-    mut reader: LineReader,
-    parse: impl Fn(&[u8]) -> Result<T, String> + Send + 'static,
-) -> Source<T> {
-    let mut is_first = true;
-    Source::of_rows(std::iter::from_fn(move || match reader.next_line().transpose()? {
-        Err(error) => Some(Err(error)),
-        Ok((number, Err(reason))) => Some(Ok(Row { number, content: Err(reason), text: String::new() })),
-        Ok((number, Ok(line))) => {
-            if std::mem::take(&mut is_first) && begins_an_array(&line) {
-                return Some(Err(SourceError::Array(number)));
-            }
-            Some(Ok(Row { number, content: parse(&line), text: String::from_utf8_lossy(&line).into_owned() }))
-        }
-    }))
-}
-
-/// Whether a line begins an array that it does not end.
-fn begins_an_array(line: &[u8]) -> bool {
-    line.starts_with(b"[") && serde_json::from_slice::<IgnoredAny>(line).is_err_and(|error| error.is_eof())
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(super) enum Format {
-    /// One JSON object a line, as an export writes them
-    JsonLines,
-    /// Cells separated by commas, with a first row that names the columns (RFC 4180)
-    Csv,
-    /// Cells separated by semicolons, as spreadsheets in much of Europe write them
-    Semicolons,
-    /// Cells separated by tabs
-    Tsv,
-}
-
-impl Format {
-    /// The format that a file's name asks for: `.csv` or `.tsv`, whether or not `.gz` or `.zst` follows, or JSON Lines.
-    fn of_name(path: &Path) -> Self {
-        let name = path.file_name().unwrap_or_default().to_string_lossy().to_lowercase();
-        let plain = [".gz", ".zst"].into_iter().find_map(|ending| name.strip_suffix(ending)).unwrap_or(&name);
-        match plain.rsplit_once('.') {
-            Some((_, "csv")) => Self::Csv,
-            Some((_, "tsv" | "tab")) => Self::Tsv,
-            _ => Self::JsonLines,
-        }
-    }
-}
-
-/// How files of comments are read.
-#[derive(Debug, Clone)]
-pub struct Reading {
-    format: Option<Format>,
-    /// Whether lines may differ from those of an export: a format or a mapping was named.
-    is_foreign: bool,
-    mapping: Mapping,
-}
-
-impl Reading {
-    pub fn new(args: ReadingArgs) -> Self {
-        Self { format: args.format, is_foreign: args != ReadingArgs::default(), mapping: Mapping::new(args) }
-    }
-
-    pub fn source(&self, path: &Path, reader: LineReader) -> Source {
-        let mapping = self.mapping.clone();
-        let delimiter = match self.format.unwrap_or_else(|| Format::of_name(path)) {
+    /// A file of comments.
+    pub fn open(path: &Path, reading: &ReadingArgs) -> io::Result<Self> {
+        let reading = reading.clone();
+        Self::of_file(path, |lines| match reading.format.unwrap_or_else(|| Format::of_name(path)) {
             // A misspelt field is not lost: lines of an export have no other fields.
-            Format::JsonLines if !self.is_foreign => return json_rows(reader, read_row),
-            Format::JsonLines => return json_rows(reader, move |line| foreign_line(line, &mapping)),
-            Format::Csv => b',',
-            Format::Semicolons => b';',
-            Format::Tsv => b'\t',
-        };
-        Source::of_rows(separated::rows(reader, delimiter, mapping))
+            Format::JsonLines if reading == ReadingArgs::default() => {
+                json_rows(lines, |line| read_row(line).map(Content::Comment))
+            }
+            Format::JsonLines => json_rows(lines, move |line| {
+                let row: Map<String, Value> = serde_json::from_slice(line).map_err(|error| described(&error))?;
+                reading.comment(&row).map(Content::Comment)
+            }),
+            Format::Csv => separated::rows(lines, b',', reading),
+            Format::Semicolons => separated::rows(lines, b';', reading),
+            Format::Tsv => separated::rows(lines, b'\t', reading),
+        })
     }
 
-    /// The first columns of the files that no field took.
-    pub fn left_out(&self) -> Vec<String> {
-        self.mapping.left_out()
+    /// A file of products' records, as an export writes it.
+    pub fn of_products(path: &Path) -> io::Result<Self> {
+        Self::of_file(path, |lines| json_rows(lines, |line| read_product(line).map(Content::Product)))
+    }
+
+    fn of_file(path: &Path, rows: impl FnOnce(LineReader) -> Rows) -> io::Result<Self> {
+        let lines = LineReader::open(path)?;
+        let progress = lines.progress.clone();
+        Ok(Self { name: path.display().to_string(), rows: rows(lines), progress })
+    }
+
+    /// Generated comments.
+    pub fn of_comments(comments: impl IntoIterator<Item = NewComment, IntoIter: Send> + 'static) -> Self {
+        let (comments, progress) = (comments.into_iter(), Progress::default());
+        progress.expect(comments.size_hint().1.unwrap_or_default() as u64);
+        let shown = progress.clone();
+        let rows = (1..).zip(comments).map(move |(number, comment)| {
+            shown.advance(1);
+            Ok(Row { number, content: Ok(Content::Comment(comment.into())), text: String::new() })
+        });
+        Self { name: "demo".to_owned(), rows: Box::new(rows), progress }
     }
 }
 
-fn foreign_line(line: &[u8], mapping: &Mapping) -> Result<CommentRow, String> {
-    match serde_json::from_slice(line) {
-        Ok(Value::Object(row)) => mapping.comment(&row),
-        Ok(Value::Array(_)) => Err(NOT_LINES.to_owned()),
-        Ok(_) => Err("is not a JSON object".to_owned()),
-        Err(error) => Err(printable(&format!("is not JSON: {error}"))),
-    }
+/// The rows of JSON Lines without blank ones, each by `parse`. A file that is one array is an error.
+fn json_rows(lines: LineReader, parse: impl Fn(&[u8]) -> Result<Content, String> + Send + 'static) -> Rows {
+    let mut is_first = true;
+    let mut row = move |(number, line): NumberedLine| {
+        let line = match line {
+            Ok(line) => line,
+            Err(reason) => return Ok(Some(Row { number, content: Err(reason), text: String::new() })),
+        };
+        let line = line.trim_ascii();
+        if line.is_empty() {
+            return Ok(None);
+        }
+        let (is_first, is_array) = (std::mem::take(&mut is_first), line.starts_with(b"["));
+        if is_first && is_array {
+            return Err(ImportError::Array(number));
+        }
+        let content = if is_array { Err(NOT_LINES.to_owned()) } else { parse(line) };
+        Ok(Some(Row { number, content, text: String::from_utf8_lossy(line).into_owned() }))
+    };
+    Box::new(lines.filter_map(move |line| line.and_then(&mut row).transpose()))
 }
 
 #[cfg(test)]
 pub(crate) mod tests {
     use std::io::Write;
 
+    use clap::Parser;
+
     use super::*;
+
+    #[derive(Parser)]
+    struct Command {
+        #[command(flatten)]
+        reading: ReadingArgs,
+    }
 
     pub(crate) fn reader_of(content: &[u8]) -> LineReader {
         let mut file = tempfile::NamedTempFile::new().unwrap();
@@ -282,21 +223,20 @@ pub(crate) mod tests {
     }
 
     fn lines_of(content: &[u8]) -> Vec<NumberedLine> {
-        let mut reader = reader_of(content);
-        std::iter::from_fn(|| reader.next_line().unwrap()).collect()
+        reader_of(content).map(Result::unwrap).collect()
     }
 
     #[test]
-    fn lines_keep_their_numbers_without_blank_lines_and_a_byte_order_mark() {
+    fn rows_have_the_numbers_of_their_lines_without_blank_ones_and_a_byte_order_mark() {
         for (content, expected) in [
             ("a\r\n\n  \nb", &[(1, "a"), (4, "b")][..]),
             ("\u{feff}a\nb", &[(1, "a"), (2, "b")]),
             ("\u{feff}\nb", &[(2, "b")]),
             ("a\n\u{feff}b", &[(1, "a"), (2, "\u{feff}b")]),
         ] {
-            let expected: Vec<NumberedLine> =
-                expected.iter().map(|(number, text)| (*number, Ok(text.as_bytes().to_vec()))).collect();
-            assert_eq!(lines_of(content.as_bytes()), expected);
+            let rows = json_rows(reader_of(content.as_bytes()), |_| Err(String::new())).map(Result::unwrap);
+            let rows: Vec<(u64, String)> = rows.map(|row| (row.number, row.text)).collect();
+            assert_eq!(rows, expected.iter().map(|(number, text)| (*number, (*text).to_owned())).collect::<Vec<_>>());
         }
     }
 
@@ -306,7 +246,7 @@ pub(crate) mod tests {
         content.extend(b"\nb\n");
         let lines = lines_of(&content);
         assert!(lines[0].1.is_err());
-        assert_eq!(lines[1], (2, Ok(b"b".to_vec())));
+        assert_eq!(lines[1], (2, Ok(b"b\n".to_vec())));
     }
 
     #[test]
@@ -316,33 +256,29 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn only_an_array_over_several_lines_begins_one() {
-        for line in ["[", "[{", "[{\"id\":\"c-1\"},"] {
-            assert!(begins_an_array(line.as_bytes()), "{line}");
-        }
-        for line in ["[]", "[{}]", "[x", "{", "{\"a\":["] {
-            assert!(!begins_an_array(line.as_bytes()), "{line}");
-        }
-    }
-
-    #[test]
-    fn a_foreign_line_is_a_json_object() {
-        for (line, expected) in [("[]", "JSON Lines"), ("1", "not a JSON object"), ("{", "not JSON"), ("{}", "id: ")] {
-            let error = foreign_line(line.as_bytes(), &Mapping::new(ReadingArgs::default())).unwrap_err();
-            assert!(error.contains(expected), "{error}");
-        }
-    }
-
-    #[test]
-    fn a_files_name_says_its_format() {
-        for (name, format) in [
-            ("a.csv", Format::Csv),
-            ("A.CSV.GZ", Format::Csv),
-            ("a.tsv.zst", Format::Tsv),
-            ("a.jsonl", Format::JsonLines),
-            ("csv", Format::JsonLines),
+    fn a_line_that_is_an_array_is_a_bad_row_and_as_the_first_one_ends_the_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("comments.jsonl");
+        let foreign = Command::parse_from(["import", "--format", "json-lines"]).reading;
+        for (reading, content, expected) in [
+            (ReadingArgs::default(), "{}\n[]", [Some("missing field"), Some("JSON Lines")]),
+            (foreign.clone(), "{}\n[]", [Some("id: "), Some("JSON Lines")]),
+            (foreign.clone(), "1\n{", [Some("expected a map"), Some("a whole JSON object")]),
+            (foreign, "[{\n}", [None; 2]),
+            (ReadingArgs::default(), "[]", [None; 2]),
         ] {
-            assert_eq!(Format::of_name(Path::new(name)), format, "{name}");
+            std::fs::write(&path, content).unwrap();
+            let mut rows = Source::open(&path, &reading).unwrap().rows;
+            for expected in expected {
+                match (rows.next().unwrap(), expected) {
+                    (Ok(row), Some(expected)) => {
+                        let reason = row.content.unwrap_err();
+                        assert!(reason.contains(expected), "{content:?}: {reason}");
+                    }
+                    (Err(ImportError::Array(1)), None) => break,
+                    (other, _) => panic!("{content:?}: {other:?}"),
+                }
+            }
         }
     }
 }

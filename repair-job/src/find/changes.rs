@@ -21,9 +21,9 @@ use crate::{
 const INDEX_LAG: Duration = Duration::from_secs(600);
 
 /// Maximum number of passes over the journal.
-pub const PASSES_MAX: u32 = 10;
+pub(crate) const PASSES_MAX: u32 = 10;
 /// A pass over the journal that takes no longer is the last, in milliseconds.
-pub const PASS_MS_SHORT: i64 = 60_000;
+pub(crate) const PASS_MS_SHORT: i64 = 60_000;
 
 /// Where to begin in the journal after a read of the table's indexes, which lag. From there, the journal names every
 /// comment that the read may have missed. `began` is when the read began.
@@ -32,7 +32,7 @@ pub fn journal_from(began: Timestamp, settings: &JobSettings) -> Timestamp {
 }
 
 /// Where to begin in the journal after a pass over it that began at `began`. Entries arrive late, and clocks are wrong.
-pub fn journal_again_from(began: Timestamp, settings: &JobSettings) -> Timestamp {
+fn journal_again_from(began: Timestamp, settings: &JobSettings) -> Timestamp {
     began.plus_ms(-ms(settings.settle)).plus_ms(-ms(settings.overlap))
 }
 

@@ -31,19 +31,19 @@ struct Counters {
 }
 
 impl Progress {
-    pub(crate) fn add(&self, comments: u64) {
+    pub fn add(&self, comments: u64) {
         self.0.comments.fetch_add(comments, Ordering::Relaxed);
     }
 
     /// Begins work with an expected number of steps. All kinds of steps (items to read, batches) should take about as
     /// long.
-    pub(crate) fn expect(&self, steps: u64) {
+    pub fn expect(&self, steps: u64) {
         self.0.is_finished.store(false, Ordering::Relaxed);
         self.0.steps.store(0, Ordering::Relaxed);
         self.0.expected.store(steps, Ordering::Relaxed);
     }
 
-    pub(crate) fn advance(&self, steps: u64) {
+    pub fn advance(&self, steps: u64) {
         self.0.steps.fetch_add(steps, Ordering::Relaxed);
     }
 
@@ -64,8 +64,7 @@ impl Progress {
 
     /// Shows the progress on standard error until the display is dropped.
     pub fn show(&self, name: &str) -> Display {
-        let progress = self.clone();
-        Display::show(name.to_owned(), move || (progress.comments(), progress.share()))
+        Display::show(name.to_owned(), self.clone())
     }
 }
 
@@ -74,8 +73,7 @@ impl Progress {
 pub struct Display(JoinHandle<()>, ProgressBar);
 
 impl Display {
-    /// Shows some work. `look` returns the number of comments done, and the share of the work, from 0 to 1.
-    pub fn show(name: String, look: impl Fn() -> (u64, f64) + Send + 'static) -> Self {
+    fn show(name: String, progress: Progress) -> Self {
         let terminal = std::io::stderr().is_terminal();
         let bar = if terminal { ProgressBar::new(BAR_LENGTH) } else { ProgressBar::hidden() };
         if let Ok(style) = ProgressStyle::with_template("{prefix} {bar:30} {percent:>3}% {msg}") {
@@ -88,7 +86,7 @@ impl Display {
             let mut last_line = began;
             loop {
                 tokio::time::sleep(BAR_EVERY).await;
-                let (comments, share) = look();
+                let (comments, share) = (progress.comments(), progress.share());
                 let message = message(comments, share, began.elapsed());
                 shown.set_position(millionths(share));
                 shown.set_message(message.clone());
