@@ -2,6 +2,8 @@
 
 use std::collections::BTreeSet;
 
+use api::ApiSettings;
+use futures_util::future::join_all;
 use hyper::Method;
 use serde_json::{Value, json};
 use table::NewComment;
@@ -15,7 +17,13 @@ use super::{
     structured_data::shown_reviews,
     three_pages,
 };
-use crate::fixture::http::{Http, good_comment, ids};
+use crate::fixture::{
+    api::Served,
+    data,
+    gate::{self, Gate},
+    http::{Http, good_comment, ids},
+    stores::Stores,
+};
 
 const PAGES: &str = "/product/p/comments";
 
@@ -176,6 +184,57 @@ async fn only_a_change_of_its_own_comments_makes_a_full_page_another() {
     let page = Page::get(&http, &page, 200).await;
     assert_eq!((shown(&page).len(), shown(&page)[0].as_str()), (20, comments[20].id.as_str()));
     running.finish().await;
+}
+
+#[tokio::test]
+async fn a_write_that_takes_long_changes_no_archive_page() {
+    let stores = Stores::start_ready().await;
+    stores.create_all(0..45, |_| data::product("p")).await;
+    let gate = Gate::start(&stores.engine_url(), gate::TRANSACTIONS).await;
+    let slow = Served::start(stores.table_at(&gate.url).await, stores.index.clone(), ApiSettings::default());
+    let api = Served::of(&stores);
+    gate.hold_after(0);
+    let http = slow.http.clone();
+    let late = tokio::spawn(async move { http.post("p", &good_comment("en", 1, "Late")).await });
+    gate.wait_until_holding("a write").await;
+    for number in 0..60 {
+        api.http.post("p", &good_comment("en", 1, &format!("Faster {number}"))).await.expect(201);
+    }
+    stores.deliver_all().await;
+    let archive = async || -> Vec<String> {
+        let numbers = (1..=5).map(|number| format!("{PAGES}?page={number}"));
+        let answers = join_all(numbers.map(async |target| api.http.get(&target).await)).await;
+        let pages = answers.into_iter().filter(|answer| answer.status == 200);
+        pages.flat_map(|answer| shown(&Page::of(answer, 200))).collect()
+    };
+    let before = archive().await;
+    gate.open();
+    let late = late.await.unwrap().expect(201)["id"].as_str().unwrap().to_owned();
+    stores.deliver_all().await;
+    assert_eq!((archive().await, before.len()), (before, 20), "only comments of the last minute are newer");
+
+    // Every number is of the same pages: those of the comments that are old enough.
+    let list = "/api/v1/products/p/comments";
+    let listed = api.http.get(&format!("{list}?numbering=stable")).await.expect(200);
+    assert_eq!((&listed["total"], &listed["total_pages"], ids(&listed).len()), (&json!(106), &json!(2), 39));
+    assert!(listed["links"]["next"].as_str().unwrap().contains("cursor="), "{listed}");
+    let archived = api.http.get(&format!("{list}?numbering=stable&page=1")).await.expect(200);
+    assert_eq!((&archived["total"], &archived["total_pages"]), (&json!(45), &json!(2)));
+    let position = api.http.get(&format!("/api/v1/comments/{late}/position?numbering=stable")).await.expect(200);
+    assert_eq!(position, json!({ "page": null, "position": 61, "total": 106 }));
+    assert_leads_to(&api.http.get(&format!("/comments/{late}")).await, &format!("{PAGES}#comment-{late}"));
+    let dated = api.http.get(&format!("{list}?numbering=stable&date=2999-01")).await;
+    assert_leads_to(&dated, &format!("{list}?numbering=stable"));
+    let page = Page::get(&api.http, &format!("{PAGES}?page=1"), 200).await;
+    assert_eq!(page.text("main h2"), "45 comments, page 1 of 2: 1 to 20 from the oldest, newest first");
+    let part = format!("/sitemap/{}-1.xml", stores.index.partition_of(&data::product("p")).number());
+    let sitemap = api.http.get(&part).await.body;
+    for filter in ["", "/en"] {
+        let has = |page: u8| sitemap.contains(&format!("{PAGES}{filter}?page={page}</loc>"));
+        assert_eq!([has(1), has(2)], [filter.is_empty(), false], "{sitemap}");
+    }
+    slow.finish().await;
+    api.finish_with(stores).await;
 }
 
 #[tokio::test]

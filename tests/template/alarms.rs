@@ -151,6 +151,16 @@ fn a_mapping_that_no_longer_polls_sets_off_an_alarm() {
 }
 
 #[test]
+fn an_alarm_says_when_the_page_indexer_s_part_of_the_archive_time_is_used_up() {
+    let threshold = |function: &str| properties(&format!("{function}Behind"))["Threshold"].as_u64().unwrap();
+    let write_ms = 30_000;
+    let clocks_ms = 10_000;
+    let archive_after_ms = 1_000 * u64::from(api::ApiSettings::default().archive_after_seconds);
+    assert_eq!(threshold("PageIndexer"), archive_after_ms - write_ms - clocks_ms);
+    assert_eq!(threshold("StreamWriter"), 300_000);
+}
+
+#[test]
 fn an_alarm_looks_back_over_a_day_at_most() {
     for (name, alarm) in of_type("AWS::CloudWatch::Alarm") {
         let properties = &alarm["Properties"];

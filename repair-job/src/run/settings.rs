@@ -47,7 +47,7 @@ pub struct JobSettings {
     #[arg(skip = Self::default().overlap)]
     pub overlap: Duration,
     /// Maximum lag of the page indexer at which the job still confirms the page index. The lag's alarm comes first:
-    /// it fires when records are 5 minutes old for a quarter of an hour.
+    /// it fires when records are 20 s old for five minutes.
     #[arg(skip = Self::default().indexer_lag)]
     pub indexer_lag: Duration,
     /// Interval between two confirmations of a run for the page index. The run notices within this time that Redis was
