@@ -4,29 +4,18 @@ use std::collections::BTreeSet;
 
 use futures_util::future::join_all;
 use itertools::Itertools;
-use model::{
-    Comment, CommentId, CommentText, Placement, Revision, Status,
-    journal::JournalEntry,
-    plan::{DuplicateWrite, plan_fan_out},
-    record::{CommentChange, decode_batch},
-};
-use process::now;
-use table::{CommentPatch, Created, Idempotency, NewComment, WriteError};
+use model::{Comment, CommentId, CommentText, Revision, Status, journal::JournalEntry};
+use table::{CommentPatch, Created, NewComment, WriteError};
 
 use crate::fixture::{
     data::{self, PRODUCT, rate},
-    invariants::{Contents, collection, journal},
+    invariants::{collection, journal},
     stores::Stores,
 };
 
 fn new_comment(id: &str, rating: u64) -> NewComment {
     let text = CommentText { author: Some("Ann".to_owned()), ..data::body("Fine.") };
     NewComment { text, ..data::new_comment(id, &data::product(PRODUCT), "en", rating) }
-}
-
-fn idempotency(key: &str, body_hash: &str) -> Idempotency {
-    let [client, key, body_hash] = ["ann", key, body_hash].map(str::to_owned);
-    Idempotency { client, key, body_hash }
 }
 
 impl Stores {
@@ -104,43 +93,6 @@ async fn revisions_grow_and_each_write_has_its_journal_entry_within_a_millisecon
 }
 
 #[tokio::test]
-async fn a_write_that_expects_another_revision_is_refused_and_changes_nothing() {
-    let (stores, first) = with_comment(4).await;
-    let second = stores.table.patch_comment(&first.id, Some(first.revision), &rate(5)).await.unwrap();
-    let before = Contents::read(&stores.table).await;
-    let never = Revision::after(Some(second.revision), now(), 1);
-    for foreign in [first.revision, never] {
-        let patched = stores.table.patch_comment(&first.id, Some(foreign), &rate(1)).await;
-        let deleted = stores.table.delete_comment(&first.id, Some(foreign)).await;
-        for error in [patched.unwrap_err(), deleted.unwrap_err()] {
-            let WriteError::RevisionMismatch { current } = error else { panic!("{error:?}") };
-            assert_eq!(current, second.revision);
-        }
-    }
-    let after = Contents::read(&stores.table).await;
-    assert_eq!((after.comments(), after.count()), (before.comments(), before.count()));
-    stores.table.delete_comment(&first.id, Some(second.revision)).await.unwrap();
-    stores.finish().await;
-}
-
-#[tokio::test]
-async fn exactly_one_of_several_writes_that_expect_the_same_revision_happens() {
-    let (stores, created) = with_comment(1).await;
-    let writes = join_all((0..8).map(async |number| {
-        let patch = CommentPatch { body: Some(format!("Body {number}")), ..CommentPatch::default() };
-        stores.table.patch_comment(&created.id, Some(created.revision), &patch).await
-    }));
-    let (done, refused): (Vec<_>, Vec<_>) = writes.await.into_iter().partition_result();
-    assert_eq!(done.len(), 1, "{refused:?}");
-    for error in refused {
-        assert!(matches!(error, WriteError::RevisionMismatch { .. }), "{error:?}");
-    }
-    assert_eq!(stores.table.comment(&created.id).await.unwrap().as_ref(), done.first());
-    assert_eq!(stores.journal_of(&created.id).await.len(), 2);
-    stores.finish().await;
-}
-
-#[tokio::test]
 async fn exactly_one_of_a_change_and_a_deletion_of_the_same_revision_happens() {
     // Of so many races, both sides win some.
     const RACES_MAX: usize = 1_000;
@@ -183,36 +135,6 @@ async fn an_id_is_created_once() {
     assert_eq!(created.len(), 1, "{refused:?}");
     assert!(refused.iter().all(|error| matches!(error, WriteError::AlreadyExists)), "{refused:?}");
     assert_eq!(stores.journal_of(&data::comment_id("c1")).await.len(), 1);
-    stores.finish().await;
-}
-
-#[tokio::test]
-async fn a_request_repeated_with_its_idempotency_key_creates_one_comment() {
-    let stores = Stores::start().await;
-    let key = |key: &str, body: &str| Some(idempotency(key, body));
-    let create = async |id: &str, idempotency| stores.table.create_comment(new_comment(id, 4), idempotency).await;
-
-    let Created::New(first) = create("c1", key("k1", "h1")).await.unwrap() else { panic!("it is new") };
-    let as_created = Created::Before(first.clone());
-    assert_eq!(create("c2", key("k1", "h1")).await.unwrap(), as_created);
-    let patched = stores.table.patch_comment(&first.id, None, &rate(1)).await.unwrap();
-    assert_ne!(patched, first);
-    assert_eq!(create("c3", key("k1", "h1")).await.unwrap(), as_created, "the comment as it was made");
-    assert!(matches!(create("c4", key("k1", "h2")).await, Err(WriteError::IdempotencyMismatch)));
-    assert!(matches!(create("c5", key("k2", "h2")).await, Ok(Created::New(_))));
-
-    // This also holds for concurrent requests.
-    let race = join_all((0..6).map(async |number| create(&format!("r{number}"), key("k3", "h3")).await));
-    let ids = race.await.into_iter().map(|created| match created.unwrap() {
-        Created::New(comment) | Created::Before(comment) => comment.id,
-    });
-    assert_eq!(ids.unique().count(), 1);
-
-    stores.table.delete_comment(&first.id, None).await.unwrap();
-    assert_eq!(create("c6", key("k1", "h1")).await.unwrap(), as_created, "whatever has happened since");
-    assert_eq!(stores.table.comment(&first.id).await.unwrap(), None);
-    let contents = Contents::read(&stores.table).await;
-    assert_eq!(contents.primary.len(), 2, "c5 and the winner of the race");
     stores.finish().await;
 }
 
@@ -292,25 +214,5 @@ async fn an_item_collection_larger_than_one_answer_is_read_completely() {
     stores.deliver_all().await;
     let (primary, duplicates) = collection(&stores.table, &data::comment_id("c1")).await;
     assert_eq!((primary.len(), duplicates.len()), (1, 31));
-    stores.finish().await;
-}
-
-#[tokio::test]
-async fn a_batch_of_duplicates_may_be_written_twice() {
-    let stores = Stores::start().await;
-    stores.create("c1", 4).await;
-    let records = stores.records().await;
-    let changes: Vec<CommentChange<'_>> = decode_batch(&records).changes;
-    let writes: Vec<DuplicateWrite> = changes.iter().flat_map(plan_fan_out).collect();
-    let deadline = tokio::time::Instant::now() + std::time::Duration::from_secs(10);
-    for _ in 0..2 {
-        for batch in writes.chunks(25) {
-            assert!(stores.table.write_duplicates(batch.to_vec(), deadline).await.is_whole());
-        }
-        let (primary, duplicates) = collection(&stores.table, &data::comment_id("c1")).await;
-        assert_eq!((primary.len(), duplicates.len()), (1, 31));
-    }
-    let placements: Vec<&Placement> = changes.iter().flat_map(|change| &change.seen).collect();
-    assert_eq!(placements.len(), 1);
     stores.finish().await;
 }
