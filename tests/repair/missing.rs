@@ -89,14 +89,6 @@ async fn assert_rebuilt_by_two_runs(stores: &Stores) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn scheduled_runs_rebuild_a_lost_index_while_comments_change() {
-    let stores = start().await;
-    stores.index.clear().await.unwrap();
-    assert_rebuilt_by_two_runs(&stores).await;
-    stores.index.clear().await.unwrap();
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn scheduled_runs_rebuild_a_redis_that_was_flushed_also_during_the_rebuild() {
     let (redis, stores) = Stores::start_ready_on_own_redis().await;
     fill(&stores).await;
