@@ -75,6 +75,11 @@ impl PageIndex {
         IndexPartition::of(product, self.partition_count())
     }
 
+    /// Whether every server answers that has a partition.
+    pub async fn ping(&self) -> Result<(), StoreError> {
+        self.all_markers().await.map(drop)
+    }
+
     /// Begins a rebuild of all partitions.
     ///
     /// # Errors
