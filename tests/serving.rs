@@ -6,8 +6,7 @@ use api::ApiSettings;
 use futures_util::future::join_all;
 use hyper::Method;
 use itertools::Itertools;
-use model::{Cd, Placement, Timestamp, plan::index_edits};
-use redis_index::RedisIndexConfig;
+use model::{Cd, Timestamp, plan::index_edits};
 use serde_json::{Value, json};
 
 use crate::fixture::{
@@ -19,8 +18,7 @@ use crate::fixture::{
     },
     function::{SECRET, with},
     gate::{self, Gate},
-    http::{Answer, Http, encoded, good_comment, ids, listing, product_path, without_index_within},
-    redis_server::OwnRedis,
+    http::{Answer, Http, encoded, good_comment, ids, listing, product_path},
     stores::Stores,
     wait_for,
 };

@@ -5,7 +5,6 @@ use std::collections::BTreeSet;
 use futures_util::future::join_all;
 use itertools::Itertools;
 use model::{Comment, CommentId, CommentText, Revision, Status, journal::JournalEntry};
-use process::now;
 use table::{CommentPatch, Created, NewComment, WriteError};
 
 use crate::fixture::{
