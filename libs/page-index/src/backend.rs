@@ -102,8 +102,9 @@ pub trait Markers {
     /// [`StoreError::Refused`] for such servers. Also the store's errors.
     async fn server_identity(&self) -> Result<ServerIdentity, StoreError>;
 
-    /// Takes a step in the partitions of an advance: without `to`, leaves the nonce where the watermark is still the one
-    /// in [`Advance::from`]; with `to`, advances the watermark where the nonce is. Returns where that was done.
+    /// Takes a step of an advance. Returns the partitions where that was done. The first step leaves the nonce where the
+    /// watermark is still the one in [`Advance::from`]. The second step has `to`, and advances the watermark to it where
+    /// the nonce is.
     async fn advance_step(
         &self,
         advance: &Advance,

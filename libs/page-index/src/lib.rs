@@ -7,7 +7,7 @@
 //! - `query`: what a reader asks, and what it answers.
 //! - `readiness`: whether readers may believe a partition.
 //! - `partition`: the parts of the index.
-//! - `marker`: what a partition's marker says.
+//! - `marker`: what a partition's marker says, and how its watermark advances.
 //! - `contents`: a scan of everything that the index holds.
 //! - `comparison`: what a caller that compares the index with the table asks, whatever the backend.
 
