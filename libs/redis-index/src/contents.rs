@@ -181,6 +181,6 @@ fn number(cursor: &str) -> u64 {
     cursor.parse().unwrap_or(0)
 }
 
-fn language(tag: &str) -> Option<Language> {
+pub(super) fn language(tag: &str) -> Option<Language> {
     Language::parse(tag).ok().filter(|language| language.as_str() == tag)
 }

@@ -171,8 +171,10 @@ impl RedisIndex {
         let stats = match query.stats {
             StatsWanted::No => None,
             StatsWanted::ByRating | StatsWanted::WithLanguages => {
-                let mut languages: Vec<Language> = tags.iter().map(|tag| language_of(tag)).collect::<Result<_, _>>()?;
+                // The index scan finds names that are no languages.
+                let mut languages: Vec<Language> = tags.iter().filter_map(|tag| language(tag)).collect();
                 languages.sort();
+                let count = u64::try_from(languages.len()).unwrap_or(u64::MAX);
                 languages.truncate(Stats::LANGUAGES_MAX);
                 if languages != believed {
                     self.known_languages.keep(query.product, &languages);
@@ -184,7 +186,7 @@ impl RedisIndex {
                     by_rating: rating_counts(by_rating)?,
                     by_rating_in_any_language: rating_counts(in_any_language)?,
                     by_language: languages.into_iter().zip(by_language).collect(),
-                    languages: u64::try_from(tags.len()).unwrap_or(u64::MAX),
+                    languages: count,
                     last_commented_at: last.map(timestamp_of).transpose()?,
                 })
             }
@@ -216,10 +218,6 @@ fn timestamp_of(score: f64) -> Result<Timestamp, StoreError> {
 
 fn product_of(escaped: &str) -> Result<ProductId, Malformed> {
     ProductId::from_escaped(escaped).map_err(|error| Malformed::new("set of products", error.to_string()))
-}
-
-fn language_of(tag: &str) -> Result<Language, Malformed> {
-    Language::parse(tag).map_err(|error| Malformed::new("set of languages", error.to_string()))
 }
 
 /// The counts of the five ratings in a script's answer.

@@ -19,8 +19,6 @@ pub(super) struct PageRows<'query> {
     /// Number of rows read. An invalid primary item is none.
     read: usize,
     cut_at: Option<MalformedItem>,
-    /// Whether items were left over.
-    has_more: bool,
     ranks: Option<Ranks<'query>>,
 }
 
@@ -34,7 +32,7 @@ struct Ranks<'query> {
 
 impl<'query> PageRows<'query> {
     pub(super) fn all(query: &'query PageQuery) -> Self {
-        Self { query, page: Page::default(), read: 0, cut_at: None, has_more: false, ranks: None }
+        Self { query, page: Page::default(), read: 0, cut_at: None, ranks: None }
     }
 
     pub(super) fn with(query: &'query PageQuery, ranks: &'query [Cd]) -> Self {
@@ -66,7 +64,7 @@ impl<'query> PageRows<'query> {
         self.page.read_units += read_units;
         for item in items {
             if self.is_full() {
-                self.has_more = true;
+                self.page.has_more = true;
                 return;
             }
             self.cut_at = None;
@@ -108,7 +106,8 @@ impl<'query> PageRows<'query> {
 
     /// The page. `has_more`: more items follow those that were read.
     pub(super) fn into_page(mut self, has_more: bool) -> Page {
-        self.page.cut_short = (has_more || self.has_more) && !self.is_complete();
+        self.page.has_more |= has_more;
+        self.page.cut_short = self.page.has_more && !self.is_complete();
         if self.page.cut_short {
             self.page.malformed.extend(self.cut_at);
         }

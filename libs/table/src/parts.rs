@@ -37,6 +37,8 @@ pub struct Page {
     pub left_out: Vec<MalformedItem>,
     /// Whether the page is not full although more comments follow: its comments are too large to be read at once.
     pub cut_short: bool,
+    /// Whether more items may follow those that were read.
+    pub has_more: bool,
     pub read_units: f64,
 }
 

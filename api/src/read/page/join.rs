@@ -87,7 +87,7 @@ pub(super) struct Joined {
 
 impl<'page> Join<'page> {
     pub(super) fn new(ranks: Ranks<'page>, rows: Page) -> Self {
-        let Page { comments, mut others, cut_short, .. } = rows;
+        let Page { comments, mut others, cut_short, has_more, .. } = rows;
         others.retain(|cd| ranks.as_of.is_none_or(|as_of| cd.created_at <= as_of));
         let ends = [comments.last().map(Comment::cd), others.last().cloned()];
         let cut_at = ends.into_iter().flatten().max_by(|a, b| ranks.compare(a, b)).filter(|_| cut_short);
@@ -95,7 +95,7 @@ impl<'page> Join<'page> {
         let places = ranks.comments.iter().map(|cd| (cd.clone(), comments.remove(cd))).collect();
         let is_within = |cd: &Cd| ranks.end.is_none_or(|end| ranks.compare(cd, end).is_lt());
         let (unranked, beyond): (Vec<Cd>, Vec<Cd>) = others.into_iter().partition(is_within);
-        Self { ranks, places, unranked, late: Vec::new(), is_followed: cut_short || !beyond.is_empty(), cut_at }
+        Self { ranks, places, unranked, late: Vec::new(), is_followed: has_more || !beyond.is_empty(), cut_at }
     }
 
     /// The comments to look up, each once.
@@ -149,7 +149,8 @@ impl<'page> Join<'page> {
             (is_cut, last) = (true, Some(cut));
         }
         let comments: Vec<Comment> = places.into_iter().filter_map(|(_, comment)| comment).collect();
-        if comments.is_empty() && (has_empty_places || is_cut) {
+        let may_lack_unranked = ranks.shows_unranked && is_followed;
+        if comments.is_empty() && (has_empty_places || is_cut || may_lack_unranked) {
             return Err(ApiError::NotYetListed);
         }
         Ok(Joined { comments, first, last, is_cut, is_followed, has_empty_places })
@@ -180,12 +181,12 @@ mod tests {
 
     /// What a page of at most four comments, newest first, shows, and how ranks and table differ. Behind a stroke, the
     /// ranks name the first place after the page.
-    fn joined(shows_unranked: bool, ranks: &str, rows: &str, is_cut: bool, found: &str) -> String {
+    fn joined(shows_unranked: bool, ranks: &str, rows: &str, cut_short: bool, found: &str) -> String {
         let (ranks, end) = ranks.split_once('|').unwrap_or((ranks, ""));
         let (ranks, end) = (cds(ranks), cds(end).pop());
         let (with_rank, others): (Vec<Cd>, Vec<Cd>) = cds(rows).into_iter().partition(|cd| ranks.contains(cd));
-        let rows =
-            Page { comments: with_rank.iter().map(stored).collect(), others, cut_short: is_cut, ..Page::default() };
+        let comments = with_rank.iter().map(stored).collect();
+        let rows = Page { comments, others, cut_short, has_more: cut_short, ..Page::default() };
         let query = query(Order::Newest, 4);
         let of_page = Ranks::of_page(query.order, query.page_size, &ranks);
         let mut join = Join::new(Ranks { end: end.as_ref(), shows_unranked, ..of_page }, rows);
