@@ -9,6 +9,7 @@ use itertools::Itertools;
 use local_stack::demo::demo_comments;
 use model::{Cd, Filter, Language, Order, Placement, ProductId, RatingSet};
 use rand::{RngExt, SeedableRng, rngs::StdRng, seq::IndexedRandom};
+use serde_json::Value;
 use table::NewComment;
 
 use crate::fixture::{
@@ -44,6 +45,20 @@ fn every_filter(comments: &[Listed], product: &ProductId) -> Vec<Filter> {
         .collect()
 }
 
+/// Walks the pages of a listing by their numbers, and compares them with the ids expected. Returns the first page.
+pub(crate) async fn walk_by_number(http: &Http, url: &str, page_size: usize, expected: &[&str]) -> Value {
+    let last = expected.len().div_ceil(page_size).max(1);
+    let (mut walked, mut first) = (Vec::new(), Value::Null);
+    for number in (1..=last).rev() {
+        first = http.get(&format!("{url}&page={number}")).await.expect(200);
+        assert_eq!((&first["total"], &first["total_pages"]), (&expected.len().into(), &last.into()), "{url}: {first}");
+        assert_eq!((&first["page"], &first["index"]), (&number.into(), &"ready".into()), "{url}");
+        walked.splice(..0, ids(&first));
+    }
+    assert_eq!(walked, expected, "{url}, by pages");
+    first
+}
+
 /// Walks the listing of a filter in every way and compares it with a brute-force filter and sort of `comments`. Returns
 /// the number of requests.
 async fn check_listing(http: &Http, comments: &[Listed], product: &ProductId, filter: &Filter, order: Order) -> usize {
@@ -64,28 +79,18 @@ async fn check_listing(http: &Http, comments: &[Listed], product: &ProductId, fi
     let what = format!("{} {filter} {order} by {page_size}", product.as_str());
     let last = expected.len().div_ceil(page_size).max(1);
 
-    let mut walked = Vec::new();
-    let mut next = None;
-    for number in 1..=last {
-        let page = http.get(&format!("{url}&page={number}")).await.expect(200);
-        assert_eq!((&page["total"], &page["total_pages"]), (&expected.len().into(), &last.into()), "{what}: {page}");
-        assert_eq!((&page["page"], &page["index"]), (&number.into(), &"ready".into()), "{what}");
-        walked.extend(ids(&page));
-        if number == 1 {
-            next = page["cursor"]["next"].as_str().map(str::to_owned);
-            assert!(page["cursor"]["prev"].is_null(), "{what}");
-        }
-    }
-    assert_eq!(walked, expected, "{what}, by pages");
+    let first = walk_by_number(http, &url, page_size, &expected).await;
+    let mut next = first["cursor"]["next"].as_str().map(str::to_owned);
+    assert!(first["cursor"]["prev"].is_null(), "{what}");
     let past_the_end: Answer = http.get(&format!("{url}&page={}", last + 1)).await;
     assert_eq!(past_the_end.status, 404, "{what}: {past_the_end:?}");
     past_the_end.problem();
 
     let (mut requests, mut back) = (last + 1, None);
-    let mut by_cursor: Vec<String> = walked.into_iter().take(page_size).collect();
+    let mut by_cursor: Vec<String> = ids(&first);
     while let Some(cursor) = next {
         let page = http.get(&format!("{url}&cursor={}", encoded(&cursor))).await.expect(200);
-        assert_eq!((&page["page"], &page["total"]), (&serde_json::Value::Null, &expected.len().into()), "{what}");
+        assert_eq!((&page["page"], &page["total"]), (&Value::Null, &expected.len().into()), "{what}");
         let found = ids(&page);
         assert!(!found.is_empty(), "{what}: an empty page by a cursor");
         by_cursor.extend(found);

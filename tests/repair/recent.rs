@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use itertools::Itertools;
 use model::{Filter, Order, RatingSet, Revision, Timestamp, journal::JOURNAL_RETENTION_DAYS};
 use page_index::{IndexPartition, PageIndex};
 use process::now;
@@ -243,11 +242,13 @@ async fn what_a_reader_reports_is_repaired_by_the_next_run_without_an_audit() {
     let looked_for = data::filter(None, Some("2.3")).placement_in(&damaged.product);
     stores.table.report(&ghost, &looked_for).await.unwrap();
     // A page that misses a duplicate shows the comment, and reports it.
-    let (api, every_set) = (Served::of(&stores), RatingSet::every().collect::<Vec<_>>());
-    for (language, ratings) in [None, Some(damaged.language.clone())].iter().cartesian_product(&every_set) {
-        let filter = Filter::new(language.clone(), Some(*ratings));
-        let page = api.http.get(&listing_url(&damaged.product, &filter, Order::Newest, 20)).await.expect(200);
-        assert_eq!(ids(&page).contains(&damaged.id.to_string()), filter.matches(&damaged.placement()), "{page}");
+    let api = Served::of(&stores);
+    for ratings in RatingSet::every().filter(|ratings| ratings.contains(damaged.rating)) {
+        for language in [None, Some(damaged.language.clone())] {
+            let filter = Filter::new(language, Some(ratings));
+            let page = api.http.get(&listing_url(&damaged.product, &filter, Order::Newest, 20)).await.expect(200);
+            assert!(ids(&page).contains(&damaged.id.to_string()), "{page}");
+        }
     }
     wait_for("a report", async || {
         let reports: Vec<_> = journal(&stores.table).await.into_iter().filter(|entry| entry.is_report).collect();
