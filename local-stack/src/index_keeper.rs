@@ -155,6 +155,10 @@ mod tests {
         let report = command.await;
         assert_eq!(report.notes, ["another rebuild has made the page index ready meanwhile"], "{report}");
         assert!(look(&table, &index, &id, &state, false).await.unwrap());
+
+        index.begin_rebuild().await.unwrap();
+        let error = index.finish_rebuild(&rebuild, &id, now()).await.unwrap_err();
+        assert_eq!(error.to_string(), "the page index is unavailable: another rebuild has begun");
         engine.stop().await;
     }
 }
