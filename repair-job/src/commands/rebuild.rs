@@ -152,7 +152,8 @@ pub(crate) async fn rebuild_index(run: &Run<'_>, segments: u32, wanted: Wanted) 
         }
     }
     let changed = run.ledger.report().checked - comments;
-    run.ledger.add_note(format!("{comments} comments, of which {changed} changed meanwhile"));
+    // A comment that changes several times is checked several times.
+    run.ledger.add_note(format!("{comments} comments read; {changed} checks of changes since shortly before it began"));
     Ok(())
 }
 
