@@ -2,15 +2,14 @@
 //! reader has a limit.
 
 use std::{
-    io::{ErrorKind, Read},
+    io::Read,
     time::{Duration, Instant},
 };
 
 use api::ApiSettings;
 use flate2::read::GzDecoder;
 use futures_util::future::join_all;
-use serde_json::Value;
-use table::CommentPatch;
+use serde_json::{Value, json};
 
 use crate::fixture::{
     api::{ApiProcess, Served, api_variables, metric},
@@ -91,8 +90,19 @@ async fn a_page_index_that_hangs_holds_up_one_reader_at_a_time() {
     let before = scripts_run(&redis).await;
     redis.signal("STOP");
     let began = Instant::now();
-    let first = api.http.get(&listing("page=1")).await.expect(200);
-    assert_eq!((&first["total"], ids(&first)), (&Value::Null, ids(&ready)), "the first reader waits");
+    let first = api.http.get(&listing("page=1")).await;
+    assert_eq!(first.header("cache-control"), Some("no-store"), "{first:?}");
+    let first = first.expect(200);
+    assert_eq!((&first["total"], &first["index"]), (&Value::Null, &json!("unavailable")), "the first reader waits");
+    assert_eq!(ids(&first), ids(&ready));
+    for target in [listing("page=2"), listing("page=1000"), format!("{}?page=2", page_path(PRODUCT))] {
+        api.http.get(&target).await.assert_later();
+    }
+    assert_eq!(api.metric("pagemark_page_index_available").await, 0.0);
+    assert_eq!(api.metric(r#"pagemark_page_index_partitions{answer="unreachable"}"#).await, 1.0);
+    assert!(api.metric(r#"pagemark_page_index_answers_total{answer="unreachable"}"#).await >= 4.0);
+    let health = api.operations.get("/readyz").await.expect(200);
+    assert_eq!((&health["status"], &health["page_index"]["state"]), (&json!("degraded"), &json!("unreachable")));
 
     let (target, api) = (listing("page=1"), &api);
     let readers = (0..READERS).map(async |_| {
@@ -192,28 +202,4 @@ async fn a_request_that_takes_too_long_is_503_with_the_usual_headers() {
     let in_flight = metric(&api.http, "pagemark_http_requests_in_flight").await;
     assert_eq!(in_flight, 0.0, "a request that timed out is not in flight");
     api.finish_with(stores).await;
-}
-
-#[cfg(target_os = "linux")]
-#[tokio::test]
-async fn a_client_that_does_not_read_its_answer_loses_the_connection() {
-    let stores = Stores::start().await;
-    // A page of half a megabyte. Repeated requests exceed the buffers of both sides.
-    let patch = CommentPatch { body: Some("x".repeat(10_000)), ..CommentPatch::default() };
-    for comment in stores.create_all(0..45, |_| data::product(PRODUCT)).await {
-        stores.table.patch_comment(&comment.id, None, &patch).await.unwrap();
-    }
-    let settings = ApiSettings { unread_timeout: Duration::from_millis(500), ..ApiSettings::default() };
-    let api = Served::with(&stores, settings);
-    let request = format!("GET {} HTTP/1.1\r\nHost: {}\r\n\r\n", listing("page_size=100"), api.http.authority());
-    let stream = api.http.connect().await;
-    wait_for("the end of the connection", async || match stream.try_write(request.as_bytes()) {
-        Err(error) if matches!(error.kind(), ErrorKind::ConnectionReset | ErrorKind::BrokenPipe) => Ok(()),
-        other => Err(other),
-    })
-    .await;
-    let page = api.http.get(&listing("page_size=100")).await.expect(200);
-    assert_eq!(ids(&page).len(), 45, "a client that reads is answered");
-    api.finish().await;
-    stores.index.clear().await.unwrap();
 }

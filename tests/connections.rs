@@ -17,9 +17,8 @@ use tokio::{
 use crate::fixture::{
     api::{ApiProcess, Served, api_variables},
     data::{self, PRODUCT},
-    faults::table::stalled_table,
     function::with,
-    http::{Answer, Http, ids, listing, product_path},
+    http::{Answer, Http, ids, listing},
     stores::Stores,
     wait_for,
 };
@@ -122,38 +121,6 @@ async fn a_head_that_is_too_large_is_refused_and_not_parsed() {
     let answer = after(unread_body).await;
     assert!(answer.starts_with("HTTP/1.1 200 ") && answer.contains("connection: close"), "{answer:?}");
     assert_eq!(answer.matches("HTTP/1.1 ").count(), 1, "{answer:?}");
-    stores.index.clear().await.unwrap();
-}
-
-#[tokio::test]
-async fn a_refused_body_gets_one_answer() {
-    let (stores, api) = api_with(&[("PAGEMARK_KEEP_ALIVE", "1")]).await;
-    let target = format!("{}/comments", product_path(PRODUCT));
-    let head = format!("POST {target} HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\n");
-    let body = "x".repeat(300_000);
-    for request in [
-        format!("{head}Content-Length: {}\r\n\r\n{body}", body.len()),
-        format!("{head}Transfer-Encoding: chunked\r\n\r\n{:x}\r\n{body}\r\n0\r\n\r\n", body.len()),
-    ] {
-        let answer = api.http.answer_to_bytes(&request).await;
-        assert!(answer.starts_with("HTTP/1.1 401 ") && answer.matches("HTTP/1.1 ").count() == 1, "{answer:?}");
-    }
-    stores.index.clear().await.unwrap();
-}
-
-#[tokio::test]
-async fn a_head_that_is_too_large_is_refused_after_the_answer_before_it() {
-    let stores = Stores::start().await;
-    let stalled = stalled_table(&stores.table, &stores.engine_url()).await;
-    let settings = ApiSettings { request_timeout: Duration::from_secs(1), ..ApiSettings::default() };
-    let api = Served::start(stalled, stores.index.clone(), settings);
-    let head = format!("GET / HTTP/1.1\r\nHost: a\r\n{}: v\r\n\r\n", "n".repeat(65_536));
-    let answer = api.http.answer_to_bytes(&format!("GET /api/v1/comments/c1 HTTP/1.1\r\nHost: a\r\n\r\n{head}")).await;
-    // Nothing is read ahead, so the request that is handled is answered first.
-    assert!(answer.starts_with("HTTP/1.1 503 ") && answer.contains("HTTP/1.1 431 "), "{answer:?}");
-    assert_eq!(answer.matches("HTTP/1.1 ").count(), 2, "{answer:?}");
-    assert_eq!(api.http.get("/robots.txt").await.status, 200, "other connections still work");
-    api.finish().await;
     stores.index.clear().await.unwrap();
 }
 

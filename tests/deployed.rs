@@ -12,7 +12,7 @@ use crate::fixture::{
     function::{Function, SECRET, TIMEOUT, Variables, page_indexer_variables, stream_writer_variables, with},
     gate::{self, Gate},
     iam::{self, IamDoor},
-    invariants::{Contents, differences_of_duplicates, differences_of_page_index},
+    invariants::{Contents, differences_of_duplicates},
     redis_server::OwnRedis,
     runtime_api::Outcome,
     s3::{BUCKET, S3},
@@ -213,34 +213,6 @@ async fn an_invalid_event_is_answered_as_an_error_and_the_process_continues() {
         assert_eq!(ended.stdout.matches("\"ERROR\"").count(), nonsense.len(), "{}", ended.stdout);
     }
     stores.assert_invariants().await;
-    stores.finish().await;
-}
-
-#[tokio::test]
-async fn while_redis_is_away_a_batch_fails_before_the_deadline_and_later_succeeds() {
-    let redis = OwnRedis::start().await;
-    let stores = Stores::start_on(redis.server.url()).await;
-    let indexer = Function::start("page-indexer", page_indexer_variables(&stores)).await;
-    let first = create(&stores, 0..3).await;
-    deliver_whole(&indexer, &first).await;
-
-    // A server that hangs: its connections stay open, but it does not answer.
-    let second = create(&stores, 3..6).await;
-    redis.signal("STOP");
-    assert_eq!(indexer.deliver_within(&second, NEAR).await, sequence_numbers(&second));
-    redis.signal("CONT");
-    deliver_whole(&indexer, &second).await;
-
-    // A server that stops and returns without its data, scripts and connections.
-    let third = create(&stores, 6..9).await;
-    redis.kill().await;
-    assert_eq!(indexer.deliver_within(&third, NEAR).await, sequence_numbers(&third));
-    redis.server.restart().await.unwrap();
-    deliver_whole(&indexer, &third).await;
-    deliver_whole(&indexer, &stores.lambda_records().await).await;
-    let contents = Contents::read(&stores.table).await;
-    assert_eq!(differences_of_page_index(&contents, stores.redis()).await, Vec::<String>::new());
-    indexer.finish().await;
     stores.finish().await;
 }
 

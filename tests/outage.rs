@@ -10,7 +10,6 @@ use crate::fixture::{
     folder_in_memory,
     http::{self, Answer, Http, encoded, good_comment, ids, product_path, without_index_within},
     redis_server::OwnRedis,
-    reviews,
     stack::{Running, settings_at},
     wait_for,
 };
@@ -101,31 +100,6 @@ async fn without_redis_page_1_and_cursors_work_and_writes_are_indexed_later() {
 }
 
 #[tokio::test]
-async fn a_redis_that_lost_its_data_is_rebuilt_while_comments_change() {
-    let redis = OwnRedis::start().await;
-    let mut running = start_with_comments(settings_at(&redis)).await;
-    running.import(&reviews::reviews(300)[..300]).await;
-    let http = running.http.clone();
-    redis.ask::<()>("FLUSHALL").await;
-    // Change comments continuously, until numbered pages are back.
-    let mut created = Vec::new();
-    wait_for("numbered pages after the loss", async || {
-        let new = http.post(PRODUCT, &good_comment("fr", 3, "Meanwhile")).await.expect(201);
-        created.push(new["id"].as_str().unwrap().to_owned());
-        if created.len() % 3 == 0 {
-            http.delete(&created[created.len() - 2]).await.expect(204);
-        }
-        if created.len() % 3 == 1 {
-            http.patch(&created[created.len() - 1], &json!({ "rating": 1, "language": "en" })).await.expect(200);
-        }
-        let answer = http.get(&listing("page=2")).await;
-        if answer.status == 503 || created.len() < 12 { Err(answer.status) } else { Ok(()) }
-    })
-    .await;
-    running.finish().await;
-}
-
-#[tokio::test]
 async fn the_index_of_another_table_is_not_used() {
     let redis = OwnRedis::start().await;
     let running = start_with_comments(settings_at(&redis)).await;
@@ -187,6 +161,6 @@ async fn the_local_stack_waits_for_redis_as_long_as_a_deployed_api_does() {
     let redis = OwnRedis::start().await;
     let running = Running::start_with(settings_at(&redis)).await;
     let deployed = RedisIndexConfig::new("redis://deployed");
-    assert_eq!(running.stack.index().timeout(), deployed.timeout);
+    assert_eq!(running.stack.redis_config().unwrap().timeout, deployed.timeout);
     running.finish().await;
 }

@@ -24,11 +24,11 @@ use crate::fixture::{
 
 const NEAR: Duration = Duration::from_secs(3);
 
-/// Number of comments: their edits exceed the proxy's buffer, and fit into the sender's.
+/// Number of comments, with long ids: the edits of one transaction exceed the proxy's buffer, and fit into the sender's.
 const COMMENTS: u64 = 300;
 
-/// Receive buffer of the proxy's connections, in bytes: less than one transaction of these edits.
-const BUFFER: u32 = 1_024;
+/// Receive buffer of the proxy's connections, in bytes.
+const BUFFER: u32 = 4_096;
 
 /// A proxy that can stop reading. What clients send meanwhile waits in their sockets.
 struct Stall {
@@ -93,7 +93,8 @@ async fn an_edit_that_a_paused_function_gave_up_never_reaches_redis() {
     assert_eq!(indexer.deliver(&first).await, Vec::<String>::new());
 
     let late = data::product("late");
-    stores.create_all(3..3 + COMMENTS, |_| late.clone()).await;
+    let comment = |number| data::new_comment(&format!("{number:050}"), &late, "en", 1 + number % 5);
+    stores.put_primary_items((0..COMMENTS).map(comment).collect()).await;
     let second = stores.lambda_records().await.split_off(first.len());
     stall.is_stalled.send_replace(true);
     let (answer, deadline) = (indexer.begin_within(&second, NEAR), Instant::now() + NEAR);

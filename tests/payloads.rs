@@ -129,36 +129,6 @@ async fn put(running: &Running, item: Item) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_edit_keeps_what_another_version_or_tool_wrote() {
-    for setting in [BlobFormat::Map, BlobFormat::Zstd] {
-        let mut running = stack_of(setting).await;
-        let maps = table_of(&running, BlobFormat::Map).await;
-        maps.create_comment(comment(1, long_text("mark")), None).await.unwrap();
-        let text = |text: &str| AttributeValue::S(text.to_owned());
-        let reply = AttributeValue::M([("body".to_owned(), text("Thanks!")), ("likes".to_owned(), text("3"))].into());
-        let mut item = stored(&running, 1).await.into_inner();
-        item.insert("votes".to_owned(), AttributeValue::Ns(vec!["1".to_owned(), "2.5".to_owned()]));
-        fields_of(&mut item).insert("reply".to_owned(), reply.clone());
-        put(&running, item.clone().into()).await;
-
-        for change in [json!({ "rating": 5 }), json!({ "body": "Another." }), json!({ "title": null, "author": "Bo" })]
-        {
-            running.http.patch("c1", &change).await.expect(200);
-            let mut after = stored(&running, 1).await.into_inner();
-            assert_eq!(fields_of(&mut after).get("reply"), Some(&reply), "{setting} {change}");
-            assert_eq!(after.get("votes"), item.get("votes"), "{setting} {change}");
-        }
-        let mut after = stored(&running, 1).await.into_inner();
-        let known = ["title", "body", "author"].map(|name| fields_of(&mut after).get(name).cloned());
-        assert_eq!(known, [None, Some(text("Another.")), Some(text("Bo"))]);
-        // Duplicates and the repair job's restores are copies of the whole item.
-        let contents = running.assert_invariants().await;
-        assert_eq!(contents.comments()[0].text.body, "Another.");
-        running.finish().await;
-    }
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_edit_keeps_what_another_tool_writes_during_it() {
     let mut running = stack_of(BlobFormat::Map).await;
     let maps = table_of(&running, BlobFormat::Map).await;

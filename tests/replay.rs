@@ -141,26 +141,3 @@ async fn the_next_delivery_completes_an_invocation_that_was_cut_in_the_middle() 
     stores.assert_invariants().await;
     stores.finish().await;
 }
-
-#[tokio::test]
-async fn a_record_that_can_never_be_processed_holds_up_no_other() {
-    const BROKEN: usize = 8;
-    let mut random = StdRng::seed_from_u64(33);
-    let stores = Stores::start().await;
-    write_history(&stores, &mut random, CHANGES).await;
-    let mut records = stores.records().await;
-    // Copies of some records without their images. The complete records are also delivered, so that everything ends
-    // right.
-    let mut broken = records.iter().cloned().sample(&mut random, BROKEN);
-    for record in &mut broken {
-        record.change.new_image = Default::default();
-        record.change.old_image = Default::default();
-    }
-    for record in broken {
-        records.insert(random.random_range(0..=records.len()), record);
-    }
-    deliver(&stores, &records, &mut random).await;
-    assert_eq!(stores.quarantined_batches().len(), 2 * BROKEN, "each handler puts each broken record by itself");
-    stores.assert_invariants().await;
-    stores.finish().await;
-}

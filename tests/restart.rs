@@ -241,25 +241,6 @@ async fn no_numbered_page_is_wrong_while_a_killed_stack_starts() {
 }
 
 #[tokio::test]
-async fn a_copy_of_a_stopped_stacks_folder_is_a_backup() {
-    let (folder, restored) = (folder_in_memory(), folder_in_memory());
-    let (up, http) = start(folder.path()).await;
-    let expected: BTreeSet<String> = post(&http, 25).await.into_iter().collect();
-    up.stop().await;
-    copy(folder.path(), restored.path());
-    // What follows in the original is not in the copy.
-    let (up, http) = start(folder.path()).await;
-    post(&http, 5).await;
-    up.stop().await;
-    let (up, http) = start(restored.path()).await;
-    assert_shown(&http, &expected).await;
-    let log = up.stop().await;
-    for trouble in ["not saved", "rebuilt"] {
-        assert!(!log.contains(trouble), "{log}");
-    }
-}
-
-#[tokio::test]
 async fn two_stacks_never_use_one_folder() {
     let folder = folder_in_memory();
     let (up, _) = start(folder.path()).await;

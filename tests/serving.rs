@@ -7,7 +7,6 @@ use futures_util::future::join_all;
 use hyper::Method;
 use itertools::Itertools;
 use model::{Cd, Timestamp, plan::index_edits};
-use redis_index::RedisIndexConfig;
 use serde_json::{Value, json};
 
 use crate::fixture::{
@@ -19,8 +18,7 @@ use crate::fixture::{
     },
     function::{SECRET, with},
     gate::{self, Gate},
-    http::{Answer, Http, encoded, good_comment, ids, listing, product_path, without_index_within},
-    redis_server::OwnRedis,
+    http::{Answer, Http, encoded, good_comment, ids, listing, product_path},
     stores::Stores,
     wait_for,
 };
@@ -127,39 +125,6 @@ async fn a_table_that_refuses_is_503_and_an_error_in_the_log() {
     let is_error = |line: &Value| line["level"] == "ERROR" && line.to_string().contains("ResourceNotFoundException");
     assert!(logged.iter().any(is_error), "{logged:?}");
     api.operations.get("/readyz").await.expect(503);
-    stores.finish().await;
-}
-
-#[tokio::test]
-async fn a_page_index_that_hangs_costs_only_totals_and_page_numbers() {
-    let redis = OwnRedis::start().await;
-    let stores = Stores::start_on(redis.server.url()).await;
-    stores.fill(45).await;
-    let api = ApiProcess::start(api_variables(&stores)).await;
-    let ready = api.http.get(&listing("page=1")).await.expect(200);
-    assert_eq!((&ready["total"], &ready["index"]), (&json!(45), &json!("ready")));
-    assert_eq!(api.metric("pagemark_page_index_available").await, 1.0);
-
-    redis.signal("STOP");
-    let within = without_index_within(RedisIndexConfig::new("").timeout);
-    let get = async |target: String| {
-        let answer = tokio::time::timeout(within, api.http.get(&target)).await;
-        answer.unwrap_or_else(|_| panic!("{target}: no answer in {within:?}"))
-    };
-    let first = get(listing("page=1")).await;
-    assert_eq!(first.header("cache-control"), Some("no-store"), "{first:?}");
-    let first = first.expect(200);
-    assert_eq!((&first["total"], &first["index"]), (&Value::Null, &json!("unavailable")));
-    assert_eq!(ids(&first), ids(&ready));
-    get(listing("page=2")).await.assert_later();
-    get(listing("page=1000")).await.assert_later();
-    get("/product/a%2Fb/comments?page=2".to_owned()).await.assert_later();
-    assert_eq!(api.metric("pagemark_page_index_available").await, 0.0);
-    assert_eq!(api.metric(r#"pagemark_page_index_partitions{answer="unreachable"}"#).await, 1.0);
-    assert!(api.metric(r#"pagemark_page_index_answers_total{answer="unreachable"}"#).await >= 4.0);
-    let health = api.operations.get("/readyz").await.expect(200);
-    assert_eq!((&health["status"], &health["page_index"]["state"]), (&json!("degraded"), &json!("unreachable")));
-    redis.signal("CONT");
     stores.finish().await;
 }
 

@@ -5,12 +5,11 @@ use std::collections::BTreeSet;
 use futures_util::future::join_all;
 use itertools::Itertools;
 use model::{Comment, CommentId, CommentText, Revision, Status, journal::JournalEntry};
-use process::now;
 use table::{CommentPatch, Created, NewComment, WriteError};
 
 use crate::fixture::{
     data::{self, PRODUCT, rate},
-    invariants::{Contents, collection, journal},
+    invariants::{collection, journal},
     stores::Stores,
 };
 
@@ -70,26 +69,6 @@ async fn a_change_keeps_what_it_does_not_name_and_an_empty_change_writes_nothing
     let again = stores.table.patch_comment(&created.id, Some(patched.revision), &patch).await.unwrap();
     assert_eq!(again, patched);
     assert_eq!(stores.journal_of(&created.id).await.len(), 2);
-    stores.finish().await;
-}
-
-#[tokio::test]
-async fn a_write_that_expects_another_revision_is_refused_and_changes_nothing() {
-    let (stores, first) = with_comment(4).await;
-    let second = stores.table.patch_comment(&first.id, Some(first.revision), &rate(5)).await.unwrap();
-    let before = Contents::read(&stores.table).await;
-    let never = Revision::after(Some(second.revision), now(), 1);
-    for foreign in [first.revision, never] {
-        let patched = stores.table.patch_comment(&first.id, Some(foreign), &rate(1)).await;
-        let deleted = stores.table.delete_comment(&first.id, Some(foreign)).await;
-        for error in [patched.unwrap_err(), deleted.unwrap_err()] {
-            let WriteError::RevisionMismatch { current } = error else { panic!("{error:?}") };
-            assert_eq!(current, second.revision);
-        }
-    }
-    let after = Contents::read(&stores.table).await;
-    assert_eq!((after.comments(), after.count()), (before.comments(), before.count()));
-    stores.table.delete_comment(&first.id, Some(second.revision)).await.unwrap();
     stores.finish().await;
 }
 

@@ -4,6 +4,8 @@
 
 mod config;
 
+use std::time::Duration;
+
 use aws_lambda_events::dynamodb::Event;
 use functions::{
     Quarantine,
@@ -21,6 +23,9 @@ use tokio::time::Instant;
 pub use config::Config;
 
 pub const FUNCTION: &str = "page-indexer";
+
+/// No call starts later than this before the deadline. Redis is waited for as long.
+const ANSWER_WITHIN: Duration = Duration::from_millis(500);
 
 /// The handler and its connection. A process creates it once, and every invocation uses it.
 #[derive(Debug, Clone)]
@@ -81,7 +86,7 @@ impl PageIndexer {
         deadline: Instant,
         metrics: &mut Metrics,
     ) -> Result<(), StoreError> {
-        let last_start = deadline.checked_sub(self.index.timeout()).unwrap_or(deadline);
+        let last_start = deadline.checked_sub(ANSWER_WITHIN).unwrap_or(deadline);
         let mut backoff = Backoff::until(last_start);
         loop {
             if Instant::now() >= last_start {

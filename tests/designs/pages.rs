@@ -12,7 +12,6 @@ use crate::{
         engine::{self, EngineKind},
         http::Http,
         invariants::Contents,
-        reviews,
         stack::Running,
         unique_name,
     },
@@ -138,27 +137,6 @@ async fn both_designs_give_the_same_pages_with_ties_and_empty_partitions() {
         listings.extend(filters.map(|(filter, page_size)| (product.clone(), filter, page_size)));
     }
     listings.extend(every_filter(&[None]).into_iter().map(|filter| (product("nothing"), filter, 3)));
-    check_all(&running.http, &four, &all, listings).await;
-    finish(running, &plain).await;
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn both_designs_give_the_same_pages_of_real_comments() {
-    // A sample keeps all comments of rare products and languages, so it may be larger than requested.
-    let count = if engine::kind() == EngineKind::Embedded { 500 } else { 60 };
-    let mut comments = reviews::reviews(count);
-    // The largest products, with all their comments.
-    let by_product = comments.iter().counts_by(|comment| comment.product.clone());
-    let largest = by_product.into_iter().sorted_by_key(|(_, count)| std::cmp::Reverse(*count)).take(3);
-    let largest = largest.map(|(product, _)| product).collect_vec();
-    comments.retain(|comment| largest.contains(&comment.product));
-    comments.truncate(count);
-    let (running, four, plain, all) = both(&comments).await;
-    let mut listings = Vec::new();
-    for product in &largest {
-        let languages = languages_of(&all, product);
-        listings.extend(every_filter(&languages).into_iter().map(|filter| (product.clone(), filter, 20)));
-    }
     check_all(&running.http, &four, &all, listings).await;
     finish(running, &plain).await;
 }

@@ -37,18 +37,6 @@ async fn a_write_costs_a_unit_for_each_kilobyte_in_the_table_and_in_the_index() 
 }
 
 #[tokio::test]
-async fn a_page_costs_half_a_unit_for_each_4_kb_of_the_index() {
-    let under = Under::start().await;
-    for number in 0..20 {
-        under.put(with_text(indexed(&format!("a{number}"), "F", &format!("c{number}")), 500)).await.unwrap();
-    }
-    let query = under.query_index("F").limit(20);
-    let answer = query.return_consumed_capacity(ReturnConsumedCapacity::Indexes).send().await.unwrap();
-    assert_eq!(units(answer.consumed_capacity()), (0.0, 1.5), "20 items of some 515 bytes");
-    under.finish().await;
-}
-
-#[tokio::test]
 async fn a_transaction_costs_twice_for_each_of_its_items() {
     let under = Under::start().await;
     let units_of = async |prefix: &str, count: usize| {

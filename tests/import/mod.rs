@@ -130,39 +130,15 @@ async fn bad_lines_are_counted_and_named_by_number_and_reason() {
     let stores = Stores::start().await;
     let good = lines(&some_reviews(3));
     let good: Vec<&str> = good.lines().collect();
-    let broken = |field: &str, value: Value| {
-        let mut line: Value = serde_json::from_str(good[0]).unwrap();
-        line["id"] = "another".into();
-        line[field] = value;
-        line.to_string()
-    };
-    let bad = [
-        ("{\"id\":".to_owned(), "EOF"),
-        ("no JSON at all".to_owned(), "expected"),
-        (broken("rating", json!(6)), "rating"),
-        (broken("rating", json!("five")), "five"),
-        (broken("language", json!("en_US")), "language"),
-        (broken("id", json!("a b")), "id"),
-        (broken("id", json!(".")), "id"),
-        (broken("product", json!("..")), "product"),
-        (broken("created_at", json!("2023-02-29T00:00:00Z")), "created_at"),
-        (broken("created_at", json!("9999-12-31T23:59:59-01:00")), "created_at"),
-        (broken("body", json!(" ")), "body"),
-        (broken("body", json!("x".repeat(10_001))), "body"),
-        (broken("stars", json!(5)), "stars"),
-        ("[]".to_owned(), "JSON Lines"),
-    ];
+    let bad = [("no JSON at all", "expected"), ("{\"id\":", "EOF"), ("[]", "JSON Lines")];
     // A blank line is not a bad line, but it counts in line numbers.
-    let mut content = format!("{}\n\n", good[0]);
-    for (line, _) in &bad {
-        content.push_str(&format!("{line}\n"));
-    }
+    let lines = bad.map(|(line, _)| line).join("\n");
     // Equal mistakes are one message.
-    content.push_str(&format!("[{}]\n[]\n{}\n{}", good[0], good[1], good[2]));
+    let content = format!("{}\n\n{lines}\n[{}]\n[]\n{}\n{}", good[0], good[0], good[1], good[2]);
     let report = imported(&stores, content.as_bytes()).await;
-    assert_eq!((report.created, report.bad), (3, 16), "{report:?}");
+    assert_eq!((report.created, report.bad), (3, 5), "{report:?}");
     assert_eq!(report.mistakes.len(), bad.len());
-    for ((number, (line, reason)), named) in (3..).zip(&bad).zip(&report.mistakes) {
+    for ((number, (line, reason)), named) in (3..).zip(bad).zip(&report.mistakes) {
         let more = if line == "[]" { 2 } else { 0 };
         assert_eq!((named.number, named.more), (number, more), "{report:?}");
         assert!(named.reason.contains(reason) && !named.reason.contains('\n'), "{reason}: {named:?}");

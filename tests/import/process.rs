@@ -3,11 +3,10 @@
 use std::path::{Path, PathBuf};
 
 use local_stack::demo::demo_comments;
-use serde_json::json;
 use table::NewComment;
 use tempfile::TempDir;
 
-use super::{cut_off_gzip, line, lines, some_reviews};
+use super::{cut_off_gzip, lines, some_reviews};
 use crate::fixture::{
     folder_in_memory,
     gate::{self, Gate},
@@ -39,31 +38,6 @@ async fn imported(content: impl AsRef<[u8]>) -> (u8, String, String, usize) {
     let there = Contents::read(&stores.table).await.primary.len();
     stores.finish().await;
     (ended.code(), ended.stdout, ended.stderr, there)
-}
-
-#[tokio::test]
-async fn a_date_out_of_range_is_named_and_the_other_lines_are_imported() {
-    let comments = some_reviews(8);
-    let mut content: Vec<_> = comments.iter().map(line).collect();
-    content[4]["created_at"] = json!("9999-12-31T23:59:59-01:00");
-    content[5]["rating"] = json!(f64::from(comments[5].rating.get()));
-    content[6]["id"] = json!("..");
-    let content: String = content.iter().map(|line| format!("{line}\n")).collect();
-    // Some editors put a byte order mark at the beginning.
-    let (code, stdout, stderr, there) = imported(format!("\u{feff}{content}")).await;
-    assert_eq!((code, there), (1, 6), "{stdout}{stderr}");
-    assert!(stdout.contains("comments: 6 new, 0 unchanged") && stdout.contains("2 bad"), "{stdout}");
-    assert!(stdout.contains("comments: line 5: created_at: \"9999-12-31T23:59:59-01:00\" is outside"), "{stdout}");
-    assert!(stdout.contains("comments: line 7: id: \"..\" cannot be a comment id"), "{stdout}");
-}
-
-#[tokio::test]
-async fn a_json_array_gets_a_message_that_names_json_lines() {
-    let array = serde_json::to_string_pretty(&some_reviews(3).iter().map(line).collect::<Vec<_>>()).unwrap();
-    let (code, stdout, stderr, there) = imported(&array).await;
-    assert_eq!((code, there), (1, 0), "{stdout}{stderr}");
-    assert!(stdout.contains("comments: 0 new") && stdout.contains("0 bad"), "{stdout}");
-    assert!(stderr.contains("line 1 is a JSON array or begins one, but a file must be JSON Lines"), "{stderr}");
 }
 
 #[tokio::test]

@@ -43,30 +43,6 @@ async fn damage(
 }
 
 #[tokio::test]
-async fn one_audit_repairs_comments_that_were_damaged_in_several_ways() {
-    let (stores, comments) = start_with(0..200, shared_or_lonely).await;
-    let mut kinds = Damage::all(&stores);
-    // Nobody can damage the other items of a comment that has gone.
-    kinds.retain(|damage| *damage != Damage::DropPrimary);
-    for seed in 0..5 {
-        let mut random = StdRng::seed_from_u64(seed);
-        for _ in 0..60 {
-            let (comment, damage) = (comments.choose(&mut random).unwrap(), *kinds.choose(&mut random).unwrap());
-            inflict(&stores, &mut random, comment, damage).await;
-        }
-        let report = job(&stores, true).audit(whole()).await;
-        assert_eq!((report.exit_code(), report.left), (exit::DRIFT_FOUND, 0), "{report}");
-        let contents = stores.assert_invariants().await;
-        assert_clean(&job(&stores, true).audit(whole()).await);
-        // Each item is read once. (A run that repairs also reads its lease.)
-        let again = job(&stores, false).audit(whole()).await;
-        assert_eq!(again.items, u64::try_from(contents.count()).unwrap(), "{again}");
-        assert_eq!(again.checked, u64::try_from(contents.primary.len()).unwrap(), "{again}");
-    }
-    stores.finish().await;
-}
-
-#[tokio::test]
 async fn segments_together_cover_the_whole_table() {
     const SEGMENTS: u32 = 5;
     let mut random = StdRng::seed_from_u64(52);

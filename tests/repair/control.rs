@@ -24,8 +24,6 @@ use super::{job, job_of, product, quarantine_batch, settings, start_with};
 use crate::fixture::{
     damage::{Damage, inflict_all},
     pagemark::{self, Up},
-    reviews::reviews,
-    stack::Running,
     stores::Stores,
     wait_for,
 };
@@ -199,20 +197,6 @@ async fn a_run_that_is_asked_to_stop_reports_and_others_see_its_lease() {
     assert!(limited.output.contains("its time is up"), "{limited:?}");
     served.stop().await;
     stores.finish().await;
-}
-
-#[tokio::test]
-async fn pagemark_repair_reports_when_a_signal_stops_it() {
-    let mut running = Running::start().await;
-    running.import(&reviews(40)).await;
-    let (url, table) = (running.stack.dynamodb_url(), running.stack.table().name());
-    let place = ["repair", "--dynamodb-url", url, "--table", table];
-    let repair = pagemark::start(&[&place, SLOW].concat()).await;
-    wait_until_running(running.stack.table(), running.stack.index()).await;
-    repair.signal("TERM");
-    let ended = repair.end().await.expect(exit::SKIPPED);
-    assert!(ended.stdout.contains("it was asked to stop") && ended.stderr.contains("stopping"), "{ended:?}");
-    running.finish().await;
 }
 
 #[tokio::test]

@@ -3,10 +3,7 @@
 
 use std::time::Duration;
 
-use local_stack::{
-    repair::{AuditSchedule, RepairSchedule},
-    stack::StackSettings,
-};
+use local_stack::{repair::AuditSchedule, stack::StackSettings};
 use model::{BaseSet, plan::IndexEdit};
 use repair_job::exit;
 use table::NewComment;
@@ -81,29 +78,5 @@ async fn pagemark_repair_says_when_no_stack_is_running() {
     let (url, table) = (running.stack.dynamodb_url().to_owned(), "nobody's");
     let ended = pagemark::run(&["repair", "status", "--dynamodb-url", &url, "--table", table]).await.expect(1);
     assert!(ended.stderr.contains("is `pagemark up` running") && ended.stderr.contains(&url), "{ended:?}");
-    running.finish().await;
-}
-
-#[tokio::test]
-async fn the_local_stack_repairs_what_its_handlers_missed() {
-    // A mapping has caught up when a poll finds nothing, so not while a run writes.
-    let repair = RepairSchedule { every: Duration::from_millis(500), settle: Duration::ZERO };
-    let mut running = Running::start_with(StackSettings { repair: Some(repair), ..settings() }).await;
-    let comments = reviews(30);
-    running.import(&comments).await;
-    for comment in &comments {
-        for key in data::stored(comment).placement().duplicate_keys().take(3) {
-            damage::delete(running.stack.table(), &comment.id, &key).await;
-        }
-    }
-    wait_for("31 duplicates of every comment", async || {
-        let mut missing = 0;
-        for comment in &comments {
-            let items = running.stack.table().items_of(&comment.id).await.unwrap();
-            missing += usize::from(items.len() != 32);
-        }
-        if missing == 0 { Ok(()) } else { Err(missing) }
-    })
-    .await;
     running.finish().await;
 }

@@ -264,31 +264,6 @@ async fn a_signal_ends_a_run_cleanly() {
 }
 
 #[tokio::test]
-async fn the_function_rebuilds_a_missing_page_index_or_on_request() {
-    let stores = Stores::start_with_redis().await;
-    stores.create_all(0..20, product).await;
-    let function = Function::start("repair-job", repair_job_variables(&stores)).await;
-    // A new stack is ready after the first scheduled run. The second one has nothing to rebuild.
-    for (command, runs) in [("recent", &["recent", "rebuild"][..]), ("recent", &["recent"]), ("rebuild", &["rebuild"])]
-    {
-        let answer = function.respond(json!({ "command": command }).to_string(), function::TIMEOUT).await;
-        let reports = answer["runs"].as_array().unwrap();
-        assert_eq!(reports.iter().map(|run| run["command"].as_str().unwrap()).collect_vec(), runs, "{answer}");
-        for rebuild in reports.iter().filter(|run| run["command"] == "rebuild") {
-            assert_eq!(rebuild["exit_code"], 0, "{answer}");
-            let last = rebuild["notes"].as_array().unwrap().last().unwrap();
-            assert!(last.as_str().unwrap().starts_with("20 comments"), "{answer}");
-        }
-        let index = &answer["status"]["index"]["Ok"];
-        assert_eq!((&index["stale"], &index["unmarked"]), (&json!(0), &json!(0)), "{answer}");
-        assert!(index["ready"].as_u64() > Some(0), "{answer}");
-    }
-    function.finish().await;
-    stores.deliver_all().await;
-    stores.finish().await;
-}
-
-#[tokio::test]
 async fn the_hourly_function_runs_all_commands_and_prints_its_metrics() {
     let (stores, _) = start_damaged(75).await;
     let function = Function::start("repair-job", repair_job_variables(&stores)).await;

@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use model::{Timestamp, journal::JOURNAL_RETENTION_DAYS};
+use itertools::Itertools;
+use model::{Filter, Order, RatingSet, Revision, Timestamp, journal::JOURNAL_RETENTION_DAYS};
 use page_index::{IndexPartition, PageIndex};
 use process::now;
 use rand::{SeedableRng, rngs::StdRng};
@@ -15,13 +16,16 @@ use super::{
 };
 use crate::{
     fixture::{
+        api::Served,
         damage::{Damage, inflict},
         data, gate,
-        invariants::all_items,
+        http::ids,
+        invariants::{all_items, journal},
         redis_server::{self, OwnRedis},
         stores::Stores,
         wait_for,
     },
+    ordering::listing_url,
     replay::write_history,
 };
 
@@ -225,9 +229,12 @@ async fn recent_since_repairs_damage_before_the_watermarks() {
 async fn what_a_reader_reports_is_repaired_by_the_next_run_without_an_audit() {
     let stores = Stores::start_ready().await;
     let comments = stores.create_all(0..10, product).await;
+    let damaged = &comments[3];
+    // Its last change is two minutes ago, so its duplicates are not on their way.
+    let revision = Revision::after(None, now().plus_ms(-120_000), 1).to_string();
+    stores.break_primary_item(&damaged.id, "revision", data::text_value(revision)).await;
     stores.deliver_all().await;
     assert_clean(&exact_recent(&stores).await);
-    let damaged = &comments[3];
     inflict(&stores, &mut StdRng::seed_from_u64(50), damaged, Damage::DropDuplicates).await;
     // A rank too many, in a language that the reader's filter does not name.
     let (ghost, placement) = (data::comment_id("ghost"), data::placement(&damaged.product, "fr", 2));
@@ -235,7 +242,19 @@ async fn what_a_reader_reports_is_repaired_by_the_next_run_without_an_audit() {
     assert_clean(&exact_recent(&stores).await);
     let looked_for = data::filter(None, Some("2.3")).placement_in(&damaged.product);
     stores.table.report(&ghost, &looked_for).await.unwrap();
-    stores.table.report(&damaged.id, &damaged.placement()).await.unwrap();
+    // A page that misses a duplicate shows the comment, and reports it.
+    let (api, every_set) = (Served::of(&stores), RatingSet::every().collect::<Vec<_>>());
+    for (language, ratings) in [None, Some(damaged.language.clone())].iter().cartesian_product(&every_set) {
+        let filter = Filter::new(language.clone(), Some(*ratings));
+        let page = api.http.get(&listing_url(&damaged.product, &filter, Order::Newest, 20)).await.expect(200);
+        assert_eq!(ids(&page).contains(&damaged.id.to_string()), filter.matches(&damaged.placement()), "{page}");
+    }
+    wait_for("a report", async || {
+        let reports: Vec<_> = journal(&stores.table).await.into_iter().filter(|entry| entry.is_report).collect();
+        if reports.iter().any(|entry| entry.id == damaged.id) { Ok(()) } else { Err(reports) }
+    })
+    .await;
+    api.finish().await;
     let report = expect(exit::DRIFT_FOUND, exact_recent(&stores).await);
     assert_eq!((report.checked, report.drifted_comments, report.left), (2, 2, 0), "{report}");
     stores.assert_invariants().await;

@@ -1,26 +1,22 @@
 //! Stopped audits resume or start anew, so that an audit of everything checks everything.
 
 use model::Comment;
-use rand::{SeedableRng, rngs::StdRng, seq::IndexedRandom};
-use repair_job::{AuditOptions, Job, Report, Stop, Which, exit};
+use rand::{SeedableRng, rngs::StdRng};
+use repair_job::{AuditOptions, Report, exit};
 use serde_json::Value;
 
-use super::{HeldRun, assert_clean, end_redis, expect, job, restart_redis, settings, whole};
+use super::{HeldRun, end_redis, expect, job, restart_redis, settings, whole};
 use crate::fixture::{
     damage::{Damage, inflict_all},
     data,
-    gate::{self, Gate, Kind},
+    gate::{self, Kind},
     stores::Stores,
-    wait_for,
 };
 
 /// With this many comments, a scan of the table takes several answers. Spread over many products, a scan of the page index
 /// takes several batches, also inside the process, where it returns each comment once.
 const COMMENTS: u64 = 600;
 const PRODUCTS: u64 = 12;
-
-/// Number of damaged comments: enough that some come before any position and some after it.
-const DAMAGED: usize = 40;
 
 async fn create(stores: &Stores, count: u64) -> Vec<Comment> {
     let product = |number| data::product(&format!("product/{}", number % PRODUCTS));
@@ -29,44 +25,11 @@ async fn create(stores: &Stores, count: u64) -> Vec<Comment> {
     comments
 }
 
-/// Runs an audit, and stops it while it waits for the table's second answer and for the second batch of
-/// the page index.
+/// Runs an audit, and stops it while it waits for the table's second answer.
 async fn stop_in_the_middle(stores: &Stores, options: AuditOptions) -> Report {
-    let scans = Gate::holding(&stores.engine_url(), gate::TABLE_SCANS, 1).await;
-    let gets = Gate::holding(&scans.url, gate::INDEX_SCANS, 1).await;
-    let (table, stop) = (stores.table_at(&gets.url).await, Stop::default());
-    let stopped = Job::new(table, stores.index.clone(), settings(true), stop.clone());
-    let run = tokio::spawn(async move { stopped.audit(options).await });
-    wait_for("the run's reads", async || {
-        let are_held = (scans.is_holding(), gets.is_holding() || !options.index_scan || options.which == Which::All);
-        if are_held == (true, true) { Ok(()) } else { Err(are_held) }
-    })
-    .await;
-    stop.ask();
-    scans.open();
-    gets.open();
-    run.await.unwrap()
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_full_audit_ignores_the_positions_of_a_rolling_run() {
-    let stores = Stores::start_ready().await;
-    let mut random = StdRng::seed_from_u64(91);
-    let comments = create(&stores, COMMENTS).await;
-    let rolling = AuditOptions { which: Which::Due, at_once: 1, ..whole() };
-    expect(exit::SKIPPED, stop_in_the_middle(&stores, rolling).await);
-    let segment: Value = stores.table.state("audit", "1/000000").await.unwrap().unwrap();
-    let index: Value = stores.table.state("index_scan", "position").await.unwrap().unwrap();
-    assert!(segment["position"].is_object() && index["position"].is_object(), "{segment} {index}");
-    assert!(index["members"].as_u64() < Some(COMMENTS), "{index}");
-    let kinds = [Damage::DropDuplicates, Damage::DropRanks, Damage::GhostRanks, Damage::AddRankElsewhere];
-    let damaged: Vec<&Comment> = comments.sample(&mut random, DAMAGED).collect();
-    inflict_all(&stores, &mut random, damaged.into_iter().zip(kinds.into_iter().cycle())).await;
-    let report = expect(exit::DRIFT_FOUND, job(&stores, true).audit(whole()).await);
-    assert_eq!(report.notes, Vec::<String>::new());
-    stores.assert_invariants().await;
-    assert_clean(&job(&stores, false).audit(whole()).await);
-    stores.index.clear().await.unwrap();
+    let run =
+        HeldRun::start(stores, (gate::TABLE_SCANS, 1), settings(true), |job| async move { job.audit(options).await });
+    run.await.stop().await
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

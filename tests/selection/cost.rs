@@ -6,7 +6,7 @@
 //! of all sets. A round that leaves at most half of L is good; at most log2(N/24) + 1 rounds are good. Two consecutive
 //! rounds that are not good make the next ones halve the largest window, until a round is good. So the rounds that only aim
 //! badly number at most two for each good round, and two at the beginning. The largest window holds at least L/k elements,
-//! which are five or more, and halving it removes at least two fifths of them: an odd one may stay. So each halving round
+//! which are five or more. Halving removes at least two fifths of them, because an odd one may stay. So each halving round
 //! leaves at most (1 - 2/5k) L. The number of rounds is largest when all rounds are of the kind that gains least per
 //! command. That is 3 rounds for each halving of L (3 / ln 2 < 4.4 for a factor of e), or one round for each factor of
 //! 1 - 2/5k (less than 2.5k for a factor of e). With the ends of both:
@@ -278,7 +278,7 @@ async fn a_page_of_evenly_spread_comments_costs_a_few_dozen_commands_at_any_dept
         let mean = |of: fn(&Cost) -> f64| costs.iter().map(of).sum::<f64>() / costs.len() as f64;
         let (commands, fetched) = (mean(|cost| cost.commands.into()), mean(|cost| cost.fetched as f64));
         println!("{share:?} % deep, {count} comments: {commands:.0} commands fetch {fetched:.0} elements on average");
-        assert!(commands <= 30.0, "{commands}");
-        assert!(fetched <= 30.0 + 1.2 * f64::from(count), "{fetched}");
+        assert!(commands <= 42.0, "{commands}");
+        assert!(fetched <= 36.0 + 1.3 * f64::from(count), "{fetched}");
     }
 }

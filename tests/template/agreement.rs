@@ -121,7 +121,7 @@ fn named(name: &str) -> String {
         _ => match &TEMPLATE["Parameters"][name]["Default"] {
             Value::String(text) => text.clone(),
             Value::Number(number) => number.to_string(),
-            _ => name.to_lowercase(),
+            Value::Null | Value::Bool(_) | Value::Array(_) | Value::Object(_) => name.to_lowercase(),
         },
     }
 }

@@ -243,8 +243,8 @@ fn no_function_starves_behind_another_s_backlog() {
         |function: &str| TEMPLATE["Parameters"][format!("{function}Concurrency")]["Default"].as_u64().unwrap();
     let of_each_shard = u64::from(MappingSettings::PAGE_INDEXER.parallelization_factor);
     assert_eq!(reserved("PageIndexer"), of_each_shard * SHARDS);
-    // The parts of a big repair, both schedules, and runs by hand.
-    assert!(reserved("RepairJob") >= 8 + 2 + 1);
+    // The parts of a big repair and both schedules, and some for runs by hand.
+    assert!(reserved("RepairJob") > 8 + 2);
     // StreamWriter asks for more than all others, so it has what is left.
     assert_eq!(reserved("StreamWriter"), 0);
 }

@@ -72,7 +72,7 @@ async fn answer(
     let cursor = cursor.map_err(|error| PageError::with_help(error, |error| help(t, address, error, None)))?;
     let at = match cursor {
         Some(cursor) => PageAt::Cursor(cursor),
-        None if address.is_stable() => PageAt::stable(*number),
+        None if address.is_stable() => number.map_or(PageAt::Front, PageAt::Archive),
         None => PageAt::Number(number.unwrap_or(PageNumber::FIRST), None),
     };
     let page = PageRequest { query, at };

@@ -62,7 +62,8 @@ async fn answer(
     let listing = page.read(stores, StatsWanted::No).await.0?.unwrap_or_default();
     // A feed needs the time of a change, which only a comment has.
     let Some(updated) = listing.comments.iter().map(|comment| comment.revision.instant()).max() else {
-        return Err(query.missing(stores).await.into());
+        let exists = query.exists_without_comments(stores).await;
+        return Err(exists.err().unwrap_or(ApiError::NoRoute).into());
     };
     let record = stores.known_record(&query.product).await;
     let name = record.record().map_or(query.product.as_str(), |record| &record.details.name);

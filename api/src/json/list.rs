@@ -23,8 +23,7 @@ use crate::{
         ListingQuery,
         cursor::{Cursor, CursorSealer},
         dates,
-        known::check_known,
-        page::{ListingPage, PageAt, PageRequest},
+        page::{ListingPage, PageAt, PageRequest, check_known},
     },
     site::Site,
     store::StoreClients,
@@ -148,7 +147,7 @@ pub(crate) async fn list_comments(
     };
     let at = match &place {
         Place::Page { number, as_of } => PageAt::Number(*number, *as_of),
-        Place::Stable(number) => PageAt::stable(*number),
+        Place::Stable(number) => number.map_or(PageAt::Front, PageAt::Archive),
         Place::Cursor(text) => PageAt::Cursor(cursors.open(&query, text)?),
     };
     let page = PageRequest { query: &query, at };

@@ -9,7 +9,7 @@ use super::parameters::{LANGUAGE, PRODUCT, Parameter, Parsed, Query, Request};
 use crate::{
     error::{ApiError, PROBLEM_JSON, Problem},
     http::path_and_query,
-    read::known::check_known,
+    read::page::check_known,
     site::Site,
     store::StoreClients,
 };

@@ -3,14 +3,12 @@
 //! - `page`: a page by number or by cursor: filter → ranks of the page → one query of the table.
 //! - `contrast`: the most recent positive comment and the most recent critical one.
 //! - `dates`: the page for a month or a day.
-//! - `known`: whether a product is known.
 //! - `products`: the walk over all products, for their list and the sitemap.
 //! - `cursor`: the sealed positions that lead from page to page.
 
 pub(crate) mod contrast;
 pub(crate) mod cursor;
 pub(crate) mod dates;
-pub(crate) mod known;
 pub(crate) mod page;
 pub(crate) mod products;
 

@@ -7,17 +7,9 @@
 //!
 //! `by_ranks` and `by_table` plan a page and make it, `join` fills in its ranks, `beyond` looks past the end.
 //!
-//! **A numbered page is what its ranks say.** One call of the page index names its comments, and one query reads their
-//! rows. What the table lacks there is read from the primary items. So ids, order and totals are those of the page index,
-//! even while no duplicate is written. No cache may keep a page with an empty place.
-//!
-//! **Totals and page numbers are those of the page index**, which trails the table. `total` is the count of the index,
-//! or the end of the shown page where that is greater. Where the numbers end and the table has more, a program continues
-//! by cursor, and a person continues to the page with the next number.
-//!
-//! **Invariant:** a page is past the end only when the table has nothing beyond the ranks: no comment newer than the
-//! newest ranked one, and none older than the oldest. Otherwise comments are still to be ranked, and the answer is
-//! [`ApiError::NotYetListed`] (ADR 8).
+//! **A numbered page is what its ranks say** (ADR 8). So ids, order and totals are those of the page index, even while no
+//! duplicate is written. `total` is the count of the index, or the end of the shown page where that is greater. Where the
+//! numbers end and the table has more, a program continues by cursor, and a person to the page with the next number.
 //!
 //! **Invariant:** only a ready index gives an empty page 1. Without it, the table's own index may be behind
 //! (`only_a_ready_index_gives_an_empty_page`).
@@ -37,6 +29,7 @@ use crate::{
     ops::metrics::{DriftSign, StoreCall},
     store::StoreClients,
 };
+pub(crate) use beyond::check_known;
 use by_ranks::front_max;
 use by_table::TablePage;
 use join::Join;
@@ -44,15 +37,13 @@ use join::Join;
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct ListingPage {
     pub(crate) comments: Vec<Comment>,
-    /// The number of comments that match the filter: the count of the page index, but at least the number shown. `None`
-    /// when the page index is unavailable.
+    /// The number of comments that match the filter, at least the number shown. `None` without the page index.
     pub(crate) total: Option<u64>,
     /// The number of comments that archive pages are made of. `None` for a cursor, and without the page index.
     pub(crate) settled: Option<u64>,
     pub(crate) next: Option<Cursor>,
     pub(crate) prev: Option<Cursor>,
-    /// The instant that page numbers refer to: comments dated later are not counted. `None` for a cursor, and when the
-    /// page index is unavailable and the request names no instant.
+    /// The instant that page numbers refer to: comments dated later are not counted. `None` where none does.
     pub(crate) as_of: Option<Timestamp>,
     /// Whether no page number leads to the comments after the page: only `next` does.
     pub(crate) continues_by_cursor: bool,
@@ -80,12 +71,6 @@ pub(crate) enum PageAt {
     Archive(PageNumber),
     Front,
     Cursor(Cursor),
-}
-
-impl PageAt {
-    pub(crate) fn stable(number: Option<PageNumber>) -> Self {
-        number.map_or(Self::Front, Self::Archive)
-    }
 }
 
 /// A page that a request asks for.
@@ -121,9 +106,7 @@ impl PageRequest<'_> {
     }
 
     /// Reads the page, and what the page index counts besides. There is no page when the number of an archive page leads
-    /// to the front page, because too few comments are newer.
-    ///
-    /// Its errors: past the end; the page index is needed and unavailable, or behind; the table's.
+    /// to the front page. Errors: past the end; the page index is needed and unavailable, or behind; the table's.
     pub(crate) async fn read(
         &self,
         stores: &StoreClients,
@@ -131,9 +114,8 @@ impl PageRequest<'_> {
     ) -> (Result<Option<ListingPage>, ApiError>, Option<Stats>) {
         let asked = [RankedQuery { stats, ..self.ranked_query(stores.settled_at()) }];
         let ranked = async { stores.ranked(StoreCall::Ranks, &asked).await.and_then(|mut ranked| ranked.pop()) };
-        let (query, as_of) = (self.query, None);
         let (listing, ranked) = if let PageAt::Cursor(cursor) = &self.at {
-            let page = TablePage { query, cursor: Some(cursor), as_of };
+            let page = TablePage { query: self.query, cursor: Some(cursor), as_of: None };
             let plan = page.plan();
             let (ranked, rows) = tokio::join!(ranked, stores.page(&plan));
             let total = ranked.as_ref().map(|ranked| ranked.total);
@@ -168,7 +150,7 @@ impl PageRequest<'_> {
         for difference in join.fill(self.query, found.into_iter().flatten()) {
             stores.report(&difference);
         }
-        (0..join.unranked()).for_each(|_| stores.count_drift_sign(DriftSign::RowWithoutRank));
+        join.unranked.iter().for_each(|_| stores.count_drift_sign(DriftSign::RowWithoutRank));
         Ok(Some(self.cut(ranked, join.finish()?)))
     }
 

@@ -20,7 +20,7 @@ use std::{
 
 use actix_web::web::Data;
 use futures_util::{StreamExt, stream};
-use model::{Filter, PageNumber, PageSize, Timestamp};
+use model::{Filter, PageNumber, PageSize};
 use page_index::{IndexPartition, Ranked, RankedQuery, StatsWanted};
 use tokio::sync::{Mutex, OwnedMutexGuard};
 
@@ -251,23 +251,9 @@ impl Products {
             let counted = self.stores.ranked(StoreCall::Catalog, &named.iter().map(query).collect::<Vec<_>>()).await?;
             let counted = named.iter().zip(counted);
             // A product without comments is about to be removed.
-            let counted = counted.filter_map(|(id, of)| Product::new(&self.site, id, of.stats?, of.settled));
-            let mut some: Vec<Product> = counted.collect();
-            self.settle_languages(&mut some, settled_at).await?;
-            products.extend(some);
+            products.extend(counted.filter_map(|(id, of)| Product::new(&self.site, id, of.stats?, of.settled)));
         }
         Some(products)
-    }
-
-    /// Counts the settled comments of each language of the products that have others too.
-    async fn settle_languages(&self, products: &mut [Product], settled_at: Option<Timestamp>) -> Option<()> {
-        let queries = products.iter().filter(|product| !product.is_settled()).flat_map(|product| {
-            product.indexed().map(|filter| RankedQuery { settled_at, ..RankedQuery::new(&product.id, filter) })
-        });
-        let queries: Vec<RankedQuery<'_>> = queries.collect();
-        let mut settled = self.stores.ranked(StoreCall::Catalog, &queries).await?.into_iter().map(|of| of.settled);
-        products.iter_mut().filter(|product| !product.is_settled()).for_each(|product| product.settle(&mut settled));
-        Some(())
     }
 
     /// The dates of a part of a partition's sitemap, counted from 0. They are read once for as long as the partition does

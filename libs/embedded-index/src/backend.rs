@@ -6,7 +6,6 @@ use std::{
         Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard,
         atomic::{AtomicU64, Ordering},
     },
-    time::Duration,
 };
 
 use async_trait::async_trait;
@@ -103,14 +102,9 @@ fn poisoned() -> StoreError {
     StoreError::unavailable(Store::PageIndex, "an edit of this partition ended in a panic; start the program again")
 }
 
-#[async_trait]
 impl Backend for EmbeddedIndex {
     fn partition_count(&self) -> u16 {
         u16::try_from(self.0.partitions.len()).unwrap_or(u16::MAX)
-    }
-
-    fn timeout(&self) -> Duration {
-        Duration::ZERO
     }
 
     fn with_own_connections(&self) -> Arc<dyn Backend> {
@@ -119,10 +113,6 @@ impl Backend for EmbeddedIndex {
 
     fn with_circuit_breakers(&self) -> Arc<dyn Backend> {
         Arc::new(self.clone())
-    }
-
-    async fn ping(&self) -> Result<(), StoreError> {
-        Ok(())
     }
 }
 
@@ -209,32 +199,24 @@ impl Markers for EmbeddedIndex {
         Ok(self.0.identity.clone())
     }
 
-    async fn prepare_advance(
+    async fn advance_step(
         &self,
-        table_id: &str,
-        from: &[(IndexPartition, Timestamp)],
-        began_with: &ServerIdentity,
-    ) -> Result<Advance, StoreError> {
-        if self.0.identity != *began_with {
-            return Err(StoreError::unavailable(Store::PageIndex, "the program was started again since the run began"));
-        }
-        let mut advance = Advance { owner: self.owner(table_id), nonce: process::new_ulid(), from: Vec::new() };
+        advance: &Advance,
+        to: Option<Timestamp>,
+    ) -> Result<Vec<(IndexPartition, Timestamp)>, StoreError> {
+        let Advance { owner, nonce, from } = advance;
+        let mut done = Vec::new();
         for (partition, watermark) in from {
-            if self.write(*partition)?.prepare_advance(&advance.owner, *watermark, &advance.nonce) {
-                advance.from.push((*partition, *watermark));
+            let mut at = self.write(*partition)?;
+            let is_done = match to {
+                None => at.prepare_advance(owner, *watermark, nonce),
+                Some(to) => at.advance(owner, nonce, to),
+            };
+            if is_done {
+                done.push((*partition, *watermark));
             }
         }
-        Ok(advance)
-    }
-
-    async fn advance(&self, advance: Advance, to: Timestamp) -> Result<Vec<IndexPartition>, StoreError> {
-        let mut advanced = Vec::new();
-        for (partition, _) in &advance.from {
-            if self.write(*partition)?.advance(&advance.owner, &advance.nonce, to) {
-                advanced.push(*partition);
-            }
-        }
-        Ok(advanced)
+        Ok(done)
     }
 
     async fn leave_token(

@@ -100,7 +100,7 @@ impl Product {
         RawRanked {
             comments,
             total,
-            settled: self.count_up_to(settled_at, codes),
+            settled: if settled_at == as_of { total } else { self.count_up_to(settled_at, codes) },
             all: self.count(codes),
             newest: if as_of.is_none() { self.newest(codes) } else { None },
             stats,

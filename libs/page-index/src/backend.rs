@@ -7,7 +7,6 @@ use std::{
     collections::{BTreeMap, BTreeSet},
     fmt::Debug,
     sync::Arc,
-    time::Duration,
 };
 
 use async_trait::async_trait;
@@ -22,20 +21,15 @@ use crate::{
     RankedQuery, RawRanked, Rebuild, ServerIdentity,
 };
 
-#[async_trait]
 pub trait Backend: Reads + Edits + Rebuilds + Markers + Contents + Debug + Send + Sync {
     /// Number of partitions. It never changes during the life of an index.
     fn partition_count(&self) -> u16;
-
-    fn timeout(&self) -> Duration;
 
     /// See [`PageIndex`](crate::PageIndex::with_own_connections).
     fn with_own_connections(&self) -> Arc<dyn Backend>;
 
     /// See [`PageIndex`](crate::PageIndex::with_circuit_breakers).
     fn with_circuit_breakers(&self) -> Arc<dyn Backend>;
-
-    async fn ping(&self) -> Result<(), StoreError>;
 }
 
 /// What readers ask. Each answer comes with the partition's marker of the same moment. [`PageIndex`](crate::PageIndex) judges it, so a
@@ -111,21 +105,14 @@ pub trait Markers {
     /// [`StoreError::Refused`] for such servers. Also the store's errors.
     async fn server_identity(&self) -> Result<ServerIdentity, StoreError>;
 
-    /// Prepares to advance watermarks from the values in `from`. Leaves a nonce in the partitions whose watermarks
-    /// still have these values.
-    ///
-    /// # Errors
-    /// The store's. Also [`StoreError::Unavailable`] when the servers have changed since the beginning of the window.
-    async fn prepare_advance(
+    /// Takes a step of an advance. Returns the partitions where that was done. The first step leaves the nonce where the
+    /// watermark is still the one in [`Advance::from`]. The second step has `to`, and advances the watermark to it where
+    /// the nonce is.
+    async fn advance_step(
         &self,
-        table_id: &str,
-        from: &[(IndexPartition, Timestamp)],
-        began_with: &ServerIdentity,
-    ) -> Result<Advance, StoreError>;
-
-    /// Advances the watermarks, and returns the partitions where that was done. Only a caller that has just reconciled
-    /// the journal up to `to` may call this.
-    async fn advance(&self, advance: Advance, to: Timestamp) -> Result<Vec<IndexPartition>, StoreError>;
+        advance: &Advance,
+        to: Option<Timestamp>,
+    ) -> Result<Vec<(IndexPartition, Timestamp)>, StoreError>;
 
     /// Leaves a token in the markers of partitions whose tokens have not changed since they were read. Returns the
     /// partitions where that was done. A partition that is being rebuilt is skipped.

@@ -7,7 +7,7 @@
 //! - `query`: what a reader asks, and what it answers.
 //! - `readiness`: whether readers may believe a partition.
 //! - `partition`: the parts of the index.
-//! - `marker`: what a partition's marker says.
+//! - `marker`: what a partition's marker says, and how its watermark advances.
 //! - `contents`: a scan of everything that the index holds.
 //! - `comparison`: what a caller that compares the index with the table asks, whatever the backend.
 
@@ -73,6 +73,11 @@ impl PageIndex {
 
     pub fn partition_of(&self, product: &ProductId) -> IndexPartition {
         IndexPartition::of(product, self.partition_count())
+    }
+
+    /// Whether every server answers that has a partition.
+    pub async fn ping(&self) -> Result<(), StoreError> {
+        self.all_markers().await.map(drop)
     }
 
     /// Begins a rebuild of all partitions.

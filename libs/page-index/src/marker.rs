@@ -4,13 +4,26 @@
 //! been reconciled into the partition. It also has the time of the repair job's last confirmation. A confirmation
 //! leaves a token, too. The table stores the last token. So a partition with an older token comes from a snapshot, or
 //! from a replica that lacks writes.
+//!
+//! **Invariant:** a watermark never covers a write that its server lacks (`tests/repair/recent.rs`). A caller advances
+//! a watermark in these steps:
+//!
+//! 1. It asks for the servers' identity, and reconciles a window.
+//! 2. It leaves a nonce in the markers.
+//! 3. It asks for the servers' identity again, and stops if that has changed.
+//! 4. It advances a watermark only where the nonce is.
+//!
+//! The identity reveals a server that was restarted, restored or replaced during the window. A server that took over
+//! later has either lost the nonce, or has everything that was written before it, because writes of a slot are
+//! replicated in their order.
 
 use std::{collections::BTreeSet, time::Duration};
 
 use model::Timestamp;
+use process::{Store, StoreError};
 use serde::{Deserialize, Serialize};
 
-use crate::{IndexPartition, NotReady};
+use crate::{IndexPartition, NotReady, PageIndex, owner};
 
 /// The content of a partition's marker. A partition without one has the default.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -72,12 +85,42 @@ pub enum ConfirmationTime {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ServerIdentity(pub String);
 
+/// An advance of watermarks that is under way.
 #[derive(Debug)]
 pub struct Advance {
     pub owner: String,
     pub nonce: String,
     /// The partitions, and their watermarks until then.
     pub from: Vec<(IndexPartition, Timestamp)>,
+}
+
+impl PageIndex {
+    /// Prepares to advance watermarks from the values in `from`: leaves a nonce in the partitions whose watermarks still
+    /// have these values.
+    ///
+    /// # Errors
+    /// The store's. Also [`StoreError::Unavailable`] when the servers have changed since the beginning of the window.
+    pub async fn prepare_advance(
+        &self,
+        table_id: &str,
+        from: &[(IndexPartition, Timestamp)],
+        began_with: &ServerIdentity,
+    ) -> Result<Advance, StoreError> {
+        let owner = owner(table_id, self.partition_count());
+        let advance = Advance { owner, nonce: process::new_ulid(), from: from.to_vec() };
+        let from = self.advance_step(&advance, None).await?;
+        if self.server_identity().await? != *began_with {
+            return Err(StoreError::unavailable(Store::PageIndex, "its servers have changed since the run began"));
+        }
+        Ok(Advance { from, ..advance })
+    }
+
+    /// Advances the watermarks, and returns the partitions where that was done. Only a caller that has just reconciled
+    /// the journal up to `to` may call this.
+    pub async fn advance(&self, advance: Advance, to: Timestamp) -> Result<Vec<IndexPartition>, StoreError> {
+        let advanced = self.advance_step(&advance, Some(to)).await?;
+        Ok(advanced.into_iter().map(|(partition, _)| partition).collect())
+    }
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -28,7 +28,7 @@ impl<'query> RankedQuery<'query> {
     /// Bounds the time that one answer takes. More than twice the largest page.
     pub const COUNT_MAX: u16 = 500;
 
-    /// A question about totals, for a caller that changes what else it asks.
+    /// A question about totals only. A caller changes what else it asks for.
     pub fn new(product: &'query ProductId, filter: &'query Filter) -> Self {
         Self {
             product,

@@ -32,8 +32,6 @@ mod walk;
 
 use std::{sync::Arc, time::Duration};
 
-use async_trait::async_trait;
-use futures_util::future::try_join_all;
 use model::ProductId;
 use page_index::{Backend, PageIndex};
 use process::{Store, StoreError};
@@ -107,14 +105,9 @@ impl RedisIndex {
     }
 }
 
-#[async_trait]
 impl Backend for RedisIndex {
     fn partition_count(&self) -> u16 {
         self.keys.partition_count()
-    }
-
-    fn timeout(&self) -> Duration {
-        self.timeout
     }
 
     fn with_own_connections(&self) -> Arc<dyn Backend> {
@@ -123,20 +116,5 @@ impl Backend for RedisIndex {
 
     fn with_circuit_breakers(&self) -> Arc<dyn Backend> {
         Arc::new(Self { connection: self.connection.with_circuit_breakers(), ..self.clone() })
-    }
-
-    async fn ping(&self) -> Result<(), StoreError> {
-        let answered = self.bounded(async {
-            let masters = self.connection.masters().await?;
-            let ping = redis::cmd("PING");
-            let pings = masters.iter().map(|master| master.query::<()>(&ping));
-            try_join_all(pings).await
-        });
-        let answered = answered.await;
-        if answered.is_err() {
-            // Another server may have replaced one that does not answer.
-            self.connection.doubt();
-        }
-        answered.map(|_| ())
     }
 }

@@ -2,18 +2,6 @@
 //! confirmations.
 //!
 //! **Invariant:** a token replaces only the token that was read, so two runs never overwrite each other.
-//!
-//! **Invariant:** a watermark never covers a write that its server lacks (`tests/repair/recent.rs`). A caller advances
-//! a watermark in these steps:
-//!
-//! 1. It asks for the servers' identity, and reconciles a window.
-//! 2. It leaves a nonce in the markers.
-//! 3. It asks for the servers' identity again, and stops if that has changed.
-//! 4. It advances a watermark only where the nonce is.
-//!
-//! The identity reveals a server that was restarted, restored or replaced during the window. A server that took over
-//! later has either lost the nonce, or has everything that was written before it, because writes of a slot are
-//! replicated in their order.
 
 use async_trait::async_trait;
 use model::Timestamp;
@@ -61,26 +49,19 @@ impl Markers for RedisIndex {
         Ok(ServerIdentity(runs.join(" ")))
     }
 
-    async fn prepare_advance(
+    async fn advance_step(
         &self,
-        table_id: &str,
-        from: &[(IndexPartition, Timestamp)],
-        began_with: &ServerIdentity,
-    ) -> Result<Advance, StoreError> {
-        let mut advance = Advance { owner: self.keys.owner(table_id), nonce: process::new_ulid(), from: from.to_vec() };
-        let left = self.step(&advance, None).await?;
-        let mut left = left.into_iter();
-        advance.from.retain(|_| left.next().unwrap_or(false));
-        if self.server_identity().await? != *began_with {
-            return Err(StoreError::unavailable(Store::PageIndex, "its servers have changed since the run began"));
-        }
-        Ok(advance)
-    }
-
-    async fn advance(&self, advance: Advance, to: Timestamp) -> Result<Vec<IndexPartition>, StoreError> {
-        let done = self.step(&advance, Some(to)).await?;
-        let advanced = advance.from.into_iter().zip(done).filter(|(_, done)| *done);
-        Ok(advanced.map(|((partition, _), _)| partition).collect())
+        advance: &Advance,
+        to: Option<Timestamp>,
+    ) -> Result<Vec<(IndexPartition, Timestamp)>, StoreError> {
+        let to = to.map_or(String::new(), |to| to.epoch_ms().to_string());
+        let calls = advance.from.iter().map(|(partition, watermark)| {
+            let keys = [self.keys.marker(*partition), self.keys.rebuild_token(*partition)];
+            let call = Routed::call(&self.scripts.advance, &keys);
+            call.arg(&advance.owner).arg(watermark.epoch_ms()).arg(&advance.nonce).arg(&to)
+        });
+        let done: Vec<bool> = self.ask_all(calls).await?;
+        Ok(advance.from.iter().copied().zip(done).filter_map(|(from, done)| done.then_some(from)).collect())
     }
 
     async fn leave_token(
@@ -103,18 +84,6 @@ impl Markers for RedisIndex {
         let done: Vec<bool> = self.ask_all(calls).await?;
         let left = read.iter().zip(done).filter(|(_, done)| *done);
         Ok(left.map(|((partition, _), _)| (*partition, token.to_owned())).collect())
-    }
-}
-
-impl RedisIndex {
-    async fn step(&self, advance: &Advance, to: Option<Timestamp>) -> Result<Vec<bool>, StoreError> {
-        let to = to.map_or(String::new(), |to| to.epoch_ms().to_string());
-        let calls = advance.from.iter().map(|(partition, watermark)| {
-            let keys = [self.keys.marker(*partition), self.keys.rebuild_token(*partition)];
-            let call = Routed::call(&self.scripts.advance, &keys);
-            call.arg(&advance.owner).arg(watermark.epoch_ms()).arg(&advance.nonce).arg(&to)
-        });
-        self.ask_all(calls).await
     }
 }
 

@@ -19,6 +19,8 @@ pub(super) struct PageRows<'query> {
     /// Number of rows read. An invalid primary item is none.
     read: usize,
     cut_at: Option<MalformedItem>,
+    /// Whether items were left over.
+    has_more: bool,
     ranks: Option<Ranks<'query>>,
 }
 
@@ -32,7 +34,7 @@ struct Ranks<'query> {
 
 impl<'query> PageRows<'query> {
     pub(super) fn all(query: &'query PageQuery) -> Self {
-        Self { query, page: Page::default(), read: 0, cut_at: None, ranks: None }
+        Self { query, page: Page::default(), read: 0, cut_at: None, has_more: false, ranks: None }
     }
 
     pub(super) fn with(query: &'query PageQuery, ranks: &'query [Cd]) -> Self {
@@ -64,6 +66,7 @@ impl<'query> PageRows<'query> {
         self.page.read_units += read_units;
         for item in items {
             if self.is_full() {
+                self.has_more = true;
                 return;
             }
             self.cut_at = None;
@@ -103,9 +106,9 @@ impl<'query> PageRows<'query> {
         false
     }
 
-    /// The page. `has_more`: more rows follow.
+    /// The page. `has_more`: more items follow those that were read.
     pub(super) fn into_page(mut self, has_more: bool) -> Page {
-        self.page.cut_short = has_more && !self.is_complete();
+        self.page.cut_short = (has_more || self.has_more) && !self.is_complete();
         if self.page.cut_short {
             self.page.malformed.extend(self.cut_at);
         }

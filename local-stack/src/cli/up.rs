@@ -204,7 +204,7 @@ async fn generate(stack: &Stack, count: u64) -> Option<u64> {
     let (report, ended) = import_shown(stack.table(), source, &ImportOptions::default()).await;
     let Err(error) = ended else { return Some(report.created) };
     // The advice of the other error is about files.
-    let reason = if let ImportError::Store(error) = &error { error.to_string() } else { error.to_string() };
+    let reason = if let ImportError::Store(store) = &error { store.to_string() } else { error.to_string() };
     eprintln!("pagemark: not all demo comments were written: {reason}; the stack serves those that are there");
     None
 }

@@ -85,9 +85,13 @@ impl Iterator for LineReader {
     type Item = Result<NumberedLine, ImportError>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        let read = self.read().map_err(|source| match self.compression {
-            Compression::None => ImportError::File(self.number, source),
-            packed => ImportError::Broken { compression: packed.name(), line: self.number, source },
+        let read = self.read().map_err(|source| {
+            let (compression, line) = (self.compression, self.number);
+            if compression == Compression::None {
+                ImportError::File(line, source)
+            } else {
+                ImportError::Broken { compression: compression.name(), line, source }
+            }
         });
         read.transpose()
     }

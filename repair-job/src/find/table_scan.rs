@@ -141,9 +141,7 @@ impl<'run> TableScan<'run> {
             scores => scores?,
         };
         let is_right = |image: &Image<'_>| {
-            let sets = image.placement.base_sets();
-            let found: Vec<_> = sets.into_iter().map(|set| scores.get(&(&set, &image.id)).copied()).collect();
-            image.placement.has_scores(&found, image.created_at)
+            image.placement.has_scores(|set| scores.get(&(set, &image.id)).copied(), image.created_at)
         };
         Ok(comments.into_iter().filter(|image| !is_right(image)).collect())
     }

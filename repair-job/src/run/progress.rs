@@ -59,7 +59,14 @@ impl Progress {
     #[expect(clippy::cast_precision_loss, reason = "a share for people")]
     pub fn share(&self) -> f64 {
         let [steps, expected] = [&self.0.steps, &self.0.expected].map(|count| count.load(Ordering::Relaxed) as f64);
-        if self.0.is_finished.load(Ordering::Relaxed) { 1.0 } else { (steps / expected.max(1.0)).min(ALMOST) }
+        if self.0.is_finished.load(Ordering::Relaxed) {
+            1.0
+        } else if expected > 0.0 {
+            (steps / expected).min(ALMOST)
+        } else {
+            // Of work whose extent is unknown, such as a file from a pipe.
+            0.0
+        }
     }
 
     /// Shows the progress on standard error until the display is dropped.

@@ -222,7 +222,6 @@ mod tests {
     struct Outcome {
         behind_ms: i64,
         oldest_confirmation_ms: i64,
-        checked_min: i32,
     }
 
     /// Simulates twelve hours in steps of a minute: how much is reconciled, and what each minute's confirmation
@@ -230,7 +229,7 @@ mod tests {
     fn twelve_hours(runs: Runs, written: i64) -> Outcome {
         let mut marks = [('a', mark("0", at(0), at(0))), ('b', mark("0", at(0), at(0)))];
         let mut last = remembered("0", None);
-        let (mut checked_min, mut oldest_confirmation_ms, mut left_min) = (0, 0, 0);
+        let (mut oldest_confirmation_ms, mut left_min) = (0, 0);
         for minute in 1..=12 * 60 {
             let (present, server) = (at(minute * MINUTE_MS), if minute < 5 * 60 { "a" } else { "b" });
             let confirmed = marks[0].1.confirmed.unwrap();
@@ -247,7 +246,6 @@ mod tests {
             assert!(found.restored.is_empty() && found.unreached.is_empty());
             last = found.remembered;
             if let Some(check) = &mut last.check {
-                checked_min += 1;
                 check.from = check.from.plus_ms(std::mem::take(&mut done_ms));
                 if check.from >= check.to {
                     last.check = None;
@@ -264,18 +262,10 @@ mod tests {
             }
         }
         let behind_ms = at(12 * 60 * MINUTE_MS).epoch_ms() - marks[0].1.watermark.epoch_ms();
-        Outcome { behind_ms, oldest_confirmation_ms, checked_min }
+        Outcome { behind_ms, oldest_confirmation_ms }
     }
 
     const MAX_AGE_MS: i64 = 3 * 60 * MINUTE_MS;
-
-    #[test]
-    fn twelve_hours_of_1_000_changes_a_second_leave_every_minute_confirmed() {
-        let outcome = twelve_hours(Runs { every_min: 1, lasts_min: 1, reconciled: 450 }, 1_000);
-        assert!(outcome.behind_ms > MAX_AGE_MS, "repair is hardly behind: {outcome:?}");
-        assert!((1..=60).contains(&outcome.checked_min), "{outcome:?}");
-        assert!(outcome.oldest_confirmation_ms < MAX_AGE_MS / 2, "{outcome:?}");
-    }
 
     #[test]
     fn the_deployed_repair_keeps_up_with_what_the_document_says_and_confirms_beyond_it() {

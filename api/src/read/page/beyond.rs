@@ -1,14 +1,16 @@
 //! What the table has beyond the ranks: it decides what is past the end, and what is empty (ADR 8).
 
 use futures_util::future::try_join_all;
-use model::{Cd, Filter, Order, Timestamp};
+use model::{Cd, Filter, FilterKey, Order, ProductId, Timestamp};
 use page_index::RankedQuery;
+use table::PageQuery;
 
 use super::just_after;
 use crate::{
     error::ApiError,
     ops::metrics::{DriftSign, StoreCall},
     read::ListingQuery,
+    site::{Site, UnknownProducts},
     store::StoreClients,
 };
 
@@ -25,20 +27,8 @@ impl ListingQuery {
         if self.filter == Filter::ANY {
             return Ok(stores.has_record(&self.product).await);
         }
-        self.unfiltered().check_ranked(stores, None, u64::MAX).await.map(|()| false)
-    }
-
-    /// The error of what is made of a listing, and has found no comment there.
-    pub(crate) async fn missing(&self, stores: &StoreClients) -> ApiError {
-        let checked = match self.check_ranked(stores, None, u64::MAX).await {
-            Ok(()) => self.unfiltered().check_ranked(stores, None, u64::MAX).await,
-            behind => behind,
-        };
-        checked.err().unwrap_or(ApiError::NoRoute)
-    }
-
-    fn unfiltered(&self) -> Self {
-        Self { filter: Filter::ANY, ..self.clone() }
+        let whole = Self { filter: Filter::ANY, ..self.clone() };
+        whole.check_ranked(stores, None, u64::MAX).await.map(|()| false)
     }
 
     /// Refuses a listing of which a comment still waits for its rank: the table has one beyond the ranks, or the ranks have
@@ -71,4 +61,18 @@ impl ListingQuery {
         stores.count_drift_sign(DriftSign::RowWithoutRank);
         Err(ApiError::NotYetListed)
     }
+}
+
+/// Refuses a product that nobody knows, if the site does not serve such products. Only a listing that has turned out empty
+/// needs this: it costs up to one query of one item.
+///
+/// # Errors
+/// [`ApiError::NoSuchProduct`]; the table's. A record that cannot be read is not taken for a missing one.
+pub(crate) async fn check_known(stores: &StoreClients, site: &Site, product: &ProductId) -> Result<(), ApiError> {
+    if site.settings.unknown_products == UnknownProducts::Serve || stores.has_record(product).await {
+        return Ok(());
+    }
+    let key = FilterKey { product: product.clone(), filter: Filter::ANY };
+    let any = stores.page(&PageQuery { key, order: Order::Newest, limit: 1, start: None }).await?;
+    if any.comments.is_empty() && !any.cut_short { Err(ApiError::NoSuchProduct) } else { Ok(()) }
 }

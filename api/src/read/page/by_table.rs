@@ -19,21 +19,8 @@ use crate::{
     },
 };
 
-#[derive(Debug)]
-enum Row {
-    Comment(Comment),
-    /// A malformed item: its place in the order, where that can be read.
-    Malformed(Option<Cd>),
-}
-
-impl Row {
-    fn cd(&self) -> Option<Cd> {
-        match self {
-            Self::Comment(comment) => Some(comment.cd()),
-            Self::Malformed(cd) => cd.clone(),
-        }
-    }
-}
+/// A row: its place in the order, and its comment. A malformed item has no comment, and may have no place.
+type Row = (Option<Cd>, Option<Comment>);
 
 #[derive(Debug)]
 pub(super) struct TablePage<'query> {
@@ -61,13 +48,14 @@ impl TablePage<'_> {
     /// The rows of the page, and whether more follow.
     fn rows(&self, Page { comments, malformed, cut_short, .. }: Page) -> (Vec<Row>, bool) {
         let size = usize::from(self.query.page_size.get());
-        let mut rows: Vec<Row> = comments.into_iter().map(Row::Comment).collect();
+        let mut rows: Vec<Row> = comments.into_iter().map(|comment| (Some(comment.cd()), Some(comment))).collect();
         for item in malformed {
             // They come in order, so all earlier items are in place.
-            rows.insert(item.place.min(rows.len()), Row::Malformed(item.cd));
+            rows.insert(item.place.min(rows.len()), (item.cd, None));
         }
         let answered = rows.len();
-        rows.retain(|row| row.cd().zip(self.as_of).is_none_or(|(cd, as_of)| cd.created_at <= as_of));
+        let is_later = |cd: &Cd| self.as_of.is_some_and(|as_of| cd.created_at > as_of);
+        rows.retain(|(cd, _)| !cd.as_ref().is_some_and(is_later));
         // Newest first, the query begins below `as_of`. Oldest first, everything after a later row is later too.
         let more = rows.len() == answered && (answered > size || cut_short);
         rows.truncate(size);
@@ -84,7 +72,7 @@ impl TablePage<'_> {
         if rows.is_empty() && self.cursor.is_none() {
             return Err(ApiError::IndexUnavailable);
         }
-        if more && !rows.iter().any(|row| row.cd().is_some()) {
+        if more && rows.iter().all(|(cd, _)| cd.is_none()) {
             return Err(ApiError::NotYetListed);
         }
         let (next, prev) = match self.cursor {
@@ -99,8 +87,7 @@ impl TablePage<'_> {
                 (last(&rows), first(&rows).filter(|_| more))
             }
         };
-        let comment = |row| if let Row::Comment(comment) = row { Some(comment) } else { None };
-        let comments = rows.into_iter().filter_map(comment).collect();
+        let comments = rows.into_iter().filter_map(|(_, comment)| comment).collect();
         Ok(ListingPage { comments, next, prev, as_of: self.as_of, continues_by_cursor: true, ..ListingPage::default() })
     }
 
@@ -116,11 +103,11 @@ impl TablePage<'_> {
 }
 
 fn last(rows: &[Row]) -> Option<Cursor> {
-    let at = rows.iter().rev().find_map(Row::cd)?;
+    let at = rows.iter().rev().find_map(|(cd, _)| cd.clone())?;
     Some(Cursor { direction: Direction::Forward, at })
 }
 
 fn first(rows: &[Row]) -> Option<Cursor> {
-    let at = rows.iter().find_map(Row::cd)?;
+    let at = rows.iter().find_map(|(cd, _)| cd.clone())?;
     Some(Cursor { direction: Direction::Backward, at })
 }

@@ -60,22 +60,16 @@ impl<'page> Ranks<'page> {
 }
 
 #[derive(Debug)]
-struct Place {
-    cd: Cd,
-    is_ranked: bool,
-    comment: Option<Comment>,
-}
-
-#[derive(Debug)]
 pub(super) struct Join<'page> {
     ranks: Ranks<'page>,
-    places: Vec<Place>,
-    unranked: usize,
+    /// A place for each rank.
+    places: Vec<(Cd, Option<Comment>)>,
+    /// The rows without a rank that belong to the page.
+    pub(super) unranked: Vec<Cd>,
+    late: Vec<Comment>,
     is_followed: bool,
-    /// Whether the table was not read up to the end of the page.
-    is_cut: bool,
-    /// The place up to which the comments without a rank are known; `None` where all are.
-    known_up_to: Option<Cd>,
+    /// The last row, if the table was not read up to the end of the page.
+    cut_at: Option<Cd>,
 }
 
 /// The comments of a page, in its order.
@@ -93,38 +87,26 @@ pub(super) struct Joined {
 
 impl<'page> Join<'page> {
     pub(super) fn new(ranks: Ranks<'page>, rows: Page) -> Self {
-        let Page { comments, mut others, cut_short: is_cut, .. } = rows;
+        let Page { comments, mut others, cut_short, .. } = rows;
         others.retain(|cd| ranks.as_of.is_none_or(|as_of| cd.created_at <= as_of));
         let ends = [comments.last().map(Comment::cd), others.last().cloned()];
-        let last_read = ends.into_iter().flatten().max_by(|a, b| ranks.compare(a, b));
+        let cut_at = ends.into_iter().flatten().max_by(|a, b| ranks.compare(a, b)).filter(|_| cut_short);
         let mut comments: BTreeMap<Cd, Comment> = comments.into_iter().map(|comment| (comment.cd(), comment)).collect();
-        let ranked = ranks.comments.iter().map(|cd| (cd, true, comments.remove(cd)));
-        let mut places: Vec<(&Cd, bool, Option<Comment>)> = ranked.collect();
-        let is_within = |cd: &&Cd| ranks.end.is_none_or(|end| ranks.compare(cd, end).is_lt());
-        let within: Vec<&Cd> = others.iter().filter(is_within).collect();
-        let mut known_up_to = None;
-        if ranks.shows_unranked {
-            // No more are looked up than the page may show.
-            let looked_up = within.get(..ranks.max).unwrap_or(&within);
-            let is_known = looked_up.len() == within.len();
-            known_up_to =
-                if is_known { last_read.filter(|_| is_cut) } else { looked_up.last().map(|cd| Cd::clone(cd)) };
-            places.extend(looked_up.iter().map(|cd| (*cd, false, None)));
-            places.sort_by(|(a, ..), (b, ..)| ranks.compare(a, b));
-        }
-        let place = |(cd, is_ranked, comment)| Place { cd: Cd::clone(cd), is_ranked, comment };
-        let places = places.into_iter().map(place).collect();
-        let (unranked, is_followed) = (within.len(), is_cut || within.len() < others.len());
-        Self { ranks, places, unranked, is_followed, is_cut, known_up_to }
+        let places = ranks.comments.iter().map(|cd| (cd.clone(), comments.remove(cd))).collect();
+        let is_within = |cd: &Cd| ranks.end.is_none_or(|end| ranks.compare(cd, end).is_lt());
+        let (unranked, beyond): (Vec<Cd>, Vec<Cd>) = others.into_iter().partition(is_within);
+        Self { ranks, places, unranked, late: Vec::new(), is_followed: cut_short || !beyond.is_empty(), cut_at }
     }
 
     /// The comments to look up, each once.
     pub(super) fn missing(&self) -> Vec<CommentId> {
-        let ids = |is_shown: bool| -> BTreeSet<&CommentId> {
-            let places = self.places.iter().filter(|place| place.comment.is_some() == is_shown);
-            places.map(|place| &place.cd.id).collect()
+        let ids = |is_shown: bool| {
+            let places = self.places.iter().filter(move |(_, comment)| comment.is_some() == is_shown);
+            places.map(|(cd, _)| &cd.id)
         };
-        ids(false).difference(&ids(true)).map(|id| CommentId::clone(id)).collect()
+        let late = self.unranked.iter().filter(|_| self.ranks.shows_unranked).map(|cd| &cd.id);
+        let (shown, missing): (BTreeSet<_>, BTreeSet<_>) = (ids(true).collect(), ids(false).chain(late).collect());
+        missing.difference(&shown).copied().cloned().collect()
     }
 
     /// Fills places with the published comments that were found. Returns how ranks and table differ.
@@ -137,45 +119,40 @@ impl<'page> Join<'page> {
         let found = found.filter(|comment| filter.matches(&comment.placement()));
         let mut found: BTreeMap<Cd, Comment> = found.map(|comment| (comment.cd(), comment)).collect();
         let mut differences = Vec::new();
-        for place in self.places.iter_mut().filter(|place| place.comment.is_none()) {
-            place.comment = found.remove(&place.cd);
-            differences.extend(match &place.comment {
-                _ if !place.is_ranked => None,
-                None => Some(Difference::RankWithoutComment { product, filter, id: &place.cd.id }),
+        for (cd, comment) in self.places.iter_mut().filter(|(_, comment)| comment.is_none()) {
+            *comment = found.remove(cd);
+            differences.extend(match comment {
+                None => Some(Difference::RankWithoutComment { product, filter, id: &cd.id }),
                 // Its row may be where the table was not read any more.
-                Some(_) if self.is_cut => None,
-                Some(comment) => Some(Difference::MissingDuplicate(comment)),
+                Some(comment) => self.cut_at.is_none().then_some(Difference::MissingDuplicate(comment)),
             });
+        }
+        if self.ranks.shows_unranked {
+            self.late = self.unranked.iter().filter_map(|cd| found.remove(cd)).collect();
         }
         differences
     }
 
-    /// Number of rows without a rank that belong to the page.
-    pub(super) fn unranked(&self) -> usize {
-        self.unranked
-    }
-
     /// # Errors
     /// [`ApiError::NotYetListed`] when comments belong to the page, and none of them can be shown.
-    pub(super) fn finish(mut self) -> Result<Joined, ApiError> {
-        let mut count = 0;
-        let end = self.places.iter().position(|place| {
-            count += usize::from(place.is_ranked || place.comment.is_some());
-            count > self.ranks.max
-        });
-        self.places.truncate(end.unwrap_or(self.places.len()));
-        let has_empty_places = self.places.iter().any(|place| place.is_ranked && place.comment.is_none());
-        let [first, last] = [self.places.first(), self.places.last()].map(|place| place.map(|place| place.cd.clone()));
-        let is_within = |known: &Cd| last.as_ref().is_none_or(|last| self.ranks.compare(known, last).is_le());
-        let known_up_to = self.known_up_to.filter(is_within);
-        let is_cut = end.is_some() || known_up_to.is_some();
-        let comments: Vec<Comment> = self.places.into_iter().filter_map(|place| place.comment).collect();
-        if comments.is_empty() && (has_empty_places || is_cut || self.is_cut) {
+    pub(super) fn finish(self) -> Result<Joined, ApiError> {
+        let Self { ranks, mut places, late, is_followed, cut_at, .. } = self;
+        places.extend(late.into_iter().map(|comment| (comment.cd(), Some(comment))));
+        places.sort_by(|(a, _), (b, _)| ranks.compare(a, b));
+        let mut is_cut = places.len() > ranks.max;
+        places.truncate(ranks.max);
+        let has_empty_places = places.iter().any(|(_, comment)| comment.is_none());
+        let [first, mut last] = [places.first(), places.last()].map(|place| place.map(|(cd, _)| cd.clone()));
+        // Comments without a rank may follow there. They are rather shown again than passed over.
+        let is_within = |cut: &Cd| last.as_ref().is_none_or(|last| ranks.compare(cut, last).is_le());
+        if let Some(cut) = cut_at.filter(|cut| ranks.shows_unranked && is_within(cut)) {
+            (is_cut, last) = (true, Some(cut));
+        }
+        let comments: Vec<Comment> = places.into_iter().filter_map(|(_, comment)| comment).collect();
+        if comments.is_empty() && (has_empty_places || is_cut) {
             return Err(ApiError::NotYetListed);
         }
-        // A comment is rather shown again than passed over.
-        let last = known_up_to.or(last);
-        Ok(Joined { comments, first, last, is_cut, is_followed: self.is_followed, has_empty_places })
+        Ok(Joined { comments, first, last, is_cut, is_followed, has_empty_places })
     }
 }
 
@@ -223,7 +200,7 @@ mod tests {
                 Difference::RankWithoutComment { id, .. } => format!("rank {id}"),
             })
             .collect();
-        words.extend((join.unranked() > 0).then(|| format!("{} rows", join.unranked())));
+        words.extend((!join.unranked.is_empty()).then(|| format!("{} rows", join.unranked.len())));
         let joined = match join.finish() {
             Ok(joined) => joined,
             Err(error) => return format!("{error:?}: {}", words.join(", ")),
@@ -240,13 +217,7 @@ mod tests {
         for (what, ranks, rows, found, expected) in [
             ("both agree", "9 8 7 6|5", "9 8 7 6 5", "", "c9 c8 c7 c6: followed"),
             ("a row is missing", "9 8 7 6|5", "9 7 6 5", "8", "c9 c8 c7 c6: duplicate c8, followed"),
-            (
-                "no row is there",
-                "9 8 7 6",
-                "",
-                "6 7 8 9",
-                "c9 c8 c7 c6: duplicate c9, duplicate c8, duplicate c7, duplicate c6",
-            ),
+            ("no row is there", "9 8", "", "8 9", "c9 c8: duplicate c9, duplicate c8"),
             ("a rank too many", "9 8 7 6", "9 7 6", "", "c9 c7 c6: rank c8"),
             ("only ranks too many", "9 8", "", "", "NotYetListed: rank c9, rank c8"),
             ("a row too many", "9 7 6|5", "9 8 7 6 5", "8", "c9 c7 c6: 1 rows, followed"),
@@ -272,22 +243,16 @@ mod tests {
             ("a late rank between others", "9 7 6|5", "9 8 7 6 5", "8", "c9 c8 c7 c6: 1 rows, followed"),
             ("a row of a deleted comment", "7 6|5", "9 8 7 6 5", "8", "c8 c7 c6: 2 rows, followed"),
             ("no archive", "7 6", "9 8 7 6 5", "9 8 5", "c9 c8 c7 c6: 3 rows, cut at c6"),
-            (
-                "a page of late ranks",
-                "3 2",
-                "9 8 7 6 5",
-                "9 8 7 6 3 2",
-                "c9 c8 c7 c6: duplicate c3, duplicate c2, 5 rows, cut at c6",
-            ),
+            ("a page of late ranks", "3", "9 8 7 6 5", "9 8 7 6 3", "c9 c8 c7 c6: duplicate c3, 5 rows, cut at c6"),
             ("nothing exists", "", "9 8", "", ": 2 rows"),
-            // What was not looked up is rather shown twice than passed over.
-            ("many rows of deleted comments", "3 2", "9 8 7 6 5 3 2", "", "c3 c2: 5 rows, cut at c6"),
-            ("nothing is known", "", "9 8 7 6 5", "", "NotYetListed: 5 rows"),
+            ("rows of deleted comments", "3 2", "9 8 7 6 5 3 2", "", "c3 c2: 5 rows"),
         ] {
             assert_eq!(joined(true, ranks, rows, false, found), expected, "{what}");
         }
-        assert_eq!(joined(true, "9 8 7", "9 8", true, "7"), "c9 c8 c7: cut at c8, followed");
-        assert_eq!(joined(true, "", "", true, ""), "NotYetListed: ");
+        // What was not read is rather shown twice than passed over.
+        let cut = joined(true, "3 2", "9 8 7 6 5", true, "3 2");
+        assert_eq!(cut, "c3 c2: 5 rows, cut at c5, followed");
+        assert_eq!(joined(true, "", "9 8 7 6 5", true, ""), "NotYetListed: 5 rows");
     }
 
     #[test]

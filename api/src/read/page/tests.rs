@@ -126,39 +126,6 @@ fn malformed(place: usize, ms: Option<i64>) -> MalformedItem {
 }
 
 #[test]
-fn walking_cursors_shows_every_comment_once_and_back_again() {
-    for (order, index) in
-        [(Order::Newest, None), (Order::Newest, Some(3)), (Order::Oldest, None), (Order::Oldest, Some(3))]
-    {
-        for last in 3..=13 {
-            for size in [1, 3, 4, 13] {
-                let query = query(order, size);
-                let mut listing = page(&query, 1, None, index, last).unwrap();
-                assert_eq!(listing.prev, None);
-                let mut pages = vec![times(&listing)];
-                while let Some(next) = &listing.next {
-                    listing = follow(&query, next, last);
-                    assert!(!listing.comments.is_empty());
-                    pages.push(times(&listing));
-                }
-                let mut expected: Vec<i64> = (1..=last).collect();
-                if order == Order::Newest {
-                    expected.reverse();
-                }
-                assert_eq!(pages.concat(), expected);
-                let mut back = vec![times(&listing)];
-                while let Some(prev) = &listing.prev {
-                    listing = follow(&query, prev, last);
-                    back.push(times(&listing));
-                }
-                back.reverse();
-                assert_eq!(back, pages);
-            }
-        }
-    }
-}
-
-#[test]
 fn only_a_ready_index_gives_an_empty_page() {
     let query = query(Order::Newest, 20);
     assert!(matches!(page(&query, 1, None, None, 0), Err(ApiError::IndexUnavailable)));
@@ -174,29 +141,27 @@ fn only_a_ready_index_gives_an_empty_page() {
 
 #[test]
 fn comments_dated_after_as_of_do_not_shift_pages() {
-    let newest = query(Order::Newest, 2);
+    let (newest, oldest) = (query(Order::Newest, 2), query(Order::Oldest, 2));
     for index in [Some(9), None] {
         let first = page(&newest, 1, Some(3), index, 9).unwrap();
-        assert_eq!(times(&first), [3, 2]);
-        assert!(first.next.is_some());
-    }
-    assert_eq!(times(&page(&newest, 2, Some(3), Some(9), 9).unwrap()), [1]);
-    let oldest = query(Order::Oldest, 2);
-    let last = page(&oldest, 2, Some(3), Some(9), 9).unwrap();
-    assert_eq!((times(&last), last.next), (vec![3], None));
-    for index in [Some(9), None] {
+        assert_eq!((times(&first), first.next.is_some()), (vec![3, 2], true));
         assert_eq!(page(&oldest, 1, Some(2), index, 9).unwrap().next, None);
     }
+    assert_eq!(times(&page(&newest, 2, Some(3), Some(9), 9).unwrap()), [1]);
+    let last = page(&oldest, 2, Some(3), Some(9), 9).unwrap();
+    assert_eq!((times(&last), last.next), (vec![3], None));
     assert_eq!(times(&page(&newest, 1, Some(Timestamp::MAX.epoch_ms()), None, 2).unwrap()), [2, 1]);
 }
 
 #[test]
-fn shown_comments_count_although_the_index_is_behind() {
-    let query = query(Order::Newest, 20);
-    let first = page(&query, 1, None, Some(4), 5).unwrap();
-    assert_eq!((first.total, first.as_of, times(&first).len()), (Some(5), Some(at(5)), 5));
-    let gaps = page(&query, 1, None, Some(6), 5).unwrap();
-    assert_eq!((gaps.total, gaps.has_empty_places, times(&gaps).len()), (Some(6), true, 5));
+fn shown_comments_count_and_cursors_lead_on_although_the_index_is_behind() {
+    let query = query(Order::Oldest, 4);
+    let first = page(&query, 1, None, Some(2), 9).unwrap();
+    assert_eq!((first.total, first.as_of, times(&first)), (Some(4), Some(at(4)), vec![1, 2, 3, 4]));
+    assert!(first.next.is_some() && page(&query, 2, None, Some(8), 13).unwrap().next.is_some());
+    assert_eq!(page(&query, 2, None, Some(8), 8).unwrap().next, None, "the table ends there too");
+    let gaps = page(&query, 2, None, Some(8), 7).unwrap();
+    assert_eq!((gaps.total, gaps.has_empty_places, times(&gaps)), (Some(8), true, vec![5, 6, 7]));
 }
 
 #[test]
@@ -231,40 +196,30 @@ fn a_page_cut_short_by_the_tables_answer_limit_still_leads_on() {
 }
 
 #[test]
-fn cursors_lead_on_where_the_ranks_end_and_the_table_does_not() {
-    let query = query(Order::Oldest, 4);
-    assert!(page(&query, 2, None, Some(8), 13).unwrap().next.is_some());
-    assert_eq!(page(&query, 2, None, Some(8), 8).unwrap().next, None, "the table ends there too");
-    let few = page(&query, 1, None, Some(2), 9).unwrap();
-    assert_eq!((times(&few), few.total), (vec![1, 2, 3, 4], Some(4)), "page 1 shows what has no rank yet");
-    assert!(few.next.is_some());
-}
-
-#[test]
 fn archive_pages_are_made_of_settled_comments_and_the_front_page_of_the_others() {
     let query = query(Order::Newest, 4);
     for settled in 0..=23_i64 {
         let archived = StablePages::new(settled.unsigned_abs(), query.page_size).archived();
         for late in 0..=12 {
-            let (index, all) = (settled + late, settled + late);
-            let newest = front(&query, index, settled, all);
+            let all = settled + late;
+            let newest = front(&query, all, settled, all);
             assert_eq!((newest.total, newest.settled), (Some(all.unsigned_abs()), Some(settled.unsigned_abs())));
-            let mut pages = vec![times(&newest)];
             let on_front = all.unsigned_abs() - 4 * archived;
             assert_eq!(newest.continues_by_cursor, on_front > 7, "{settled} {late}");
+            let mut pages = vec![times(&newest)];
             if newest.continues_by_cursor {
-                // Comments that are not settled yet may need some more pages.
-                let mut listing = newest;
-                while pages.concat().last().is_some_and(|ms| *ms > 1) {
-                    listing = follow(&query, listing.next.as_ref().unwrap(), all);
-                    pages.push(times(&listing));
-                }
-            } else {
-                for number in (1..=archived).rev() {
-                    let page = archive(&query, number, index, settled).unwrap().unwrap();
-                    assert_eq!((page.total, page.comments.len()), (Some(settled.unsigned_abs()), 4));
-                    pages.push(times(&page));
-                }
+                // Comments that are not settled may need some more pages.
+                let next = follow(&query, newest.next.as_ref().unwrap(), all);
+                assert_eq!(
+                    [&times(&newest)[..], &times(&next)].concat(),
+                    ((all - 10).max(1)..=all).rev().collect::<Vec<_>>()
+                );
+                continue;
+            }
+            for number in (1..=archived).rev() {
+                let page = archive(&query, number, all, settled).unwrap().unwrap();
+                assert_eq!((page.total, page.comments.len()), (Some(settled.unsigned_abs()), 4));
+                pages.push(times(&page));
             }
             assert_eq!(pages.concat(), (1..=all).rev().collect::<Vec<_>>(), "{settled} {late}");
         }
@@ -272,13 +227,8 @@ fn archive_pages_are_made_of_settled_comments_and_the_front_page_of_the_others()
 }
 
 #[test]
-fn posts_change_no_archive_page_and_a_number_that_is_ahead_leads_to_the_front_page() {
+fn a_number_that_is_ahead_leads_to_the_front_page_and_others_past_the_end() {
     let query = query(Order::Newest, 4);
-    let second = archive(&query, 2, 12, 12).unwrap().unwrap();
-    assert_eq!(times(&second), [8, 7, 6, 5]);
-    for late in 0..20 {
-        assert_eq!(archive(&query, 2, 12 + late, 12).unwrap().unwrap(), second);
-    }
     assert_eq!(archive(&query, 3, 12, 12).unwrap(), None);
     // Page 3 would be full, but is not settled.
     assert_eq!(archive(&query, 3, 40, 15).unwrap(), None);

@@ -45,19 +45,22 @@ pub(crate) struct Product {
     pub(crate) last_commented_at: Timestamp,
     /// Number of settled comments: those that archive pages are made of.
     settled: u64,
-    /// The filters of the languages whose pages search engines may index, each with its number of settled comments.
+    /// The filters of the languages whose pages search engines may index, each with the least number of settled comments that
+    /// it has. So no page is listed that is not an archive page yet.
     indexed: Box<[(Filter, u64)]>,
 }
 
 impl Product {
-    /// `None` without comments. The comments of each language count as settled.
+    /// `None` without comments.
     pub(super) fn new(site: &Site, id: &ProductId, stats: Stats, settled: u64) -> Option<Self> {
         let Stats { by_rating, last_commented_at, by_language, .. } = stats;
+        let unsettled = by_rating.total().saturating_sub(settled);
         let indexed = by_language.into_iter().filter_map(|(language, total)| {
             let totals = Totals { filter: total, product: by_rating.total() };
             let of_language = Filter::new(Some(language), None);
             let is_own = site.indexing(&of_language, Order::Newest, Some(totals)) == Indexing::Own;
-            is_own.then_some((of_language, total))
+            // The comments that are not settled may all be of this language.
+            is_own.then_some((of_language, total.saturating_sub(unsettled)))
         });
         let (indexed, last_commented_at) = (indexed.collect(), last_commented_at?);
         Some(Self { id: id.clone(), by_rating, last_commented_at, settled, indexed })
@@ -66,19 +69,6 @@ impl Product {
     /// How many listings of the product have pages in the sitemap.
     pub(super) fn listings(&self) -> usize {
         1 + self.indexed.len()
-    }
-
-    pub(super) fn is_settled(&self) -> bool {
-        self.settled >= self.by_rating.total()
-    }
-
-    pub(super) fn indexed(&self) -> impl Iterator<Item = &Filter> {
-        self.indexed.iter().map(|(filter, _)| filter)
-    }
-
-    /// Takes the numbers of settled comments of the indexed languages.
-    pub(super) fn settle(&mut self, settled: &mut impl Iterator<Item = u64>) {
-        self.indexed.iter_mut().zip(settled).for_each(|((_, of_language), settled)| *of_language = settled);
     }
 }
 

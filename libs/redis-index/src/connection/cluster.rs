@@ -127,11 +127,6 @@ impl Cluster {
         }
     }
 
-    /// Has the next use request the topology again, whichever generation is known.
-    pub(super) fn doubt_all(&self) {
-        self.known().topology = None;
-    }
-
     /// Requests the topology, unless one newer than `generation` is already known.
     async fn refresh(&self, generation: u64) -> RedisResult<Arc<Topology>> {
         let mut last = self.refreshing.lock().await;

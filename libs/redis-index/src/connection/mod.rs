@@ -128,20 +128,6 @@ impl Connection {
         }
     }
 
-    /// Has a cluster's topology requested on next use.
-    pub(super) fn doubt(&self) {
-        if let Self::Cluster(cluster) = self {
-            cluster.doubt_all();
-        }
-    }
-
-    pub(super) async fn masters(&self) -> RedisResult<Vec<Arc<Node>>> {
-        match self {
-            Self::Single(node) => Ok(vec![Arc::clone(node)]),
-            Self::Cluster(cluster) => Ok(cluster.topology().await?.masters.clone()),
-        }
-    }
-
     pub(super) async fn layout(&self) -> RedisResult<Layout> {
         match self {
             Self::Single(node) => Ok(Layout { masters: vec![Arc::clone(node)], slots: Vec::new(), is_at_rest: true }),

@@ -88,11 +88,9 @@ pub(crate) fn is_score(score: f64, created_at: Timestamp) -> bool {
 }
 
 impl Placement {
-    /// Whether `scores` are those of a comment with this creation time and placement. They belong to the two base sets
-    /// in the order of [`Placement::base_sets`].
-    pub fn has_scores(&self, scores: &[Option<f64>], created_at: Timestamp) -> bool {
-        scores.len() == self.base_sets().len()
-            && scores.iter().all(|score| score.is_some_and(|score| is_score(score, created_at)))
+    /// Whether a comment with this creation time and placement has the right score in each of its base sets.
+    pub fn has_scores(&self, score_in: impl Fn(&BaseSet) -> Option<f64>, created_at: Timestamp) -> bool {
+        self.base_sets().iter().all(|set| score_in(set).is_some_and(|score| is_score(score, created_at)))
     }
 }
 
