@@ -56,7 +56,7 @@ documented() { # FILE HEADING PATTERN: the block whose first line has the patter
 # Brings the stack in line with the packaged template, as in docs/deploy.md.
 deploy() {
     aws cloudformation deploy --template-file target/package/template.yaml --stack-name "$stack" \
-        --s3-bucket "$stack-$(account)" --capabilities CAPABILITY_IAM --no-fail-on-empty-changeset \
+        --s3-bucket "$stack-$(account)" --capabilities CAPABILITY_IAM CAPABILITY_AUTO_EXPAND --no-fail-on-empty-changeset \
         --tags "$tag=$stack" --parameter-overrides "$@"
 }
 
@@ -221,6 +221,7 @@ restored() {
     fi
     repair_job rebuild --apply
     repair_job audit --apply --restart
+    deploy RollBackOnAlarm=yes
     compared 900
 }
 

@@ -196,11 +196,14 @@ async fn answers_that_nobody_reads_hold_a_bounded_memory_and_give_it_back() {
 
 /// The settings of the deployed API that bound its memory, and the memory of its container.
 fn deployed() -> (Vec<(&'static str, String)>, u64) {
-    let (_, task) = include_str!("../infra/template.yaml").split_once("\n  ApiTask:\n").unwrap();
+    let template = include_str!("../infra/template.yaml");
+    let (_, task) = template.split_once("\n  ApiTask:\n").unwrap();
     let after = |text: &str| Some(task.split_once(text)?.1.split('"').next().unwrap().to_owned());
     let bounds = ["PAGEMARK_MAX_IN_FLIGHT", "PAGEMARK_ANSWER_MEMORY", "PAGEMARK_MAX_CONNECTIONS"];
     let set = bounds.into_iter().filter_map(|name| Some((name, after(&format!("Name: {name}, Value: \""))?)));
-    let memory_mib: u64 = after("Memory: \"").unwrap().parse().unwrap();
+    let (_, parameter) = template.split_once("\n  ApiTaskMemory:\n").unwrap();
+    let (_, minimum) = parameter.split_once("    MinValue: ").unwrap();
+    let memory_mib: u64 = minimum.lines().next().unwrap().parse().unwrap();
     (set.collect(), memory_mib * MIB)
 }
 

@@ -248,7 +248,10 @@ async fn the_documented_commands_of_a_restore_make_a_table_that_a_stack_can_use(
     let describe = "aws dynamodb describe-table --table-name pagemark-restored --query Table";
     let table: Value = serde_json::from_str(&aws.done(describe).await).unwrap();
     let stream = table["LatestStreamArn"].as_str().unwrap();
-    assert_eq!(deployed.trim(), format!("deploy TableName=pagemark-restored TableStreamArn={stream}"));
+    assert_eq!(
+        deployed.trim(),
+        format!("deploy TableName=pagemark-restored RollBackOnAlarm=no TableStreamArn={stream}")
+    );
     assert_eq!(table["StreamSpecification"]["StreamViewType"], "NEW_AND_OLD_IMAGES");
     assert_eq!(table["DeletionProtectionEnabled"], true);
     let more = "aws dynamodb describe-time-to-live --table-name pagemark-restored --output text

@@ -12,6 +12,7 @@ use table::Table;
 
 use crate::{
     data_dir::{DataDir, Entrance, Found, VERSION},
+    index_place::IndexPlace,
     stack::{Stack, StackSettings, TABLE, table_config},
 };
 
@@ -44,15 +45,16 @@ pub(crate) struct Attached {
 
 impl Attached {
     /// Attaches a command to the stack of a folder. If none runs, it takes the folder's lock and starts one, which serves
-    /// this process alone. Returns when its page index has been looked at. Creates no folder.
-    pub(crate) async fn to(folder: &Path, command: &str) -> anyhow::Result<Self> {
+    /// this process alone, with its page index in that place. Returns when its page index has been looked at. Creates no
+    /// folder.
+    pub(crate) async fn to(folder: &Path, command: &str, page_index: IndexPlace) -> anyhow::Result<Self> {
         let shown = folder.display();
         let holder = match DataDir::existing(folder, command)? {
             Found::Used(holder) => holder,
             Found::Free(data_dir) => {
                 // Such a stack has no API, so the token is of no use.
                 let write_token = process::new_ulid().parse().map_err(anyhow::Error::msg)?;
-                let settings = StackSettings { listen: None, ..StackSettings::ephemeral(write_token) };
+                let settings = StackSettings { listen: None, page_index, ..StackSettings::ephemeral(write_token) };
                 let stack = Stack::start_in(data_dir, settings).await?;
                 eprintln!("no stack runs on {shown}, so one runs for this command");
                 stack.wait_until_index_looked_at().await;

@@ -2,18 +2,19 @@
 
 use std::{
     fmt,
-    fs::{self, DirBuilder, File, TryLockError},
+    fs::{self, DirBuilder, File, Permissions, TryLockError},
     io::{self, ErrorKind},
-    os::unix::fs::{DirBuilderExt, MetadataExt},
+    os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt},
     path::{Path, PathBuf},
     time::Duration,
 };
 
 use anyhow::{Context, bail, ensure};
+use rustix::fs::Mode;
 use serde::{Deserialize, Serialize};
 use tempfile::TempDir;
 
-use crate::file_lock::FileLock;
+use crate::{file_lock::FileLock, index_place::SNAPSHOT};
 
 const TEMPORARY_PREFIX: &str = "pagemark-";
 pub(crate) const DATA_FILE: &str = "dynamodb.sqlite";
@@ -134,7 +135,12 @@ impl DataDir {
 
     fn locked(path: PathBuf, temporary: Option<TempDir>) -> anyhow::Result<Self> {
         match lock(&path, UP)? {
-            Found::Free((lock, holder)) => Ok(Self { path, temporary, lock, holder }),
+            Found::Free((lock, holder)) => {
+                // For what the stack makes from now on. Commands also make files elsewhere, so they keep their user's umask.
+                rustix::process::umask(Mode::RWXG | Mode::RWXO);
+                make_private(&path);
+                Ok(Self { path, temporary, lock, holder })
+            }
             Found::Used(holder) => {
                 let who = holder.map(|holder| format!(", {holder}")).unwrap_or_default();
                 let folder = path.display();
@@ -158,6 +164,7 @@ impl DataDir {
                         path.display()
                     );
                 }
+                make_private(path);
                 Found::Free(found)
             }
             Found::Used(holder) => Found::Used(holder),
@@ -181,6 +188,8 @@ impl DataDir {
 
 impl Drop for DataDir {
     fn drop(&mut self) {
+        // A command may have saved the page index.
+        make_private(&self.path);
         // If that fails, this process counts as killed, which is harmless.
         self.lock.write(&[]).ok();
     }
@@ -249,6 +258,18 @@ fn check_owner(folder: &Path, user: u32) -> anyhow::Result<()> {
     }
 }
 
+/// Keeps other users from the data, also in a folder that they may enter.
+fn make_private(folder: &Path) {
+    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+        let name = entry.file_name();
+        let is_data = [DATA_FILE, SNAPSHOT].iter().any(|data| name.to_string_lossy().starts_with(data));
+        if is_data && entry.file_type().is_ok_and(|kind| kind.is_file()) {
+            // Some file systems have no modes.
+            fs::set_permissions(entry.path(), Permissions::from_mode(0o600)).ok();
+        }
+    }
+}
+
 fn unusable(path: &Path, error: io::Error) -> anyhow::Error {
     let is_denied = error.kind() == ErrorKind::PermissionDenied;
     let advice = if is_denied { "; run this as the user that owns the folder" } else { "" };
@@ -301,7 +322,7 @@ fn remove_abandoned(folder: &Path) {
 
 #[cfg(test)]
 mod tests {
-    use std::{os::unix::fs::PermissionsExt, time::SystemTime};
+    use std::time::SystemTime;
 
     use super::*;
 
@@ -358,10 +379,18 @@ mod tests {
         drop(DataDir::open(Some(&folder)).unwrap());
         let lock = folder.join(LOCK_FILE);
         assert_eq!((mode(&folder), mode(&lock)), (0o700, 0o600));
-        // As an earlier version made it.
-        fs::set_permissions(&lock, fs::Permissions::from_mode(0o644)).unwrap();
+        // As an earlier version made them, in a folder that others may enter.
+        let files = [LOCK_FILE, DATA_FILE, "dynamodb.sqlite-wal", SNAPSHOT].map(|name| folder.join(name));
+        for file in &files {
+            fs::write(file, "").unwrap();
+            fs::set_permissions(file, Permissions::from_mode(0o644)).unwrap();
+        }
+        fs::set_permissions(&folder, Permissions::from_mode(0o755)).unwrap();
         drop(DataDir::open(Some(&folder)).unwrap());
-        assert_eq!(mode(&lock), 0o600);
+        assert_eq!(files.map(|file| mode(&file)), [0o600; 4]);
+        let made = folder.join("made");
+        fs::write(&made, "").unwrap();
+        assert_eq!(mode(&made), 0o600);
     }
 
     #[test]

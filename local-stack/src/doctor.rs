@@ -16,7 +16,7 @@ use crate::{
     cursor_key::CURSOR_KEY,
     data_dir::{DATA_FILE, Found, Holder, VERSION, lock_to_look},
     engine::DataFile,
-    index_place::{PARTITIONS, SNAPSHOT},
+    index_place::{PARTITIONS, REDIS_RECORD, SNAPSHOT},
     stack::TABLE,
 };
 
@@ -148,7 +148,7 @@ fn permissions(folder: &Path) -> io::Result<Check> {
         // A file may have been removed meanwhile.
         let Ok(metadata) = fs::symlink_metadata(path) else { continue };
         let (mode, shown) = (metadata.permissions().mode() & 0o777, path.display());
-        let is_private = [SOCKET, CURSOR_KEY].iter().any(|name| *path == folder.join(name));
+        let is_private = [SOCKET, CURSOR_KEY, REDIS_RECORD].iter().any(|name| *path == folder.join(name));
         if metadata.is_symlink() || !(is_private && mode != 0o600) && mode & 0o002 == 0 {
             continue;
         }

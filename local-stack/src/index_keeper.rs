@@ -1,5 +1,5 @@
 //! Keeps the page index of the local stack ready. It rebuilds the index at the start, and whenever markers are missing
-//! or `recent` has withdrawn its confirmation.
+//! or `recent` has withdrawn its confirmation. While a command rebuilds the index, it waits.
 //!
 //! A deployment has no such keeper: there, a person runs `repair-job rebuild --apply`.
 
@@ -61,9 +61,10 @@ pub(crate) async fn keep_index(
     }
     loop {
         let looked = look(&table, &index, &table_id, &state, doubtful).await;
-        doubtful &= looked.is_err();
+        doubtful &= !matches!(looked, Ok(true));
         let (reached, pause) = match looked {
-            Ok(()) => (IndexState::Ready, LOOK_EVERY),
+            Ok(true) => (IndexState::Ready, LOOK_EVERY),
+            Ok(false) => (IndexState::Rebuilding, LOOK_EVERY),
             Err(error @ StoreError::Refused { .. }) => (IndexState::Refused(error.to_string()), ERROR_PAUSE),
             Err(error) => (IndexState::Failing(error.to_string()), ERROR_PAUSE),
         };
@@ -79,24 +80,27 @@ pub(crate) async fn looked_at(mut state: watch::Receiver<IndexState>) {
     state.wait_for(looked_at).await.ok();
 }
 
+/// Looks at the page index, and rebuilds it if readers must not believe it. Returns whether it is ready now: not while another
+/// rebuild is under way.
 async fn look(
     table: &Table,
     index: &PageIndex,
     table_id: &str,
     state: &watch::Sender<IndexState>,
     doubtful: bool,
-) -> Result<(), StoreError> {
+) -> Result<bool, StoreError> {
     let partitions = index.readiness(table_id, now()).await?;
     if !doubtful && partitions.iter().all(|(_, answer)| answer.is_ok()) {
-        return Ok(());
+        return Ok(true);
     }
     set(state, IndexState::Rebuilding);
-    let report = repair_job::rebuild(table, index, SHARDS_AT_ONCE).await?;
+    let rebuilt = repair_job::rebuild_unless_under_way(table, index, SHARDS_AT_ONCE).await?;
+    let Some(report) = rebuilt else { return Ok(false) };
     let (entries, unresolved, seconds) = (report.items, report.unresolved_count, report.seconds);
     if entries > 0 || unresolved > 0 {
         tracing::info!(entries, unresolved, seconds, "page index rebuilt");
     }
-    Ok(())
+    Ok(true)
 }
 
 /// Publishes a state, and logs it if it is new.
@@ -110,5 +114,51 @@ fn set(state: &watch::Sender<IndexState>, new: IndexState) {
         // At the start the index is empty, so a rebuild is not worth a log line.
         IndexState::Rebuilding if old != IndexState::Unknown => tracing::info!("page index not ready, rebuilding it"),
         IndexState::Rebuilding | IndexState::Ready | IndexState::Unknown => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use embedded_index::EmbeddedIndex;
+    use repair_job::JobSettings;
+    use table::Lease;
+
+    use super::*;
+    use crate::{
+        engine::Engine,
+        repair::job,
+        stack::{TABLE, table_config},
+    };
+
+    #[tokio::test]
+    async fn who_sees_a_rebuild_under_way_waits_for_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let engine = Engine::start(&folder.path().join("data"), "127.0.0.1:0".parse().unwrap()).await.unwrap();
+        let table = Table::connect(&table_config(TABLE, &engine.endpoint_url())).await;
+        let id = table.create_if_missing().await.unwrap().id;
+        let index = PageIndex::new(EmbeddedIndex::new(4), INDEX_MAX_AGE);
+        let (state, _state) = watch::channel(IndexState::default());
+        let until_ms = now().plus_ms(600_000).epoch_ms();
+        let lease = Lease { holder: "a command".to_owned(), who: "a test".to_owned(), since: now(), until_ms };
+        assert!(table.take_lease("rebuild", &lease, now()).await.unwrap().is_none());
+        let rebuild = index.begin_rebuild().await.unwrap();
+
+        // The keeper of the stack, and another command.
+        assert!(!look(&table, &index, &id, &state, true).await.unwrap());
+        let job = job(&table, &index, JobSettings::default().settle);
+        let mut command = Box::pin(job.rebuild(1));
+        tokio::time::timeout(2 * LOOK_EVERY, &mut command).await.unwrap_err();
+        assert!(index.is_under_way(&rebuild).await.unwrap(), "somebody has begun another one");
+
+        index.finish_rebuild(&rebuild, &id, now()).await.unwrap();
+        table.release_lease("rebuild", &lease.holder).await.unwrap();
+        let report = command.await;
+        assert_eq!(report.notes, ["another rebuild has made the page index ready meanwhile"], "{report}");
+        assert!(look(&table, &index, &id, &state, false).await.unwrap());
+
+        index.begin_rebuild().await.unwrap();
+        let error = index.finish_rebuild(&rebuild, &id, now()).await.unwrap_err();
+        assert_eq!(error.to_string(), "the page index is unavailable: another rebuild has begun");
+        engine.stop().await;
     }
 }

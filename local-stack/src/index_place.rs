@@ -1,6 +1,12 @@
 //! Where a stack keeps its page index: inside its process, or in Redis.
 
-use std::{path::PathBuf, sync::Arc, time::Duration};
+use std::{
+    fs,
+    io::{self, ErrorKind},
+    path::{Path, PathBuf},
+    sync::Arc,
+    time::Duration,
+};
 
 use embedded_index::{EmbeddedIndex, SnapshotError};
 use page_index::PageIndex;
@@ -11,6 +17,8 @@ use tokio::sync::Mutex;
 use crate::{blocking::blocking, data_dir::DataDir, engine::Engine, index_keeper::INDEX_MAX_AGE};
 
 pub(crate) const SNAPSHOT: &str = "page-index.snapshot";
+/// The URL of the Redis that has the page index. Without the file, the index was inside the process.
+pub(crate) const REDIS_RECORD: &str = "page-index.redis";
 /// Pause between two snapshots.
 pub(crate) const SNAPSHOT_EVERY: Duration = Duration::from_secs(60);
 /// A snapshot is also written without an edit after this many pauses: the watermarks advance, and a start reads less.
@@ -24,6 +32,26 @@ pub enum IndexPlace {
     #[default]
     Embedded,
     RedisAt(String),
+}
+
+impl IndexPlace {
+    /// Remembers the place in a data folder, for commands on it while no stack runs.
+    pub(crate) fn remember(&self, folder: &Path) -> io::Result<()> {
+        let record = folder.join(REDIS_RECORD);
+        match self {
+            // The URL may hold a password, and the files of a data folder are private.
+            Self::RedisAt(url) => fs::write(record, url),
+            Self::Embedded => {
+                let removed = fs::remove_file(record);
+                removed.or_else(|error| if error.kind() == ErrorKind::NotFound { Ok(()) } else { Err(error) })
+            }
+        }
+    }
+
+    /// Where the last stack of a data folder kept its page index.
+    pub(crate) fn remembered(folder: &Path) -> Self {
+        fs::read_to_string(folder.join(REDIS_RECORD)).map_or(Self::Embedded, Self::RedisAt)
+    }
 }
 
 #[derive(Debug)]

@@ -149,7 +149,10 @@ impl Stack {
     pub async fn start(settings: StackSettings) -> anyhow::Result<Self> {
         let data_dir = DataDir::open(settings.data_dir.as_deref())?;
         data_dir.refuse_other_numbers()?;
-        Self::start_in(data_dir, settings).await
+        let page_index = settings.page_index.clone();
+        let stack = Self::start_in(data_dir, settings).await?;
+        page_index.remember(stack.data_dir()).context("the place of the page index cannot be remembered")?;
+        Ok(stack)
     }
 
     /// Like [`Stack::start`], in a folder that is locked already.

@@ -32,8 +32,11 @@ def definition(template):
     """The definition of the state machine, with its substitutions."""
     properties = cfn_yaml.load(template)["Resources"]["BigRepair"]["Properties"]
     text = json.dumps(properties["Definition"])
-    for name, value in {"RepairJob": "repair-job", "Bucket": BUCKET}.items():
-        assert name in properties["DefinitionSubstitutions"]
+    substitutions = properties["DefinitionSubstitutions"]
+    services = {name: substitutions[name]["Fn::Sub"] for name in ("InvokeFunction", "PutObject")}
+    services = {name: arn.replace("${AWS::Partition}", "aws") for name, arn in services.items()}
+    for name, value in {"RepairJob": "repair-job", "Bucket": BUCKET, **services}.items():
+        assert name in substitutions
         text = text.replace("${" + name + "}", value)
     assert "${" not in text, text
     return text

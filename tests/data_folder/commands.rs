@@ -206,9 +206,16 @@ async fn a_stack_with_its_page_index_in_redis_is_reached_by_its_folder() {
     assert!(status.stdout.contains("256 partitions ready") && !status.stderr.contains(RUNS_ONE), "{status:?}");
     let doctor = run(folder.path(), &["doctor"]).await.expect(0);
     assert!(doctor.stdout.contains("all 256 partitions are ready"), "{doctor:?}");
+    // A shell may still have the variable of `up`.
+    let url = redis.server.url();
+    run(folder.path(), &["repair", "status", "--redis-url", &url]).await.expect(0);
+    let other = run(folder.path(), &["repair", "status", "--redis-url", "redis://127.0.0.1:1/"]).await.expect(2);
+    assert!(other.stderr.contains("the folder remembers where it is"), "{other:?}");
     up.stop().await;
-    // A command needs no Redis: it has a separate page index.
-    run(folder.path(), &["repair", "audit"]).await.expect(0);
+    // The folder remembers where its page index is.
+    redis.ask::<()>("FLUSHALL").await;
+    run(folder.path(), &["repair", "audit", "--apply"]).await.expect(0);
+    assert!(redis.ask::<u64>("DBSIZE").await > 256, "nothing was repaired there");
 }
 
 #[tokio::test]

@@ -13,8 +13,7 @@ use crate::fixture::{
 const FORM: &str = "/local/product/espresso-machine/comments";
 
 async fn start(folder: &Path, more: &[&str]) -> (Up, Http) {
-    let always = ["--demo", "0", "--write-token", WRITE_TOKEN];
-    let up = Up::start(folder, &[&always, more].concat()).await;
+    let up = Up::start(folder, &[&["--write-token", WRITE_TOKEN], more].concat()).await;
     let http = Http::new(format!("http://{}", up.api));
     (up, http)
 }
@@ -25,6 +24,8 @@ async fn a_public_site_serves_neither_metrics_nor_the_form_to_its_readers() {
     let public = ["--public-url", "https://comments.example.com", "--operations-listen", "127.0.0.1:0"];
     let (up, http) = start(folder.path(), &public).await;
     assert_ne!(up.operations, up.api);
+    // Readers would take generated comments for real.
+    assert_eq!(http.get("/api/v1/products?page=1").await.expect(200)["total"], 0);
     let operations = Http::new(format!("http://{}", up.operations));
     for path in ["/metrics", "/readyz", "/livez", FORM] {
         assert_eq!(http.get(path).await.status, 404, "{path}");
@@ -48,7 +49,7 @@ async fn a_public_site_serves_neither_metrics_nor_the_form_to_its_readers() {
 #[tokio::test]
 async fn a_cursor_stays_valid_when_the_stack_starts_again() {
     let folder = folder_in_memory();
-    let (up, http) = start(folder.path(), &[]).await;
+    let (up, http) = start(folder.path(), &["--demo", "0"]).await;
     for rating in 1..=3 {
         http.post(PRODUCT, &good_comment("en", rating, "A body")).await.expect(201);
     }

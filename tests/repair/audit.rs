@@ -146,6 +146,21 @@ async fn a_rank_in_a_language_that_the_audit_itself_names_is_removed() {
 }
 
 #[tokio::test]
+async fn the_name_of_a_product_in_another_partition_is_removed() {
+    let (stores, _) =
+        start_with_redis(0..2, |number| data::product(["a", "b"][usize::try_from(number).unwrap()])).await;
+    let config = stores.redis();
+    let [[of_a, _], [of_b, _]] = ["a", "b"].map(|id| name_keys(config, &data::product(id)));
+    assert_ne!(of_a, of_b, "the products are in two partitions");
+    redis_server::send(&config.url, redis::cmd("SADD").arg(of_a).arg("b")).await;
+    for (apply, code) in [(false, exit::DRIFT_FOUND | exit::DRIFT_LEFT), (true, exit::DRIFT_FOUND), (true, 0)] {
+        let report = job(&stores, apply).audit(whole()).await;
+        assert_eq!(report.exit_code(), code, "{report}");
+    }
+    stores.finish().await;
+}
+
+#[tokio::test]
 async fn products_with_a_colon_are_audited_like_all_others() {
     let with_colons = |number| data::product(["a:b", "a:languages", "a:~"][usize::try_from(number).unwrap()]);
     let (stores, comments) = start_with(0..3, with_colons).await;

@@ -95,7 +95,7 @@ async fn rebuilds_in_any_number_of_parts_read_each_comment_once_and_give_the_sam
     let mut before = None;
     for segments in [1, 5, PRIMARIES_SHARDS + 1] {
         let report = repair_job::rebuild(&stores.table, &stores.index, segments).await.unwrap();
-        let note = format!("{count} comments, of which 0 changed meanwhile");
+        let note = format!("{count} comments read; 0 checks of changes since shortly before it began");
         assert_eq!((&report.notes, report.items), (&vec![note], count), "{report}");
         let rebuilt = dump(&stores).await;
         assert!(before.is_none_or(|before| before == rebuilt), "in {segments} segments the index is another");

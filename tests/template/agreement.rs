@@ -113,14 +113,16 @@ fn resolved(value: &Value) -> String {
 
 fn named(name: &str) -> String {
     match name {
-        "AWS::StackName" | "TableName" => "pagemark".to_owned(),
+        "AWS::StackName" => "pagemark".to_owned(),
         "PublicUrl" => "https://comments.example.com".to_owned(),
         "Tokens" => format!("shop/comments:write+products:write/sha256:{}", "0a".repeat(32)),
         "Redis.ConfigurationEndPoint.Port" => "6379".to_owned(),
-        "NewComments" => "published".to_owned(),
-        "Proxies" => "1".to_owned(),
         "CursorKeys" => "0a".repeat(32),
-        _ => name.to_lowercase(),
+        _ => match &TEMPLATE["Parameters"][name]["Default"] {
+            Value::String(text) => text.clone(),
+            Value::Number(number) => number.to_string(),
+            Value::Null | Value::Bool(_) | Value::Array(_) | Value::Object(_) => name.to_lowercase(),
+        },
     }
 }
 

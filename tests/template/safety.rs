@@ -1,5 +1,6 @@
 //! Nothing is open or unencrypted, what cannot be made again is kept, and a deployment ends in no outage.
 
+use local_stack::event_source_mapping::MappingSettings;
 use serde_json::{Value, json};
 
 use super::{TEMPLATE, assert_each, assert_settings, of_type, properties, resources};
@@ -166,6 +167,7 @@ fn the_load_balancer_waits_for_the_gateway_and_asks_health_where_the_api_answers
 
 #[test]
 fn a_release_that_answers_errors_is_rolled_back_and_no_deployment_resets_the_number_of_tasks() {
+    let rolls_back = json!({"Fn::If": ["RollsBackOnAlarm", true, false]});
     assert_settings(&[
         ("/ApiScaling/Properties/ResourceId", json!({"Fn::Sub": "service/${ApiCluster}/${ApiService.Name}"})),
         ("/ApiScaling/Properties/MinCapacity", json!({"Ref": "ApiTasksMin"})),
@@ -174,11 +176,14 @@ fn a_release_that_answers_errors_is_rolled_back_and_no_deployment_resets_the_num
             "/ApiService/Properties/DeploymentConfiguration/Alarms",
             json!({
                 "AlarmNames": references(&["ApiFailing", "ApiUnreachable", "ApiUnavailable"]),
-                "Enable": true,
-                "Rollback": true,
+                "Enable": rolls_back,
+                "Rollback": rolls_back,
             }),
         ),
     ]);
+    // A restore makes pages unavailable on purpose.
+    assert_eq!(TEMPLATE["Conditions"]["RollsBackOnAlarm"], json!({"Fn::Equals": [{"Ref": "RollBackOnAlarm"}, "yes"]}));
+    assert_eq!(TEMPLATE["Parameters"]["RollBackOnAlarm"]["Default"], "yes");
     assert!(properties("ApiService").get("DesiredCount").is_none());
     assert_each("AWS::ECS::TaskDefinition", &[("/ContainerDefinitions/0/ReadonlyRootFilesystem", json!(true))]);
 }
@@ -216,5 +221,41 @@ fn every_call_of_a_big_repair_is_repeated_with_back_off_and_waits_longer_than_th
         assert_eq!(state["Retry"], retry, "{name}");
         let waits = state["TimeoutSeconds"].as_u64();
         assert!(name == "Store" || waits.is_some_and(|waits| waits > runs), "{name}");
+    }
+}
+
+/// Shards of the stream at the table's quota of 40,000 write units a second.
+const SHARDS: u64 = 40;
+
+#[test]
+fn no_function_starves_behind_another_s_backlog() {
+    for function in ["StreamWriter", "PageIndexer", "RepairJob"] {
+        let (condition, parameter) = (format!("Reserves{function}"), format!("{function}Concurrency"));
+        let reserved = json!({"Fn::If": [condition, {"Ref": parameter}, {"Ref": "AWS::NoValue"}]});
+        assert_settings(&[
+            (&format!("/{function}/Properties/ReservedConcurrentExecutions"), reserved),
+            (&format!("/{function}Throttled/Properties/Dimensions/0/Value"), json!({ "Ref": function })),
+        ]);
+        let is_set = json!({"Fn::Not": [{"Fn::Equals": [{"Ref": parameter}, 0]}]});
+        assert_eq!(TEMPLATE["Conditions"][condition], is_set);
+    }
+    let reserved =
+        |function: &str| TEMPLATE["Parameters"][format!("{function}Concurrency")]["Default"].as_u64().unwrap();
+    let of_each_shard = u64::from(MappingSettings::PAGE_INDEXER.parallelization_factor);
+    assert_eq!(reserved("PageIndexer"), of_each_shard * SHARDS);
+    // The parts of a big repair and both schedules, and some for runs by hand.
+    assert!(reserved("RepairJob") > 8 + 2);
+    // StreamWriter asks for more than all others, so it has what is left.
+    assert_eq!(reserved("StreamWriter"), 0);
+}
+
+#[test]
+fn no_arn_names_a_partition_and_both_zones_are_a_parameter() {
+    let template = super::file("infra/template.yaml");
+    assert!(!template.contains("arn:aws"), "it would refuse the partitions of China and the government");
+    for (name, subnet) in of_type("AWS::EC2::Subnet") {
+        let which = u64::from(name.ends_with('B'));
+        let zones = json!({"Fn::If": ["HasZones", {"Ref": "Zones"}, {"Fn::GetAZs": ""}]});
+        assert_eq!(subnet["Properties"]["AvailabilityZone"], json!({"Fn::Select": [which, zones]}), "{name}");
     }
 }

@@ -147,6 +147,10 @@ impl Edits for EmbeddedIndex {
     async fn forget_if_empty(&self, _: &ProductId, _: Option<&Language>) -> Result<(), StoreError> {
         Ok(())
     }
+
+    async fn forget_stray(&self, _: IndexPartition, _: &ProductId) -> Result<(), StoreError> {
+        Ok(())
+    }
 }
 
 #[async_trait]

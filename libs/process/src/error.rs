@@ -9,7 +9,8 @@ use thiserror::Error;
 pub enum Store {
     #[strum(to_string = "the table (DynamoDB)")]
     Table,
-    #[strum(to_string = "the page index (Redis)")]
+    // In Redis, or inside the process.
+    #[strum(to_string = "the page index")]
     PageIndex,
     #[strum(to_string = "the quarantine")]
     Quarantine,

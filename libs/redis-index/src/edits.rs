@@ -44,6 +44,11 @@ impl Edits for RedisIndex {
         let call = Routed::call(&self.scripts.edit, &keys).arg("").arg(0).arg(0).arg(0).arg(product.escaped()).arg("");
         self.ask(call.arg(name(language))).await
     }
+
+    async fn forget_stray(&self, partition: IndexPartition, product: &ProductId) -> Result<(), StoreError> {
+        let name = product.escaped().to_string();
+        self.ask(Routed::new("SREM", &self.keys.products(partition)).arg(&name)).await
+    }
 }
 
 impl RedisIndex {

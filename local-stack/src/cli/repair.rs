@@ -12,7 +12,7 @@ use super::interrupt::{INTERRUPTED, Signals};
 use crate::{
     attached::{Attached, Running},
     control::{SOCKET, ask},
-    index_place,
+    index_place::{self, IndexPlace},
     stack::{LOCAL_ENGINE, QUARANTINE, TABLE, table_config},
 };
 
@@ -27,7 +27,7 @@ pub(super) struct Args {
     /// Endpoint of the stack's engine [default: http://127.0.0.1:8000]
     #[arg(long, global = true, env = "PAGEMARK_DYNAMODB_URL", value_name = "URL")]
     dynamodb_url: Option<String>,
-    /// Work in this process instead of the stack's, with the page index in this Redis.
+    /// Work in this process instead of the stack's, with the page index in this Redis. A data folder remembers its Redis.
     #[arg(long, global = true, env = "PAGEMARK_REDIS_URL", value_name = "URL", hide_env_values = true)]
     redis_url: Option<String>,
     #[command(flatten)]
@@ -63,13 +63,22 @@ pub(super) async fn run(mut args: Args) -> anyhow::Result<ExitCode> {
         return run_command(&args.run, table, index).await;
     };
     // The flags are global, so clap does not see that they exclude each other.
-    if args.table.is_some() || args.dynamodb_url.is_some() || args.redis_url.is_some() {
-        eprintln!("error: --data-dir leaves no room for --table, --dynamodb-url and --redis-url, or their variables");
+    if args.table.is_some() || args.dynamodb_url.is_some() {
+        eprintln!("error: --data-dir leaves no room for --table and --dynamodb-url, or their variables");
+        return Ok(ExitCode::from(exit::USAGE));
+    }
+    let page_index = IndexPlace::remembered(&folder);
+    if args.redis_url.is_some_and(|url| page_index != IndexPlace::RedisAt(url)) {
+        let shown = folder.display();
+        eprintln!(
+            "error: the page index of --data-dir {shown} is not in this Redis: leave out --redis-url and PAGEMARK_REDIS_URL, the folder \
+             remembers where it is"
+        );
         return Ok(ExitCode::from(exit::USAGE));
     }
     let mut signals = Signals::listen()?;
     let attached = tokio::select! {
-        attached = Attached::to(&folder, "repair") => attached?,
+        attached = Attached::to(&folder, "repair", page_index) => attached?,
         () = signals.next() => return Ok(ExitCode::from(INTERRUPTED)),
     };
     let ran = ask(&folder.join(SOCKET), &args.run).await;

@@ -78,7 +78,8 @@ pub(super) struct Args {
     /// Import comments from this file of JSON lines, CSV or TSV, plain, gzip or zstd; repeatable.
     #[arg(long, value_name = "FILE")]
     import: Vec<PathBuf>,
-    /// Generate N comments; 2,000 without N, and by default when nothing is imported and the table is empty.
+    /// Generate N comments; 2,000 without N, and by default when nothing is imported, the table is empty and there is no
+    /// --public-url.
     #[arg(long, value_name = "N", num_args = 0..=1, default_missing_value = "2000")]
     demo: Option<u64>,
 }
@@ -128,7 +129,7 @@ pub(super) async fn run(args: Args) -> anyhow::Result<ExitCode> {
     // The stack is stopped however this ends, so that no child and no temporary data stay behind.
     let ended = stack.part_ended();
     let served = tokio::select! {
-        served = serve(&mut stack, files, args.demo, &shown_token) => served,
+        served = serve(&mut stack, files, args.demo, is_public, &shown_token) => served,
         () = signals.next() => {
             eprintln!("stopping");
             Ok(ExitCode::SUCCESS)
@@ -144,6 +145,7 @@ async fn serve(
     stack: &mut Stack,
     files: Vec<Source>,
     demo: Option<u64>,
+    is_public: bool,
     shown_token: &str,
 ) -> anyhow::Result<ExitCode> {
     let began = Instant::now();
@@ -153,7 +155,8 @@ async fn serve(
     let mut created = 0;
     let demo = match demo {
         Some(count) => count,
-        None if files.is_empty() && is_empty(stack).await? => DEMO_DEFAULT,
+        // Readers of a public site would take them for real.
+        None if !is_public && files.is_empty() && is_empty(stack).await? => DEMO_DEFAULT,
         None => 0,
     };
     for source in files {

@@ -10,6 +10,8 @@ pub(crate) mod rebuild;
 pub(crate) mod recent;
 pub(crate) mod status;
 
+use std::time::Duration;
+
 use functions::Quarantine;
 use model::{CommentId, ProductId, Timestamp};
 use process::StoreError;
@@ -20,13 +22,16 @@ use crate::{
         audit_plan::{AuditOptions, Which, state_name},
         check::{Checked, check},
         quarantine::work_off,
-        rebuild::rebuild_index,
+        rebuild::{LEASE, is_ready, rebuild_index},
         recent::recent,
         status::{Status, status},
     },
     run::{Job, Run, report::Report},
     state::filling::Wanted,
 };
+
+/// Pause between two looks at a lease that another run holds.
+const LEASE_PAUSE: Duration = Duration::from_secs(1);
 
 impl Job {
     pub async fn recent(&self) -> Report {
@@ -54,8 +59,25 @@ impl Job {
 
     /// Rebuilds the page index. Reads `segments` shards of the table's index in parallel. Without `--apply`, it only
     /// counts the comments that it would index.
+    ///
+    /// While another rebuild is under way, it waits for that one. If the page index is ready then, nothing is left to do.
     pub async fn rebuild(&self, segments: u32) -> Report {
-        self.rebuild_wanted(segments, Wanted::All).await
+        let mut has_waited = false;
+        loop {
+            let work = async |run: &Run<'_>| {
+                if has_waited && is_ready(self).await? {
+                    run.ledger.add_note("another rebuild has made the page index ready meanwhile".to_owned());
+                    return Ok(());
+                }
+                Box::pin(rebuild_index(run, segments, Wanted::All)).await
+            };
+            let report = self.run("rebuild", Some(LEASE), work).await;
+            if report.held_by.is_none() || self.stop.reason().is_some() {
+                return report;
+            }
+            has_waited = true;
+            tokio::time::sleep(LEASE_PAUSE).await;
+        }
     }
 
     /// Rebuilds the partitions of the page index without any marker, and resumes an earlier rebuild of them. `None`
@@ -63,17 +85,15 @@ impl Job {
     pub async fn rebuild_missing(&self, segments: u32) -> Option<Report> {
         match self.index.unmarked().await {
             Ok(missing) if missing.is_empty() => None,
-            Ok(_) => Some(self.rebuild_wanted(segments, Wanted::Missing).await),
+            Ok(_) => {
+                let work = async |run: &Run<'_>| Box::pin(rebuild_index(run, segments, Wanted::Missing)).await;
+                Some(self.run("rebuild", Some(LEASE), work).await)
+            }
             Err(error) => {
                 tracing::warn!(%error, "whether the page index lacks partitions is unknown");
                 None
             }
         }
-    }
-
-    async fn rebuild_wanted(&self, segments: u32, wanted: Wanted) -> Report {
-        let work = async |run: &Run<'_>| Box::pin(rebuild_index(run, segments, wanted)).await;
-        self.run("rebuild", Some("rebuild"), work).await
     }
 
     /// Checks one comment. `product` names another product to look in. It needs no lease, because its writes are

@@ -48,6 +48,7 @@ use crate::{
     },
     run::{
         Job, Run,
+        lease::hold_lease,
         report::Report,
         settings::{JobSettings, ms},
         stop::Stop,
@@ -73,8 +74,36 @@ const UNREADABLE_KNOWN_MAX: usize = 10_000;
 const RESUMES: &str = "the function's next run resumes the rebuild, the command starts anew";
 const STOPPED_AT: &str = "the function's next run resumes the rebuild, the command starts anew; this one stopped at";
 
-/// Rebuilds the page index without a lease and without a record of the run: for a local stack, which has only one
-/// keeper of its index. Reads `segments` shards of the table's index in parallel.
+/// Keeps two rebuilds apart. Each would empty what the other fills.
+pub(crate) const LEASE: &str = "rebuild";
+
+/// Like [`rebuild`], while it holds the lease of the command. `None` when another rebuild holds it; nothing is done then.
+///
+/// # Errors
+/// As for [`rebuild`].
+pub async fn rebuild_unless_under_way(
+    table: &Table,
+    index: &PageIndex,
+    segments: u32,
+) -> Result<Option<Report>, StoreError> {
+    let mut report = None;
+    let work = async {
+        report = Some(rebuild(table, index, segments).await?);
+        Ok(())
+    };
+    // Should the lease be lost, the tokens in the page index decide which rebuild ends.
+    hold_lease(table, LEASE, JobSettings::default().lease, now(), &Stop::default(), work).await?;
+    Ok(report)
+}
+
+/// Whether readers may believe the whole page index.
+pub(crate) async fn is_ready(job: &Job) -> Result<bool, StoreError> {
+    let table_id = job.table.describe().await?.id;
+    Ok(job.index.readiness(&table_id, now()).await?.iter().all(|(_, answer)| answer.is_ok()))
+}
+
+/// Rebuilds the page index without a lease and without a record of the run. Reads `segments` shards of the table's index in
+/// parallel.
 ///
 /// # Errors
 /// A store's. The page index may also have been lost meanwhile, or another rebuild may have begun. The index is then
@@ -123,7 +152,8 @@ pub(crate) async fn rebuild_index(run: &Run<'_>, segments: u32, wanted: Wanted) 
         }
     }
     let changed = run.ledger.report().checked - comments;
-    run.ledger.add_note(format!("{comments} comments, of which {changed} changed meanwhile"));
+    // A comment that changes several times is checked several times.
+    run.ledger.add_note(format!("{comments} comments read; {changed} checks of changes since shortly before it began"));
     Ok(())
 }
 

@@ -17,7 +17,7 @@ use model::{
     item::Image,
     plan::reconcile::{Names, Ranks, base_sets_in, plan_ranks},
 };
-use page_index::{IndexPart, IndexScanPosition, Name};
+use page_index::{IndexPart, IndexPartition, IndexScanPosition, Name};
 use process::{Remedy, StoreError};
 use tokio::time::{Duration, Instant};
 
@@ -44,12 +44,14 @@ struct Batch {
     in_a_language: BTreeMap<BaseSet, BTreeSet<CommentId>>,
     member_count: usize,
     names: BTreeSet<Name>,
+    strays: BTreeSet<(IndexPartition, ProductId)>,
     steps: usize,
 }
 
 impl Batch {
     fn is_full(&self) -> bool {
-        self.member_count >= TOGETHER || self.names.len() >= TOGETHER || self.steps >= STEPS_TOGETHER
+        let names = self.names.len() + self.strays.len();
+        self.member_count >= TOGETHER || names >= TOGETHER || self.steps >= STEPS_TOGETHER
     }
 
     fn by_product(&self) -> BTreeMap<ProductId, Self> {
@@ -117,6 +119,7 @@ impl Finder for IndexScan<'_> {
         self.ahead = ahead;
         let mut suspects = Suspects::default();
         compared?.into_iter().for_each(|found| suspects.join(found));
+        suspects.strays.extend(read.batches.iter().flat_map(|batch| batch.strays.iter().cloned()));
         let comments = read.batches.iter().map(|batch| batch.comments().count()).sum::<usize>();
         let comments = u64::try_from(comments).unwrap_or(u64::MAX);
         let position = IndexPosition { next: read.position, comments };
@@ -187,9 +190,12 @@ impl<'run> IndexScan<'run> {
             IndexPart::Products(partition, names) if self.snapshot.has(partition) => {
                 for name in names {
                     let parsed = FilterKey::parse(&format!("PRODUCT#{name}/~/~")).map(|key| key.product);
-                    match parsed.ok().filter(|product| index.partition_of(product) == partition) {
-                        Some(product) => drop(batch.names.insert((product, None))),
-                        None => unreadable(format!("the name {name:?} is not a product of its partition")),
+                    match parsed {
+                        Ok(product) if index.partition_of(&product) == partition => {
+                            batch.names.insert((product, None));
+                        }
+                        Ok(product) => drop(batch.strays.insert((partition, product))),
+                        Err(_) => unreadable(format!("the name {name:?} is not a product")),
                     }
                 }
             }

@@ -64,6 +64,12 @@ const INDEX_TRIES: usize = 3;
 pub(crate) async fn repair_all(run: &Run<'_>, suspects: Suspects, scope: &Scope<'_>) -> Result<Outcome, StoreError> {
     // Before the comments: a comment's repair may use an empty name again.
     repair_names(run, suspects.names, scope).await?;
+    for (partition, product) in suspects.strays {
+        if run.job.settings.apply {
+            run.job.index.forget_stray(partition, &product).await?;
+        }
+        run.ledger.add_drift(&Drift::ExtraName(product, None));
+    }
     // Boxed, so that the future types of all callers do not nest too deeply for the compiler.
     let repairing = suspects.comments.into_iter().map(|(id, places)| repair(run, id, places, scope).boxed());
     let concurrency = run.job.settings.concurrency.max(1);

@@ -3,20 +3,22 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use model::{
-    CommentId,
+    CommentId, ProductId,
     plan::reconcile::{Drift, Places},
 };
-use page_index::Name;
+use page_index::{IndexPartition, Name};
 
 #[derive(Debug, Default)]
 pub(crate) struct Suspects {
     pub(crate) comments: BTreeMap<CommentId, Places>,
     pub(crate) names: BTreeSet<Name>,
+    /// Names of products in partitions that are not theirs.
+    pub(crate) strays: BTreeSet<(IndexPartition, ProductId)>,
 }
 
 impl From<BTreeMap<CommentId, Places>> for Suspects {
     fn from(comments: BTreeMap<CommentId, Places>) -> Self {
-        Self { comments, names: BTreeSet::new() }
+        Self { comments, ..Self::default() }
     }
 }
 
@@ -26,6 +28,7 @@ impl Suspects {
             self.comments.entry(id).or_default().join(&places);
         }
         self.names.extend(others.names);
+        self.strays.extend(others.strays);
     }
 }
 

@@ -12,7 +12,7 @@ use std::{
 
 use model::{
     CommentId, ProductId,
-    plan::reconcile::{Drift, Places},
+    plan::reconcile::{Drift, DriftKind, Places},
 };
 use process::StoreError;
 
@@ -38,6 +38,8 @@ pub(crate) struct Ledger {
 struct Counted {
     /// The remaining differences of each comment, as hashes. The key is the hash of the comment's id.
     left: HashMap<u64, Box<[u32]>>,
+    /// The remaining differences of names, as hashes. A name belongs to all comments of its product.
+    names_left: HashSet<u64>,
     unresolved_ids: HashSet<u64>,
     unresolved: BTreeMap<CommentId, (String, Places)>,
     /// Products whose keys in the page index hold values of the wrong type.
@@ -177,13 +179,24 @@ impl Counted {
             let hash = short_hash_of(drift);
             if !hashes.contains(&hash) {
                 hashes.push(hash);
-                new.push(drift.clone());
+                if self.is_new_name(drift) {
+                    new.push(drift.clone());
+                }
             }
         }
         if was_counted || self.left.len() < COUNTED_MAX {
             self.left.insert(name, hashes.into_boxed_slice());
         }
         (new, was_counted)
+    }
+
+    /// `false` for a name that another comment has counted: the first repair would add it for both.
+    fn is_new_name(&mut self, drift: &Drift) -> bool {
+        let is_of_name = matches!(drift.kind(), DriftKind::MissingName | DriftKind::ExtraName);
+        if !is_of_name || self.names_left.len() >= COUNTED_MAX {
+            return true;
+        }
+        self.names_left.insert(hash_of(&drift.to_string()))
     }
 
     /// Counts an unresolved comment and the places where it was looked for. Returns `false` when it was counted before.
@@ -231,6 +244,17 @@ mod tests {
         assert_eq!(counted.add_left(&id, std::slice::from_ref(&one)), (vec![one.clone()], false));
         assert_eq!(counted.add_left(&id, &[one.clone(), another.clone()]), (vec![another], true));
         assert_eq!(counted.add_left(&CommentId::parse("c2").unwrap(), std::slice::from_ref(&one)), (vec![one], false));
+        // A name is missing for all comments of its product, and the first repair adds it for all.
+        let name = |language: Option<&str>| {
+            let language = language.map(|tag| Language::parse(tag).unwrap());
+            Drift::MissingName(ProductId::parse("p").unwrap(), language)
+        };
+        for (comment, drift, is_new) in
+            [("c3", name(None), true), ("c4", name(None), false), ("c4", name(Some("en")), true)]
+        {
+            let (new, _) = counted.add_left(&CommentId::parse(comment).unwrap(), std::slice::from_ref(&drift));
+            assert_eq!(new, if is_new { vec![drift] } else { vec![] }, "{comment}");
+        }
         let mut places = Places::default();
         assert!(counted.add_unresolved(&id, "why", &places));
         places.add(&ProductId::parse("p").unwrap(), None);
@@ -242,8 +266,8 @@ mod tests {
     fn many_comments_with_everything_wrong_take_little_memory() {
         let product = ProductId::parse("p").unwrap();
         let drift: Vec<Drift> = (0..37)
-            .map(|number| Language::parse(&format!("x-{number}")).unwrap())
-            .map(|language| Drift::MissingName(product.clone(), Some(language)))
+            .map(|number| FilterKey::parse(&format!("PRODUCT#{product}/x-{number}/~")).unwrap())
+            .map(Drift::MissingDuplicate)
             .collect();
         let mut counted = Counted::default();
         for number in 0..COUNTED_MAX / 100 {

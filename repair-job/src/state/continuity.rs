@@ -198,8 +198,10 @@ mod tests {
 
         /// As the template deploys it.
         fn deployed() -> Self {
-            let (_, template) = include_str!("../../../infra/template.yaml").split_once("\n  RepairJob:\n").unwrap();
-            let (function, _) = template.split_once("\n  RepairPolicy:\n").unwrap();
+            let template = include_str!("../../../infra/template.yaml");
+            let (_, memory) = template.split_once("\n  RepairJobMemory:\n").unwrap();
+            let (_, function) = template.split_once("\n  RepairJob:\n").unwrap();
+            let (function, _) = function.split_once("\n  RepairPolicy:\n").unwrap();
             let (_, recent) = function.split_once("\n        Recent:\n").unwrap();
             let (recent, _) = recent.split_once("\n        Hourly:\n").unwrap();
             assert!(recent.contains(r#"Input: '{"command": "recent"}'"#), "{recent}");
@@ -208,7 +210,7 @@ mod tests {
                 after.split(|c: char| !c.is_ascii_digit()).next().unwrap().parse().unwrap()
             };
             Self::with(
-                number(function, "MemorySize: "),
+                number(memory, "Default: "),
                 number(function, "PAGEMARK_REPAIR_CONCURRENCY: \""),
                 number(recent, "rate("),
                 number(function, "Timeout: "),
