@@ -147,6 +147,8 @@ async fn bad_lines_are_counted_and_named_by_number_and_reason() {
         (broken("product", json!("..")), "product"),
         (broken("created_at", json!("2023-02-29T00:00:00Z")), "created_at"),
         (broken("created_at", json!("9999-12-31T23:59:59-01:00")), "created_at"),
+        (broken("created_at", json!("2999-01-01T00:00:00Z")), "ahead of the present"),
+        (broken("language", json!("german")), "german"),
         (broken("body", json!(" ")), "body"),
         (broken("body", json!("x".repeat(10_001))), "body"),
         (broken("stars", json!(5)), "stars"),
@@ -160,7 +162,7 @@ async fn bad_lines_are_counted_and_named_by_number_and_reason() {
     // Equal mistakes are one message.
     content.push_str(&format!("[{}]\n[]\n{}\n{}", good[0], good[1], good[2]));
     let report = imported(&stores, content.as_bytes()).await;
-    assert_eq!((report.created, report.bad), (3, 16), "{report:?}");
+    assert_eq!((report.created, report.bad), (3, 18), "{report:?}");
     assert_eq!(report.mistakes.len(), bad.len());
     for ((number, (line, reason)), named) in (3..).zip(&bad).zip(&report.mistakes) {
         let more = if line == "[]" { 2 } else { 0 };
@@ -262,8 +264,12 @@ async fn an_update_leaves_what_a_row_does_not_name_and_empties_what_it_names_as_
     assert_eq!((kept.text, kept.site), (expected, whole.site.clone()));
 
     optional.iter().for_each(|field| row[*field] = Value::Null);
-    let report = update_with(&stores, &row.to_string()).await;
-    assert_eq!((report.updated, report.bad), (1, 0), "{report:?}");
+    for dry_run in [true, false] {
+        let options = ImportOptions { dry_run, ..updating() };
+        let (report, ended) = import_bytes(&stores, row.to_string().as_bytes(), &options).await;
+        ended.unwrap();
+        assert_eq!((report.updated, report.emptied, report.bad), (1, 4, 0), "{report:?}");
+    }
     let emptied = stores.table.comment(&whole.id).await.unwrap().unwrap();
     assert_eq!((emptied.text, emptied.site), (body("Another"), SiteData::default()));
     stores.deliver_all().await;
@@ -277,7 +283,8 @@ async fn an_update_of_a_products_record_leaves_what_its_line_does_not_name() {
         let source = Source::of_products(file_of(line.as_bytes()).path()).unwrap();
         let (report, ended) = import(&stores.table, source, &updating()).await;
         ended.unwrap();
-        assert_eq!((report.created + report.updated, report.bad), (1, 0), "{report:?}");
+        let emptied = u64::from(line.contains("null"));
+        assert_eq!((report.created + report.updated, report.emptied, report.bad), (1, emptied, 0), "{report:?}");
         stores.table.product(&product("p")).await.unwrap().unwrap().details
     };
     let whole = update(r#"{"product":"p","name":"Ada 3","url":"https://shop.example/ada","brand":"Ada"}"#).await;
