@@ -60,7 +60,11 @@ fn report_text(name: &str, report: &ImportReport, dry_run: bool, took: Duration)
     let mut named = 0;
     for (warning, Mistake { reason, number, more, .. }) in doubts.chain(report.mistakes.iter().map(|bad| ("", bad))) {
         named += if warning.is_empty() { more + 1 } else { 0 };
-        let more = if *more > 0 { format!(" and {} others", HumanCount(*more)) } else { String::new() };
+        let more = match more {
+            0 => String::new(),
+            1 => " and 1 other".to_owned(),
+            more => format!(" and {} others", HumanCount(*more)),
+        };
         text.push_str(&format!("{name}: {warning}line {number}{more}: {reason}\n"));
     }
     if report.bad > named {

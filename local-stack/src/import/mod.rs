@@ -50,7 +50,7 @@ const CONCURRENT: usize = 16;
 /// How many kinds of mistakes are kept with their reasons; the rest is only counted.
 const MISTAKES_KEPT: usize = 100;
 /// How long an interrupted import waits for what is under way.
-const FINISH_WITHIN: Duration = Duration::from_millis(800);
+const FINISH_WITHIN: Duration = Duration::from_millis(700);
 /// How long a row is tried again while the table is unavailable, which the SDK's own attempts come on top of, or while
 /// other writers are faster.
 const TRIED_FOR: Duration = Duration::from_secs(30);
