@@ -85,11 +85,6 @@ impl Attached {
         &self.dynamodb_url
     }
 
-    /// The stack that runs for this command; `None` if another process runs it.
-    pub(crate) fn own(&mut self) -> Option<&mut Stack> {
-        self.own.as_mut()
-    }
-
     /// Stops the stack in order, if it runs for this command.
     pub(crate) async fn end(self) {
         if let Some(stack) = self.own {

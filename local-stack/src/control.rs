@@ -1,7 +1,7 @@
 //! The control socket: other processes run the repair job's commands inside a running stack, where its page index is.
 //!
-//! It speaks HTTP/1.1. The first line of a request's body is a `Request` as JSON, and the answer's body is an `Outcome`.
-//! The end of the request's body asks the run to stop; the run then reports what it did until then. A client that has gone
+//! It speaks HTTP/1.1. At [`SETTLING`] the answer says how much is left to process. Elsewhere, the first line of a request's
+//! body is a `Request` as JSON, and the answer's body is an `Outcome`. The end of the request's body asks the run to stop; the run then reports what it did until then. A client that has gone
 //! ends it too.
 
 use std::{
@@ -20,14 +20,14 @@ use futures_util::{FutureExt, StreamExt, future::ready, stream};
 use http_body_util::{BodyExt, Full, StreamBody};
 use hyper::{
     Response, StatusCode,
-    body::{Bytes, Frame, Incoming},
+    body::{Body, Bytes, Frame, Incoming},
     header::HOST,
     service::service_fn,
 };
 use hyper_util::rt::{TokioIo, TokioTimer};
 use page_index::PageIndex;
 use repair_job::{Job, Outcome, RunArgs, Stop, exit, run_on, stop_on_signals};
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use table::Table;
 use tokio::{
     net::{UnixListener, UnixStream},
@@ -39,9 +39,12 @@ use tokio::{
 use crate::{
     data_dir::VERSION,
     index_keeper::{IndexState, looked_at},
+    settling::Settling,
 };
 
 pub const SOCKET: &str = "control.sock";
+/// The path where the answer is [`Settling::left`].
+const SETTLING: &str = "/settling";
 const REQUEST_BYTES_MAX: usize = 64 * 1024;
 const COMMAND_WITHIN: Duration = Duration::from_secs(10);
 const CONNECTIONS_MAX: usize = 64;
@@ -95,6 +98,7 @@ impl ControlSocket {
         index: PageIndex,
         quarantine: PathBuf,
         index_state: watch::Receiver<IndexState>,
+        settling: Settling,
     ) {
         let stores = (table, index, quarantine, index_state);
         let mut connections = JoinSet::new();
@@ -105,8 +109,8 @@ impl ControlSocket {
             }
             match self.listener.accept().await {
                 Ok((stream, _)) => {
-                    let stores = stores.clone();
-                    let service = service_fn(move |request| answer(request, stores.clone()));
+                    let (stores, settling) = (stores.clone(), settling.clone());
+                    let service = service_fn(move |request| answer(request, stores.clone(), settling.clone()));
                     let mut http = hyper::server::conn::http1::Builder::new();
                     http.timer(TokioTimer::new()).header_read_timeout(COMMAND_WITHIN).keep_alive(false);
                     connections.spawn(http.serve_connection(TokioIo::new(stream), service).map(drop));
@@ -132,11 +136,20 @@ fn bind_privately(folder: &Path, path: &Path) -> std::io::Result<UnixListener> {
     Ok(listener)
 }
 
-async fn answer(request: hyper::Request<Incoming>, stores: Stores) -> Result<Response<Full<Bytes>>, Infallible> {
-    // A run whose client has gone stores its position first.
-    let outcome = tokio::spawn(Box::pin(run(request.into_body(), stores))).await.map_err(anyhow::Error::from).flatten();
-    Ok(match outcome.and_then(|outcome| Ok(serde_json::to_vec(&outcome)?)) {
-        Ok(outcome) => Response::new(outcome.into()),
+async fn answer(
+    request: hyper::Request<Incoming>,
+    stores: Stores,
+    mut settling: Settling,
+) -> Result<Response<Full<Bytes>>, Infallible> {
+    let answered = if request.uri().path() == SETTLING {
+        serde_json::to_vec(&settling.left().await).map_err(anyhow::Error::from)
+    } else {
+        // A run whose client has gone stores its position first.
+        let outcome = tokio::spawn(Box::pin(run(request.into_body(), stores))).await;
+        outcome.map_err(anyhow::Error::from).flatten().and_then(|outcome| Ok(serde_json::to_vec(&outcome)?))
+    };
+    Ok(match answered {
+        Ok(answer) => Response::new(answer.into()),
         Err(error) => {
             let mut refusal = Response::new(format!("{error:#}").into());
             *refusal.status_mut() = StatusCode::BAD_REQUEST;
@@ -201,12 +214,31 @@ pub(crate) async fn ask(socket: &Path, args: &RunArgs) -> anyhow::Result<ExitCod
     Ok(ExitCode::from(exit_code))
 }
 
+/// Asks the stack that listens at a socket how much of what was written before is left to process. Answers after some
+/// seconds at most; `None` is nothing.
+pub(crate) async fn settling(socket: &Path) -> anyhow::Result<Option<String>> {
+    let request = hyper::Request::post(SETTLING).header(HOST, "localhost").body(Full::<Bytes>::default())?;
+    send(socket, request).await
+}
+
 /// Runs a command in the stack that listens at a socket. `stop` asks it to stop.
 pub async fn request(
     socket: &Path,
     args: &RunArgs,
     stop: impl Future<Output = ()> + Send + 'static,
 ) -> anyhow::Result<Outcome> {
+    let mut command = serde_json::to_vec(&Request { version: VERSION.to_owned(), args: serde_json::to_value(args)? })?;
+    command.push(b'\n');
+    let command = stream::once(ready(Ok::<_, Infallible>(Frame::data(Bytes::from(command)))));
+    let body = StreamBody::new(command.chain(stop.into_stream().filter_map(|()| ready(None))));
+    send(socket, hyper::Request::post("/").header(HOST, "localhost").body(Box::pin(body))?).await
+}
+
+/// Sends a request to the stack that listens at a socket, and reads its answer.
+async fn send<Answer: DeserializeOwned>(
+    socket: &Path,
+    request: hyper::Request<impl Body<Data = Bytes, Error = Infallible> + Send + Unpin + 'static>,
+) -> anyhow::Result<Answer> {
     let stream = UnixStream::connect(socket).await.with_context(|| {
         format!("no running stack answers at {}: is `pagemark up` running here, by the same user?", socket.display())
     })?;
@@ -214,12 +246,7 @@ pub async fn request(
     // Dropping it closes the connection.
     let mut connections = JoinSet::new();
     connections.spawn(connection);
-    let mut command = serde_json::to_vec(&Request { version: VERSION.to_owned(), args: serde_json::to_value(args)? })?;
-    command.push(b'\n');
-    let command = stream::once(ready(Ok::<_, Infallible>(Frame::data(Bytes::from(command)))));
-    let body = StreamBody::new(command.chain(stop.into_stream().filter_map(|()| ready(None))));
     let ended = "the running stack has closed the connection: was it stopped?";
-    let request = hyper::Request::post("/").header(HOST, "localhost").body(Box::pin(body))?;
     let (head, answer) = sender.send_request(request).await.context(ended)?.into_parts();
     let answer = answer.collect().await.context(ended)?.to_bytes();
     if !head.status.is_success() {

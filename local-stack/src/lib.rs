@@ -15,6 +15,7 @@
 //!   cursors valid over a restart.
 //! - `attached`: how other commands find the stack, or run one. `parts`: what runs as long as the stack.
 //! - [`control`]: the socket through which other processes run the repair job inside the stack.
+//! - [`settling`]: how far the two functions are.
 //! - `blocking`: work that blocks, beside the async threads.
 //! - [`cli`]: the command `pagemark`.
 
@@ -40,6 +41,7 @@ pub mod memory;
 mod parts;
 mod quiet;
 pub mod repair;
+pub mod settling;
 pub mod stack;
 mod trim;
 

@@ -21,7 +21,6 @@ use table::{Table, TableConfig};
 use tokio::{
     sync::{oneshot, watch},
     task::JoinHandle,
-    time::Instant,
 };
 
 use crate::{
@@ -39,6 +38,7 @@ use crate::{
     parts::Parts,
     quiet::LastChanges,
     repair::{AuditSchedule, RepairSchedule, begin_watermark, on_schedule},
+    settling::Settling,
     trim::{trim, trim_processed},
 };
 
@@ -200,7 +200,8 @@ impl Stack {
             let saved = embedded.clone().save_regularly(engine.clone(), settings.snapshot_every);
             parts.spawn("what saves the page index", saved);
         }
-        let controlled = control.serve(table.clone(), index.clone(), quarantine, index_state.clone());
+        let settling = Settling::of(mappings.clone(), engine.as_ref());
+        let controlled = control.serve(table.clone(), index.clone(), quarantine, index_state.clone(), settling);
         parts.spawn("the control socket", controlled);
         if let Some(engine) = &engine {
             parts.spawn("the engine", engine.ended());
@@ -269,14 +270,11 @@ impl Stack {
 
     /// Waits until both mappings have processed every record written before this call.
     pub async fn settle(&mut self) {
-        let asked = Instant::now();
-        if let Some(engine) = &self.engine {
-            engine.wake_readers();
-        }
-        for mapping in &mut self.mappings {
-            // The sender lives in a task that ends only with the stack.
-            mapping.wait_for(|state| state.caught_up_at.is_some_and(|at| at > asked)).await.ok();
-        }
+        self.settling().wait().await;
+    }
+
+    pub(crate) fn settling(&self) -> Settling {
+        Settling::of(self.mappings.clone(), self.engine.as_ref())
     }
 
     /// Waits until the page index is ready.

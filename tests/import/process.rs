@@ -1,6 +1,9 @@
 //! The binary `pagemark`: its output and exit codes when an import or the demo ends early.
 
-use std::path::{Path, PathBuf};
+use std::{
+    io::Write,
+    path::{Path, PathBuf},
+};
 
 use local_stack::demo::demo_comments;
 use table::NewComment;
@@ -15,6 +18,7 @@ use crate::fixture::{
     pagemark,
     program::Program,
     stores::Stores,
+    wait_for,
 };
 
 async fn start_import(stores: &Stores, engine_url: &str, files: &[&Path]) -> Program {
@@ -90,21 +94,48 @@ async fn an_interrupted_import_finishes_what_is_under_way_and_counts_it() {
 }
 
 #[tokio::test]
-async fn an_import_that_is_interrupted_twice_ends_at_once() {
+async fn an_interrupted_import_waits_for_no_write_that_is_held() {
     let stores = Stores::start().await;
     let folder = folder_in_memory();
     let path = write(&folder, "comments", lines(&some_reviews(50)));
-    let gate = Gate::start(&stores.engine_url(), gate::TRANSACTIONS).await;
-    gate.hold_after(0);
-    let pagemark = start_import(&stores, &gate.url, &[&path]).await;
-    gate.wait_until_holding("a write that is held").await;
+    for signals in 1..=2 {
+        let gate = Gate::start(&stores.engine_url(), gate::TRANSACTIONS).await;
+        gate.hold_after(0);
+        let pagemark = start_import(&stores, &gate.url, &[&path]).await;
+        gate.wait_until_holding("a write that is held").await;
+        pagemark.signal("INT");
+        pagemark.wait_for_stderr("finishing what is under way").await;
+        if signals == 2 {
+            pagemark.signal("INT");
+        }
+        // The writes are still held.
+        let ended = pagemark.end().await;
+        assert_eq!(ended.code(), 130, "{ended:?}");
+        let says = "it was interrupted; import it again for the rest";
+        assert_eq!(ended.stderr.contains(says), signals == 1, "{ended:?}");
+        drop(gate);
+    }
+    stores.finish().await;
+}
+
+#[tokio::test]
+async fn an_import_that_waits_for_a_pipe_can_be_interrupted() {
+    let stores = Stores::start().await;
+    let folder = folder_in_memory();
+    let pipe = folder.path().join("pipe");
+    assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    // Open for reading, too, so that this waits for nobody.
+    let mut writer = std::fs::File::options().read(true).write(true).open(&pipe).unwrap();
+    let pagemark = start_import(&stores, &stores.engine_url(), &[&pipe]).await;
+    writer.write_all(lines(&some_reviews(3)).as_bytes()).unwrap();
+    wait_for("the lines that were written", async || {
+        let there = Contents::read(&stores.table).await.primary.len();
+        if there == 3 { Ok(()) } else { Err(there) }
+    })
+    .await;
     pagemark.signal("INT");
-    pagemark.wait_for_stderr("finishing what is under way").await;
-    pagemark.signal("INT");
-    // The write for which it waits is still held.
     let ended = pagemark.end().await;
-    assert_eq!(ended.code(), 130, "{ended:?}");
-    drop(gate);
+    assert_eq!((ended.code(), counted(&ended.stdout)), (130, 3), "{ended:?}");
     stores.finish().await;
 }
 

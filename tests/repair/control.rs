@@ -6,6 +6,8 @@ use clap::Parser;
 use local_stack::{
     IndexState,
     control::{ControlSocket, SOCKET, request},
+    event_source_mapping::MappingState,
+    settling::Settling,
 };
 use page_index::PageIndex;
 use rand::{SeedableRng, rngs::StdRng};
@@ -49,7 +51,10 @@ impl Served {
         let path = socket.path().to_owned();
         // Nobody changes the state any more.
         let ready = watch::channel(IndexState::Ready).1;
-        let serve = socket.serve(stores.table.clone(), stores.index.clone(), stores.quarantine_folder(), ready);
+        let mapping = watch::Sender::<MappingState>::default();
+        let settling = Settling::of([mapping.subscribe(), mapping.subscribe()], None);
+        let (table, index) = (stores.table.clone(), stores.index.clone());
+        let serve = socket.serve(table, index, stores.quarantine_folder(), ready, settling);
         Self { socket: path, server: tokio::spawn(serve), _folder: folder }
     }
 

@@ -17,19 +17,18 @@ impl Language {
 
     /// Parses a tag and normalises its case (RFC 5646 section 2.1.1).
     pub fn parse(text: &str) -> Result<Self, InvalidInput> {
-        let refuse = || {
-            let problem = format!(
-                "{} is not a language tag of at most {} characters (BCP 47), such as en or pt-BR",
-                quoted(text),
-                Self::MAX_LEN
-            );
-            InvalidInput::new("language", problem)
-        };
         if text.len() > Self::MAX_LEN {
-            return Err(refuse());
+            return Err(refused(text));
         }
-        let tag = LanguageTag::parse_and_normalize(text).map_err(|_| refuse())?;
+        let tag = LanguageTag::parse_and_normalize(text).map_err(|_| refused(text))?;
         Ok(Self(tag.into_inner()))
+    }
+
+    /// Parses a tag that somebody gives. A word of more than three letters, such as `german`, is well-formed, but no language
+    /// has such a code. [`Language::parse`] takes it for stored tags of earlier versions.
+    pub fn given(text: &str) -> Result<Self, InvalidInput> {
+        let is_word = text.split('-').next().is_some_and(|code| code.len() > 3);
+        Self::parse(if is_word { "" } else { text }).map_err(|_| refused(text))
     }
 
     /// The tag of a text whose language is not known (RFC 5646 section 4.1).
@@ -40,6 +39,15 @@ impl Language {
     pub fn as_str(&self) -> &str {
         &self.0
     }
+}
+
+fn refused(text: &str) -> InvalidInput {
+    let problem = format!(
+        "{} is not a language tag of at most {} characters (BCP 47), such as en or pt-BR",
+        quoted(text),
+        Language::MAX_LEN
+    );
+    InvalidInput::new("language", problem)
 }
 
 impl TryFrom<String> for Language {
@@ -65,6 +73,10 @@ mod tests {
     fn other_texts_are_refused() {
         for text in ["", "e", "en_US", "~", "en/US", "en-", "français", &"en-a".repeat(75)] {
             assert!(Language::parse(text).is_err(), "{text}");
+        }
+        assert!(Language::given("German").is_err() && Language::given("german-AT").is_err());
+        for text in ["de", "gsw-CH", "x-Pig", "i-klingon"] {
+            assert_eq!(Language::given(text), Language::parse(text));
         }
     }
 }

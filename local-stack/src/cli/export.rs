@@ -9,7 +9,11 @@ use super::{
     interrupt::{INTERRUPTED, Signals},
     table_place::{TablePlace, connect},
 };
-use crate::export::{Export, Target};
+use crate::{
+    compression::Compression,
+    export::{Export, Target},
+    import::Format,
+};
 
 pub(super) const EXIT_CODES: &str = "\
 Exit code:
@@ -17,6 +21,13 @@ Exit code:
     1  it lacks what the messages name, or it ended early and wrote no file
     2  the command line is wrong
   130  interrupted by Ctrl-C or SIGTERM; the file is as it was";
+
+/// The columns of CSV, for `jq`.
+const COMMENT_FIELDS: &str =
+    r#"["id","product","language","rating","created_at","status","title","body","author","author_id","attributes"]"#;
+/// Options that write only the records, to the standard output.
+const RECORDS: &str = " --output /dev/null --products -";
+const RECORD_FIELDS: &str = r#"["product","name","url","image","brand","gtin","sku","language"]"#;
 
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
@@ -32,11 +43,16 @@ pub(super) struct Args {
 }
 
 pub(super) async fn run(args: Args) -> anyhow::Result<ExitCode> {
-    if let Some(ending @ ("csv" | "tsv")) = args.output.extension().and_then(|ending| ending.to_str()) {
-        let names = r#"["id","product","language","rating","created_at","status","title","body","author","author_id"]"#;
-        let rows = format!("{names} as $names | $names, (inputs | [.[$names[]]]) | @{ending}");
-        let output = args.output.display();
-        eprintln!("error: an export is JSON Lines; for {ending}: pagemark export | jq -rn '{rows}' > {output}");
+    let outputs = [(Some(&args.output), "", COMMENT_FIELDS), (args.products.as_ref(), RECORDS, RECORD_FIELDS)];
+    for (path, options, fields) in outputs {
+        let Some(path) = path.filter(|path| Format::of_name(path) != Format::JsonLines) else { continue };
+        let rows =
+            format!("{fields} as $names | $names, (inputs | (.attributes | values) |= tojson | [.[$names[]]]) | @csv");
+        let plain =
+            if Compression::of_name(path) == Compression::None { path.clone() } else { path.with_extension("") };
+        let csv = plain.with_extension("csv");
+        let csv = csv.display();
+        eprintln!("error: an export is JSON Lines; for CSV: pagemark export{options} | jq -rn '{rows}' > {csv}");
         return Ok(ExitCode::from(2));
     }
     let mut signals = Signals::listen()?;

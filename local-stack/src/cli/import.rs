@@ -6,6 +6,7 @@ use std::{
     path::{Path, PathBuf},
     process::ExitCode,
     sync::Arc,
+    time::Instant,
 };
 
 use anyhow::{Context, ensure};
@@ -16,7 +17,11 @@ use super::{
     progress::{import_shown, settle},
     table_place::{TablePlace, connect},
 };
-use crate::import::{ImportError, ImportOptions, ReadingArgs, Source};
+use crate::{
+    attached::Running,
+    control::settling,
+    import::{ImportError, ImportOptions, ReadingArgs, Source},
+};
 
 /// Printed below the help.
 pub(super) const EXIT_CODES: &str = "\
@@ -24,7 +29,7 @@ Exit code:
     0  every line was imported, now or before
     1  lines were bad, or an import ended early; the counts and the reason say how far it came
     2  the command line is wrong
-  130  interrupted by Ctrl-C or SIGTERM; what was under way was finished";
+  130  interrupted by Ctrl-C or SIGTERM; what takes longer than a moment was not finished";
 
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
@@ -43,6 +48,9 @@ pub(super) struct Args {
     /// Write nothing, and say what an import would do.
     #[arg(long)]
     dry_run: bool,
+    /// End without waiting until a stack shows the comments under every filter.
+    #[arg(long)]
+    no_wait: bool,
     #[command(flatten)]
     comment_blob: CommentBlobArgs,
     /// The file of what is refused, with the reasons; `jq -c .row` gives lines to correct and import.
@@ -67,21 +75,38 @@ pub(super) async fn run(args: Args) -> anyhow::Result<ExitCode> {
         opened = args.place.open("import") => opened?,
         _ = interrupted.wait_for(|is| *is) => return Ok(ExitCode::from(INTERRUPTED)),
     };
-    let imported = match connect(&TableConfig { comment_blob: args.comment_blob.comment_blob, ..config }).await {
-        Ok(table) => Ok(import_all(&table, sources, &options).await),
-        Err(error) => Err(error),
+    let config = TableConfig { comment_blob: args.comment_blob.comment_blob, ..config };
+    let connected = tokio::select! {
+        connected = connect(&config) => connected.map(Some),
+        _ = interrupted.wait_for(|is| *is) => Ok(None),
     };
-    if let Some(mut attached) = attached {
-        if let (Ok(_), Some(stack)) = (&imported, attached.own()) {
-            tokio::select! {
-                () = settle(stack) => {}
-                // The next start processes the rest.
-                _ = interrupted.wait_for(|is| *is) => {}
+    let (began, records) = (Instant::now(), args.products.len());
+    let imported = match &connected {
+        Ok(Some(table)) => {
+            let (exit_code, changed) = import_all(table, sources, records, &options).await;
+            if changed > 0 && !args.dry_run && !args.no_wait {
+                tokio::select! {
+                    () = wait_for_stack(table, changed, began) => {}
+                    _ = interrupted.wait_for(|is| *is) => {}
+                }
             }
+            exit_code
         }
+        Ok(None) | Err(_) => ExitCode::from(INTERRUPTED),
+    };
+    if let Some(attached) = attached {
         attached.end().await;
     }
-    imported
+    connected.map(|_| imported)
+}
+
+/// Shows how far the stack of a table is, until the comments are visible under every filter.
+async fn wait_for_stack(table: &Table, changed: u64, began: Instant) {
+    // A deployed stack has no such record: its functions run elsewhere.
+    let Ok(Some(Running { socket, .. })) = Running::on(table).await else { return };
+    if let Err(error) = settle(changed, began, async || settling(&socket).await).await {
+        eprintln!("pagemark: the comments are not yet visible under every filter: {error:#}");
+    }
 }
 
 pub(super) fn open_all(files: &[PathBuf], open: impl Fn(&Path) -> io::Result<Source>) -> anyhow::Result<Vec<Source>> {
@@ -97,18 +122,20 @@ fn create_rejects(path: &Path, args: &Args) -> anyhow::Result<Arc<File>> {
     Ok(Arc::new(File::create(path).with_context(|| format!("{} cannot be written", path.display()))?))
 }
 
-/// Imports files, one after another, up to one that is not imported to its end.
-async fn import_all(table: &Table, sources: Vec<Source>, options: &ImportOptions) -> ExitCode {
-    let mut bad = 0;
-    for source in sources {
+/// Imports files, one after another, up to one that is not imported to its end. The first ones are of records. Returns also
+/// how many comments were written.
+async fn import_all(table: &Table, sources: Vec<Source>, records: usize, options: &ImportOptions) -> (ExitCode, u64) {
+    let (mut bad, mut changed) = (0, 0);
+    for (at, source) in sources.into_iter().enumerate() {
         let name = source.name.clone();
         let (report, ended) = import_shown(table, source, options).await;
         bad += report.bad;
+        changed += if at < records { 0 } else { report.created + report.updated };
         if let Err(error) = ended {
             eprintln!("pagemark: {name} was not imported to its end: {error}");
             let is_interrupted = matches!(error, ImportError::Interrupted);
-            return if is_interrupted { ExitCode::from(INTERRUPTED) } else { ExitCode::FAILURE };
+            return (if is_interrupted { ExitCode::from(INTERRUPTED) } else { ExitCode::FAILURE }, changed);
         }
     }
-    if bad == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+    (if bad == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }, changed)
 }

@@ -30,7 +30,7 @@ impl Signals {
     }
 }
 
-/// Listens for signals. The first one makes the value true, which ends an import after the work under way. The second one
+/// Listens for signals. The first one makes the value true, which ends an import within a second. The second one
 /// ends the process at once.
 pub(super) fn interrupt() -> io::Result<watch::Receiver<bool>> {
     let mut signals = Signals::listen()?;

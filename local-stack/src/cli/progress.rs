@@ -8,10 +8,7 @@ use std::{
 use indicatif::HumanCount;
 use table::Table;
 
-use crate::{
-    import::{ImportError, ImportOptions, ImportReport, Mistake, Source, import},
-    stack::{Stack, TABLE},
-};
+use crate::import::{ImportError, ImportOptions, ImportReport, Mistake, Source, import};
 
 /// Imports what a source says, and shows its progress and its outcome, even when the import ends early.
 pub(super) async fn import_shown(
@@ -40,7 +37,16 @@ pub(super) fn say(text: &str) {
 fn report_text(name: &str, report: &ImportReport, dry_run: bool, took: Duration) -> String {
     let (seconds, rows) =
         (took.as_secs_f64(), report.created + report.unchanged + report.differing + report.updated + report.bad);
-    let updated = if report.updated > 0 { format!("{} updated, ", HumanCount(report.updated)) } else { String::new() };
+    let emptied = match report.emptied {
+        0 => String::new(),
+        emptied => {
+            format!(" (which {} {} fields)", if dry_run { "would empty" } else { "emptied" }, HumanCount(emptied))
+        }
+    };
+    let updated = match report.updated {
+        0 => String::new(),
+        updated => format!("{} updated{emptied}, ", HumanCount(updated)),
+    };
     let dry = if dry_run { "nothing was written; an import would find " } else { "" };
     let mut text = format!(
         "{name}: {dry}{} new, {} unchanged, {updated}{} differ from what is there (left as they are), {} bad, in {seconds:.1} s ({:.0}/s)\n",
@@ -50,11 +56,16 @@ fn report_text(name: &str, report: &ImportReport, dry_run: bool, took: Duration)
         HumanCount(report.bad),
         per_second(rows, took),
     );
+    let doubts = report.doubts.iter().map(|doubt| ("warning: ", doubt));
     let mut named = 0;
-    for Mistake { reason, number, more } in &report.mistakes {
-        named += more + 1;
-        let more = if *more > 0 { format!(" and {} others", HumanCount(*more)) } else { String::new() };
-        text.push_str(&format!("{name}: line {number}{more}: {reason}\n"));
+    for (warning, Mistake { reason, number, more, .. }) in doubts.chain(report.mistakes.iter().map(|bad| ("", bad))) {
+        named += if warning.is_empty() { more + 1 } else { 0 };
+        let more = match more {
+            0 => String::new(),
+            1 => " and 1 other".to_owned(),
+            more => format!(" and {} others", HumanCount(*more)),
+        };
+        text.push_str(&format!("{name}: {warning}line {number}{more}: {reason}\n"));
     }
     if report.bad > named {
         text.push_str(&format!("{name}: and {} more bad lines\n", HumanCount(report.bad - named)));
@@ -62,26 +73,19 @@ fn report_text(name: &str, report: &ImportReport, dry_run: bool, took: Duration)
     text
 }
 
-/// Waits until the handlers have processed everything, and prints now and then how much is left.
-pub(super) async fn settle(stack: &mut Stack) {
-    const SAY_EVERY: Duration = Duration::from_secs(5);
-    loop {
-        if tokio::time::timeout(SAY_EVERY, stack.settle()).await.is_ok() {
-            return;
-        }
-        let [fan_out, indexing] = stack.mapping_states();
-        let left = match stack.engine() {
-            Some(engine) => {
-                let left = engine.pending_stream_records(TABLE, fan_out.processed.as_deref()).await.unwrap_or_default();
-                format!("{} stream records left; ", HumanCount(left))
-            }
-            // Other engines do not report this number.
-            None => String::new(),
-        };
-        eprintln!(
-            "settling: {left}changes fanned out {}, indexed {}",
-            HumanCount(fan_out.records),
-            HumanCount(indexing.records)
-        );
+/// Shows how much is left to process until nothing is, and then how long so many comments took.
+pub(super) async fn settle(
+    changed: u64,
+    began: Instant,
+    mut left: impl AsyncFnMut() -> anyhow::Result<Option<String>>,
+) -> anyhow::Result<()> {
+    while let Some(left) = left().await? {
+        eprintln!("settling: {left}");
     }
+    let (took, changed_per_second) = (began.elapsed().as_secs_f64(), per_second(changed, began.elapsed()));
+    let changed = HumanCount(changed);
+    say(&format!(
+        "settled: {changed} comments are visible under every filter after {took:.1} s ({changed_per_second:.0}/s)\n"
+    ));
+    Ok(())
 }

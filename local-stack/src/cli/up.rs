@@ -9,14 +9,13 @@ use std::{
 
 use anyhow::Context;
 use api::{BearerToken, CursorKey, PublicUrl, SiteSettings, WritingSettings};
-use indicatif::HumanCount;
 use model::{ProductId, primaries::PRIMARIES_SHARDS};
 use table::CommentBlobArgs;
 
 use super::{
     import::open_all,
     interrupt::Signals,
-    progress::{import_shown, per_second, say, settle},
+    progress::{import_shown, say, settle},
 };
 use crate::{
     demo::{demo_comments, top_product},
@@ -169,14 +168,8 @@ async fn serve(
     created += generated.unwrap_or(0);
     // If comments cannot be written, their duplicates may be blocked for as long. So do not wait for them.
     if created > 0 && generated.is_some() {
-        settle(stack).await;
-        let took = began.elapsed();
-        say(&format!(
-            "settled: {} comments are visible under every filter after {:.1} s ({:.0}/s)\n",
-            HumanCount(created),
-            took.as_secs_f64(),
-            per_second(created, took)
-        ));
+        let mut settling = stack.settling();
+        settle(created, began, async || Ok(settling.left().await)).await?;
     }
     if stack.quarantined() > 0 {
         let folder = stack.data_dir().join(QUARANTINE);

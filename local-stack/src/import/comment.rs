@@ -8,7 +8,7 @@ use serde::{Deserialize, Deserializer, Serialize, de::Error};
 use serde_json::value::RawValue;
 use table::{CommentPatch, NewComment, Table, WriteError};
 
-use super::{ImportOptions, Outcome};
+use super::{ImportOptions, Outcome, date::rfc_3339, emptied};
 
 /// The message for a JSON array. A file that is one array gets it only once.
 pub(super) const NOT_LINES: &str = "is a JSON array or begins one, but a file must be JSON Lines: each line one comment, \
@@ -23,6 +23,7 @@ pub(super) struct Line {
     pub(super) product: ProductId,
     pub(super) language: Language,
     pub(super) rating: Rating,
+    #[serde(deserialize_with = "date")]
     pub(super) created_at: Timestamp,
     #[serde(default, deserialize_with = "named")]
     pub(super) title: Option<Option<String>>,
@@ -41,6 +42,10 @@ pub(super) struct Line {
 /// A field that the line names: its value, or null.
 pub(super) fn named<'de, D: Deserializer<'de>, T: Deserialize<'de>>(of: D) -> Result<Option<Option<T>>, D::Error> {
     Option::deserialize(of).map(Some)
+}
+
+fn date<'de, D: Deserializer<'de>>(of: D) -> Result<Timestamp, D::Error> {
+    rfc_3339(&String::deserialize(of)?).map_err(D::Error::custom)
 }
 
 fn attributes<'de, D: Deserializer<'de>>(of: D) -> Result<Option<Option<CommentAttributes>>, D::Error> {
@@ -68,6 +73,7 @@ impl TryFrom<Line> for CommentRow {
     fn try_from(line: Line) -> Result<Self, InvalidInput> {
         let Line { id, product, language, rating, created_at, status, body, title, author, attributes, author_id } =
             line;
+        let language = Language::given(language.as_str())?;
         let names = [title.is_some(), author.is_some(), attributes.is_some(), author_id.is_some()];
         let text = CommentText::new(title.flatten(), body, author.flatten())?;
         let site = SiteData { attributes: attributes.flatten(), author_id: author_id.flatten() };
@@ -130,6 +136,7 @@ impl CommentRow {
     /// Creates the comment unless its id is in use. An id is used only once.
     pub(super) async fn import(&self, table: &Table, options: &ImportOptions) -> Result<Outcome, WriteError> {
         let NewComment { id, product, created_at, .. } = &self.comment;
+        created_at.not_ahead_of(process::now())?;
         let Some(present) = table.comment(id).await? else {
             if !options.dry_run {
                 table.create_comment(self.comment.clone(), None).await?;
@@ -137,26 +144,32 @@ impl CommentRow {
             return Ok(Outcome::Created);
         };
         if present.product != *product {
-            let product = present.product.as_str();
-            return Ok(Outcome::Refused(format!("id: {id} is in use by a comment of product {product:?}")));
+            let (id, product) = (id.as_str(), present.product.as_str());
+            return Ok(Outcome::Refused(format!("id: {id:?} is in use by a comment of product {product:?}")));
         }
         let patch = self.patch();
-        if present.created_at == *created_at && patch.apply(&present)? == present {
+        let updated = patch.apply(&present)?;
+        if present.created_at == *created_at && updated == present {
             return Ok(Outcome::Unchanged);
         }
         if !options.update {
             return Ok(Outcome::Differing);
         }
         if present.created_at != *created_at {
-            let present = present.created_at;
-            return Ok(Outcome::Refused(format!("created_at: {id} is of {present}, which never changes")));
+            let (id, present) = (id.as_str(), present.created_at);
+            return Ok(Outcome::Refused(format!("created_at: {id:?} is of {present}, which never changes")));
         }
         if !options.dry_run {
             // Only this comment is changed, and none that took its id since.
             table.patch_comment(id, Some(present.revision), &patch).await?;
         }
-        Ok(Outcome::Updated)
+        Ok(Outcome::Updated { emptied: emptied(filled(&present), filled(&updated)) })
     }
+}
+
+/// Which of the fields that a comment may lack it has.
+fn filled(Comment { text, site, .. }: &Comment) -> [bool; 4] {
+    [text.title.is_some(), text.author.is_some(), site.attributes.is_some(), site.author_id.is_some()]
 }
 
 #[cfg(test)]
@@ -203,6 +216,8 @@ mod tests {
             ("\"rating\":4", "\"rating\":4.5", "4.5"),
             ("\"rating\":4", "\"rating\":\"4\"", "a rating"),
             ("\"EN\"", "\"e\"", "language"),
+            ("\"EN\"", "\"german\"", "language: \"german\" is not a language tag"),
+            ("2024-02-29T12:00:00Z", "2024-01-01", "`pagemark import --date-format` reads other forms at column"),
             ("c-1", "c 1", "id"),
             ("c-1", ".", "id: \".\" cannot be a comment id"),
             ("c-1", "..", "URL clients remove it"),
@@ -212,7 +227,7 @@ mod tests {
             ("\"title\"", "\"tilte\"", "tilte"),
             ("\"title\"", "\"ti\\ntle\\u001b[31m\"", "`ti\u{fffd}tle\u{fffd}[31m`"),
             ("2024-02-29T12:00:00Z", "2023-02-29T12:00:00Z", "created_at"),
-            ("2024-02-29T12:00:00Z", "9999-12-31T23:59:59-01:00", "outside the years 1 to 9999 of UTC at column 95"),
+            ("2024-02-29T12:00:00Z", "9999-12-31T23:59:59-01:00", "outside the years 1 to 9999 of UTC; "),
             ("\"author_id\":null}", "\"author_id\":null", "a whole JSON object"),
             ("\"attributes\":null", "\"attributes\":[]", "attributes: must be a JSON object"),
             ("\"attributes\":null", "\"attributes\":\"{}\"", "attributes: must be a JSON object"),

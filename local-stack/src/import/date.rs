@@ -11,6 +11,14 @@ use model::{InvalidInput, Timestamp};
 /// Milliseconds since 1970.
 const UNIX_MS: &str = "unix-ms";
 
+/// Reads a date in the form of an export.
+pub(super) fn rfc_3339(text: &str) -> Result<Timestamp, InvalidInput> {
+    Timestamp::parse(text).map_err(|mut error| {
+        error.problem.push_str("; `pagemark import --date-format` reads other forms");
+        error
+    })
+}
+
 /// Reads a date in a form that [`date_format`] accepts, and drops any part below a millisecond. A date without an offset is
 /// in `zone`, one without a time of day at its midnight. The years are 1 to 9999.
 pub(super) fn read_date(form: &str, text: &str, zone: &TimeZone) -> Result<Timestamp, InvalidInput> {
@@ -25,8 +33,15 @@ pub(super) fn read_date(form: &str, text: &str, zone: &TimeZone) -> Result<Times
     Timestamp::from_epoch_ms(epoch_ms.ok_or_else(refuse)?)
 }
 
+/// The instant of a text. An offset may be written in every way: `+0200`, `+02:00`, `+02` or `Z`.
 fn instant(format: &str, text: &str, zone: &TimeZone) -> Result<Instant, String> {
-    let parsed = strtime::parse(format, text).map_err(|error| error.to_string())?;
+    let digits = format.replace("%:z", "%z");
+    let utc = text.strip_suffix('Z').filter(|_| digits.ends_with("%z")).map(|text| format!("{text}+0000"));
+    let text = utc.as_deref().unwrap_or(text);
+    let parsed = strtime::parse(&digits, text).or_else(|error| {
+        // The directive for an offset with colons, whose minutes may be missing.
+        strtime::parse(digits.replace("%z", "%:::z"), text).map_err(|_| error.to_string())
+    })?;
     if parsed.meridiem().is_some() && parsed.hour().is_none() {
         return Err("%p needs an hour".to_owned());
     }
@@ -99,6 +114,12 @@ mod tests {
             ("%d.%m.%Y %H:%M", "29.02.2024 12:00", "2024-02-29T12:00:00.000Z"),
             ("%m/%d/%Y", "02/29/2024", "2024-02-29T00:00:00.000Z"),
             ("%Y-%m-%d %H:%M:%S %z", "2024-02-29 12:00:00 +0200", "2024-02-29T10:00:00.000Z"),
+            ("%Y-%m-%d %H:%M:%S%z", "2024-02-29 12:00:00+02:00", "2024-02-29T10:00:00.000Z"),
+            ("%Y-%m-%d %H:%M:%S%z", "2024-02-29 12:00:00-03", "2024-02-29T15:00:00.000Z"),
+            ("%Y-%m-%dT%H:%M:%S%:z", "2024-02-29T12:00:00Z", "2024-02-29T12:00:00.000Z"),
+            ("%z %Y-%m-%d", "+05:30 2024-02-29", "2024-02-28T18:30:00.000Z"),
+            ("%D", "2/9/24", "2024-02-09T00:00:00.000Z"),
+            ("%e.%m.%Y %k:%M", "9.2.2024 7:05", "2024-02-09T07:05:00.000Z"),
             ("%m/%d/%y, %I:%M %p", "02/29/24, 03:15 PM", "2024-02-29T15:15:00.000Z"),
             ("%Y-%m-%d %H:%M:%S%.f", "1969-12-31 23:59:59.9999", "1969-12-31T23:59:59.999Z"),
             ("%s", "1709208000", "2024-02-29T12:00:00.000Z"),

@@ -22,26 +22,35 @@ use std::{
     io::{self, Write},
     panic::resume_unwind,
     sync::Arc,
+    thread::JoinHandle,
     time::Duration,
 };
 
 use process::{Backoff, StoreError};
+use repair_job::Progress;
 use serde_json::{Value, json};
 use table::{Table, WriteError};
 use thiserror::Error;
-use tokio::{sync::watch, task::JoinSet};
+use tokio::{
+    sync::{mpsc, watch},
+    task::JoinSet,
+    time::timeout,
+};
 
 use comment::NOT_LINES;
 pub use comment::{parse_line, to_line};
 pub use product::to_product_line;
+pub(crate) use reading::Format;
 pub use reading::ReadingArgs;
-use source::{Content, Row};
+use source::{Content, Row, Rows};
 pub use source::{LineReader, Source};
 
 /// How many comments or records are written concurrently.
 const CONCURRENT: usize = 16;
-/// How many mistakes are kept with their reasons; the rest is only counted.
+/// How many kinds of mistakes are kept with their reasons; the rest is only counted.
 const MISTAKES_KEPT: usize = 100;
+/// How long an interrupted import waits for what is under way.
+const FINISH_WITHIN: Duration = Duration::from_millis(700);
 /// How long a row is tried again while the table is unavailable, which the SDK's own attempts come on top of, or while
 /// other writers are faster.
 const TRIED_FOR: Duration = Duration::from_secs(30);
@@ -57,7 +66,7 @@ pub struct ImportOptions {
     /// Where rows go that are not imported. Each is a JSON object with `file`, `line`, `reason` and `row`, which is null
     /// where the row could not be read. An import reads the corrected rows: `jq -c .row`.
     pub rejects: Option<Arc<File>>,
-    /// The import ends after what is under way when this becomes true.
+    /// When this becomes true, the import ends after what is under way, or after [`FINISH_WITHIN`].
     pub interrupted: Option<watch::Receiver<bool>>,
 }
 
@@ -68,15 +77,26 @@ enum Outcome {
     Unchanged,
     /// What is there differs, and stays.
     Differing,
-    Updated,
+    Updated {
+        /// How many fields have no value any more.
+        emptied: u64,
+    },
     /// It was not imported, for this reason.
     Refused(String),
 }
 
-/// Why rows were not imported.
+/// How many fields have no value any more.
+fn emptied<const FIELDS: usize>(before: [bool; FIELDS], after: [bool; FIELDS]) -> u64 {
+    before.iter().zip(&after).filter(|(before, after)| **before && !**after).count() as u64
+}
+
+/// Why rows were not imported, or are in doubt.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Mistake {
+    /// The reason of the first line with it.
     pub reason: String,
+    /// The reason without its values, which equal mistakes share.
+    kind: String,
     /// The number of the first line with it, from 1.
     pub number: u64,
     pub more: u64,
@@ -88,22 +108,40 @@ pub struct ImportReport {
     pub unchanged: u64,
     pub differing: u64,
     pub updated: u64,
+    /// Fields of the updated that have no value any more.
+    pub emptied: u64,
     /// Rows that were not imported.
     pub bad: u64,
     /// Their first reasons, by line.
     pub mistakes: Vec<Mistake>,
+    /// What may be wrong with rows that could be imported.
+    pub doubts: Vec<Mistake>,
 }
 
-impl ImportReport {
-    fn add_mistake(&mut self, number: u64, reason: String) {
-        self.bad += 1;
-        if let Some(mistake) = self.mistakes.iter_mut().find(|mistake| mistake.reason == reason) {
-            mistake.number = mistake.number.min(number);
-            mistake.more += 1;
-        } else if self.mistakes.len() < MISTAKES_KEPT {
-            self.mistakes.push(Mistake { reason, number, more: 0 });
+fn add_mistake(mistakes: &mut Vec<Mistake>, number: u64, reason: String) {
+    let kind = kind_of(&reason);
+    if let Some(mistake) = mistakes.iter_mut().find(|mistake| mistake.kind == kind) {
+        mistake.more += 1;
+        if number < mistake.number {
+            (mistake.number, mistake.reason) = (number, reason);
         }
+    } else if mistakes.len() < MISTAKES_KEPT {
+        mistakes.push(Mistake { reason, kind, number, more: 0 });
     }
+}
+
+/// A reason without its values: without digits, and what is in quotes.
+fn kind_of(reason: &str) -> String {
+    let (mut is_quoted, mut is_escaped) = (false, false);
+    let is_kind = |c: &char| {
+        let is_value = is_quoted || c.is_ascii_digit();
+        if *c == '"' && !is_escaped {
+            is_quoted = !is_quoted;
+        }
+        is_escaped = is_quoted && *c == '\\' && !is_escaped;
+        !is_value
+    };
+    reason.chars().filter(is_kind).collect()
 }
 
 /// The reason why an import ended early, with advice for the user. What was imported stays, and a further import leaves it
@@ -136,21 +174,48 @@ pub enum ImportError {
 /// Imports comments or records. Returns the outcome, also of an import that ended early. Rows before an error of the source
 /// are imported, too.
 pub async fn import(table: &Table, source: Source, options: &ImportOptions) -> (ImportReport, Result<(), ImportError>) {
+    let Source { name, rows, progress } = source;
     let (writes, keys, report) = (JoinSet::new(), HashSet::new(), ImportReport::default());
-    let mut import = Import { table, options, source, writes, keys, report };
-    let mut ended = import.start_all().await;
-    // What is under way is finished, whatever ended the import.
-    while !import.writes.is_empty() {
-        ended = ended.and(import.finish_one().await);
+    let mut import = Import { table, options, name, progress, writes, keys, report };
+    let interrupted = async {
+        let is_interrupted = match options.interrupted.clone() {
+            Some(mut interrupted) => interrupted.wait_for(|is| *is).await.is_ok(),
+            None => false,
+        };
+        if !is_interrupted {
+            std::future::pending::<()>().await;
+        }
+    };
+    let ended = tokio::select! {
+        ended = import.write_all(rows) => ended,
+        () = interrupted => Err(ImportError::Interrupted),
+    };
+    if matches!(ended, Err(ImportError::Interrupted)) {
+        // The rest is dropped. An import that is run again finds what became of it.
+        timeout(FINISH_WITHIN, import.finish_all()).await.ok();
     }
     import.report.mistakes.sort_by_key(|mistake| mistake.number);
     (import.report, ended)
 }
 
+/// Reads rows on a thread: reading a pipe may block for as long as it likes.
+fn read_ahead(rows: Rows) -> (mpsc::Receiver<Result<Row, ImportError>>, JoinHandle<()>) {
+    let (sender, receiver) = mpsc::channel(CONCURRENT);
+    let reading = std::thread::spawn(move || {
+        for row in rows {
+            if sender.blocking_send(row).is_err() {
+                return;
+            }
+        }
+    });
+    (receiver, reading)
+}
+
 struct Import<'a> {
     table: &'a Table,
     options: &'a ImportOptions,
-    source: Source,
+    name: String,
+    progress: Progress,
     /// At most [`CONCURRENT`], each with its key, the number of its line and its text.
     writes: JoinSet<(String, u64, String, Result<Outcome, StoreError>)>,
     keys: HashSet<String>,
@@ -158,20 +223,35 @@ struct Import<'a> {
 }
 
 impl Import<'_> {
-    async fn start_all(&mut self) -> Result<(), ImportError> {
-        loop {
-            // Reading blocks, so other tasks run before it.
-            tokio::task::yield_now().await;
-            if self.options.interrupted.as_ref().is_some_and(|interrupted| *interrupted.borrow()) {
-                return Err(ImportError::Interrupted);
+    /// Writes all rows. What is under way is finished, whatever ends the rows.
+    async fn write_all(&mut self, rows: Rows) -> Result<(), ImportError> {
+        let started = self.start_all(rows).await;
+        let finished = self.finish_all().await;
+        started.and(finished)
+    }
+
+    async fn start_all(&mut self, rows: Rows) -> Result<(), ImportError> {
+        let (mut rows, reading) = read_ahead(rows);
+        while let Some(row) = rows.recv().await {
+            let Row { number, content, text, doubt } = row?;
+            if let Some(doubt) = doubt {
+                add_mistake(&mut self.report.doubts, number, doubt.to_owned());
             }
-            let Some(row) = self.source.rows.next() else { return Ok(()) };
-            let Row { number, content, text } = row?;
             match content {
                 Ok(content) => self.start(number, content, text).await?,
                 Err(reason) => self.count(number, Outcome::Refused(reason), &text)?,
             }
         }
+        reading.join().unwrap_or_else(|panicked| resume_unwind(panicked));
+        Ok(())
+    }
+
+    async fn finish_all(&mut self) -> Result<(), ImportError> {
+        let mut ended = Ok(());
+        while !self.writes.is_empty() {
+            ended = ended.and(self.finish_one().await);
+        }
+        ended
     }
 
     /// Starts to write what a row says, after what was there before of its key.
@@ -197,15 +277,19 @@ impl Import<'_> {
     }
 
     fn count(&mut self, number: u64, outcome: Outcome, text: &str) -> Result<(), ImportError> {
-        self.source.progress.add(1);
+        self.progress.add(1);
         match outcome {
             Outcome::Created => self.report.created += 1,
             Outcome::Unchanged => self.report.unchanged += 1,
             Outcome::Differing => self.report.differing += 1,
-            Outcome::Updated => self.report.updated += 1,
+            Outcome::Updated { emptied } => {
+                self.report.updated += 1;
+                self.report.emptied += emptied;
+            }
             Outcome::Refused(reason) => {
                 self.reject(number, &reason, text).map_err(ImportError::Rejects)?;
-                self.report.add_mistake(number, reason);
+                self.report.bad += 1;
+                add_mistake(&mut self.report.mistakes, number, reason);
             }
         }
         Ok(())
@@ -215,7 +299,7 @@ impl Import<'_> {
         let Some(mut file) = self.options.rejects.as_deref() else { return Ok(()) };
         let read = Some(text).filter(|text| !text.is_empty());
         let row = serde_json::from_str(text).unwrap_or_else(|_| Value::from(read));
-        let line = json!({"file": self.source.name, "line": number, "reason": reason, "row": row});
+        let line = json!({"file": self.name, "line": number, "reason": reason, "row": row});
         file.write_all(format!("{line}\n").as_bytes())
     }
 }
@@ -243,5 +327,26 @@ async fn import_row(content: &Content, table: &Table, options: &ImportOptions) -
         if !backoff.wait().await {
             return last;
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn equal_mistakes_are_one_with_the_reason_of_the_first_line() {
+        let mut mistakes = Vec::new();
+        for (number, reason) in [
+            (7, r#"created_at: "2024-01-07" is no date at column 7"#),
+            (5, r#"created_at: "2024-\"05" is no date at column 15"#),
+            (9, r#"created_at: "" is no date at column 9"#),
+            (8, r#"body: "" is no date at column 9"#),
+        ] {
+            add_mistake(&mut mistakes, number, reason.to_owned());
+        }
+        let found: Vec<_> =
+            mistakes.iter().map(|found| (found.number, found.more, found.reason.contains("05"))).collect();
+        assert_eq!(found, [(5, 2, true), (8, 0, false)]);
     }
 }

@@ -7,6 +7,7 @@ use table::{Table, WriteError};
 use super::{
     ImportOptions, Outcome,
     comment::{described, named},
+    emptied,
 };
 
 /// A record to import: the fields of a line. Unknown ones are refused: a misspelt field would otherwise be lost without
@@ -57,6 +58,7 @@ impl ProductRow {
     fn details(&self, present: Option<&ProductDetails>) -> Result<ProductDetails, InvalidInput> {
         let present = present.cloned().unwrap_or_default();
         let image = |text: Option<String>| text.map(|text| WebUrl::parse("image", &text)).transpose();
+        let language = |tag: Option<Language>| tag.map(|tag| Language::given(tag.as_str())).transpose();
         Ok(ProductDetails {
             name: ProductDetails::new_name(self.name.clone())?,
             url: self.url.clone().unwrap_or(present.url),
@@ -64,7 +66,7 @@ impl ProductRow {
             brand: self.brand.clone().map_or(Ok(present.brand), ProductDetails::new_brand)?,
             gtin: self.gtin.clone().unwrap_or(present.gtin),
             sku: self.sku.clone().map_or(Ok(present.sku), ProductDetails::new_sku)?,
-            language: self.language.clone().unwrap_or(present.language),
+            language: self.language.clone().map_or(Ok(present.language), language)?,
         })
     }
 
@@ -74,7 +76,7 @@ impl ProductRow {
         let outcome = match &present {
             Some(present) if present.details == details => return Ok(Outcome::Unchanged),
             Some(_) if !options.update => return Ok(Outcome::Differing),
-            Some(_) => Outcome::Updated,
+            Some(present) => Outcome::Updated { emptied: emptied(filled(&present.details), filled(&details)) },
             None => Outcome::Created,
         };
         if !options.dry_run {
@@ -84,6 +86,12 @@ impl ProductRow {
         }
         Ok(outcome)
     }
+}
+
+/// Which of the fields that a record may lack it has.
+fn filled(details: &ProductDetails) -> [bool; 6] {
+    let ProductDetails { name: _, url, image, brand, gtin, sku, language } = details;
+    [url.is_some(), image.is_some(), brand.is_some(), gtin.is_some(), sku.is_some(), language.is_some()]
 }
 
 #[cfg(test)]
@@ -123,6 +131,7 @@ mod tests {
             ("\"image\":null", "\"image\":\"a.jpg\"", "image: \"a.jpg\" is not a URL"),
             ("3931", "3932", "gtin: \"4006381333932\" has a wrong check digit"),
             ("EN", "e", "language"),
+            ("EN", "german", "language: \"german\" is not a language tag"),
             ("\"sku\"", "\"SKU\"", "SKU"),
         ] {
             let error = read_product(GOOD.replace(old, new).as_bytes()).unwrap_err();

@@ -7,12 +7,12 @@ use std::path::Path;
 
 use clap::ValueEnum;
 use jiff::tz::TimeZone;
-use model::{AuthorId, CommentAttributes, CommentId, InvalidInput, Language, ProductId, Rating, Status, Timestamp};
+use model::{AuthorId, CommentAttributes, CommentId, InvalidInput, Language, ProductId, Rating, Status};
 use serde_json::{Map, Value};
 
 use super::{
     comment::{CommentRow, Line, printable},
-    date::{date_format, read_date, time_zone},
+    date::{date_format, read_date, rfc_3339, time_zone},
 };
 
 /// The fields that a comment needs. The column of a field has its name, unless another is named.
@@ -21,7 +21,7 @@ const REQUIRED: [&str; 6] = ["id", "product", "language", "rating", "created_at"
 const OPTIONAL: [&str; 5] = ["title", "author", "attributes", "author_id", "status"];
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(super) enum Format {
+pub(crate) enum Format {
     /// One JSON object a line, as an export writes them
     JsonLines,
     /// Cells separated by commas, with a first row that names the columns (RFC 4180)
@@ -34,7 +34,7 @@ pub(super) enum Format {
 
 impl Format {
     /// The format that a file's name asks for: `.csv` or `.tsv`, whether or not `.gz` or `.zst` follows, or JSON Lines.
-    pub(super) fn of_name(path: &Path) -> Self {
+    pub(crate) fn of_name(path: &Path) -> Self {
         let name = path.file_name().unwrap_or_default().to_string_lossy().to_lowercase();
         let plain = [".gz", ".zst"].into_iter().find_map(|ending| name.strip_suffix(ending)).unwrap_or(&name);
         match plain.rsplit_once('.') {
@@ -98,10 +98,20 @@ impl ReadingArgs {
         REQUIRED.into_iter().chain(OPTIONAL.into_iter().filter(is_named)).filter(is_missing).collect()
     }
 
+    fn columns(&self) -> impl Iterator<Item = &str> {
+        REQUIRED.iter().chain(&OPTIONAL).map(|field| self.column(field))
+    }
+
     /// Whether a field has this column, or what is within it.
     pub(super) fn takes(&self, name: &str) -> bool {
-        let mut columns = REQUIRED.iter().chain(&OPTIONAL).map(|field| self.column(field));
-        columns.any(|column| column == name || column.split('.').next() == Some(name))
+        self.columns().any(|column| column == name || column.split('.').next() == Some(name))
+    }
+
+    /// The column that a table's header means: one of a field, whatever the case of its letters, unless another header
+    /// names it exactly.
+    pub(super) fn column_of_header<'a>(&'a self, header: &'a str, headers: &[&str]) -> &'a str {
+        let is_meant = |column: &&str| column.to_lowercase() == header.to_lowercase() && !headers.contains(column);
+        self.columns().find(is_meant).unwrap_or(header)
     }
 
     /// Makes a comment of a row. The error says in one line why it is none.
@@ -112,7 +122,7 @@ impl ReadingArgs {
     fn line(&self, row: &Map<String, Value>) -> Result<Line, InvalidInput> {
         let date = |text: &str| match &self.date_format {
             Some(format) => read_date(format, text, self.time_zone.as_ref().unwrap_or(&TimeZone::UTC)),
-            None => Timestamp::parse(text),
+            None => rfc_3339(text),
         };
         Ok(Line {
             id: self.required(row, "id", CommentId::parse)?,
@@ -298,7 +308,8 @@ mod tests {
             (json!({"id": null}), "id: \"id\" is missing or empty"),
             (json!({"product": ["a"]}), "product: holds several values"),
             (json!({"language": "\u{1b}[31m"}), "language"),
-            (json!({"created_at": "29.2.2024"}), "created_at"),
+            (json!({"created_at": "29.2.2024"}), "`pagemark import --date-format` reads other forms"),
+            (json!({"language": "german"}), "\"german\" is not a language tag"),
         ] {
             let error = made(&[], &values).unwrap_err();
             assert!(error.contains(expected) && !error.contains(char::is_control), "{error}");

@@ -21,6 +21,9 @@ use super::{
     source::{Content, LINE_MAX_BYTES, LineReader, NumberedLine, Row, Rows},
 };
 
+const SPANS_ROWS: &str =
+    "a cell holds what looks like the end of one row and the beginning of another: is a quote missing?";
+
 /// Where in a cell the next byte stands.
 #[derive(Default, Clone, Copy, PartialEq, Eq)]
 enum Place {
@@ -113,7 +116,7 @@ impl Table {
             }
             Err(reason) => {
                 let text = String::from_utf8_lossy(&bytes).into_owned();
-                rows.push(Row { number, content: Err(reason), text });
+                rows.push(Row::new(number, Err(reason), text));
             }
         }
         Ok(Some(rows))
@@ -159,20 +162,40 @@ impl Table {
     }
 
     fn row(&self, number: u64, record: &StringRecord, columns: &[String]) -> Row {
-        let cells = record.iter().map(Value::from);
-        if record.len() != columns.len() {
-            let reason = format!("has {} cells, but the first row names {} columns", record.len(), columns.len());
-            return Row { number, content: Err(reason), text: Value::from_iter(cells).to_string() };
+        let cells: Vec<&str> = record.iter().collect();
+        if cells.len() != columns.len() {
+            let reason = format!("has {} cells, but the first row names {} columns", cells.len(), columns.len());
+            return Row::new(number, Err(reason), Value::from(cells).to_string());
         }
-        let row: Map<String, Value> = columns.iter().cloned().zip(cells).collect();
-        Row { number, content: self.reading.comment(&row).map(Content::Comment), text: Value::from(row).to_string() }
+        let row = named_cells(columns, &cells);
+        let content = self.reading.comment(&row).map(Content::Comment);
+        let doubt = self.spans_rows(&cells, columns).then_some(SPANS_ROWS);
+        Row { doubt, ..Row::new(number, content, Value::from(row).to_string()) }
+    }
+
+    /// Whether a quoted cell begins in one good row and ends in another one, if its quotes are taken for text.
+    fn spans_rows(&self, cells: &[&str], columns: &[String]) -> bool {
+        let is_good = |cells: Vec<&str>| {
+            cells.len() == columns.len() && self.reading.comment(&named_cells(columns, &cells)).is_ok()
+        };
+        cells.iter().enumerate().any(|(at, cell)| {
+            let Some((first, rest)) = cell.split_once('\n') else { return false };
+            let last = rest.rsplit('\n').next().unwrap_or_default();
+            let (first, last) = (format!("\"{}", first.trim_end()), format!("{last}\""));
+            let delimiter = char::from(self.delimiter);
+            let begun = cells.iter().take(at).copied().chain(first.split(delimiter)).collect();
+            let ended = last.split(delimiter).chain(cells.iter().skip(at + 1).copied()).collect();
+            is_good(begun) && is_good(ended)
+        })
     }
 
     /// The names of the columns. Every required field must have one.
     fn named(&self, names: &StringRecord) -> Result<Vec<String>, ImportError> {
         let refused = |problem: String| Err(ImportError::Columns(printable(&problem)));
+        let names: Vec<&str> = names.iter().map(str::trim).collect();
         let mut columns: Vec<String> = Vec::with_capacity(names.len());
-        for name in names.iter().map(str::trim) {
+        for name in &names {
+            let name = self.reading.column_of_header(name, &names);
             if columns.iter().any(|column| column == name) {
                 return refused(format!("it has two columns {name:?}"));
             }
@@ -194,6 +217,10 @@ impl Table {
             columns.join(", ")
         ))
     }
+}
+
+fn named_cells(columns: &[String], cells: &[&str]) -> Map<String, Value> {
+    columns.iter().cloned().zip(cells.iter().copied().map(Value::from)).collect()
 }
 
 #[cfg(test)]
@@ -267,6 +294,35 @@ mod tests {
         assert!(is_bad(0) && is_bad(2), "{read:?}");
         assert_eq!(read.iter().map(|(number, _)| *number).collect::<Vec<_>>(), [2, 3, 4, 5]);
         assert_eq!((&read[1].1, &read[3].1), (&Ok("fine".to_owned()), &Ok("last".to_owned())));
+    }
+
+    #[test]
+    fn a_cell_that_looks_like_whole_rows_is_in_doubt() {
+        let header = "id,body,product,language,rating,created_at\n";
+        let middle = |id: &str, body: &str| format!("{id},{body},p,en,4,2024-02-29T12:00:00Z\n");
+        for (content, is_doubtful) in [
+            (HEADER.to_owned() + &row("1", "\"Great") + &row("2", "fine\""), true),
+            (HEADER.to_owned() + &row("1", "\"") + &row("2", "fine") + &row("3", "done\""), true),
+            (header.to_owned() + &middle("1", "\"Great") + &middle("2", "done\""), true),
+            (HEADER.to_owned() + &row("1", "\"One,\ntwo, three, four, five, six\""), false),
+            (header.to_owned() + &middle("1", "\"Great, fine,\nand, well, done\""), false),
+        ] {
+            let rows: Vec<Row> = read(content.as_bytes()).into_iter().map(Result::unwrap).collect();
+            assert_eq!((rows.len(), rows[0].content.is_ok()), (1, true), "{content}");
+            assert_eq!(rows[0].doubt.is_some(), is_doubtful, "{content}");
+        }
+    }
+
+    #[test]
+    fn headers_match_whatever_their_case_and_the_exact_one_is_taken() {
+        let upper = HEADER.to_uppercase() + &row("1", "a");
+        assert_eq!(bodies(read(upper.as_bytes())), [(2, Ok("a".to_owned()))]);
+        let both = HEADER.replace("body", "Body,body") + &row("1", "a,b");
+        assert_eq!(bodies(read(both.as_bytes())), [(2, Ok("b".to_owned()))]);
+        let twice = HEADER.replace("body", "Body,BODY") + &row("1", "a,b");
+        assert!(
+            matches!(&read(twice.as_bytes())[0], Err(ImportError::Columns(why)) if why.contains("two columns \"body\""))
+        );
     }
 
     #[test]

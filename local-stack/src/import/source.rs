@@ -2,7 +2,7 @@
 
 use std::{
     fs::File,
-    io::{self, BufRead, Cursor, Read},
+    io::{self, BufRead, BufReader, Cursor, Read},
     path::Path,
 };
 
@@ -37,14 +37,25 @@ pub struct LineReader {
     progress: Progress,
 }
 
-/// A file whose bytes are steps of the progress.
+/// A file whose bytes are steps of the progress, as soon as they are used. Those that only wait in a buffer are none.
 struct Counted<F>(F, Progress);
 
-impl<F: Read> Read for Counted<F> {
+impl<F: BufRead> Read for Counted<F> {
     fn read(&mut self, to: &mut [u8]) -> io::Result<usize> {
         let count = self.0.read(to)?;
         self.1.advance(count as u64);
         Ok(count)
+    }
+}
+
+impl<F: BufRead> BufRead for Counted<F> {
+    fn fill_buf(&mut self) -> io::Result<&[u8]> {
+        self.0.fill_buf()
+    }
+
+    fn consume(&mut self, count: usize) {
+        self.1.advance(count as u64);
+        self.0.consume(count);
     }
 }
 
@@ -57,7 +68,7 @@ impl LineReader {
         let mut magic = Vec::new();
         file.by_ref().take(4).read_to_end(&mut magic)?;
         let compression = Compression::of_start(&magic);
-        let file = Counted(Cursor::new(magic).chain(file), progress.clone());
+        let file = Counted(BufReader::new(Cursor::new(magic).chain(file)), progress.clone());
         Ok(Self { bytes: compression.reader(file)?, compression, number: 0, progress })
     }
 
@@ -129,6 +140,14 @@ pub(super) struct Row {
     /// What the row says, or the reason why it says nothing.
     pub(super) content: Result<Content, String>,
     pub(super) text: String,
+    /// What may be wrong with the row although it can be imported.
+    pub(super) doubt: Option<&'static str>,
+}
+
+impl Row {
+    pub(super) fn new(number: u64, content: Result<Content, String>, text: String) -> Self {
+        Self { number, content, text, doubt: None }
+    }
 }
 
 pub(super) type Rows = Box<dyn Iterator<Item = Result<Row, ImportError>> + Send>;
@@ -178,7 +197,7 @@ impl Source {
         let shown = progress.clone();
         let rows = (1..).zip(comments).map(move |(number, comment)| {
             shown.advance(1);
-            Ok(Row { number, content: Ok(Content::Comment(comment.into())), text: String::new() })
+            Ok(Row::new(number, Ok(Content::Comment(comment.into())), String::new()))
         });
         Self { name: "demo".to_owned(), rows: Box::new(rows), progress }
     }
@@ -190,7 +209,7 @@ fn json_rows(lines: LineReader, parse: impl Fn(&[u8]) -> Result<Content, String>
     let mut row = move |(number, line): NumberedLine| {
         let line = match line {
             Ok(line) => line,
-            Err(reason) => return Ok(Some(Row { number, content: Err(reason), text: String::new() })),
+            Err(reason) => return Ok(Some(Row::new(number, Err(reason), String::new()))),
         };
         let line = line.trim_ascii();
         if line.is_empty() {
@@ -201,7 +220,7 @@ fn json_rows(lines: LineReader, parse: impl Fn(&[u8]) -> Result<Content, String>
             return Err(ImportError::Array(number));
         }
         let content = if is_array { Err(NOT_LINES.to_owned()) } else { parse(line) };
-        Ok(Some(Row { number, content, text: String::from_utf8_lossy(line).into_owned() }))
+        Ok(Some(Row::new(number, content, String::from_utf8_lossy(line).into_owned())))
     };
     Box::new(lines.filter_map(move |line| line.and_then(&mut row).transpose()))
 }
@@ -242,6 +261,14 @@ pub(crate) mod tests {
             let rows: Vec<(u64, String)> = rows.map(|row| (row.number, row.text)).collect();
             assert_eq!(rows, expected.iter().map(|(number, text)| (*number, (*text).to_owned())).collect::<Vec<_>>());
         }
+    }
+
+    #[test]
+    fn the_progress_is_the_share_of_the_bytes_whose_rows_were_read() {
+        let mut lines = reader_of("0123456\n".repeat(10).as_bytes());
+        let progress = lines.progress.clone();
+        let mut share_of_next = || lines.next().map(|_| progress.share());
+        assert_eq!([share_of_next(), share_of_next()], [Some(0.1), Some(0.2)]);
     }
 
     #[test]

@@ -55,7 +55,8 @@ impl Progress {
         self.0.comments.load(Ordering::Relaxed)
     }
 
-    /// Approximate share of the work that is done, from 0 to 1. It includes what earlier runs did.
+    /// Approximate share of the work that is done, from 0 to 1. It includes what earlier runs did. 0 while nobody knows how
+    /// much there is, as of a pipe.
     #[expect(clippy::cast_precision_loss, reason = "a share for people")]
     pub fn share(&self) -> f64 {
         let [steps, expected] = [&self.0.steps, &self.0.expected].map(|count| count.load(Ordering::Relaxed) as f64);
@@ -122,7 +123,10 @@ fn millionths(share: f64) -> u64 {
 #[expect(clippy::cast_precision_loss, reason = "a rate for people")]
 fn message(comments: u64, share: f64, elapsed: Duration) -> String {
     let rate = comments as f64 / elapsed.as_secs_f64().max(0.001);
-    let mut message = format!("{} comments, {rate:.0}/s, {:.1} % done", HumanCount(comments), share * 100.0);
+    let mut message = format!("{} comments, {rate:.0}/s", HumanCount(comments));
+    if share > 0.0 {
+        message.push_str(&format!(", {:.1} % done", share * 100.0));
+    }
     if share > 0.01 && share < 1.0 {
         message.push_str(&format!(", {} left", HumanDuration(elapsed.mul_f64((1.0 - share) / share))));
     }

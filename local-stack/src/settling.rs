@@ -1,0 +1,59 @@
+//! How far the two functions have come with what was written.
+
+use std::{
+    sync::{Arc, Weak},
+    time::Duration,
+};
+
+use indicatif::HumanCount;
+use tokio::{
+    sync::watch,
+    time::{Instant, timeout},
+};
+
+use crate::{engine::Engine, event_source_mapping::MappingState, stack::TABLE};
+
+const SAY_EVERY: Duration = Duration::from_secs(5);
+
+#[derive(Debug, Clone)]
+pub struct Settling {
+    /// `stream-writer`'s, then `page-indexer`'s.
+    mappings: [watch::Receiver<MappingState>; 2],
+    /// A stop of the stack takes the engine. Other engines do not say how many records are left.
+    engine: Weak<Engine>,
+}
+
+impl Settling {
+    pub fn of(mappings: [watch::Receiver<MappingState>; 2], engine: Option<&Arc<Engine>>) -> Self {
+        Self { mappings, engine: engine.map(Arc::downgrade).unwrap_or_default() }
+    }
+
+    /// Waits until both mappings have processed every record written before this call.
+    pub(crate) async fn wait(&mut self) {
+        let asked = Instant::now();
+        if let Some(engine) = self.engine.upgrade() {
+            engine.wake_readers();
+        }
+        for mapping in &mut self.mappings {
+            // The sender lives in a task that ends only with the stack.
+            mapping.wait_for(|state| state.caught_up_at.is_some_and(|at| at > asked)).await.ok();
+        }
+    }
+
+    /// Waits for a moment. `None` if everything written before is processed, or else how much is left, for people.
+    pub(crate) async fn left(&mut self) -> Option<String> {
+        if timeout(SAY_EVERY, self.wait()).await.is_ok() {
+            return None;
+        }
+        let [fan_out, indexing] = self.mappings.each_ref().map(|mapping| mapping.borrow().clone());
+        let left = match self.engine.upgrade() {
+            Some(engine) => {
+                let left = engine.pending_stream_records(TABLE, fan_out.processed.as_deref()).await.unwrap_or_default();
+                format!("{} stream records left; ", HumanCount(left))
+            }
+            None => String::new(),
+        };
+        let (written, indexed) = (HumanCount(fan_out.records), HumanCount(indexing.records));
+        Some(format!("{left}changes fanned out {written}, indexed {indexed}"))
+    }
+}
