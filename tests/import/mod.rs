@@ -130,13 +130,21 @@ async fn bad_lines_are_counted_and_named_by_number_and_reason() {
     let stores = Stores::start().await;
     let good = lines(&some_reviews(3));
     let good: Vec<&str> = good.lines().collect();
-    let bad = [("no JSON at all", "expected"), ("{\"id\":", "EOF"), ("[]", "JSON Lines")];
+    let mut ahead: Value = serde_json::from_str(good[0]).unwrap();
+    (ahead["id"], ahead["created_at"]) = ("ahead".into(), "2999-01-01T00:00:00Z".into());
+    let ahead = ahead.to_string();
+    let bad = [
+        ("no JSON at all", "expected"),
+        ("{\"id\":", "EOF"),
+        (ahead.as_str(), "ahead of the present"),
+        ("[]", "JSON Lines"),
+    ];
     // A blank line is not a bad line, but it counts in line numbers.
     let lines = bad.map(|(line, _)| line).join("\n");
     // Equal mistakes are one message.
     let content = format!("{}\n\n{lines}\n[{}]\n[]\n{}\n{}", good[0], good[0], good[1], good[2]);
     let report = imported(&stores, content.as_bytes()).await;
-    assert_eq!((report.created, report.bad), (3, 5), "{report:?}");
+    assert_eq!((report.created, report.bad), (3, 6), "{report:?}");
     assert_eq!(report.mistakes.len(), bad.len());
     for ((number, (line, reason)), named) in (3..).zip(bad).zip(&report.mistakes) {
         let more = if line == "[]" { 2 } else { 0 };

@@ -65,7 +65,6 @@ impl Progress {
         } else if expected > 0.0 {
             (steps / expected).min(ALMOST)
         } else {
-            // Of work whose extent is unknown, such as a file from a pipe.
             0.0
         }
     }
