@@ -10,6 +10,7 @@ use process::{Store, StoreError};
 use crate::{
     RedisIndex,
     connection::Routed,
+    contents::language,
     keys::Keys,
     markers::{MarkerFields, marker_of_fields},
 };
