@@ -106,7 +106,7 @@ impl<'page> Join<'page> {
         };
         let late = self.unranked.iter().filter(|_| self.ranks.shows_unranked).map(|cd| &cd.id);
         let (shown, missing): (BTreeSet<_>, BTreeSet<_>) = (ids(true).collect(), ids(false).chain(late).collect());
-        missing.difference(&shown).map(|id| CommentId::clone(id)).collect()
+        missing.difference(&shown).copied().cloned().collect()
     }
 
     /// Fills places with the published comments that were found. Returns how ranks and table differ.
