@@ -98,7 +98,9 @@ impl Iterator for LineReader {
     fn next(&mut self) -> Option<Self::Item> {
         let read = self.read().map_err(|source| match self.compression {
             Compression::None => ImportError::File(self.number, source),
-            packed => ImportError::Broken { compression: packed.name(), line: self.number, source },
+            packed @ (Compression::Gzip | Compression::Zstd) => {
+                ImportError::Broken { compression: packed.name(), line: self.number, source }
+            }
         });
         read.transpose()
     }
