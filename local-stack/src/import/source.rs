@@ -96,12 +96,10 @@ impl Iterator for LineReader {
     type Item = Result<NumberedLine, ImportError>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        let read = self.read().map_err(|source| {
-            let (compression, line) = (self.compression, self.number);
-            if compression == Compression::None {
-                ImportError::File(line, source)
-            } else {
-                ImportError::Broken { compression: compression.name(), line, source }
+        let read = self.read().map_err(|source| match self.compression {
+            Compression::None => ImportError::File(self.number, source),
+            packed @ (Compression::Gzip | Compression::Zstd) => {
+                ImportError::Broken { compression: packed.name(), line: self.number, source }
             }
         });
         read.transpose()
