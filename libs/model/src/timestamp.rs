@@ -87,6 +87,19 @@ impl Timestamp {
         Self(self.0.saturating_add(ms).clamp(Self::MIN.0, Self::MAX.0))
     }
 
+    /// Refuses a creation time that is further ahead than clocks differ. Such a comment would be the newest until its time
+    /// has come, so pages and totals up to the present would lack it.
+    pub fn not_ahead_of(self, now: Self) -> Result<Self, InvalidInput> {
+        const MINUTES: i64 = 5;
+        if self <= now.plus_ms(MINUTES * 60_000) {
+            return Ok(self);
+        }
+        let problem = format!(
+            "{self} is more than {MINUTES} minutes ahead of the present; a local time needs its offset or zone"
+        );
+        Err(InvalidInput::new("created_at", problem))
+    }
+
     /// The hour of the instant, `YYYY-MM-DDTHH`: the part of the text that names a window of the change journal.
     pub fn hour(self) -> String {
         let mut text = self.to_string();
@@ -165,6 +178,15 @@ mod tests {
         {
             assert!(Timestamp::parse(text).is_err(), "{text}");
         }
+    }
+
+    #[test]
+    fn a_creation_time_may_be_five_minutes_ahead_and_no_more() {
+        let now = Timestamp::parse("2024-02-29T12:00:00Z").unwrap();
+        for (ahead_ms, is_right) in [(-1, true), (300_000, true), (300_001, false)] {
+            assert_eq!(now.plus_ms(ahead_ms).not_ahead_of(now).is_ok(), is_right, "{ahead_ms}");
+        }
+        assert_eq!(Timestamp::MAX.not_ahead_of(Timestamp::MAX), Ok(Timestamp::MAX));
     }
 
     #[test]
