@@ -50,6 +50,11 @@ pub(crate) fn path_part(request: &HttpRequest, index: usize, field: &'static str
 }
 
 pub(crate) fn product(request: &HttpRequest, index: usize) -> Result<ProductId, ApiError> {
+    Ok(ProductId::parse_stored(&path_part(request, index, "product")?)?)
+}
+
+/// The product of something to write.
+pub(crate) fn new_product(request: &HttpRequest, index: usize) -> Result<ProductId, ApiError> {
     Ok(ProductId::parse(&path_part(request, index, "product")?)?)
 }
 
