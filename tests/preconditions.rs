@@ -61,12 +61,12 @@ async fn a_change_applies_to_a_revision_in_if_match_or_not_at_all() {
     assert_ne!(first, second);
     assert_changed(&change(http, &id, &[&first], &json!({ "rating": 3 })).await, &second);
     assert_changed(&delete(http, &id, &first).await, &second);
-    // A weak tag names only an equivalent revision, which is not enough for a change.
-    let weak = format!("W/{second}");
-    assert_changed(&change(http, &id, &[&weak], &json!({ "rating": 3 })).await, &second);
-    assert_changed(&delete(http, &id, &weak).await, &second);
-    let others = format!("{first}, {weak}, \"other\"");
+    let others = format!("{first}, W/{first}, \"other\"");
     assert_changed(&change(http, &id, &[&others], &json!({ "rating": 3 })).await, &second);
+    // A proxy that compresses the answer makes its tag weak.
+    let weak = change(http, &id, &[&format!("W/{second}")], &json!({ "rating": 3 })).await;
+    let second = weak.header("etag").unwrap().to_owned();
+    assert_eq!(weak.expect(200)["rating"], 3);
 
     // One of several tags matches, in one header or in two.
     let list = format!("\"other\", {second},{first}");
