@@ -5,7 +5,7 @@
 //! | `?page=03`, `?page=+3` | the number as it is written |
 //! | `/~`, `/~/~`, `/en/~`, a slash at the end | without them |
 //! | ratings unsorted, repeated, or all five (`5.1.1`, `1.2.3.4.5`) | sorted, each once; none |
-//! | a tag in another case (`pt-br`) | `pt-BR` |
+//! | a tag in another case (`pt-br`), another code of a language (`iw`) | `pt-BR`, `he` |
 //! | `?order=newest` | without it: that is the order of pages that name none |
 //! | `?page=3&order=oldest` | `?order=oldest&page=3` |
 //! | `?order=oldest&page=1` | `?order=oldest`: oldest first, the page without a number is page 1 |
@@ -23,7 +23,7 @@
 //!
 //! **Invariant:** a canonical address leads nowhere else (`a_canonical_address_does_not_redirect`).
 
-use actix_web::HttpRequest;
+use actix_web::{HttpRequest, HttpResponse, http::header};
 use model::{ANY, Filter, InvalidInput, Language, Order, PageNumber, PageSize, Period, ProductId, Rating, RatingSet};
 use page_index::Position;
 use percent_encoding::percent_decode_str;
@@ -154,8 +154,17 @@ pub(super) fn read(request: &HttpRequest) -> Result<(Address, bool), ApiError> {
     }
     let canonical = address.canonical();
     let (canonical_path, canonical_query) = canonical.split_once('?').unwrap_or((&canonical, ""));
-    let is_same_path = percent_decode_str(path).eq(percent_decode_str(canonical_path));
-    Ok((address, is_same_path && spelling == canonical_query))
+    let is_canonical = is_same_path(path, canonical_path) && spelling == canonical_query;
+    Ok((address, is_canonical))
+}
+
+pub(super) fn is_same_path(path: &str, other: &str) -> bool {
+    percent_decode_str(path).eq(percent_decode_str(other))
+}
+
+/// The redirect to a canonical address. It depends only on the address that was asked for, so caches may keep it.
+pub(super) fn moved(canonical: &str) -> HttpResponse {
+    HttpResponse::MovedPermanently().insert_header((header::LOCATION, canonical)).finish()
 }
 
 /// The values of these parameters, decoded, and their spelling as they were sent. All others, such as campaign tags, are
@@ -206,6 +215,8 @@ mod tests {
         for (asked, canonical) in [
             ("p/comments//", "p/comments"),
             ("p/comments/pt-br/%34", "p/comments/pt-BR/4"),
+            ("p/comments/iw?page=2", "p/comments/he?page=2"),
+            ("p/comments/eng/5", "p/comments/en/5"),
             ("a:b/comments/~", "a%3Ab/comments"),
             ("p/comments?page=0001", "p/comments?page=1"),
             ("p/comments?page=1&order=newest", "p/comments?page=1"),

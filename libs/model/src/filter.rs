@@ -99,7 +99,9 @@ impl FilterKey {
         // Each part has exactly one spelling: the one that its `Display` produces.
         let language = match language {
             ANY => None,
-            tag => Some(Language::parse(tag).ok().filter(|parsed| parsed.as_str() == tag).ok_or_else(malformed)?),
+            tag => {
+                Some(Language::parse_stored(tag).ok().filter(|parsed| parsed.as_str() == tag).ok_or_else(malformed)?)
+            }
         };
         let ratings = match ratings {
             ANY => None,

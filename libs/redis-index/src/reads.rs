@@ -219,7 +219,7 @@ fn product_of(escaped: &str) -> Result<ProductId, Malformed> {
 }
 
 fn language_of(tag: &str) -> Result<Language, Malformed> {
-    Language::parse(tag).map_err(|error| Malformed::new("set of languages", error.to_string()))
+    Language::parse_stored(tag).map_err(|error| Malformed::new("set of languages", error.to_string()))
 }
 
 /// The counts of the five ratings in a script's answer.
