@@ -142,6 +142,28 @@ async fn a_refused_body_gets_one_answer() {
 }
 
 #[tokio::test]
+async fn a_malformed_second_request_is_told_that_its_connection_closes_and_counted() {
+    let (stores, api) = api_with(&[]).await;
+    let mut stream = api.http.connect().await;
+    stream.write_all(b"HEAD /robots.txt HTTP/1.1\r\nHost: a\r\n\r\n").await.unwrap();
+    let mut first = Vec::new();
+    while !first.ends_with(b"\r\n\r\n") {
+        first.push(stream.read_u8().await.unwrap());
+    }
+    stream.write_all(b"GET /x?y=\" HTTP/1.1\r\nHost: a\r\n\r\n").await.unwrap();
+    let mut second = String::new();
+    stream.read_to_string(&mut second).await.unwrap();
+    assert!(second.starts_with("HTTP/1.1 400 ") && second.contains("\r\nconnection: close\r\n"), "{second}");
+    assert_eq!(api.metric("pagemark_http_requests_malformed_total").await, 1.0);
+    assert!(
+        api.log()
+            .iter()
+            .any(|line| line["target"] == "access" && line["fields"]["status"] == "HTTP/1.1 400 Bad Request")
+    );
+    stores.index.clear().await.unwrap();
+}
+
+#[tokio::test]
 async fn a_head_that_is_too_large_is_refused_after_the_answer_before_it() {
     let stores = Stores::start().await;
     let stalled = stalled_table(&stores.table, &stores.engine_url()).await;

@@ -183,9 +183,10 @@ async fn an_idempotency_key_belongs_to_its_token_s_name_and_its_product() {
         let target = format!("{}/comments", product_path(product));
         api.http.send(Method::POST, &target, &headers, comment.as_bytes()).await.expect(201)
     };
-    let api = serve(&[("shop", "shop-1"), ("app", "app-1")]);
+    let api = serve(&[("shop", "token-of-the-shop-1"), ("app", "token-of-the-app-1")]);
     let mut created = Vec::new();
-    for (product, token) in [("p1", "shop-1"), ("p2", "shop-1"), ("p1", "app-1")] {
+    for (product, token) in [("p1", "token-of-the-shop-1"), ("p2", "token-of-the-shop-1"), ("p1", "token-of-the-app-1")]
+    {
         let first = send(&api, product, token).await;
         assert_eq!(send(&api, product, token).await, first);
         created.push(first);
@@ -194,9 +195,12 @@ async fn an_idempotency_key_belongs_to_its_token_s_name_and_its_product() {
     api.finish().await;
 
     // The token of the shop is replaced: at first both are good, then only the new one.
-    for tokens in [&[("shop", "shop-1"), ("shop", "shop-2")][..], &[("shop", "shop-2"), ("app", "app-1")]] {
+    for tokens in [
+        &[("shop", "token-of-the-shop-1"), ("shop", "token-of-the-shop-2")][..],
+        &[("shop", "token-of-the-shop-2"), ("app", "token-of-the-app-1")],
+    ] {
         let api = serve(tokens);
-        assert_eq!(send(&api, "p1", "shop-2").await, created[0]);
+        assert_eq!(send(&api, "p1", "token-of-the-shop-2").await, created[0]);
         api.finish().await;
     }
     assert_eq!(Contents::read(&stores.table).await.primary.len(), 3);
