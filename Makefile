@@ -3,7 +3,7 @@
 # measurements.
 
 .DEFAULT_GOAL := help
-.PHONY: help run check test test-full test-dynamodb-local bench bench-publish lighthouse package package-pagemark smoke fmt lint doc tools redis postgres ab python-tools browser cargo-deny
+.PHONY: help run check test test-full test-dynamodb-local bench bench-publish lighthouse package package-pagemark smoke fmt lint doc tools redis postgres ab python-tools browser web-servers cargo-deny
 
 # Cargo's target folder.
 TARGET := $(or $(CARGO_TARGET_DIR),target)
@@ -23,7 +23,7 @@ TESTED := $(UNIT_TESTED) --test guarantees
 
 # The modules that `make check` leaves out. A test that needs a tool beside Rust and Redis fails there unless its module
 # is in the first list. The second list keeps it below five minutes.
-CHECK_NEEDS_TOOLS := big_repair:: deployed:: described:: packaged:: pages::browser pages::feed template:: repair::quarantine smoke::
+CHECK_NEEDS_TOOLS := big_repair:: deployed:: described:: embed::every_id packaged:: pages::browser pages::feed template:: repair::quarantine smoke::
 CHECK_TAKES_LONG := cluster:: connections:: data_folder:: designs:: edits:: export::ends repair::audit repair::control repair::local repair::lost repair::missing repair::primaries repair::process repair::stopped repair::confirmed
 
 check: tools redis ## Before a commit: the budget, format, lints, unit tests and most guarantees, with Rust and Redis alone (5 minutes)
@@ -35,7 +35,7 @@ check: tools redis ## Before a commit: the budget, format, lints, unit tests and
 
 # The doc tests come first, because cargo would run them last. So the output ends with the summary of the package
 # `tests`, the guarantees.
-test: tools redis python-tools browser cargo-deny ## Format, lints, docs and all tests; or the guarantees of one module: NAME=ordering
+test: tools redis python-tools browser web-servers cargo-deny ## Format, lints, docs and all tests; or the guarantees of one module: NAME=ordering
 ifdef NAME
 	cargo test --locked --workspace --test guarantees -- $(NAME)
 else
@@ -48,7 +48,7 @@ else
 	cargo test --locked --workspace $(TESTED)
 endif
 
-test-full: tools redis python-tools browser ## All tests on the whole of the reviews instead of a sample, and the packages for arm64 (long)
+test-full: tools redis python-tools browser web-servers ## All tests on the whole of the reviews instead of a sample, and the packages for arm64 (long)
 	PAGEMARK_TEST_SIZE=full cargo test --locked --release --workspace $(TESTED)
 	@sh scripts/ensure-qemu.sh
 	ARCH=arm64 sh scripts/package.sh
@@ -137,6 +137,9 @@ python-tools:
 
 cargo-deny:
 	@sh scripts/ensure-cargo-deny.sh
+
+web-servers:
+	@sh scripts/ensure-web-servers.sh
 
 browser:
 	@sh scripts/ensure-chromium.sh

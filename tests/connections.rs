@@ -124,6 +124,28 @@ async fn a_head_that_is_too_large_is_refused_and_not_parsed() {
     stores.index.clear().await.unwrap();
 }
 
+#[tokio::test]
+async fn a_malformed_second_request_is_told_that_its_connection_closes_and_counted() {
+    let (stores, api) = api_with(&[]).await;
+    let mut stream = api.http.connect().await;
+    stream.write_all(b"HEAD /robots.txt HTTP/1.1\r\nHost: a\r\n\r\n").await.unwrap();
+    let mut first = Vec::new();
+    while !first.ends_with(b"\r\n\r\n") {
+        first.push(stream.read_u8().await.unwrap());
+    }
+    stream.write_all(b"GET /x?y=\" HTTP/1.1\r\nHost: a\r\n\r\n").await.unwrap();
+    let mut second = String::new();
+    stream.read_to_string(&mut second).await.unwrap();
+    assert!(second.starts_with("HTTP/1.1 400 ") && second.contains("\r\nconnection: close\r\n"), "{second}");
+    assert_eq!(api.metric("pagemark_http_requests_malformed_total").await, 1.0);
+    assert!(
+        api.log()
+            .iter()
+            .any(|line| line["target"] == "access" && line["fields"]["status"] == "HTTP/1.1 400 Bad Request")
+    );
+    stores.index.clear().await.unwrap();
+}
+
 /// Fills the table with 100 comments of the longest text: a page of 4.1 MB.
 async fn fill_with_the_longest(stores: &Stores) {
     let text = data::body(&"\u{1f600}".repeat(10_000));

@@ -1,6 +1,6 @@
 //! A site can show comments in pages of its own, as `docs/pages.md` describes.
 
-use std::{collections::BTreeSet, path::Path};
+use std::{collections::BTreeSet, ops::Range, path::Path};
 
 use hyper::Method;
 use itertools::Itertools;
@@ -9,9 +9,11 @@ use scraper::{Html, Selector};
 use serde_json::{Value, json};
 
 use crate::fixture::{
-    data,
+    data, free_port,
     http::{Answer, Http, WRITE_TOKEN, encoded, good_comment, product_path},
+    program::Program,
     stack::{Running, settings},
+    wait_for,
 };
 
 /// What the requests of `docs/pages.md` ask for.
@@ -269,6 +271,88 @@ async fn a_crawl_through_a_proxy_finds_no_address_outside_the_base_path() {
         assert!(robots.contains(&format!("Sitemap: {SITE}/sitemap.xml\n")), "{robots}");
         let described = proxy.get(&format!("{BASE_PATH}/openapi.json")).await.json();
         assert_eq!(described["servers"], json!([{ "url": BASE_PATH }]));
+    }
+    running.finish().await;
+}
+
+/// Product ids whose paths proxies write in other ways than we do.
+const SPELLED: [&str; 4] = ["a/b c/5", "a,:'()!*+&=@;$b", "x[y]\"<>^`{|}\\", "é 100%?#x%2Fy"];
+
+const PUBLIC_PORTS: Range<u16> = 20_000..32_000;
+
+/// nginx and Apache before a service at `inner`: as `docs/pages.md` says, and in their default forms.
+fn web_servers(inner: &str, folder: &Path) -> Vec<(u16, Program)> {
+    let at = |paths: &[&'static str]| *paths.iter().find(|path| Path::new(path).exists()).expect("make web-servers");
+    let (nginx, apache) =
+        (at(&["/usr/sbin/nginx", "/usr/bin/nginx"]), at(&["/usr/sbin/apache2", "/usr/sbin/httpd", "/usr/bin/httpd"]));
+    let modules = at(&["/usr/lib/apache2/modules", "/usr/lib64/httpd/modules", "/usr/lib/httpd/modules"]);
+    let of = |kind: &str| {
+        let block = blocks().into_iter().filter(|block| block.0 == kind).next_back().unwrap().1;
+        block.replace("127.0.0.1:8080", inner)
+    };
+    let (as_is, unchanged) = (of("nginx"), of("apache"));
+    let decoding = as_is.replace(inner, &format!("{inner}/"));
+    let canonical = unchanged.replace(" nocanon", "").replace("NoDecode", "On");
+    let stripped = canonical.replace(&format!("{inner}{BASE_PATH}"), inner);
+    assert!(decoding != as_is && canonical != unchanged && stripped != canonical);
+    let configs = [(nginx, as_is), (nginx, decoding), (apache, unchanged), (apache, canonical), (apache, stripped)];
+    let start = |(number, (program, block)): (usize, (&str, String))| {
+        let (port, own) = (free_port(PUBLIC_PORTS), folder.join(number.to_string()));
+        std::fs::create_dir(&own).unwrap();
+        let (conf, own) = (own.join("conf"), own.display());
+        let text = if program == nginx {
+            let stores = ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"];
+            let stores = stores.map(|store| format!("{store}_temp_path {own}/{store};")).concat();
+            format!(
+                "daemon off; master_process off; pid {own}/pid; error_log {own}/log; events {{}}
+                 http {{ access_log off; {stores} server {{ listen 127.0.0.1:{port}; {block} }} }}"
+            )
+        } else {
+            let load = |name| format!("LoadModule {name}_module {modules}/mod_{name}.so\n");
+            let loaded = ["mpm_prefork", "authz_core", "proxy", "proxy_http"].map(load).concat();
+            format!(
+                "ServerRoot {own}\nDefaultRuntimeDir {own}\nPidFile {own}/pid\nErrorLog {own}/log\n\
+                 User nobody\nServerName localhost\nListen 127.0.0.1:{port}\n{loaded}{block}"
+            )
+        };
+        std::fs::write(&conf, text).unwrap();
+        let conf = conf.to_str().unwrap();
+        let arguments = if program == nginx { vec!["-c", conf] } else { vec!["-X", "-f", conf] };
+        (port, Program::start(program, &arguments, [("PATH", "/usr/bin")]))
+    };
+    configs.into_iter().enumerate().map(start).collect()
+}
+
+#[tokio::test]
+async fn every_id_is_reached_through_nginx_and_apache_in_each_spelling() {
+    let mut running = start_below_a_path().await;
+    let comments = SPELLED.iter().enumerate();
+    let comments = comments.map(|(n, id)| data::new_comment(&format!("spelled-{n}"), &data::product(id), "en", 5));
+    running.import(&comments.collect::<Vec<_>>()).await;
+    let folder = tempfile::tempdir().unwrap();
+    for (port, server) in web_servers(running.http.authority(), folder.path()) {
+        let front = Http::new(format!("http://127.0.0.1:{port}"));
+        let ready =
+            async || tokio::net::TcpStream::connect(front.authority()).await.map(drop).map_err(|_| server.stderr());
+        wait_for("the web server", ready).await;
+        for id in SPELLED {
+            let (ours, page) = (encoded(id), format!("/product/{}/comments", encoded(id)));
+            for spelled in [ours.clone(), ours.replace("%2F", "/"), ours.replace("%28", "(").replace("%2C", ",")] {
+                for kind in ["product/{}/comments", "product/{}/comments/en/5", "product/{}/feed"] {
+                    for part in ["", "fragment/"].iter().take(if kind.contains("feed") { 1 } else { 2 }) {
+                        let answer = front.get(&format!("{BASE_PATH}/{part}{}", kind.replace("{}", &spelled))).await;
+                        assert_eq!(answer.status, 200, "{answer:?}");
+                        assert!(answer.body.contains(&format!("{SITE}{page}")), "{answer:?}");
+                    }
+                }
+                for kind in ["comments", "stats"] {
+                    let answer = front.get(&format!("{BASE_PATH}/api/v1/products/{spelled}/{kind}")).await;
+                    assert_eq!(answer.expect(200)["total"], 1, "{spelled}/{kind}");
+                }
+            }
+            let moved = front.get(&format!("{BASE_PATH}{page}/EN")).await;
+            assert_eq!((moved.status, moved.header("location")), (301, Some(&*format!("{BASE_PATH}{page}/en"))));
+        }
     }
     running.finish().await;
 }

@@ -133,7 +133,7 @@ async fn a_body_that_is_not_json_or_too_large_is_refused() {
         ("idempotency-key", "two words", 400),
         ("idempotency-key", "", 400),
     ] {
-        let mut headers = vec![("authorization", "Bearer the-tests-token"), (name, value)];
+        let mut headers = vec![("authorization", "Bearer the-tests-own-token"), (name, value)];
         if name != "content-type" {
             headers.push(("content-type", "application/json"));
         }
@@ -228,7 +228,7 @@ async fn missing_permission_is_401_and_a_missing_comment_is_404() {
     let http = &running.http;
     let (of_comment, _) = a_comment(&before);
     let body = good_comment("en", 5, "Fine.").to_string();
-    for authorization in [None, Some("Bearer wrong"), Some("Bearer "), Some("Basic abc"), Some("the-tests-token")] {
+    for authorization in [None, Some("Bearer wrong"), Some("Bearer "), Some("Basic abc"), Some("the-tests-own-token")] {
         for (method, target) in
             [(Method::POST, COMMENTS_OF_P), (Method::PATCH, &of_comment), (Method::DELETE, &of_comment)]
         {

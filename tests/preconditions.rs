@@ -61,12 +61,12 @@ async fn a_change_applies_to_a_revision_in_if_match_or_not_at_all() {
     assert_ne!(first, second);
     assert_changed(&change(http, &id, &[&first], &json!({ "rating": 3 })).await, &second);
     assert_changed(&delete(http, &id, &first).await, &second);
-    // A weak tag names only an equivalent revision, which is not enough for a change.
-    let weak = format!("W/{second}");
-    assert_changed(&change(http, &id, &[&weak], &json!({ "rating": 3 })).await, &second);
-    assert_changed(&delete(http, &id, &weak).await, &second);
-    let others = format!("{first}, {weak}, \"other\"");
+    let others = format!("{first}, W/{first}, \"other\"");
     assert_changed(&change(http, &id, &[&others], &json!({ "rating": 3 })).await, &second);
+    // A proxy that compresses the answer makes its tag weak.
+    let weak = change(http, &id, &[&format!("W/{second}")], &json!({ "rating": 3 })).await;
+    let second = weak.header("etag").unwrap().to_owned();
+    assert_eq!(weak.expect(200)["rating"], 3);
 
     // One of several tags matches, in one header or in two.
     let list = format!("\"other\", {second},{first}");
@@ -183,9 +183,10 @@ async fn an_idempotency_key_belongs_to_its_token_s_name_and_its_product() {
         let target = format!("{}/comments", product_path(product));
         api.http.send(Method::POST, &target, &headers, comment.as_bytes()).await.expect(201)
     };
-    let api = serve(&[("shop", "shop-1"), ("app", "app-1")]);
+    let api = serve(&[("shop", "token-of-the-shop-1"), ("app", "token-of-the-app-1")]);
     let mut created = Vec::new();
-    for (product, token) in [("p1", "shop-1"), ("p2", "shop-1"), ("p1", "app-1")] {
+    for (product, token) in [("p1", "token-of-the-shop-1"), ("p2", "token-of-the-shop-1"), ("p1", "token-of-the-app-1")]
+    {
         let first = send(&api, product, token).await;
         assert_eq!(send(&api, product, token).await, first);
         created.push(first);
@@ -194,9 +195,12 @@ async fn an_idempotency_key_belongs_to_its_token_s_name_and_its_product() {
     api.finish().await;
 
     // The token of the shop is replaced: at first both are good, then only the new one.
-    for tokens in [&[("shop", "shop-1"), ("shop", "shop-2")][..], &[("shop", "shop-2"), ("app", "app-1")]] {
+    for tokens in [
+        &[("shop", "token-of-the-shop-1"), ("shop", "token-of-the-shop-2")][..],
+        &[("shop", "token-of-the-shop-2"), ("app", "token-of-the-app-1")],
+    ] {
         let api = serve(tokens);
-        assert_eq!(send(&api, "p1", "shop-2").await, created[0]);
+        assert_eq!(send(&api, "p1", "token-of-the-shop-2").await, created[0]);
         api.finish().await;
     }
     assert_eq!(Contents::read(&stores.table).await.primary.len(), 3);

@@ -102,10 +102,11 @@ impl Application {
             unread: settings.unread_timeout,
             keep_alive: Duration::from_secs(settings.keep_alive_seconds),
         };
-        let places = Places::new(settings.connections_max);
-        let bounds = ServerBounds { deadlines, places, stop_grace_seconds: STOP_GRACE_SECONDS };
+        let connections_max = settings.connections_max;
         let metrics_namespace = settings.metrics_namespace.clone();
         let service = Service::new(table, index, settings, address)?;
+        let places = Places::new(connections_max, service.malformed_requests());
+        let bounds = ServerBounds { deadlines, places, stop_grace_seconds: STOP_GRACE_SECONDS };
         let operations = operations.map(|listening| operations_server(listening, service.clone(), deadlines));
         let operations = operations.transpose()?;
         let routes = if operations.is_some() { Service::configure } else { Service::configure_all };
@@ -165,7 +166,7 @@ fn operations_server(
 ) -> Result<(SocketAddr, Server), StartError> {
     let bounds = ServerBounds {
         deadlines: Deadlines { keep_alive: OPERATIONS_KEEP_ALIVE, ..deadlines },
-        places: Places::new(OPERATIONS_CONNECTIONS_MAX),
+        places: Places::new(OPERATIONS_CONNECTIONS_MAX, service.malformed_requests()),
         stop_grace_seconds: OPERATIONS_STOP_GRACE_SECONDS,
     };
     let app = move || service.app(|_, config| ops::configure(config));

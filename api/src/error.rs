@@ -32,6 +32,11 @@ pub(crate) enum ApiError {
     BrokenBody(String),
     #[error("The body is larger than {} KiB.", max_bytes / 1024)]
     BodyTooLarge { max_bytes: usize },
+    #[error(
+        "The item of this comment has {item_bytes} bytes, most of them in attributes that another tool stored there. \
+         DynamoDB allows 400 KB, so this change has no room. Nothing was written."
+    )]
+    NoRoomInItem { item_bytes: usize },
     #[error("The body did not arrive in time.")]
     BodyTooSlow,
     #[error("The body must be sent as {accepted}, without Content-Encoding.")]
@@ -109,6 +114,7 @@ impl ApiError {
             Self::Invalid { .. } => (StatusCode::BAD_REQUEST, "invalid-input"),
             Self::BrokenBody(_) => (StatusCode::BAD_REQUEST, "broken-body"),
             Self::BodyTooLarge { .. } => (StatusCode::PAYLOAD_TOO_LARGE, "body-too-large"),
+            Self::NoRoomInItem { .. } => (StatusCode::PAYLOAD_TOO_LARGE, "no-room-in-item"),
             Self::BodyTooSlow => (StatusCode::REQUEST_TIMEOUT, "body-too-slow"),
             Self::UnsupportedMediaType { .. } => (StatusCode::UNSUPPORTED_MEDIA_TYPE, "unsupported-media-type"),
             Self::Unauthorized => (StatusCode::UNAUTHORIZED, "unauthorized"),
@@ -153,6 +159,7 @@ impl ApiError {
             | Self::Invalid { .. }
             | Self::BrokenBody(_)
             | Self::BodyTooLarge { .. }
+            | Self::NoRoomInItem { .. }
             | Self::BodyTooSlow
             | Self::UnsupportedMediaType { .. }
             | Self::Unauthorized
@@ -313,6 +320,7 @@ impl From<WriteError> for ApiError {
             WriteError::PreconditionFailed { current } => Self::PreconditionFailed { current },
             WriteError::IdempotencyMismatch => Self::IdempotencyMismatch,
             WriteError::Contended => Self::Contended,
+            WriteError::Full { item_bytes } => Self::NoRoomInItem { item_bytes },
             WriteError::Invalid(error) => error.into(),
             WriteError::Store(error) => error.into(),
         }

@@ -11,6 +11,9 @@ use subtle::{Choice, ConstantTimeEq};
 pub struct BearerToken(String);
 
 impl BearerToken {
+    /// Minimum length. A shorter one can be guessed.
+    pub const MIN_LEN: usize = 16;
+
     pub fn hash(&self) -> TokenHash {
         TokenHash::of(&self.0)
     }
@@ -21,8 +24,10 @@ impl FromStr for BearerToken {
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         // The characters that a client can send in a header without quoting.
-        if text.is_empty() || !text.bytes().all(|byte| byte.is_ascii_graphic()) {
-            return Err("a token is one or more visible ASCII characters, without spaces");
+        if text.len() < Self::MIN_LEN || !text.bytes().all(|byte| byte.is_ascii_graphic()) {
+            return Err(
+                "a token is 16 or more visible ASCII characters, without spaces, such as `openssl rand -hex 32` prints",
+            );
         }
         Ok(Self(text.to_owned()))
     }

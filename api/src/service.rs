@@ -9,6 +9,7 @@ use actix_web::{
     web::{self, Data},
 };
 use page_index::PageIndex;
+use prometheus_client::metrics::counter::Counter;
 use table::Table;
 
 use crate::{
@@ -89,6 +90,11 @@ impl Service {
             proxies: settings.proxies,
             cache_max_age_seconds: settings.cache_max_age_seconds,
         })
+    }
+
+    /// Counts the requests that no layer sees.
+    pub(crate) fn malformed_requests(&self) -> Counter {
+        self.metrics.malformed_requests.clone()
     }
 
     pub(crate) fn snapshot(&self) -> Snapshot {

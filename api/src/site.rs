@@ -104,6 +104,10 @@ impl FromStr for PublicUrl {
 
 /// Fewer comments than this make a page that search engines judge as thin.
 const INDEXABLE_COMMENTS_MIN: u64 = 5;
+
+/// More of a product's comments than this make the pages of a filter almost those without it, and the sitemap twice as long.
+const INDEXABLE_PERCENT_MAX: u64 = 80;
+
 fn base_path(path: &str) -> Result<String, &'static str> {
     let path = path.strip_suffix('/').unwrap_or(path);
     let Some(inner) = path.strip_prefix('/') else { return Ok(String::new()) };
@@ -284,6 +288,9 @@ impl Site {
         if totals.is_some_and(|totals| totals.filter >= totals.product) {
             return Indexing::Copy;
         }
+        if totals.is_some_and(|totals| totals.filter * 100 > totals.product * INDEXABLE_PERCENT_MAX) {
+            return Indexing::No;
+        }
         let has_enough = totals.is_none_or(|totals| totals.filter >= self.settings.indexable_comments_min);
         if self.settings.indexable.admits(filter) && has_enough { Indexing::Own } else { Indexing::No }
     }
@@ -381,13 +388,17 @@ mod tests {
         let of = |indexable, filter: &Filter, matching, product| {
             site(indexable).indexing(filter, Order::Newest, Some(Totals { filter: matching, product }))
         };
-        for (matching, product, expected) in
-            [(5, 6, Indexing::Own), (4, 6, Indexing::No), (6, 6, Indexing::Copy), (1, 1, Indexing::Copy)]
-        {
+        for (matching, product, expected) in [
+            (8, 10, Indexing::Own),
+            (9, 10, Indexing::No),
+            (4, 6, Indexing::No),
+            (6, 6, Indexing::Copy),
+            (1, 1, Indexing::Copy),
+        ] {
             assert_eq!(of(Indexable::Languages, &english, matching, product), expected, "{matching} of {product}");
         }
-        assert_eq!(of(Indexable::Languages, &rated, 5, 6), Indexing::No);
-        assert_eq!(of(Indexable::Single, &rated, 5, 6), Indexing::Own);
+        assert_eq!(of(Indexable::Languages, &rated, 5, 7), Indexing::No);
+        assert_eq!(of(Indexable::Single, &rated, 5, 7), Indexing::Own);
         assert_eq!(of(Indexable::Unfiltered, &english, 6, 6), Indexing::Copy);
         assert_eq!(of(Indexable::None, &english, 6, 6), Indexing::No);
         assert_eq!(of(Indexable::Languages, &Filter::ANY, 1, 1), Indexing::Own);

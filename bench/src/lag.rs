@@ -36,7 +36,7 @@ use crate::{
     workload::Comments,
 };
 
-const TOKEN: &str = "bench";
+const TOKEN: &str = "the-token-of-bench";
 /// Items of a comment, one for each filter key.
 const FILTERS: usize = 32;
 const WRITERS: usize = 16;

@@ -18,7 +18,7 @@ use crate::{
     workload::{Comments, FIRST_MS, SPAN_MS, new_comment},
 };
 
-const TOKEN: &str = "bench";
+const TOKEN: &str = "the-token-of-bench";
 const PRODUCT: &str = "recrawled";
 const FILTERS: [&str; 6] = ["", "/en", "/de", "/~/5", "/~/1.2", "/en/4.5"];
 const POSTS: u32 = 100;

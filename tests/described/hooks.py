@@ -4,7 +4,7 @@ A cursor comes from an earlier answer for the same listing, and excludes page an
 as_of and a cursor. A date excludes page and as_of. So the first hook removes the cursor, and what stable numbering and a
 date exclude, from requests that must be accepted. Requests that must be refused keep them. A GTIN ends with a check
 digit, so the hook puts the right one there. The limits of attributes and of an author's id are in bytes, so the hook
-removes long ones. A comment, a name and an author's id have a visible character, so the hook replaces those that may not. `.` and `..` are neither products nor authors: in a path they would lead elsewhere. The entity tag of
+removes long ones. A comment and a name have a visible character, new ids begin and end with one, so the hook replaces those that may not. `.` and `..` are neither products nor authors: in a path they would lead elsewhere. The entity tag of
 a record comes from an earlier answer, and requests without one are accepted: so the hook removes it.
 
 A page beyond the ranked comments is 503 while others are still to be ranked. So the second hook asks again, as that
@@ -46,6 +46,8 @@ def before_call(context, case, kwargs):
             case.body[field] = "Text"
     if isinstance(case.body, dict) and is_no_author(case.body.get("author_id")):
         del case.body["author_id"]
+    if case.method in ("POST", "PUT") and has_hidden_end((case.path_parameters or {}).get("product")):
+        case.path_parameters["product"] = "espresso-machine"
     if is_no_author((case.path_parameters or {}).get("author_id")):
         case.path_parameters["author_id"] = "customer-4711"
     if isinstance(case.body, dict) and len(json.dumps(case.body.get("attributes"), ensure_ascii=False).encode()) > 3000:
@@ -53,7 +55,11 @@ def before_call(context, case, kwargs):
 
 
 def is_no_author(author_id):
-    return is_blank(author_id) or isinstance(author_id, str) and (author_id in (".", "..") or len(author_id.encode()) > 128)
+    return has_hidden_end(author_id) or isinstance(author_id, str) and len(author_id.encode()) > 128
+
+
+def has_hidden_end(text):
+    return isinstance(text, str) and not (text[:1].isalnum() and text[-1:].isalnum())
 
 
 def is_blank(text):

@@ -68,7 +68,7 @@ print(*sorted(family.name for family in text_string_to_metric_families(sys.stdin
     let families = run("python", &["-c", READ], &metrics.body).await;
     let expected = "pagemark_build pagemark_drift_signs pagemark_http_answer_bytes \
                     pagemark_http_request_duration_seconds pagemark_http_requests \
-                    pagemark_http_requests_in_flight pagemark_http_requests_shed pagemark_malformed_items \
+                    pagemark_http_requests_in_flight pagemark_http_requests_malformed pagemark_http_requests_shed pagemark_malformed_items \
                     pagemark_page_index_answers \
                     pagemark_page_index_available pagemark_page_index_partitions pagemark_store_call_duration_seconds";
     assert_eq!(families.trim(), expected);

@@ -45,9 +45,10 @@ async fn every_spelling_of_an_address_redirects_to_the_canonical_one() {
             assert_moved(http, &format!("/product/p/comments{from}"), &format!("/product/p/comments{to}")).await;
         }
     }
-    for spelling in ["a%2fb%20c~d", "a%2Fb%20c%7Ed", "%61%2Fb%20c~d"] {
-        let to = "/product/a%2Fb%20c~d/comments?page=1";
-        assert_moved(http, &format!("/product/{spelling}/comments?page=1"), to).await;
+    // Such a redirect would lead to itself behind a proxy that decodes paths.
+    for spelling in ["a%2fb%20c~d", "a/b%20c%7Ed", "%61%2Fb%20c~d"] {
+        let page = Page::get(http, &format!("/product/{spelling}/comments?page=1"), 200).await;
+        assert_eq!(page.canonical().unwrap(), format!("{SITE}/product/a%2Fb%20c~d/comments?page=1"));
     }
     running.finish().await;
 }

@@ -30,7 +30,7 @@ async fn a_page_says_what_the_record_of_its_product_says() {
     let bare = json!({ "@context": "https://schema.org", "@type": "Product", "@id": url, "url": url });
     let page = Page::get(&running.http, "/product/p/comments", 200).await;
     assert_eq!((page.text("h1 bdi"), page.text("title")), ("p".to_owned(), "Comments on p".to_owned()));
-    assert_eq!(product_data(&page), bare, "nobody said a name");
+    assert!(page.structured_data().is_none(), "nobody said a name");
     let archived = Page::get(&running.http, "/product/p/comments?page=1", 200).await;
 
     let shop = "https://shop.example/a?b=1&c=2";

@@ -6,8 +6,9 @@ use api::Indexable;
 use local_stack::stack::StackSettings;
 use table::NewComment;
 
-use super::{SITE, site_settings, start, three_pages};
+use super::{SITE, comment, site_settings, start, three_pages};
 use crate::fixture::{
+    data,
     http::{Http, page_path},
     redis_server::OwnRedis,
     stack::settings_at,
@@ -53,7 +54,7 @@ pub(super) async fn walk(http: &Http) -> Vec<Entry> {
 }
 
 /// The listings that search engines may index, each with the ids of its comments in ascending order. Those are all comments
-/// of a product, and those of each language that has five or more, but not all.
+/// of a product, and those of each language that has five or more, and at most four fifths.
 pub(super) fn indexable_listings(comments: &[NewComment]) -> BTreeMap<String, Vec<String>> {
     let mut listings: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for comment in comments {
@@ -66,7 +67,7 @@ pub(super) fn indexable_listings(comments: &[NewComment]) -> BTreeMap<String, Ve
     let sizes: BTreeMap<String, usize> = listings.iter().map(|(path, ids)| (path.clone(), ids.len())).collect();
     let is_indexable = |path: &str, size: usize| match path.strip_suffix("/comments") {
         Some(_) => true,
-        None => (5..sizes[path.rsplit_once('/').unwrap().0]).contains(&size),
+        None => (5..=sizes[path.rsplit_once('/').unwrap().0] * 4 / 5).contains(&size),
     };
     listings.retain(|path, ids| is_indexable(path, ids.len()));
     listings.values_mut().for_each(|ids| ids.sort_unstable());
@@ -116,7 +117,26 @@ async fn a_site_without_indexable_pages_has_no_sitemap() {
     let robots = running.http.get("/robots.txt").await;
     assert!(!robots.body.contains("Sitemap") && !robots.body.contains("Disallow: /\n"), "{}", robots.body);
     running.finish().await;
-    let running = start(site_settings(), &[]).await;
+}
+
+#[tokio::test]
+async fn a_new_sitemap_follows_an_import_at_once_and_has_no_date_before_1970_or_ahead() {
+    let mut running = start(site_settings(), &[]).await;
     assert_eq!(running.http.get("/sitemap.xml").await.status, 404);
+    let at = |number, ms| NewComment { created_at: data::at_ms(ms), ..comment("p", "en", 5, number) };
+    let products = [("old", at(1, -1), false), ("new", at(2, 4_070_908_800_000), false), ("usual", at(3, 0), true)];
+    let comments =
+        products.clone().map(|(product, comment, _)| NewComment { product: data::product(product), ..comment });
+    running.import(&comments).await;
+    wait_for("the sitemap", async || match running.http.get("/sitemap.xml").await {
+        answer if answer.status == 200 => Ok(()),
+        answer => Err(answer),
+    })
+    .await;
+    let entries = walk(&running.http).await;
+    for (product, _, is_dated) in products {
+        let (_, date) = entries.iter().find(|(path, _)| path.ends_with(&page_path(product))).unwrap();
+        assert_eq!(date.is_some(), is_dated, "{product}: {date:?}");
+    }
     running.finish().await;
 }

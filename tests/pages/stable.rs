@@ -13,7 +13,9 @@ use super::{
     addresses::{assert_leads_to, assert_moved},
     comment,
     html::{Page, assert_turns},
-    in_turn, site_settings, start,
+    in_turn,
+    names::put,
+    site_settings, start,
     structured_data::shown_reviews,
     three_pages,
 };
@@ -64,6 +66,7 @@ async fn an_archive_page_names_its_neighbours_by_numbers_and_no_total_in_its_hea
         0 => "/product/a%2Fb/comments".to_owned(),
         page => format!("/product/a%2Fb/comments?page={page}"),
     };
+    put(&running, "a/b", &json!({ "name": "a/b" })).await;
     let mut descriptions = BTreeSet::new();
     // Each page with its title, its heading, and the pages before and after it in the order of the listing.
     for (number, title, heading, prev, next) in [

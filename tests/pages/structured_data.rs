@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 use super::{
     SITE, comment,
     html::{Page, inside, text_of},
+    names::put,
     site_settings, start, three_pages, with_text,
 };
 use crate::fixture::{redis_server::OwnRedis, stack::settings_at, wait_for};
@@ -38,6 +39,7 @@ pub(super) fn shown_reviews(page: &Page) -> Vec<Value> {
 #[tokio::test]
 async fn structured_data_equals_what_the_page_shows() {
     let running = start(site_settings(), &three_pages("a b/c")).await;
+    put(&running, "a b/c", &json!({ "name": "Machine" })).await;
     let url = "/product/a%20b%2Fc/comments";
     for (target, count) in [("", 17), ("?page=1", 13), ("/de", 0), ("/en/1.5", 12), ("/~/3", 6)] {
         let page = Page::get(&running.http, &format!("{url}{target}"), 200).await;
@@ -51,7 +53,7 @@ async fn structured_data_equals_what_the_page_shows() {
         });
         let mut product = json!({
             "@context": "https://schema.org", "@type": "Product", "@id": format!("{SITE}{url}"),
-            "url": format!("{SITE}{url}"), "aggregateRating": average,
+            "url": format!("{SITE}{url}"), "name": "Machine", "aggregateRating": average,
         });
         if target.contains("page=") {
             // It would change with each later comment.
@@ -71,6 +73,9 @@ async fn structured_data_has_no_average_without_the_index_and_needs_a_review() {
     let anonymous = comment("q", "en", 5, 3);
     let settings = StackSettings { page_index: settings_at(&redis).page_index, ..site_settings() };
     let running = start(settings, &[comment("p", "en", 5, 1), anonymous]).await;
+    assert!(Page::get(&running.http, "/product/p/comments", 200).await.structured_data().is_none(), "it has no name");
+    put(&running, "p", &json!({ "name": "P" })).await;
+    put(&running, "q", &json!({ "name": "Q" })).await;
     assert!(Page::get(&running.http, "/product/q/comments", 200).await.structured_data().is_some());
     redis.kill().await;
     let page = Page::get(&running.http, "/product/p/comments", 200).await;
@@ -105,6 +110,7 @@ async fn hostile_texts_never_become_markup() {
     }
     let running = start(site_settings(), &comments).await;
     for hostile in HOSTILE {
+        put(&running, hostile, &json!({ "name": hostile })).await;
         let page = Page::get(&running.http, &crate::fixture::http::page_path(hostile), 200).await;
         let element = |selector: &str| page.one(selector).text().collect::<String>();
         for selector in ["h1 bdi", "article h3", "article .text", "article .byline bdi"] {

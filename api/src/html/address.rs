@@ -5,8 +5,7 @@
 //! | `?page=03`, `?page=+3` | the number as it is written |
 //! | `/~`, `/~/~`, `/en/~`, a slash at the end | without them |
 //! | ratings unsorted, repeated, or all five (`5.1.1`, `1.2.3.4.5`) | sorted, each once; none |
-//! | a tag in another case (`pt-br`) | `pt-BR` |
-//! | other percent-encoding (`%7E`, `%2f`, `a:b`) | that of [`links`] |
+//! | a tag in another case (`pt-br`), another code of a language (`iw`) | `pt-BR`, `he` |
 //! | `?order=newest` | without it: that is the order of pages that name none |
 //! | `?page=3&order=oldest` | `?order=oldest&page=3` |
 //! | `?order=oldest&page=1` | `?order=oldest`: oldest first, the page without a number is page 1 |
@@ -19,11 +18,15 @@
 //! Newest first, the page without a number is the front page, and page 1 has the oldest comments. `comments` leads a number
 //! to the front page: that depends on how many comments there are.
 //!
+//! A path in another percent-encoding (`%7E`, `%2f`, `a:b`) is answered where it is, and names that of [`links`] as
+//! canonical: a proxy that decodes paths would make such a redirect lead to itself for ever.
+//!
 //! **Invariant:** a canonical address leads nowhere else (`a_canonical_address_does_not_redirect`).
 
-use actix_web::HttpRequest;
+use actix_web::{HttpRequest, HttpResponse, http::header};
 use model::{ANY, Filter, InvalidInput, Language, Order, PageNumber, PageSize, Period, ProductId, Rating, RatingSet};
 use page_index::Position;
+use percent_encoding::percent_decode_str;
 
 use crate::{
     error::ApiError,
@@ -112,7 +115,7 @@ impl Address {
     }
 }
 
-/// Reads the address of a request, and whether it is in its canonical spelling.
+/// Reads the address of a request, and whether it is the canonical one, its path in any percent-encoding.
 ///
 /// # Errors
 /// Names the part of the address that belongs to no page.
@@ -150,8 +153,18 @@ pub(super) fn read(request: &HttpRequest) -> Result<(Address, bool), ApiError> {
         address.number = number.filter(|number| *number != PageNumber::FIRST);
     }
     let canonical = address.canonical();
-    let is_canonical = canonical.split_once('?').unwrap_or((&canonical, "")) == (path, &spelling);
+    let (canonical_path, canonical_query) = canonical.split_once('?').unwrap_or((&canonical, ""));
+    let is_canonical = is_same_path(path, canonical_path) && spelling == canonical_query;
     Ok((address, is_canonical))
+}
+
+pub(super) fn is_same_path(path: &str, other: &str) -> bool {
+    percent_decode_str(path).eq(percent_decode_str(other))
+}
+
+/// The redirect to a canonical address. It depends only on the address that was asked for, so caches may keep it.
+pub(super) fn moved(canonical: &str) -> HttpResponse {
+    HttpResponse::MovedPermanently().insert_header((header::LOCATION, canonical)).finish()
 }
 
 /// The values of these parameters, decoded, and their spelling as they were sent. All others, such as campaign tags, are
@@ -202,14 +215,14 @@ mod tests {
         for (asked, canonical) in [
             ("p/comments//", "p/comments"),
             ("p/comments/pt-br/%34", "p/comments/pt-BR/4"),
+            ("p/comments/iw?page=2", "p/comments/he?page=2"),
+            ("p/comments/eng/5", "p/comments/en/5"),
+            ("a:b/comments/~", "a%3Ab/comments"),
             ("p/comments?page=0001", "p/comments?page=1"),
             ("p/comments?page=1&order=newest", "p/comments?page=1"),
             ("p/comments?order=oldest&page=1", "p/comments?order=oldest"),
             ("p/comments?cursor=%41&order=oldest", "p/comments?order=oldest&cursor=A"),
             ("p/comments?page=03&utm_source=x&order=%6Fldest", "p/comments?order=oldest&page=3"),
-            ("a+b/comments", "a%2Bb/comments"),
-            ("a:b/comments", "a%3Ab/comments"),
-            ("%e2%98%95/comments", "%E2%98%95/comments"),
         ] {
             let (address, is_canonical) = read_at(&format!("/product/{asked}")).unwrap();
             assert_eq!((address.canonical(), is_canonical), (format!("/product/{canonical}"), false), "{asked}");
@@ -232,6 +245,17 @@ mod tests {
         // Ignored parameters do not make an address differ from its canonical spelling.
         for query in ["?", "?utm_source=x", "?x=%FF&page=2&y", "?order=oldest&x=1&page=2&orders=newest"] {
             assert!(read_at(&format!("/product/p/comments{query}")).unwrap().1, "{query}");
+        }
+    }
+
+    #[test]
+    fn a_path_is_answered_in_every_percent_encoding() {
+        for (asked, canonical) in [
+            ("a+b:c,'(d)/comments", "a%2Bb%3Ac%2C%27%28d%29/comments"),
+            ("%e2%98%95%2f%61/comments/%7E/%31", "%E2%98%95%2Fa/comments/~/1"),
+        ] {
+            let (address, is_canonical) = read_at(&format!("/product/{asked}")).unwrap();
+            assert_eq!((address.canonical(), is_canonical), (format!("/product/{canonical}"), true), "{asked}");
         }
     }
 

@@ -46,8 +46,7 @@ pub(super) async fn page(
         return lead_to_date(&address, period, &stores).await.map_err(in_language_of_page);
     }
     if !is_canonical {
-        // The canonical address depends only on the address, so caches may keep the redirect.
-        return Ok(HttpResponse::MovedPermanently().insert_header((header::LOCATION, address.canonical())).finish());
+        return Ok(address::moved(&address.canonical()));
     }
     answer(&request, &address, &stores, &memory, &site, &cursors).await.map_err(in_language_of_page)
 }

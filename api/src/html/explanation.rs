@@ -146,7 +146,8 @@ fn explain(t: &Interface, error: &ApiError) -> Option<String> {
         | ApiError::IdempotencyMismatch
         | ApiError::RevisionMismatch { .. }
         | ApiError::PreconditionFailed { .. }
-        | ApiError::RevisionExcluded { .. } => return None,
+        | ApiError::RevisionExcluded { .. }
+        | ApiError::NoRoomInItem { .. } => return None,
     };
     Some(t.text(id).into_owned())
 }

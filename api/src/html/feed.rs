@@ -45,6 +45,9 @@ pub(super) async fn feed(
     site: web::Data<Site>,
 ) -> Result<HttpResponse, PageError> {
     let (address, _) = address::read(&request)?;
+    if !address::is_same_path(request.uri().path(), &address.feed()) {
+        return Ok(address::moved(&address.feed()));
+    }
     let answered = answer(&request, &address, &stores, &memory, &site).await;
     answered.map_err(|error| error.of_filter(&address.query.filter))
 }

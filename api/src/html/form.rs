@@ -224,7 +224,7 @@ fn product(request: &HttpRequest, site: &Site) -> Result<ProductId, ApiError> {
     if !site.settings.comment_form {
         return Err(ApiError::NoRoute);
     }
-    path_and_query::product(request, 3)
+    path_and_query::new_product(request, 3)
 }
 
 /// Accepts a form only if it was sent from a page of this site. Browsers say where a form comes from. A request that

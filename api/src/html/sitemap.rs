@@ -8,7 +8,7 @@
 //!
 //! The `lastmod` of an entry is the creation time of the newest comment on that page, when the part was read. It says
 //! when comments were added. An edit or a deletion does not move it. While the times cannot be read, entries have none
-//! (`a_sitemap_that_was_read_outlives_the_page_index`).
+//! (`a_sitemap_that_was_read_outlives_the_page_index`). Search engines refuse dates before 1970 or ahead, so there are none.
 
 use std::sync::Arc;
 
@@ -97,17 +97,17 @@ pub(super) async fn part(
     let sitemap = walk.partitions().find(|(found, _)| *found == partition);
     let pages = sitemap.and_then(|(_, sitemap)| sitemap.pages(at)).ok_or(ApiError::NoRoute)?;
     let dates = products.dates(&walk, partition, at).await;
-    let mut xml = String::new();
+    let (mut xml, now) = (String::new(), process::now());
     for (place, page) in pages.iter().enumerate() {
         // Everything that XML would not take literally is percent-encoded in a URL.
         let url = site.public_url.join(&page.listing.page(page.number));
-        match dates.as_ref().and_then(|dates| *dates.get(place)?) {
+        match dates.as_ref().and_then(|dates| *dates.get(place)?).filter(|date| date.is_between_1970_and(now)) {
             Some(date) => {
                 xml.push_str(
                     &[parts::BEFORE_URL, &url, parts::BEFORE_DATE, &date.to_string(), parts::AFTER_DATE].concat(),
                 );
             }
-            // The times cannot be read, or the page has lost its comments since the walk.
+            // The times cannot be read, the page has lost its comments since the walk, or it is no date for programs.
             None => xml.push_str(&[parts::BEFORE_URL, &url, parts::AFTER_URL].concat()),
         }
         xml.push('\n');

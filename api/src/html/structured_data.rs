@@ -2,8 +2,8 @@
 //!
 //! - It holds only data that the page shows. The average is that of the whole product, for any filter. An archive page
 //!   leaves it out, because it changes with every comment. A review is a comment on the page that has an author.
-//! - Names and numbers of the product are those of its record. Google requires `name`, but a product id is not a name: so
-//!   without a record there is none.
+//! - Names and numbers of the product are those of its record. Search engines refuse a `Product` without `name`, but a
+//!   product id is not a name: so without a record the page has no structured data.
 //! - A `Product` needs an `aggregateRating` or a `review`; without both, the page has no structured data. Without the
 //!   page index the average is unknown, so then only a page with an authored comment has structured data.
 
@@ -37,8 +37,7 @@ struct Product<'page> {
     gtin: Option<&'page Gtin>,
     #[serde(skip_serializing_if = "Option::is_none")]
     image: Option<&'page str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    name: Option<&'page str>,
+    name: &'page str,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     review: Vec<Review<'page>>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -75,7 +74,8 @@ struct Review<'page> {
     #[serde(rename = "@type")]
     kind: &'static str,
     author: Named<'page>,
-    date_published: Timestamp,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    date_published: Option<Timestamp>,
     in_language: &'page str,
     #[serde(skip_serializing_if = "Option::is_none")]
     name: Option<&'page str>,
@@ -94,8 +94,8 @@ struct Rating {
     worst_rating: u8,
 }
 
-/// The structured data of a page with these comments and this average of the whole product. `None` when the page has
-/// neither an average nor a review.
+/// The structured data of a page with these comments and this average of the whole product. `None` when the
+/// product has no name, or the page neither an average nor a review.
 pub(super) fn of_page(
     site: &Site,
     product: &ProductId,
@@ -103,13 +103,12 @@ pub(super) fn of_page(
     average: Option<&Average>,
     comments: &[Comment],
 ) -> Option<ScriptJson> {
+    let details = &record?.details;
     let reviews: Vec<Review<'_>> = comments.iter().filter_map(|comment| review(site, comment)).collect();
     if average.is_none() && reviews.is_empty() {
         return None;
     }
     let url = site.public_url.join(&links::product_page(product));
-    let details = record.map(|record| &record.details);
-    let brand = details.and_then(|details| details.brand.as_deref());
     Some(ScriptJson::new(&Product {
         context: "https://schema.org",
         id: &url,
@@ -121,13 +120,13 @@ pub(super) fn of_page(
             review_count: average.total,
             worst_rating: WORST_RATING,
         }),
-        brand: brand.map(|name| Named { kind: "Brand", name }),
-        gtin: details.and_then(|details| details.gtin.as_ref()),
-        image: details.and_then(|details| details.image.as_ref()).map(|image| image.as_str()),
-        name: details.map(|details| details.name.as_str()),
+        brand: details.brand.as_deref().map(|name| Named { kind: "Brand", name }),
+        gtin: details.gtin.as_ref(),
+        image: details.image.as_ref().map(|image| image.as_str()),
+        name: &details.name,
         review: reviews,
-        sku: details.and_then(|details| details.sku.as_deref()),
-        url: details.and_then(|details| details.url.as_ref()).map_or(&url, |url| url.as_str()),
+        sku: details.sku.as_deref(),
+        url: details.url.as_ref().map_or(&url, |url| url.as_str()),
     }))
 }
 
@@ -138,7 +137,7 @@ fn review<'page>(site: &Site, comment: &'page Comment) -> Option<Review<'page>> 
         id: site.public_url.join(&links::permalink(&comment.id)),
         kind: "Review",
         author: Named { kind: "Person", name: author },
-        date_published: comment.created_at,
+        date_published: Some(comment.created_at).filter(|date| date.is_between_1970_and(process::now())),
         in_language: comment.language.as_str(),
         name: comment.text.title.as_deref(),
         review_body: displayed(&comment.text.body),

@@ -5,7 +5,8 @@
 //! the places that redirects lead to. Templates put it in front of the addresses of a page, and the JSON API in front of its
 //! links.
 //!
-//! A proxy may remove the base path, or leave it: a request without it is answered too.
+//! A proxy may remove the base path, or leave it: a request without it is answered too. It may also decode the path, so
+//! [`serve`] encodes the slashes of ids again.
 
 use actix_web::{
     Error,
@@ -20,7 +21,7 @@ use actix_web::{
     web::Data,
 };
 
-use crate::site::Site;
+use crate::{http::path_and_query::with_whole_id, site::Site};
 
 /// Serves requests with the base path, or without it. The layers and handlers inside see them without it.
 pub(crate) async fn serve(
@@ -30,6 +31,9 @@ pub(crate) async fn serve(
 ) -> Result<ServiceResponse, Error> {
     let base = site.public_url.base_path();
     remove(&mut request, base);
+    if let Some(path) = with_whole_id(request.path()) {
+        replace(&mut request, &path);
+    }
     let mut answer = next.call(request).await?;
     lead(answer.headers_mut(), base);
     Ok(answer)
@@ -37,14 +41,23 @@ pub(crate) async fn serve(
 
 /// Removes `base` from the front of a request's path, if it is there.
 pub(crate) fn remove(request: &mut ServiceRequest, base: &str) {
-    let Some(uri) = without(request.uri(), base) else { return };
+    if let Some(path) = without(request.uri().path(), base).map(str::to_owned) {
+        replace(request, &path);
+    }
+}
+
+fn without<'path>(path: &'path str, base: &str) -> Option<&'path str> {
+    let rest = path.strip_prefix(base).filter(|rest| rest.is_empty() || rest.starts_with('/'))?;
+    Some(if rest.is_empty() { "/" } else { rest })
+}
+
+fn replace(request: &mut ServiceRequest, path: &str) {
+    let Some(uri) = with_path(request.uri(), path) else { return };
     request.match_info_mut().get_mut().update(&uri);
     request.head_mut().uri = uri;
 }
 
-fn without(uri: &Uri, base: &str) -> Option<Uri> {
-    let rest = uri.path().strip_prefix(base).filter(|rest| rest.is_empty() || rest.starts_with('/'))?;
-    let path = if rest.is_empty() { "/" } else { rest };
+fn with_path(uri: &Uri, path: &str) -> Option<Uri> {
     let target = uri.query().map_or_else(|| path.to_owned(), |query| format!("{path}?{query}"));
     let mut parts = uri.clone().into_parts();
     parts.path_and_query = Some(target.parse::<PathAndQuery>().ok()?);
@@ -65,7 +78,10 @@ mod tests {
 
     #[test]
     fn the_base_path_is_removed_only_as_whole_parts() {
-        let without = |uri: &str| without(&uri.parse().unwrap(), "/reviews").map(|uri| uri.to_string());
+        let without = |uri: &str| {
+            let uri: Uri = uri.parse().unwrap();
+            with_path(&uri, without(uri.path(), "/reviews")?).map(|uri| uri.to_string())
+        };
         for (uri, rest) in [
             ("/reviews", "/"),
             ("/reviews?x=1", "/?x=1"),

@@ -2,13 +2,43 @@
 //!
 //! The router decodes paths leniently: bytes that are not UTF-8 become replacement characters, which would name another
 //! product. So the router only chooses a route, and this module decodes the parts from the path as it was sent. The
-//! router never decodes `%2F`, so both see the same parts.
+//! router never decodes `%2F`, so both see the same parts. [`with_whole_id`] comes before it.
 
 use actix_web::HttpRequest;
 use model::{CommentId, ProductId};
 use percent_encoding::percent_decode_str;
 
 use crate::error::ApiError;
+
+/// Where ids with slashes stand: what is in front of an id, what may follow it, and how many parts of a filter behind that.
+const AROUND_IDS: [(&str, &[&str], usize); 5] = [
+    ("/product/", &["comments", "feed"], 2),
+    ("/fragment/product/", &["comments"], 2),
+    ("/local/product/", &["comments"], 0),
+    ("/api/v1/products/", &["comments", "stats"], 0),
+    ("/api/v1/authors/", &["comments"], 0),
+];
+/// The path of a product's record has nothing behind the id.
+const RECORDS: &str = "/api/v1/products/";
+
+/// The path with every slash of its id as `%2F`; `None` if none stands there as it is. Many proxies decode paths.
+///
+/// What follows an id is searched from the end, so the product `a/comments` is found too.
+pub(crate) fn with_whole_id(path: &str) -> Option<String> {
+    let (start, kinds, filters_max) = AROUND_IDS.into_iter().find(|(start, ..)| path.starts_with(start))?;
+    let parts: Vec<&str> = path.strip_prefix(start)?.split('/').collect();
+    let is_end = |at: &usize| {
+        let filters = parts.get(at + 1..).unwrap_or_default().join("/");
+        let filters = filters.trim_end_matches('/');
+        let mut filters = filters.split('/').filter(|_| !filters.is_empty());
+        filters.clone().count() <= filters_max && filters.all(|part| !part.is_empty())
+    };
+    let end = parts.iter().rposition(|part| kinds.contains(part)).filter(is_end);
+    let end = end.or_else(|| (start == RECORDS && !path.ends_with('/')).then_some(parts.len()))?;
+    let (id, rest) = parts.split_at_checked(end)?;
+    let rest = rest.iter().map(|part| format!("/{part}")).collect::<String>();
+    (id.len() > 1).then(|| format!("{start}{}{rest}", id.join("%2F")))
+}
 
 /// The part of the path with this index, counted from 1, decoded.
 ///
@@ -20,6 +50,11 @@ pub(crate) fn path_part(request: &HttpRequest, index: usize, field: &'static str
 }
 
 pub(crate) fn product(request: &HttpRequest, index: usize) -> Result<ProductId, ApiError> {
+    Ok(ProductId::parse_stored(&path_part(request, index, "product")?)?)
+}
+
+/// The product of something to write.
+pub(crate) fn new_product(request: &HttpRequest, index: usize) -> Result<ProductId, ApiError> {
     Ok(ProductId::parse(&path_part(request, index, "product")?)?)
 }
 
@@ -62,6 +97,40 @@ pub(crate) fn repeated(field: impl Into<std::borrow::Cow<'static, str>>) -> ApiE
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_slashes_of_ids_are_found() {
+        for (path, whole) in [
+            ("/product/a/b/comments", "/product/a%2Fb/comments"),
+            ("/product/a/b%2Fc//comments/en/1.5/", "/product/a%2Fb%2Fc%2F/comments/en/1.5/"),
+            ("/product/a/comments/comments", "/product/a%2Fcomments/comments"),
+            ("/product/a/comments/feed/en", "/product/a%2Fcomments/feed/en"),
+            ("/fragment/product/a/b/comments/~/5", "/fragment/product/a%2Fb/comments/~/5"),
+            ("/local/product/a/b/comments", "/local/product/a%2Fb/comments"),
+            ("/api/v1/products/a/b/comments", "/api/v1/products/a%2Fb/comments"),
+            ("/api/v1/products/a/b/stats", "/api/v1/products/a%2Fb/stats"),
+            ("/api/v1/products/a/b", "/api/v1/products/a%2Fb"),
+            ("/api/v1/authors/a/b/comments", "/api/v1/authors/a%2Fb/comments"),
+        ] {
+            assert_eq!(with_whole_id(path).as_deref(), Some(whole), "{path}");
+            assert_eq!(with_whole_id(whole), None, "{whole}");
+        }
+        for path in [
+            "/",
+            "/products",
+            "/product/p",
+            "/product//comments",
+            "/product/p/comments/en/5",
+            "/product/p/comments//5",
+            "/product/a/b/comments/en/5/1",
+            "/api/v1/products",
+            "/api/v1/products/p/",
+            "/api/v1/authors/a/b",
+            "/comments/a/b",
+        ] {
+            assert_eq!(with_whole_id(path), None, "{path}");
+        }
+    }
 
     #[test]
     fn only_whole_percent_encoded_utf8_is_decoded() {

@@ -28,7 +28,7 @@ impl Request for AuthorRequest {
     const PARAMETERS: &'static [&'static Parameter] = &[&AUTHOR_ID, &PAGE_SIZE, &AUTHORS_CURSOR];
 
     fn read(request: &HttpRequest) -> Result<Self, ApiError> {
-        let author = AuthorId::parse(&path_and_query::path_part(request, 4, AuthorId::FIELD)?)?;
+        let author = AuthorId::parse_stored(&path_and_query::path_part(request, 4, AuthorId::FIELD)?)?;
         let query = Query::read(request, Self::PARAMETERS)?;
         let after = query.parse(&AUTHORS_CURSOR, |id| {
             CommentId::parse(id).map_err(|_| model::InvalidInput::new(AUTHORS_CURSOR.name, "is of no earlier answer"))

@@ -27,7 +27,7 @@ impl Request for CreateRequest {
     const PARAMETERS: &'static [&'static Parameter] = &[&PRODUCT, &IDEMPOTENCY_KEY];
 
     fn read(request: &HttpRequest) -> Result<Self, ApiError> {
-        let product = path_and_query::product(request, 4)?;
+        let product = path_and_query::new_product(request, 4)?;
         Query::read(request, Self::PARAMETERS)?;
         Ok(Self { product, key: idempotency_key(request)? })
     }

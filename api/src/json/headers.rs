@@ -11,7 +11,7 @@ use crate::{error::ApiError, write::IdempotencyKey};
 pub(crate) static IF_MATCH: Parameter = Parameter {
     name: "If-Match",
     place: ParameterIn::Header,
-    description: "Only at one of these revisions: entity tags, or `*` for any",
+    description: "Only at one of these revisions: entity tags, or `*` for any. `W/` in front changes nothing",
     schema: schema::if_match,
     example: || json!("*"),
 };
@@ -51,8 +51,9 @@ impl Revisions {
     }
 
     /// Reads a header, which may occur several times: together they are one list (RFC 9110 section 5.3). `None` without
-    /// the header. Of weak tags, the list has those that `accepts_weak` allows.
-    fn read(request: &HttpRequest, parameter: &Parameter, accepts_weak: bool) -> Result<Option<Self>, ApiError> {
+    /// the header. A weak tag counts like the strong one: proxies that compress answers make our tags weak, and a
+    /// revision names one content.
+    fn read(request: &HttpRequest, parameter: &Parameter) -> Result<Option<Self>, ApiError> {
         let values: Vec<_> = request.headers().get_all(parameter.name).collect();
         if values.is_empty() {
             return Ok(None);
@@ -64,8 +65,7 @@ impl Revisions {
             return Ok(Some(Self::All));
         }
         let tags = entity_tags(&value).filter(|tags| !tags.is_empty()).ok_or_else(refuse)?;
-        let accepted = tags.into_iter().filter(|(strong, _)| *strong || accepts_weak);
-        Ok(Some(Self::These(accepted.filter_map(|(_, tag)| Revision::parse(tag).ok()).collect())))
+        Ok(Some(Self::These(tags.into_iter().filter_map(|tag| Revision::parse(tag).ok()).collect())))
     }
 }
 
@@ -80,12 +80,11 @@ pub(crate) struct Conditions {
 
 impl Conditions {
     /// # Errors
-    /// A header is neither `*` nor entity tags. In `If-Match`, a weak one never matches; in `If-None-Match`, it matches like
-    /// a strong one (RFC 9110 sections 13.1.1 and 13.1.2).
+    /// A header is neither `*` nor entity tags.
     pub(crate) fn read(request: &HttpRequest) -> Result<Self, ApiError> {
-        let if_none_match = Revisions::read(request, &IF_NONE_MATCH, true)?;
+        let if_none_match = Revisions::read(request, &IF_NONE_MATCH)?;
         Ok(Self {
-            if_match: Revisions::read(request, &IF_MATCH, false)?,
+            if_match: Revisions::read(request, &IF_MATCH)?,
             if_none_match: if_none_match.unwrap_or(Revisions::These(Vec::new())),
         })
     }
@@ -97,21 +96,21 @@ impl Conditions {
     }
 }
 
-/// The entity tags of a list, each with whether it is strong; `None` for a header that is not such a list. Its elements
+/// The entity tags of a list, weak or strong; `None` for a header that is not such a list. Its elements
 /// may be empty (RFC 9110 sections 5.6.1.2 and 8.8.3).
-fn entity_tags(mut list: &str) -> Option<Vec<(bool, &str)>> {
+fn entity_tags(mut list: &str) -> Option<Vec<&str>> {
     let mut tags = Vec::new();
     loop {
         list = list.trim_start_matches([' ', '\t', ',']);
         if list.is_empty() {
             return Some(tags);
         }
-        let (strong, quoted) = list.strip_prefix("W/").map_or((true, list), |weak| (false, weak));
+        let quoted = list.strip_prefix("W/").unwrap_or(list);
         let (tag, rest) = quoted.strip_prefix('"')?.split_once('"')?;
         if tag.contains([' ', '\t']) {
             return None;
         }
-        tags.push((strong, tag));
+        tags.push(tag);
         list = rest.trim_start_matches([' ', '\t']);
         if !list.is_empty() && !list.starts_with(',') {
             return None;
@@ -144,7 +143,7 @@ mod tests {
     const REVISION: &str = "01HF7YAT00000000000000000A";
 
     #[test]
-    fn if_match_is_strong_entity_tags_or_a_star() {
+    fn if_match_is_entity_tags_or_a_star() {
         let read_all = |request: TestRequest| Ok(Conditions::read(&request.to_http_request())?.if_match);
         let read = |list: &str| read_all(TestRequest::patch().insert_header((header::IF_MATCH, list)));
         let revision = Revision::parse(REVISION).unwrap();
@@ -154,11 +153,11 @@ mod tests {
             ("*", &Revisions::All),
             ("{}", &one),
             ("\"other\"", &none),
-            ("W/{}", &none),
+            ("W/{}", &one),
+            ("W/\"other\"", &none),
             ("\"a,b\" , {}", &one),
-            ("{},W/{}", &one),
             (", {},", &one),
-            ("W/{}, {}", &one),
+            ("\"other\", W/{}", &one),
         ] {
             assert_eq!(read(&list.replace("{}", &strong)).unwrap().as_ref(), Some(revisions), "{list}");
         }

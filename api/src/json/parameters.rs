@@ -37,7 +37,7 @@ pub(crate) static PRODUCT: Parameter = Parameter {
     name: "product",
     place: ParameterIn::Path,
     description: "The id of a product: any text without control characters but `.` and `..`, percent-encoded, a slash \
-                  in it as `%2F`",
+                  in it as `%2F` or as it is. One to write begins and ends with a visible character",
     schema: || schema::product().into(),
     example: || json!("espresso-machine"),
 };
@@ -76,7 +76,8 @@ pub(crate) static AUTHOR_ID: Parameter = Parameter {
 pub(crate) static LANGUAGE: Parameter = Parameter {
     name: "language",
     place: ParameterIn::Query,
-    description: "Only comments in this language: a BCP 47 tag, such as `en` or `pt-BR`; case does not matter",
+    description: "Only comments in this language: a BCP 47 tag, such as `en` or `pt-BR`. Case does not matter, and all \
+                  codes of a language are one: `iw` is `he`",
     schema: || schema::language().into(),
     example: || json!("en"),
 };

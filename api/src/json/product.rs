@@ -210,6 +210,7 @@ pub(crate) async fn put_product(
     payload: web::Payload,
     stores: web::Data<StoreClients>,
 ) -> Result<HttpResponse, ApiError> {
+    ProductId::parse(product.as_str())?;
     let details = read_product(&request, payload).await?;
     let put = stores.put_product(&product, &details, |current| conditions.hold(current)).await?;
     let status = match put.change {

@@ -12,8 +12,9 @@ use utoipa::openapi::{
 const NO_CONTROL: &str = r"[^\u0000-\u001f\u007f-\u009f]";
 /// Like the characters above, but line feeds, carriage returns and tabs are allowed too.
 const LINES: &str = r"[^\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f-\u009f]";
-/// A well-formed language tag (RFC 5646 section 2.1), without the irregular grandfathered tags.
-const LANGUAGE: &str = "^(?:(?:[A-Za-z]{2,3}(?:-[A-Za-z]{3}){0,3}|[A-Za-z]{4,8})(?:-[A-Za-z]{4})?\
+/// A well-formed language tag (RFC 5646 section 2.1), without the irregular grandfathered tags and codes longer than three
+/// letters.
+const LANGUAGE: &str = "^(?:[A-Za-z]{2,3}(?:-[A-Za-z]{3}){0,3}(?:-[A-Za-z]{4})?\
                         (?:-(?:[A-Za-z]{2}|[0-9]{3}))?(?:-(?:[A-Za-z0-9]{5,8}|[0-9][A-Za-z0-9]{3}))*\
                         (?:-[0-9A-WY-Za-wy-z](?:-[A-Za-z0-9]{2,8})+)*(?:-[xX](?:-[A-Za-z0-9]{1,8})+)?\
                         |[xX](?:-[A-Za-z0-9]{1,8})+)$";
@@ -93,8 +94,8 @@ pub(super) fn author_id_text() -> ObjectBuilder {
 }
 
 pub(super) fn author_id() -> ObjectBuilder {
-    let description = "The author's id at the site, at most 128 bytes of UTF-8 with at least one visible character; only \
-                       clients with a write token read it";
+    let description = "The author's id at the site, at most 128 bytes of UTF-8; the first and the last character are visible; \
+                       only clients with a write token read it";
     author_id_text().schema_type(or_null()).description(Some(description))
 }
 

@@ -9,7 +9,7 @@ use redis_index::RedisIndexConfig;
 use serde_json::Value;
 use table::{Table, TableConfig};
 
-use crate::{ApiSettings, BearerToken, NamedToken, WritingSettings, service::Service};
+use crate::{ApiSettings, NamedToken, TokenHash, WritingSettings, service::Service};
 
 struct Answer {
     status: StatusCode,
@@ -52,8 +52,7 @@ async fn ask_with(request: TestRequest, settings: ApiSettings) -> Answer {
 }
 
 pub(crate) fn settings(tokens: &[&str]) -> ApiSettings {
-    let named =
-        |token: &&str| NamedToken::of_all_scopes(token.parse().unwrap(), token.parse::<BearerToken>().unwrap().hash());
+    let named = |token: &&str| NamedToken::of_all_scopes(token.parse().unwrap(), TokenHash::of(token));
     let writing = WritingSettings { tokens: tokens.iter().map(named).collect(), ..WritingSettings::default() };
     ApiSettings { writing, ..ApiSettings::default() }
 }
@@ -138,8 +137,11 @@ async fn the_start_page_and_its_style_need_no_store() {
 
 #[actix_web::test]
 async fn every_answer_names_its_request() {
-    let given = TestRequest::with_uri("/livez").insert_header(("X-Request-Id", "caller-7"));
+    let given = TestRequest::with_uri("/nothing").insert_header(("X-Request-Id", "caller-7"));
     assert_eq!(ask(given).await.headers.get("x-request-id").unwrap(), "caller-7");
+    // A cache would give the caller's id to others.
+    let kept = TestRequest::with_uri("/openapi.json").insert_header(("X-Request-Id", "caller-7"));
+    assert_eq!(ask(kept).await.headers.get("x-request-id"), None);
     let made = ask(TestRequest::with_uri("/nothing")).await;
     assert_eq!(made.headers.get("x-request-id").unwrap().len(), 26);
 }

@@ -12,7 +12,10 @@ use actix_web::{
     body::{BodySize, BoxBody, MessageBody},
     dev::{ServiceRequest, ServiceResponse},
     error::InternalError,
-    http::header::{self, HeaderMap, HeaderName, HeaderValue},
+    http::{
+        Method,
+        header::{self, HeaderMap, HeaderName, HeaderValue},
+    },
     middleware::Next,
     web,
 };
@@ -33,7 +36,7 @@ const TARGET_MAX_LEN: usize = 1_024;
 const USER_AGENT_MAX_LEN: usize = 256;
 const ADDRESS_MAX_LEN: usize = 45;
 
-/// Counts and logs a request, and adds its id to the answer. `proxies` is the number that every request passes.
+/// Counts and logs a request, and adds its id to the answer, but not a caller's to one that caches may keep. `proxies` is the number that every request passes.
 pub(crate) async fn observe(
     metrics: web::Data<Metrics>,
     proxies: usize,
@@ -41,7 +44,7 @@ pub(crate) async fn observe(
     next: Next<BoxBody>,
 ) -> Result<ServiceResponse, Error> {
     let began = Instant::now();
-    let request_id = request_id(request.headers());
+    let (request_id, is_callers) = request_id(request.headers());
     let (method, operational) = (request.method().clone(), is_operational(request.path()));
     let target = request.uri().path_and_query().map_or("", |target| target.as_str());
     let target = beginning(target, TARGET_MAX_LEN);
@@ -69,7 +72,9 @@ pub(crate) async fn observe(
     let mut answer = next.call(request).instrument(span.clone()).await;
     let (status, size, token) = match &mut answer {
         Ok(response) => {
-            name_request(response.headers_mut(), &request_id);
+            if !(is_callers && may_be_kept(&method, response.headers())) {
+                name_request(response.headers_mut(), &request_id);
+            }
             let token = response.request().extensions().get::<TokenName>().cloned();
             (response.status(), response.response().body().size(), token)
         }
@@ -112,6 +117,12 @@ pub(crate) async fn observe(
     answer
 }
 
+/// Whether a cache may keep an answer. It would give the request's id to others.
+fn may_be_kept(method: &Method, headers: &HeaderMap) -> bool {
+    let is_stored = text(headers, header::CACHE_CONTROL).is_none_or(|rules| !rules.contains("no-store"));
+    is_stored && matches!(*method, Method::GET | Method::HEAD)
+}
+
 fn name_request(headers: &mut HeaderMap, request_id: &str) {
     // The id holds plain characters only.
     if let Ok(value) = HeaderValue::from_str(request_id) {
@@ -137,13 +148,13 @@ fn beginning(text: &str, len_max: usize) -> String {
     text.get(..len_max).unwrap_or(text).to_owned()
 }
 
-/// The caller's request id if it has only plain characters, otherwise a new one.
-fn request_id(headers: &HeaderMap) -> String {
+/// The caller's request id if it has only plain characters, otherwise a new one; and whether it is the caller's.
+fn request_id(headers: &HeaderMap) -> (String, bool) {
     let plain = |id: &&str| {
         (1..=REQUEST_ID_MAX_LEN).contains(&id.len())
             && id.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_.:/+=".contains(&byte))
     };
-    text(headers, REQUEST_ID).filter(plain).map_or_else(process::new_ulid, str::to_owned)
+    text(headers, REQUEST_ID).filter(plain).map_or_else(|| (process::new_ulid(), false), |id| (id.to_owned(), true))
 }
 
 #[cfg(test)]
@@ -155,13 +166,13 @@ mod tests {
         let id = |value: &str| {
             let mut headers = HeaderMap::new();
             headers.insert(REQUEST_ID, HeaderValue::from_str(value).unwrap());
-            request_id(&headers)
+            request_id(&headers).0
         };
         assert_eq!(id("Root=1-67891233-abcdef012345678912345678"), "Root=1-67891233-abcdef012345678912345678");
         for strange in ["", "a b", "\"", "<script>", &"x".repeat(129)] {
             assert_eq!(id(strange).len(), 26, "{strange}");
         }
-        assert_eq!(request_id(&HeaderMap::new()).len(), 26);
+        assert_eq!(request_id(&HeaderMap::new()).0.len(), 26);
     }
 
     #[test]

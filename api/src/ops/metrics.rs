@@ -108,6 +108,7 @@ pub(crate) struct Metrics {
     requests: Family<RequestLabels, Counter>,
     durations: Durations<[(&'static str, String); 1]>,
     pub(crate) shed: Counter,
+    pub(crate) malformed_requests: Counter,
     store_calls: Durations<Names<3>>,
     index_answers: Family<Names<1>, Counter>,
     drift_signs: Family<Names<1>, Counter>,
@@ -146,6 +147,11 @@ impl Metrics {
             requests: registered(&mut registry, "http_requests", "Requests answered"),
             durations: durations(&mut registry, "http_request_duration", "Time from a request's head to its answer"),
             shed: registered(&mut registry, "http_requests_shed", "Requests turned away, too many were under way"),
+            malformed_requests: registered(
+                &mut registry,
+                "http_requests_malformed",
+                "Requests refused before a route was known: they are not HTTP, or came too slowly",
+            ),
             store_calls: durations(&mut registry, "store_call_duration", "Time of a call of a store with its retries"),
             index_answers: registered(&mut registry, "page_index_answers", "What the page index answered"),
             drift_signs: registered(

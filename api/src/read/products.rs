@@ -140,7 +140,9 @@ impl Kept {
         let mut pause = PAUSE_MIN;
         if let Some(walk) = found {
             pause = (now.saturating_duration_since(began) * PAUSE).max(PAUSE_MIN);
-            self.walk = Some((Arc::clone(walk), now + USED_FOR_MIN.max(pause * 2)));
+            // Without products it may be older than an import that has just ended.
+            let used_for = if walk.total() == 0 { pause } else { USED_FOR_MIN.max(pause * 2) };
+            self.walk = Some((Arc::clone(walk), now + used_for));
         }
         self.pause_until = Some(now + pause);
     }
@@ -293,8 +295,9 @@ mod tests {
         let began = Instant::now();
         let after = |seconds| began + Duration::from_secs(seconds);
         let mut kept = Kept::default();
+        let some = Arc::new(Walk { most_commented: vec![[0, 0]], ..Walk::default() });
         assert!(kept.usable(began).is_none() && !kept.pauses(began));
-        kept.end_walk(Some(&Arc::default()), began, after(8));
+        kept.end_walk(Some(&some), began, after(8));
         assert!(kept.pauses(after(807)) && !kept.pauses(after(808)));
         // Without another walk, this one is used for two pauses.
         assert!(kept.usable(after(1_607)).is_some() && kept.usable(after(1_608)).is_none());
@@ -302,7 +305,11 @@ mod tests {
         kept.end_walk(None, after(890), after(900));
         assert!(kept.pauses(after(900)) && !kept.pauses(after(901)) && kept.usable(after(900)).is_some());
         // A quick walk is used for ten minutes.
-        kept.end_walk(Some(&Arc::default()), after(2_000), after(2_000));
+        kept.end_walk(Some(&some), after(2_000), after(2_000));
         assert!(kept.usable(after(2_599)).is_some() && kept.usable(after(2_600)).is_none());
+        // One that found nothing is used until the next may begin.
+        kept.end_walk(Some(&Arc::default()), after(3_000), after(3_000));
+        assert!(kept.usable(after(3_000)).is_some() && kept.usable(after(3_001)).is_none());
+        assert!(!kept.pauses(after(3_001)));
     }
 }

@@ -292,7 +292,7 @@ impl Contents for EmbeddedIndex {
         let Some(number) = u16::try_from(position.part).ok() else { return Ok(None) };
         let Some(partition) = IndexPartition::numbered(number, self.partition_count()) else { return Ok(None) };
         let partition = self.read(partition)?;
-        let after = ProductId::parse(&position.cursor).ok();
+        let after = ProductId::parse_stored(&position.cursor).ok();
         let Some((id, product)) = next_after(&partition.products, after.as_ref()) else {
             (position.part, position.cursor) = (position.part + 1, String::new());
             return Ok(Some(IndexPart::Nothing));

@@ -99,7 +99,9 @@ impl FilterKey {
         // Each part has exactly one spelling: the one that its `Display` produces.
         let language = match language {
             ANY => None,
-            tag => Some(Language::parse(tag).ok().filter(|parsed| parsed.as_str() == tag).ok_or_else(malformed)?),
+            tag => {
+                Some(Language::parse_stored(tag).ok().filter(|parsed| parsed.as_str() == tag).ok_or_else(malformed)?)
+            }
         };
         let ratings = match ratings {
             ANY => None,
@@ -165,10 +167,10 @@ mod tests {
     use proptest::prelude::*;
 
     pub(crate) fn placements() -> impl Strategy<Value = Placement> {
-        let product = "[^\\p{Cc}]{1,60}".prop_filter("allowed", |text| ProductId::parse(text).is_ok());
+        let product = "[^\\p{Cc}]{1,60}".prop_filter("allowed", |text| ProductId::parse_stored(text).is_ok());
         let language = prop::sample::select(vec!["en", "ko", "pt-BR", "zh-Hant-TW"]);
         (product, language, 1..=5_u64).prop_map(|(product, language, rating)| Placement {
-            product: ProductId::parse(&product).unwrap(),
+            product: ProductId::parse_stored(&product).unwrap(),
             language: Language::parse(language).unwrap(),
             rating: Rating::new(rating).unwrap(),
         })

@@ -4,7 +4,10 @@ use derive_more::Display;
 use percent_encoding::percent_decode_str;
 use serde::{Deserialize, Serialize};
 
-use crate::error::{InvalidInput, quoted};
+use crate::{
+    error::{InvalidInput, quoted},
+    visible::has_visible_ends,
+};
 
 /// The characters of comment ids, ascending.
 const CHARACTERS: &str = "-.0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ_abcdefghijklmnopqrstuvwxyz";
@@ -92,7 +95,8 @@ impl TryFrom<String> for CommentId {
     }
 }
 
-/// The id of a product: any text of 1 to 200 characters, but no control characters and neither `.` nor `..`.
+/// The id of a product: any text of 1 to 200 characters, but no control characters and neither `.` nor `..`. The first and
+/// the last one are visible.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, Display)]
 #[serde(try_from = "String")]
 pub struct ProductId(String);
@@ -101,8 +105,17 @@ impl ProductId {
     /// The longest id, in characters. 200 characters of 4 bytes keep every key below DynamoDB's 1,024 bytes.
     pub const MAX_CHARS: usize = 200;
 
-    /// The id is kept as given, without Unicode normalisation.
+    /// An id to write. It is kept as given, without Unicode normalisation.
     pub fn parse(text: &str) -> Result<Self, InvalidInput> {
+        if !text.is_empty() && !has_visible_ends(text) {
+            let problem = format!("{} begins or ends with a space or a character that nobody sees", quoted(text));
+            return Err(InvalidInput::new("product", problem));
+        }
+        Self::parse_stored(text)
+    }
+
+    /// An id as it may be stored: earlier versions and other tools wrote ends that are not visible.
+    pub fn parse_stored(text: &str) -> Result<Self, InvalidInput> {
         let problem = if text.is_empty() {
             "is empty".to_owned()
         } else if text.chars().count() > Self::MAX_CHARS {
@@ -143,7 +156,7 @@ impl ProductId {
     pub fn from_escaped(escaped: &str) -> Result<Self, InvalidInput> {
         let not_ours = || InvalidInput::new("product", format!("{} is not an escaped product id", quoted(escaped)));
         let decoded = percent_decode_str(escaped).decode_utf8().map_err(|_| not_ours())?;
-        let product = Self::parse(&decoded)?;
+        let product = Self::parse_stored(&decoded)?;
         if product.escaped() == escaped { Ok(product) } else { Err(not_ours()) }
     }
 }
@@ -152,7 +165,7 @@ impl TryFrom<String> for ProductId {
     type Error = InvalidInput;
 
     fn try_from(text: String) -> Result<Self, InvalidInput> {
-        Self::parse(&text)
+        Self::parse_stored(&text)
     }
 }
 
@@ -182,7 +195,10 @@ mod tests {
             assert!(CommentId::parse(id).is_err(), "{id}");
         }
         for product in ["", ".", "..", "a\nb", "\u{7f}", &"x".repeat(201)] {
-            assert!(ProductId::parse(product).is_err(), "{product:?}");
+            assert!(ProductId::parse(product).is_err() && ProductId::parse_stored(product).is_err(), "{product:?}");
+        }
+        for product in ["\u{200b}", "\u{feff}p", " p", "p ", "p\u{2060}"] {
+            assert!(ProductId::parse(product).is_err() && ProductId::parse_stored(product).is_ok(), "{product:?}");
         }
         assert!(ProductId::parse(&"😀".repeat(200)).is_ok());
         assert!(CommentId::parse("...").is_ok() && ProductId::parse("...").is_ok());
@@ -192,7 +208,7 @@ mod tests {
         #[test]
         fn escaping_is_reversible(text in "[^\\p{Cc}]{1,200}") {
             prop_assume!(text != "." && text != "..");
-            let product = ProductId::parse(&text).unwrap();
+            let product = ProductId::parse_stored(&text).unwrap();
             let escaped = product.escaped();
             let separated = escaped.contains(['/', '#', '~', '{', '}', ' ']);
             prop_assert!(!separated, "a separator is left");

@@ -292,7 +292,7 @@ impl<'item> Attributes<'item> {
         }
         // The value may be anything, so it is not repeated.
         let language =
-            Language::parse(self.language).map_err(|_| Fault::new(attribute::LANGUAGE, "is no language tag"))?;
+            Language::parse_stored(self.language).map_err(|_| Fault::new(attribute::LANGUAGE, "is no language tag"))?;
         let rating = Rating::new(self.rating).map_err(|error| Fault::new(attribute::RATING, error.problem))?;
         if let Some(attributes) = self.attributes {
             check_object(attributes).map_err(|problem| Fault::new(attribute::ATTRIBUTES, problem))?;

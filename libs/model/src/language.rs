@@ -1,12 +1,13 @@
 //! Language tags.
 
 use derive_more::Display;
+use icu_locale::{Locale, LocaleCanonicalizer};
 use oxilangtag::LanguageTag;
 use serde::{Deserialize, Serialize};
 
 use crate::error::{InvalidInput, quoted};
 
-/// A well-formed language tag (BCP 47, RFC 5646), its case normalised: `en`, `pt-BR`, `zh-Hant-TW`.
+/// A well-formed language tag (BCP 47, RFC 5646), in its canonical spelling: `en`, `pt-BR`, `zh-Hant-TW`.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, Display)]
 #[serde(try_from = "String")]
 pub struct Language(String);
@@ -15,20 +16,29 @@ impl Language {
     /// Maximum length of a tag in bytes. RFC 5646 section 4.4.1 asks for room for 35.
     pub const MAX_LEN: usize = 35;
 
-    /// Parses a tag and normalises its case (RFC 5646 section 2.1.1).
+    /// Reads a tag. Of the codes of one language, such as `iw`, `heb` and `he`, it takes the canonical one (Unicode
+    /// Technical Standard 35, annex C), so that all its comments have one filter.
     pub fn parse(text: &str) -> Result<Self, InvalidInput> {
+        let tag = Self::parse_stored(text)?;
+        // Codes of four to eight letters are well-formed, but there are none: it is a language's name.
+        let primary = tag.0.split('-').next().unwrap_or_default();
+        if primary.len() > 3 {
+            return Err(refused(text));
+        }
+        let Ok(mut locale) = tag.0.parse::<Locale>() else { return Ok(tag) };
+        LocaleCanonicalizer::new_extended().canonicalize(&mut locale);
+        // Its case is normalised differently where it has more than language, script and region.
+        Ok(Self::parse_stored(&locale.to_string()).unwrap_or(tag))
+    }
+
+    /// Reads a tag as it may be stored: earlier versions and other tools wrote other codes. Normalises its case (RFC 5646
+    /// section 2.1.1).
+    pub fn parse_stored(text: &str) -> Result<Self, InvalidInput> {
         if text.len() > Self::MAX_LEN {
             return Err(refused(text));
         }
         let tag = LanguageTag::parse_and_normalize(text).map_err(|_| refused(text))?;
         Ok(Self(tag.into_inner()))
-    }
-
-    /// Parses a tag that somebody gives. A word of more than three letters, such as `german`, is well-formed, but no language
-    /// has such a code. [`Language::parse`] takes it for stored tags of earlier versions.
-    pub fn given(text: &str) -> Result<Self, InvalidInput> {
-        let is_word = text.split('-').next().is_some_and(|code| code.len() > 3);
-        Self::parse(if is_word { "" } else { text }).map_err(|_| refused(text))
     }
 
     /// The tag of a text whose language is not known (RFC 5646 section 4.1).
@@ -54,7 +64,7 @@ impl TryFrom<String> for Language {
     type Error = InvalidInput;
 
     fn try_from(text: String) -> Result<Self, InvalidInput> {
-        Self::parse(&text)
+        Self::parse_stored(&text)
     }
 }
 
@@ -70,13 +80,32 @@ mod tests {
     }
 
     #[test]
+    fn the_codes_of_one_language_are_one() {
+        for (canonical, codes) in [
+            ("he", ["iw", "heb", "HE"]),
+            ("de", ["deu", "ger", "Deu"]),
+            ("en", ["eng", "EN", "en"]),
+            ("id", ["in", "ind", "id"]),
+            ("yi", ["ji", "yid", "yi"]),
+            ("he-IL", ["iw-il", "heb-IL", "iw-IL"]),
+            ("fr", ["fra", "fre", "fr"]),
+        ] {
+            for code in codes {
+                assert_eq!(Language::parse(code).unwrap().as_str(), canonical, "{code}");
+            }
+        }
+        assert_eq!(Language::parse_stored("iw").unwrap().as_str(), "iw");
+        assert!(Language::parse("german").is_err() && Language::parse_stored("german").is_ok());
+    }
+
+    #[test]
     fn other_texts_are_refused() {
         for text in ["", "e", "en_US", "~", "en/US", "en-", "français", &"en-a".repeat(75)] {
             assert!(Language::parse(text).is_err(), "{text}");
         }
-        assert!(Language::given("German").is_err() && Language::given("german-AT").is_err());
+        assert!(Language::parse("German").is_err() && Language::parse("german-AT").is_err());
         for text in ["de", "gsw-CH", "x-Pig", "i-klingon"] {
-            assert_eq!(Language::given(text), Language::parse(text));
+            assert!(Language::parse(text).is_ok(), "{text}");
         }
     }
 }

@@ -14,6 +14,7 @@ use crate::{
     language::Language,
     primaries::{PRIMARIES_SHARDS, PrimariesKey, primaries_shard},
     revision::Revision,
+    visible::has_visible_char,
 };
 
 const RECORD_PREFIX: &str = "PRODUCTS#";
@@ -218,6 +219,11 @@ impl TryFrom<ProductItem> for ProductRecord {
         let ProductItem { pk, sk, revision, details } = item;
         let product = ProductId::from_escaped(&sk).ok().filter(|product| record_key(product).0 == pk);
         let product = product.ok_or_else(|| Malformed::of_item(&pk, &sk, "sk", "is not a product of this shard"))?;
+        let mut details = details;
+        if !has_visible_char(&details.name) {
+            // Another tool wrote it. A heading must show something.
+            details.name = product.to_string();
+        }
         Ok(Self { product, revision, details })
     }
 }

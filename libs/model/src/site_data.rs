@@ -7,7 +7,7 @@ use serde_json::{Map, Value, value::RawValue};
 use crate::{
     error::{InvalidInput, quoted},
     id::is_dot_segment,
-    visible::has_visible_char,
+    visible::{has_visible_char, has_visible_ends},
 };
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -118,7 +118,18 @@ impl AuthorId {
     /// The longest id, in bytes of UTF-8.
     pub const MAX_BYTES: usize = 128;
 
+    /// An id to write: its first and its last character are visible, so that whoever types it finds it.
     pub fn parse(text: &str) -> Result<Self, InvalidInput> {
+        let id = Self::parse_stored(text)?;
+        if has_visible_ends(text) {
+            return Ok(id);
+        }
+        let problem = format!("{} begins or ends with a space or a character that nobody sees", quoted(text));
+        Err(InvalidInput::new(Self::FIELD, problem))
+    }
+
+    /// An id to search for: earlier versions accepted ends that are not visible.
+    pub fn parse_stored(text: &str) -> Result<Self, InvalidInput> {
         let problem = if text.len() > Self::MAX_BYTES {
             format!("has {} bytes, at most {} are allowed", text.len(), Self::MAX_BYTES)
         } else if !has_visible_char(text) {
@@ -147,7 +158,7 @@ impl TryFrom<String> for AuthorId {
     type Error = InvalidInput;
 
     fn try_from(text: String) -> Result<Self, InvalidInput> {
-        Self::parse(&text)
+        Self::parse_stored(&text)
     }
 }
 
@@ -202,6 +213,9 @@ mod tests {
     fn the_id_of_an_author_is_one_line_of_at_most_128_bytes() {
         for good in ["7", "a/b c#é", &"é".repeat(64), "..."] {
             assert_eq!(AuthorId::parse(good).unwrap().as_str(), good);
+        }
+        for found in [" 7", "7 ", "\u{feff}7"] {
+            assert!(AuthorId::parse(found).is_err() && AuthorId::parse_stored(found).is_ok(), "{found:?}");
         }
         for bad in ["", " ", "\u{200b}", ".", "..", "a\nb", "\u{85}x", &"é".repeat(65)] {
             assert_eq!(AuthorId::parse(bad).unwrap_err().field, "author_id", "{bad:?}");

@@ -29,6 +29,11 @@ impl Timestamp {
         }
     }
 
+    /// Whether programs that know only Unix time take it for the date of something that has happened.
+    pub fn is_between_1970_and(self, now: Self) -> bool {
+        (0..=now.0).contains(&self.0)
+    }
+
     /// The instant of a clock's reading; clocks outside the years 1 to 9999 are clamped.
     pub fn from_system_time(reading: std::time::SystemTime) -> Self {
         let epoch_ms = match reading.duration_since(std::time::UNIX_EPOCH) {

@@ -30,6 +30,13 @@ pub fn has_visible_char(text: &str) -> bool {
     text.chars().any(is_visible)
 }
 
+/// Whether a text begins and ends with something to be seen. An id that does not looks like another one.
+pub(crate) fn has_visible_ends(text: &str) -> bool {
+    // Variation selectors and tags end an emoji.
+    let shapes = |c| matches!(c, '\u{fe00}'..='\u{fe0f}' | '\u{e0020}'..='\u{e007f}' | '\u{e0100}'..='\u{e01ef}');
+    text.starts_with(is_visible) && text.trim_end_matches(shapes).ends_with(is_visible)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -49,6 +56,16 @@ mod tests {
             "\0\u{7f}\u{1b}",
         ] {
             assert!(!has_visible_char(text), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn ends_are_visible_but_for_what_shapes_an_emoji() {
+        for text in ["p", "a b", "a\u{200b}b", "☕\u{fe0f}", "🏴\u{e0067}\u{e007f}", "👩\u{200d}👧"] {
+            assert!(has_visible_ends(text), "{text:?}");
+        }
+        for text in ["", " ", " p", "p ", "\u{feff}p", "p\u{200b}", "p\u{a0}", "\u{200b}", "\u{fe0f}", "p\u{200e}"] {
+            assert!(!has_visible_ends(text), "{text:?}");
         }
     }
 

@@ -182,5 +182,5 @@ fn number(cursor: &str) -> u64 {
 }
 
 pub(super) fn language(tag: &str) -> Option<Language> {
-    Language::parse(tag).ok().filter(|language| language.as_str() == tag)
+    Language::parse_stored(tag).ok().filter(|language| language.as_str() == tag)
 }

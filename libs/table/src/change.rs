@@ -112,6 +112,9 @@ pub enum WriteError {
     /// Other writers were faster, or blocked the change, for as long as a change is repeated. Nothing was written.
     #[error("other writers were faster; nothing was written")]
     Contended,
+    /// What another tool stored with the comment leaves too little room in its item.
+    #[error("the item of the comment has {item_bytes} bytes, so this change has no room in it")]
+    Full { item_bytes: usize },
     #[error(transparent)]
     Invalid(#[from] InvalidInput),
     /// The store's error; when the store is unavailable, the write may or may not have happened.

@@ -20,6 +20,7 @@ use model::{
     journal::JournalEntry,
     plan::{DuplicateKey, DuplicateWrite},
     product::ProductItem,
+    size::item_bytes,
 };
 use process::{Backoff, Remedy, Store, StoreError, now};
 use serde::Serialize;
@@ -55,6 +56,10 @@ const EDITED: [&str; 11] = [
     attribute::UNPUBLISHED,
     attribute::UNPUBLISHED_CD,
 ];
+
+/// Maximum size of an item, and the most that an edit sets in one: a text of 10,300 characters, 4 KB of attributes, and keys.
+const ITEM_BYTES_MAX: usize = 400 * 1024;
+const EDITED_BYTES_MAX: usize = 64 * 1024;
 
 enum Outcome {
     Done,
@@ -113,7 +118,8 @@ impl Table {
     ///
     /// # Errors
     /// [`WriteError::NotFound`], [`WriteError::RevisionMismatch`] when it is not at `expected`,
-    /// [`WriteError::Invalid`], [`WriteError::Contended`], the store's, that its primary item is invalid.
+    /// [`WriteError::Invalid`], [`WriteError::Contended`], [`WriteError::Full`], the store's, that its primary item is
+    /// invalid.
     pub async fn patch_comment(
         &self,
         id: &CommentId,
@@ -129,12 +135,19 @@ impl Table {
             }
             let revision = Revision::after(Some(old.revision), now(), rand::random());
             let new = Comment { revision, ..patched };
+            let item_bytes = item_bytes(&item);
             let primary = self.update_edited(item, &new)?;
             let actions = vec![
                 TransactWriteItem::builder().update(primary).build(),
                 self.put_journal(id, revision, Some(old.placement()), Some(new.placement()))?,
             ];
-            match self.transact(actions, revision, &mut backoff).await? {
+            let written = self.transact(actions, revision, &mut backoff).await;
+            if let Err(WriteError::Store(StoreError::Rejected { .. })) = &written
+                && item_bytes + EDITED_BYTES_MAX > ITEM_BYTES_MAX
+            {
+                return Err(WriteError::Full { item_bytes });
+            }
+            match written? {
                 Outcome::Done => return Ok(new),
                 // Another writer was faster; the next round decides by what it wrote.
                 Outcome::ConditionsFailed(_) => wait_for_others(&mut backoff).await?,

@@ -73,7 +73,7 @@ impl TryFrom<Line> for CommentRow {
     fn try_from(line: Line) -> Result<Self, InvalidInput> {
         let Line { id, product, language, rating, created_at, status, body, title, author, attributes, author_id } =
             line;
-        let language = Language::given(language.as_str())?;
+        let language = Language::parse(language.as_str())?;
         let names = [title.is_some(), author.is_some(), attributes.is_some(), author_id.is_some()];
         let text = CommentText::new(title.flatten(), body, author.flatten())?;
         let site = SiteData { attributes: attributes.flatten(), author_id: author_id.flatten() };

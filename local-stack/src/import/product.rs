@@ -34,8 +34,8 @@ pub(super) struct ProductRow {
 /// Reads a line: one JSON object. The error says in one line why it is no record.
 pub(super) fn read_product(line: &[u8]) -> Result<ProductRow, String> {
     let row: ProductRow = serde_json::from_slice(line).map_err(|error| described(&error))?;
-    row.details(None).map_err(|error| error.to_string())?;
-    Ok(row)
+    let checked = ProductId::parse(row.product.as_str()).and_then(|_| row.details(None));
+    checked.map(|_| row).map_err(|error| error.to_string())
 }
 
 /// Writes a record as a line, without the line's end. Equal records give equal lines, whatever their revisions.
@@ -57,8 +57,8 @@ impl ProductRow {
     /// The record as the row says, with what it does not name from the present one.
     fn details(&self, present: Option<&ProductDetails>) -> Result<ProductDetails, InvalidInput> {
         let present = present.cloned().unwrap_or_default();
+        let canonical = |tag: Option<Language>| tag.map(|tag| Language::parse(tag.as_str())).transpose();
         let image = |text: Option<String>| text.map(|text| WebUrl::parse("image", &text)).transpose();
-        let language = |tag: Option<Language>| tag.map(|tag| Language::given(tag.as_str())).transpose();
         Ok(ProductDetails {
             name: ProductDetails::new_name(self.name.clone())?,
             url: self.url.clone().unwrap_or(present.url),
@@ -66,7 +66,7 @@ impl ProductRow {
             brand: self.brand.clone().map_or(Ok(present.brand), ProductDetails::new_brand)?,
             gtin: self.gtin.clone().unwrap_or(present.gtin),
             sku: self.sku.clone().map_or(Ok(present.sku), ProductDetails::new_sku)?,
-            language: self.language.clone().map_or(Ok(present.language), language)?,
+            language: self.language.clone().map_or(Ok(present.language), canonical)?,
         })
     }
 
@@ -126,6 +126,7 @@ mod tests {
         for (old, new, expected) in [
             ("a/b\",\"name", "..\",\"name", "product: \"..\""),
             ("Machine", " ", "name: is empty"),
+            ("a/b\",\"name", "\u{feff}a\",\"name", "product: \"\u{feff}a\" begins or ends with"),
             ("\"name\":\"Machine\",", "", "missing field `name`"),
             ("https://a/b", "ftp://a/b", "url: \"ftp://a/b\" is not a URL"),
             ("\"image\":null", "\"image\":\"a.jpg\"", "image: \"a.jpg\" is not a URL"),

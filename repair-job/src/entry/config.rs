@@ -140,13 +140,13 @@ pub enum Command {
         #[arg(value_parser = CommentId::parse)]
         id: CommentId,
         /// Where to look when the table has no items of it any more.
-        #[arg(long, value_parser = ProductId::parse)]
+        #[arg(long, value_parser = ProductId::parse_stored)]
         product: Option<ProductId>,
     },
     /// Delete all comments of an author, and say what else may hold them. Without --apply, only count them.
     Erase {
         /// The author's id, as in the field `author_id` of comments.
-        #[arg(long, value_parser = AuthorId::parse)]
+        #[arg(long, value_parser = AuthorId::parse_stored)]
         author: AuthorId,
     },
     /// Readiness, watermarks, last runs, coverage of the audit, open quarantine.

@@ -5,15 +5,19 @@ use std::sync::{
     atomic::{AtomicUsize, Ordering},
 };
 
+use prometheus_client::metrics::counter::Counter;
+
 #[derive(Debug, Clone)]
 pub(crate) struct Places {
     taken: Arc<AtomicUsize>,
     max: usize,
+    /// Counts requests of their connections that actix refuses before it has a head.
+    pub(super) malformed: Counter,
 }
 
 impl Places {
-    pub(crate) fn new(max: usize) -> Self {
-        Self { taken: Arc::default(), max }
+    pub(crate) fn new(max: usize, malformed: Counter) -> Self {
+        Self { taken: Arc::default(), max, malformed }
     }
 
     pub(crate) fn max(&self) -> usize {
@@ -33,7 +37,7 @@ pub(super) struct Place(Places);
 impl Place {
     /// Whether less than a quarter of the places is left.
     pub(super) fn is_scarce(&self) -> bool {
-        let Places { taken, max } = &self.0;
+        let Places { taken, max, .. } = &self.0;
         taken.load(Ordering::Relaxed) > max - max / 4
     }
 }

@@ -198,7 +198,7 @@ pub(super) mod tests {
     };
 
     fn progress() -> Progress {
-        Progress::new(DEADLINES, Places::new(1_000).take())
+        Progress::new(DEADLINES, Places::new(1_000, Default::default()).take())
     }
 
     /// A request is answered, and the client has taken the answer.
@@ -290,7 +290,7 @@ pub(super) mod tests {
 
     #[test]
     fn idle_connections_are_kept_for_a_shorter_time_when_places_are_scarce() {
-        let places = Places::new(4);
+        let places = Places::new(4, Default::default());
         let idle = |place: Place| {
             let progress = Progress::new(DEADLINES, place);
             answered(&progress, false);

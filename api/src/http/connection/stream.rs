@@ -9,6 +9,7 @@ use std::{
 };
 
 use actix_web::rt::net::TcpStream;
+use prometheus_client::metrics::counter::Counter;
 use socket2::SockRef;
 use tokio::{
     io::{AsyncRead, AsyncWrite, ReadBuf},
@@ -44,6 +45,9 @@ pub(crate) struct TimedStream {
     timer: Pin<Box<Sleep>>,
     /// A full read is followed by a pause, in which actix parses.
     pause: bool,
+    /// Counts the requests that actix refuses by itself.
+    malformed: Counter,
+    is_refused: bool,
 }
 
 impl TimedStream {
@@ -51,7 +55,21 @@ impl TimedStream {
         bound_socket(&io, deadlines.unread);
         let progress = Rc::new(Progress::new(deadlines, places.take()));
         let timer = Box::pin(tokio::time::sleep_until(progress.deadline.get()));
-        Self { io, progress, timer, pause: false }
+        Self { io, progress, timer, pause: false, malformed: places.malformed.clone(), is_refused: false }
+    }
+
+    /// Refuses a head that actix cannot read, with actix's status. actix then closes the connection but does not say so,
+    /// and a load balancer would send the next request there.
+    fn refuse_malformed(&mut self, answer: &[u8]) {
+        self.is_refused = true;
+        self.malformed.inc();
+        let status = String::from_utf8_lossy(answer.split(|byte| *byte == b'\r').next().unwrap_or_default());
+        let peer = self.io.peer_addr().map(|peer| peer.ip().to_string()).ok();
+        tracing::info!(target: "access", %status, peer, "refused a request that is not HTTP, or came too slowly");
+        let answer = format!("{status}\r\nconnection: close\r\ncontent-length: 0\r\n\r\n");
+        if let Err(error) = self.io.try_write(answer.as_bytes()) {
+            tracing::debug!(%error, "a request is refused without an answer");
+        }
     }
 
     pub(crate) fn progress(&self) -> Rc<Progress> {
@@ -150,6 +168,13 @@ impl AsyncWrite for TimedStream {
     fn poll_write(self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         let this = self.get_mut();
         this.check_deadline(context)?;
+        // No request is being handled, so the answer is actix's own.
+        if !this.is_refused && this.progress.phase.get() == Phase::Receiving && bytes.starts_with(b"HTTP/1.1 4") {
+            this.refuse_malformed(bytes);
+        }
+        if this.is_refused {
+            return Poll::Ready(Ok(bytes.len()));
+        }
         let written = ready!(Pin::new(&mut this.io).poll_write(context, bytes))?;
         this.progress.taken(written);
         Poll::Ready(Ok(written))
@@ -188,7 +213,7 @@ mod tests {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let mut client = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
         let (io, _) = listener.accept().await.unwrap();
-        let mut stream = TimedStream::new(io, DEADLINES, &Places::new(1));
+        let mut stream = TimedStream::new(io, DEADLINES, &Places::new(1, Default::default()));
         let progress = stream.progress();
         progress.handling(false);
         progress.sending();

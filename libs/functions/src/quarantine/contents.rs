@@ -50,7 +50,7 @@ fn read_record(record: &Value) -> Result<(CommentId, Places), String> {
     let mut places = Places::default();
     places.add(&key.product, key.filter.language());
     for image in ["/dynamodb/OldImage/language/S", "/dynamodb/NewImage/language/S"] {
-        if let Some(Ok(language)) = text(image).map(Language::parse) {
+        if let Some(Ok(language)) = text(image).map(Language::parse_stored) {
             places.add(&key.product, Some(&language));
         }
     }
