@@ -173,7 +173,7 @@ async fn a_filter_that_shows_every_comment_names_the_unfiltered_page_as_canonica
         }
     }
     // With other languages, the pages of the first are no copies; with a fifth of the comments, they are worth indexing.
-    let others = |language, count| (45..45 + count).map(move |number| comment("p", language, 2, number));
+    let others = |language, count: i64| (45..45 + count).map(move |number| comment("p", language, 2, number));
     for (comments, has_own) in [
         (others("de", 1).collect::<Vec<_>>(), false),
         (["fr", "es", "it"].into_iter().flat_map(|language| others(language, 4)).collect(), true),
