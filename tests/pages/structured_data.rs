@@ -106,12 +106,15 @@ pub(super) const HOSTILE: [&str; 6] = [
 async fn hostile_texts_never_become_markup() {
     let mut comments = Vec::new();
     for (number, hostile) in (0..).zip(HOSTILE) {
-        comments.push(with_text(comment(hostile, "en", 5, number), hostile, hostile, hostile));
+        comments.push(with_text(comment(&format!("«{hostile}»"), "en", 5, number), hostile, hostile, hostile));
     }
     let running = start(site_settings(), &comments).await;
     for hostile in HOSTILE {
-        put(&running, hostile, &json!({ "name": hostile })).await;
-        let page = Page::get(&running.http, &crate::fixture::http::page_path(hostile), 200).await;
+        let product = format!("«{hostile}»");
+        let path = crate::fixture::http::page_path(&product);
+        assert_eq!(Page::get(&running.http, &path, 200).await.one("h1 bdi").text().collect::<String>(), product);
+        put(&running, &product, &json!({ "name": hostile })).await;
+        let page = Page::get(&running.http, &path, 200).await;
         let element = |selector: &str| page.one(selector).text().collect::<String>();
         for selector in ["h1 bdi", "article h3", "article .text", "article .byline bdi"] {
             assert_eq!(element(selector), hostile, "{selector}");

@@ -25,8 +25,7 @@ impl Request for SummariesRequest {
 
     fn read(request: &HttpRequest) -> Result<Self, ApiError> {
         let query = Query::read(request, Self::PARAMETERS)?;
-        let products: Vec<ProductId> =
-            query.all(&PRODUCTS).map(|id| ProductId::parse_stored(id)).collect::<Result<_, _>>()?;
+        let products: Vec<ProductId> = query.all(&PRODUCTS).map(ProductId::parse_stored).collect::<Result<_, _>>()?;
         let refuse = |problem: String| Err(ApiError::invalid(PRODUCTS.name, problem));
         if products.is_empty() {
             return refuse("is missing: name each product once, as in product=a&product=b".to_owned());
