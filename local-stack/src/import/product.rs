@@ -126,7 +126,7 @@ mod tests {
         for (old, new, expected) in [
             ("a/b\",\"name", "..\",\"name", "product: \"..\""),
             ("Machine", " ", "name: is empty"),
-            ("a/b\",\"name", "\u{feff}a\",\"name", "product: \"\u{feff}a\" begins or ends with"),
+            ("a/b\",\"name", "\u{feff}a\",\"name", "product: \"\\u{feff}a\" begins or ends with"),
             ("\"name\":\"Machine\",", "", "missing field `name`"),
             ("https://a/b", "ftp://a/b", "url: \"ftp://a/b\" is not a URL"),
             ("\"image\":null", "\"image\":\"a.jpg\"", "image: \"a.jpg\" is not a URL"),
