@@ -23,7 +23,7 @@ TESTED := $(UNIT_TESTED) --test guarantees
 
 # The modules that `make check` leaves out. A test that needs a tool beside Rust and Redis fails there unless its module
 # is in the first list. The second list keeps it below five minutes.
-CHECK_NEEDS_TOOLS := big_repair:: deployed:: described:: embed::every_id packaged:: pages::browser pages::feed template:: repair::quarantine smoke::
+CHECK_NEEDS_TOOLS := big_repair:: deployed:: described:: embed:: packaged:: pages::browser pages::feed template:: repair::quarantine smoke::
 CHECK_TAKES_LONG := cluster:: connections:: data_folder:: designs:: edits:: export::ends repair::audit repair::control repair::local repair::lost repair::missing repair::primaries repair::process repair::stopped repair::confirmed
 
 check: tools redis ## Before a commit: the budget, format, lints, unit tests and most guarantees, with Rust and Redis alone (5 minutes)

@@ -73,7 +73,12 @@ impl TryFrom<Line> for CommentRow {
     fn try_from(line: Line) -> Result<Self, InvalidInput> {
         let Line { id, product, language, rating, created_at, status, body, title, author, attributes, author_id } =
             line;
-        let language = Language::parse(language.as_str())?;
+        // What is stored may be spelled in more ways than what is new.
+        let (product, language) = (ProductId::parse(product.as_str())?, Language::parse(language.as_str())?);
+        let author_id = match author_id {
+            Some(Some(id)) => Some(Some(AuthorId::parse(id.as_str())?)),
+            absent => absent,
+        };
         let names = [title.is_some(), author.is_some(), attributes.is_some(), author_id.is_some()];
         let text = CommentText::new(title.flatten(), body, author.flatten())?;
         let site = SiteData { attributes: attributes.flatten(), author_id: author_id.flatten() };
@@ -222,6 +227,8 @@ mod tests {
             ("c-1", ".", "id: \".\" cannot be a comment id"),
             ("c-1", "..", "URL clients remove it"),
             ("a/b", "..", "product: \"..\" cannot be a product id"),
+            ("a/b", "\u{feff}a", "product: \"\\u{feff}a\" begins or ends with"),
+            ("\"author_id\":null", "\"author_id\":\" a\"", "author_id"),
             ("Fine.", " ", "body"),
             ("Fine.", "\u{200b}", "body"),
             ("\"title\"", "\"tilte\"", "tilte"),
