@@ -287,7 +287,7 @@ fn web_servers(inner: &str, folder: &Path) -> Vec<(u16, Program)> {
         (at(&["/usr/sbin/nginx", "/usr/bin/nginx"]), at(&["/usr/sbin/apache2", "/usr/sbin/httpd", "/usr/bin/httpd"]));
     let modules = at(&["/usr/lib/apache2/modules", "/usr/lib64/httpd/modules", "/usr/lib/httpd/modules"]);
     let of = |kind: &str| {
-        let block = blocks().into_iter().filter(|block| block.0 == kind).next_back().unwrap().1;
+        let block = blocks().into_iter().rfind(|block| block.0 == kind).unwrap().1;
         block.replace("127.0.0.1:8080", inner)
     };
     let (as_is, unchanged) = (of("nginx"), of("apache"));
