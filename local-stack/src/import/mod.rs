@@ -66,7 +66,7 @@ pub struct ImportOptions {
     /// Where rows go that are not imported. Each is a JSON object with `file`, `line`, `reason` and `row`, which is null
     /// where the row could not be read. An import reads the corrected rows: `jq -c .row`.
     pub rejects: Option<Arc<File>>,
-    /// When this becomes true, the import ends after what is under way, or after [`FINISH_WITHIN`].
+    /// When this becomes true, the import ends after what is under way, or after `FINISH_WITHIN`.
     pub interrupted: Option<watch::Receiver<bool>>,
 }
 
