@@ -1,8 +1,8 @@
 //! The control socket: other processes run the repair job's commands inside a running stack, where its page index is.
 //!
 //! It speaks HTTP/1.1. At `SETTLING` the answer says how much is left to process. Elsewhere, the first line of a request's
-//! body is a `Request` as JSON, and the answer's body is an `Outcome`. The end of the request's body asks the run to stop; the run then reports what it did until then. A client that has gone
-//! ends it too.
+//! body is a `Request` as JSON, and the answer's body is an `Outcome`. The end of the request's body asks the run to stop;
+//! the run then reports what it did until then. A client that has gone ends it too.
 
 use std::{
     convert::Infallible,
