@@ -120,14 +120,17 @@ async fn a_site_without_indexable_pages_has_no_sitemap() {
 }
 
 #[tokio::test]
-async fn a_new_sitemap_follows_an_import_at_once_and_has_no_date_before_1970_or_ahead() {
+async fn a_new_sitemap_follows_the_first_comments_at_once_and_has_no_date_before_1970_or_ahead() {
     let mut running = start(site_settings(), &[]).await;
     assert_eq!(running.http.get("/sitemap.xml").await.status, 404);
     let at = |number, ms| NewComment { created_at: data::at_ms(ms), ..comment("p", "en", 5, number) };
     let products = [("old", at(1, -1), false), ("new", at(2, 4_070_908_800_000), false), ("usual", at(3, 0), true)];
-    let comments =
-        products.clone().map(|(product, comment, _)| NewComment { product: data::product(product), ..comment });
-    running.import(&comments).await;
+    for (product, comment, _) in products.clone() {
+        // An import would refuse a date ahead. A foreign tool may write one.
+        let comment = NewComment { product: data::product(product), ..comment };
+        running.stack.table().create_comment(comment, None).await.unwrap();
+    }
+    running.settle().await;
     wait_for("the sitemap", async || match running.http.get("/sitemap.xml").await {
         answer if answer.status == 200 => Ok(()),
         answer => Err(answer),
