@@ -33,7 +33,7 @@ const INDEX_SCAN_READ_UNITS: f64 = 0.5;
 /// `stream-writer` and `page-indexer`. At a low rate each write is a separate invocation.
 const FUNCTIONS: f64 = 2.0;
 /// Bytes of a comment in Redis, as measured with a million comments (docs/benchmarks.md).
-pub(super) const REDIS_BYTES: f64 = 454.0;
+pub(super) const REDIS_BYTES: f64 = 226.0;
 /// Running time of both functions for each duplicate, in milliseconds. Measured: 2.72 ms for the 31 of a new comment.
 const FUNCTION_MS_PER_DUPLICATE: f64 = FUNCTIONS * 2.72 / 31.0;
 /// A journal entry is smaller than a unit, and written in a transaction.
