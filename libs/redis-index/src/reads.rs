@@ -112,6 +112,10 @@ impl RedisIndex {
                     && let Some(found) = found.next()
                 {
                     *answer = self.read_ranked(query, believed, found)?;
+                    // A walk over many products would push out what readers need.
+                    if let (Err(languages), [query]) = (&*answer, queries) {
+                        self.known_languages.keep(query.product, languages);
+                    }
                 }
             }
             if answers.iter().all(Result::is_ok) {
@@ -178,7 +182,6 @@ impl RedisIndex {
                 let count = u64::try_from(languages.len()).unwrap_or(u64::MAX);
                 languages.truncate(Stats::LANGUAGES_MAX);
                 if languages != believed {
-                    self.known_languages.keep(query.product, &languages);
                     return Ok(Err(languages));
                 }
                 let sets_a_language = query.filter.base_sets(query.product).len().max(1);
