@@ -5,7 +5,12 @@ mod product_cache;
 mod reports;
 mod table_id;
 
-use std::{fmt::Display, sync::Arc, time::Instant};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt::Display,
+    sync::Arc,
+    time::Instant,
+};
 
 use model::{
     AuthorId, Cd, Comment, CommentId, Filter, Malformed, PageSize, ProductDetails, ProductId, ProductRecord, Revision,
@@ -358,8 +363,10 @@ impl StoreClients {
         call: StoreCall,
         ask: impl AsyncFnOnce(&str) -> Result<Vec<IndexAnswer<T>>, StoreError>,
     ) -> Option<Vec<T>> {
+        // One call may ask a partition thousands of questions. It counts once.
+        let asked: BTreeSet<IndexPartition> = partitions.iter().copied().collect();
         let count_all = |kind, reason: Option<&dyn Display>| {
-            partitions.iter().for_each(|partition| self.count_answer(*partition, kind, reason));
+            asked.iter().for_each(|partition| self.count_answer(*partition, kind, reason));
         };
         let Some(table_id) = self.table_id.get().await else {
             count_all(IndexAnswerKind::Unknown, None);
@@ -376,10 +383,11 @@ impl StoreClients {
                 return None;
             }
         };
-        for (partition, answer) in partitions.iter().zip(&answers) {
+        let by_partition: BTreeMap<IndexPartition, &IndexAnswer<T>> = partitions.into_iter().zip(&answers).collect();
+        for (partition, answer) in by_partition {
             match answer {
-                Ok(_) => self.count_answer(*partition, IndexAnswerKind::Ready, None),
-                Err(not_ready) => self.count_answer(*partition, IndexAnswerKind::NotReady, Some(not_ready)),
+                Ok(_) => self.count_answer(partition, IndexAnswerKind::Ready, None),
+                Err(not_ready) => self.count_answer(partition, IndexAnswerKind::NotReady, Some(not_ready)),
             }
         }
         answers.into_iter().map(Result::ok).collect()
