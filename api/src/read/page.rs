@@ -19,7 +19,7 @@ mod by_ranks;
 mod by_table;
 mod join;
 
-use model::{Cd, Comment, CommentId, FilterKey, Order, PageNumber, Timestamp};
+use model::{Cd, Comment, CommentId, FilterKey, Order, PageNumber, StablePages, Timestamp};
 use page_index::{Ranked, RankedQuery, Stats, StatsWanted};
 use table::PageQuery;
 
@@ -30,7 +30,6 @@ use crate::{
     store::StoreClients,
 };
 pub(crate) use beyond::check_known;
-use by_ranks::front_max;
 use by_table::TablePage;
 use join::Join;
 
@@ -83,7 +82,7 @@ pub(crate) struct PageRequest<'query> {
 impl PageRequest<'_> {
     pub(crate) fn comments_max(&self) -> u16 {
         match self.at {
-            PageAt::Front => front_max(self.query.page_size),
+            PageAt::Front => StablePages::front_max(self.query.page_size),
             PageAt::Number(..) | PageAt::Archive(_) | PageAt::Cursor(_) => self.query.page_size.get().into(),
         }
     }
@@ -100,7 +99,7 @@ impl PageRequest<'_> {
                 RankedQuery { order, skip: number.skip(size), count, as_of: settled_at, settled_at, ..all }
             }
             // The newest archived comment too: it is where the page ends.
-            PageAt::Front => RankedQuery { count: front_max(size) + 1, settled_at, ..all },
+            PageAt::Front => RankedQuery { count: StablePages::front_max(size) + 1, settled_at, ..all },
             PageAt::Cursor(_) => all,
         }
     }

@@ -43,6 +43,11 @@ impl StablePages {
         self.full().max(1)
     }
 
+    /// The most comments that the front page shows.
+    pub fn front_max(size: PageSize) -> u16 {
+        2 * u16::from(size.get()) - 1
+    }
+
     /// The page that a number leads to; `None` past the end. The number after the last archive page leads to the front
     /// page, because that archive page comes next.
     pub fn numbered(self, number: PageNumber) -> Option<StablePage> {

@@ -7,9 +7,9 @@
 //! settled comments count, so one that gets its rank late does not change the page.
 //!
 //! **The front page** has the ranks that the archive pages leave, and shows the table's comments without a rank too. It
-//! never shows more than [`front_max`]. If more belong to it, it leads on by cursor.
+//! never shows more than [`StablePages::front_max`]. If more belong to it, it leads on by cursor.
 
-use model::{Order, PageNumber, PageSize, StablePages, Timestamp};
+use model::{Order, PageNumber, StablePages, Timestamp};
 use page_index::Ranked;
 
 use super::{
@@ -21,10 +21,6 @@ use crate::{
     error::ApiError,
     read::cursor::{Cursor, Direction},
 };
-
-pub(super) fn front_max(size: PageSize) -> u16 {
-    2 * u16::from(size.get()) - 1
-}
 
 impl PageRequest<'_> {
     fn stable_pages(&self, total: u64) -> StablePages {
@@ -71,7 +67,7 @@ impl PageRequest<'_> {
     }
 
     fn plan_front<'page>(&self, ranked: &'page Ranked) -> Ranks<'page> {
-        let max = usize::from(front_max(self.query.page_size));
+        let max = usize::from(StablePages::front_max(self.query.page_size));
         let on_front = usize::try_from(self.on_front(ranked)).unwrap_or(usize::MAX);
         let (comments, archived) = ranked.comments.split_at(on_front.min(max).min(ranked.comments.len()));
         let end = if on_front > max { comments.last() } else { archived.first() };
@@ -127,7 +123,7 @@ impl PageRequest<'_> {
             }
             PageAt::Front | PageAt::Cursor(_) => {
                 let archived = self.archived(ranked);
-                let continues_by_cursor = is_cut || self.on_front(ranked) > front_max(size).into();
+                let continues_by_cursor = is_cut || self.on_front(ranked) > StablePages::front_max(size).into();
                 let next = next.filter(|_| continues_by_cursor || archived > 0);
                 ListingPage { comments, total: total(ranked.all, archived), next, continues_by_cursor, ..of_ranks }
             }
