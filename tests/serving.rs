@@ -342,3 +342,16 @@ async fn an_answer_explains_its_one_query_and_every_answer_times_its_stores() {
     }
     api.finish_with(stores).await;
 }
+
+#[tokio::test]
+async fn a_change_without_room_in_its_item_is_413_and_changes_nothing() {
+    let stores = Stores::start().await;
+    let comment = stores.create_numbered(1, data::product(PRODUCT)).await;
+    stores.break_primary_item(&comment.id, "padding", data::text_value("x".repeat(405_000))).await;
+    let api = Served::of(&stores);
+    let answer = api.http.patch(comment.id.as_str(), &json!({ "body": "x".repeat(9_000) })).await;
+    assert_eq!((answer.status, &answer.problem()["type"]), (413, &json!("urn:pagemark:problem:no-room-in-item")));
+    assert_eq!(stores.table.comment(&comment.id).await.unwrap(), Some(comment));
+    api.finish().await;
+    stores.stop().await;
+}
