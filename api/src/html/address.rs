@@ -18,8 +18,8 @@
 //! Newest first, the page without a number is the front page, and page 1 has the oldest comments. `comments` leads a number
 //! to the front page: that depends on how many comments there are.
 //!
-//! A path in another percent-encoding (`%7E`, `%2f`, `a:b`) is answered where it is, and names that of [`links`] as
-//! canonical: a proxy that decodes paths would make such a redirect lead to itself for ever.
+//! A path in another percent-encoding (`%7E`, `%2f`, `a:b`) is answered where it is. It names the spelling of [`links`] as
+//! canonical. Behind a proxy that decodes paths, a redirect there would lead to itself for ever.
 //!
 //! **Invariant:** a canonical address leads nowhere else (`a_canonical_address_does_not_redirect`).
 

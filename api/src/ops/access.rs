@@ -36,7 +36,8 @@ const TARGET_MAX_LEN: usize = 1_024;
 const USER_AGENT_MAX_LEN: usize = 256;
 const ADDRESS_MAX_LEN: usize = 45;
 
-/// Counts and logs a request, and adds its id to the answer, but not a caller's to one that caches may keep. `proxies` is the number that every request passes.
+/// Counts and logs a request. Adds its id to the answer, unless the id is the caller's and a cache may keep the answer.
+/// `proxies` is the number that every request passes.
 pub(crate) async fn observe(
     metrics: web::Data<Metrics>,
     proxies: usize,

@@ -16,8 +16,8 @@ impl Language {
     /// Maximum length of a tag in bytes. RFC 5646 section 4.4.1 asks for room for 35.
     pub const MAX_LEN: usize = 35;
 
-    /// Reads a tag. Of the codes of one language, such as `iw`, `heb` and `he`, it takes the canonical one (Unicode
-    /// Technical Standard 35, annex C), so that all its comments have one filter.
+    /// Reads a tag, and takes the canonical code of its language (Unicode Technical Standard 35, annex C): `he` for `iw` and
+    /// `heb`. So all comments of a language have one filter.
     pub fn parse(text: &str) -> Result<Self, InvalidInput> {
         let tag = Self::parse_stored(text)?;
         // Codes of four to eight letters are well-formed, but there are none: it is a language's name.

@@ -17,7 +17,7 @@ use crate::{
 /// How many edits are sent together: enough to hide the round trip, few enough to stay far below the time-out.
 const TOGETHER_MAX: usize = 256;
 
-/// How many edits one transaction joins. It blocks the server for about 0.2 ms.
+/// How many edits one transaction joins. It blocks the server for about 0.3 ms.
 const TRANSACTION_EDITS_MAX: usize = 64;
 
 const COMMANDS_OF_AN_EDIT: usize = 3;

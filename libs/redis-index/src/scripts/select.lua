@@ -10,10 +10,10 @@
 -- square root of the previous count. When two cuts in a row leave more than half of the windows, the next cuts halve
 -- the largest window instead. Small windows end the search: what follows their beginnings is merged.
 --
--- So the logarithm of the sets' sizes bounds the number of commands. With k > 1 sets of at most n elements, N together, a
--- search takes at most
+-- So the logarithm of the sets' sizes bounds the number of commands. Let k > 1 sets have at most n elements each, and N
+-- together. A search then takes at most this number of commands:
 --   (12 + max(4.4, 2.5k) ln(N/24)) max(1 + 2k, 1 + (k - 1) (floor(log2 n) + 1))
--- commands, and the merge of a page 2k. tests/selection/cost.rs derives and asserts this bound.
+-- The merge of a page takes at most 2k more. tests/selection/cost.rs derives and asserts both.
 local MERGE_MAX = 24 -- windows this small together end a search
 
 local function integer(number)
