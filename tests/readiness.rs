@@ -203,7 +203,7 @@ async fn of_two_rebuilds_only_the_later_may_mark_the_index_ready() {
 #[tokio::test]
 async fn rebuilds_that_overlap_never_leave_a_damaged_index_that_is_ready() {
     // Enough products that emptying the index takes several steps. The other rebuild runs after each of these steps.
-    const COMMENTS: u64 = 1_000;
+    const COMMENTS: u64 = 2_000;
     let redis = OwnRedis::start().await;
     let config = RedisIndexConfig { timeout: Duration::from_secs(10), ..redis_server::config_at(&redis.server.url()) };
     let index = redis_index::connect(&config).unwrap();
