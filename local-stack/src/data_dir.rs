@@ -14,7 +14,11 @@ use rustix::fs::Mode;
 use serde::{Deserialize, Serialize};
 use tempfile::TempDir;
 
-use crate::{file_lock::FileLock, index_place::SNAPSHOT};
+use crate::{
+    cursor_key::CURSOR_KEY,
+    file_lock::FileLock,
+    index_place::{REDIS_RECORD, SNAPSHOT},
+};
 
 const TEMPORARY_PREFIX: &str = "pagemark-";
 pub(crate) const DATA_FILE: &str = "dynamodb.sqlite";
@@ -130,6 +134,22 @@ impl DataDir {
             self.path.display(),
             record.display()
         );
+        Ok(())
+    }
+
+    /// Refuses a folder that has lost its database. An empty one would take its place, and the next snapshot would replace
+    /// that of its page index.
+    pub(crate) fn refuse_lost_database(&self) -> anyhow::Result<()> {
+        let is_there = fs::metadata(self.data_file()).is_ok_and(|found| found.len() > 0);
+        let of_earlier_stack = [SNAPSHOT, REDIS_RECORD, CURSOR_KEY, "dynamodb.sqlite-wal"];
+        let left = of_earlier_stack.into_iter().find(|name| self.path.join(name).exists());
+        if let (false, Some(left)) = (is_there, left) {
+            bail!(
+                "{} has {left} of an earlier stack, but its {DATA_FILE} is missing or empty: restore the folder from a backup. \
+                 `up --new` starts an empty site there; the comments of `up --dynamodb-url` are in that engine",
+                self.path.display()
+            );
+        }
         Ok(())
     }
 

@@ -85,8 +85,9 @@ async fn of_stopped(folder: &Path) -> Vec<Check> {
 
 /// Checks the engine's file, and then the snapshot of the page index of its table.
 fn of_data_file(data_file: &Path, snapshot: &Path) -> rusqlite::Result<Vec<Check>> {
-    if !data_file.exists() {
-        let found = format!("there is no {DATA_FILE}: the stack uses another engine, or the file was removed");
+    // SQLite would remove the log of an empty file.
+    if !fs::metadata(data_file).is_ok_and(|found| found.len() > 0) {
+        let found = format!("{DATA_FILE} is missing or empty: the stack uses another engine, or the file was lost");
         return Ok(vec![problem("database", found, "Without `up --dynamodb-url`, restore the folder from a backup")]);
     }
     let file = DataFile::of_stopped(data_file)?;

@@ -136,6 +136,7 @@ impl Engine {
         })?;
         let address = listener.local_addr().map_err(|source| EngineError::Bind(listen, source))?;
         let write_lock = WriteLock::new(lock(data_file)?);
+        data_file::refuse_damaged(data_file)?;
         stream_table::refuse_foreign_file(data_file)?;
         stream_table::create_file(data_file)?;
         stream_table::empty_log(data_file)?;

@@ -31,7 +31,7 @@ use crate::{
     control::ControlSocket,
     cursor_key::cursor_key,
     data_dir::{DataDir, Entrance},
-    engine::{DataFile, Engine, EngineError},
+    engine::{DataFile, Engine},
     event_source_mapping::{EventSourceMapping, Handler, MappingSettings, MappingState},
     index_keeper::{IndexState, keep_index, looked_at},
     index_place::{IndexPlace, PlacedIndex, SNAPSHOT_EVERY},
@@ -76,6 +76,8 @@ pub struct StackSettings {
     pub page_index: IndexPlace,
     /// The folder for data; `None` for a temporary folder, which is removed at the end.
     pub data_dir: Option<PathBuf>,
+    /// Start an empty site in a folder that has lost its database.
+    pub new: bool,
     /// Pause between two snapshots of a page index inside this process.
     pub snapshot_every: Duration,
     /// The bearer token that allows everything; its name is `local`.
@@ -105,6 +107,7 @@ impl StackSettings {
             table: TABLE.to_owned(),
             page_index: IndexPlace::default(),
             data_dir: None,
+            new: false,
             snapshot_every: SNAPSHOT_EVERY,
             write_token,
             writing: WritingSettings::default(),
@@ -386,12 +389,12 @@ pub(crate) fn table_config(table: &str, dynamodb_url: &str) -> TableConfig {
 }
 
 /// The given engine's URL, or an embedded engine and its URL.
-async fn start_engine(
-    settings: &StackSettings,
-    data_dir: &DataDir,
-) -> Result<(Option<Arc<Engine>>, String), EngineError> {
+async fn start_engine(settings: &StackSettings, data_dir: &DataDir) -> anyhow::Result<(Option<Arc<Engine>>, String)> {
     if let Some(url) = &settings.dynamodb_url {
         return Ok((None, url.clone()));
+    }
+    if !settings.new {
+        data_dir.refuse_lost_database()?;
     }
     let engine = Engine::start(&data_dir.data_file(), settings.dynamodb_listen).await?;
     let url = engine.endpoint_url();

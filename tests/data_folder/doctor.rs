@@ -10,15 +10,17 @@ use std::{
 
 use serde_json::Value;
 
-use super::{run, up};
+use super::{refused, run, up};
 use crate::fixture::{
     data::PRODUCT,
     folder_in_memory,
     http::{Http, good_comment},
+    pagemark::Up,
 };
 
 const SNAPSHOT: &str = "page-index.snapshot";
 const DATABASE: &str = "dynamodb.sqlite";
+const UP: &[&str] = &["up", "--listen", "127.0.0.1:0", "--dynamodb-listen", "127.0.0.1:0"];
 
 /// Everything in a folder: content, time of the last change, and mode of each file.
 fn everything(folder: &Path) -> BTreeMap<PathBuf, (Vec<u8>, SystemTime, u32)> {
@@ -70,7 +72,7 @@ fn troubles(checks: &[(String, String, String)], expected: &[(&str, &str)]) -> S
     found.into_iter().map(|(_, _, text)| text).collect()
 }
 
-async fn posted(folder: &Path) -> (crate::fixture::pagemark::Up, Http) {
+async fn posted(folder: &Path) -> (Up, Http) {
     let (up, http) = up(folder).await;
     for number in 0..5 {
         http.post(PRODUCT, &good_comment("en", number % 5 + 1, "A body")).await.expect(201);
@@ -137,16 +139,32 @@ async fn damage_is_found_and_says_what_to_do() {
 
     // The first page after those of SQLite itself.
     let page_bytes = usize::from(u16::from_be_bytes([whole[16], whole[17]]));
-    let mut damaged = whole.clone();
+    let (mut damaged, mut overwritten) = (whole.clone(), whole.clone());
     damaged[2 * page_bytes] ^= 0xff;
-    fs::write(&database, &damaged).unwrap();
-    let checks = examined(folder.path(), 1).await;
-    assert!(checks.iter().any(|(name, state, _)| name == "database" && state == "problem"), "{checks:?}");
-    for content in [whole[..whole.len() / 2].to_vec(), b"text".repeat(1_000), Vec::new()] {
-        fs::write(&database, content).unwrap();
+    overwritten[whole.len() / 2 & !(page_bytes - 1)..][..2 * page_bytes].fill(0xa5);
+    let half = whole[..whole.len() / 2].to_vec();
+    for (content, said) in [
+        (Some(damaged), "is damaged"),
+        (Some(overwritten), "is damaged"),
+        (Some(half), "is damaged"),
+        (Some(b"text".repeat(1_000)), "not a data file"),
+        (Some(Vec::new()), "up --new"),
+        (None, "up --new"),
+    ] {
+        content.map_or_else(|| fs::remove_file(&database), |content| fs::write(&database, content)).unwrap();
         let checks = examined(folder.path(), 1).await;
         assert!(checks.iter().any(|(name, state, _)| name == "database" && state == "problem"), "{checks:?}");
+        let but_its_lock = || {
+            let mut files = everything(folder.path());
+            files.remove(&folder.path().join("pagemark.lock"));
+            files
+        };
+        let before = but_its_lock();
+        let line = refused(run(folder.path(), UP).await, folder.path());
+        assert!(line.contains(said) && but_its_lock() == before, "{line}");
     }
+    Up::start(folder.path(), &["--new", "--demo", "0"]).await.stop().await;
+    up(folder.path()).await.0.stop().await;
 }
 
 #[tokio::test]

@@ -74,6 +74,9 @@ pub(super) struct Args {
     /// Keep the data in this folder [default: a temporary one]
     #[arg(long, env = "PAGEMARK_DATA_DIR", value_name = "DIR")]
     data_dir: Option<PathBuf>,
+    /// Start an empty site in a data folder that has lost its database.
+    #[arg(long)]
+    new: bool,
     /// Import comments from this file of JSON lines, CSV or TSV, plain, gzip or zstd; repeatable.
     #[arg(long, value_name = "FILE")]
     import: Vec<PathBuf>,
@@ -111,6 +114,7 @@ pub(super) async fn run(args: Args) -> anyhow::Result<ExitCode> {
             None => IndexPlace::Embedded,
         },
         data_dir: args.data_dir.clone(),
+        new: args.new,
         snapshot_every: SNAPSHOT_EVERY,
         write_token,
         writing: args.writing,

@@ -1,13 +1,23 @@
 //! A look into an engine's data file, which changes neither the file nor its folder.
 
-use std::{ffi::OsString, os::unix::ffi::OsStrExt, path::Path, time::Duration};
+use std::{
+    ffi::OsString,
+    fs::{self, File},
+    io,
+    os::unix::ffi::OsStrExt,
+    path::Path,
+    time::Duration,
+};
 
-use rusqlite::{Connection, OpenFlags, OptionalExtension, config::DbConfig, params};
+use rusqlite::{Connection, ErrorCode, OpenFlags, OptionalExtension, config::DbConfig, params};
 
-use super::stream_table::NEWEST;
+use super::{EngineError, stream_table::NEWEST};
 
 /// How long to wait for the engine's lock: a look is not urgent, but it must end.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// The largest file that is checked at a start: about 24,000 comments, a few seconds.
+const CHECKED_AT_START_MAX: u64 = 1 << 30;
 
 /// The records that the newest record of a table's stream follows. The newest one is never trimmed, so it may be
 /// processed.
@@ -25,7 +35,7 @@ impl DataFile {
     /// # Errors
     /// The file cannot be opened, or it is not a SQLite file.
     pub(crate) fn of_stopped(data_file: &Path) -> rusqlite::Result<Self> {
-        let log = std::fs::metadata(beside(data_file, "-wal"));
+        let log = fs::metadata(beside(data_file, "-wal"));
         if log.is_ok_and(|found| found.len() > 0) { Self::with_log(data_file) } else { Self::without_log(data_file) }
     }
 
@@ -84,6 +94,25 @@ impl DataFile {
     pub(crate) fn backlog(&self, table: &str) -> rusqlite::Result<u64> {
         self.connection.query_one(&format!("SELECT COUNT(*) {WAITING}"), params![table], |row| row.get(0))
     }
+}
+
+/// Refuses a file in which SQLite finds damage, and leaves it as it is. For other errors, the start has lines of its own.
+pub(super) fn refuse_damaged(data_file: &Path) -> Result<(), EngineError> {
+    if fs::metadata(data_file).is_ok_and(|found| found.len() > CHECKED_AT_START_MAX) {
+        tracing::info!("the data file is too large for a check at each start; `pagemark doctor` checks it");
+        return Ok(());
+    }
+    // SQLite reads along its trees. In the order of the file, a cold disk is many times faster.
+    File::open(data_file).and_then(|mut file| io::copy(&mut file, &mut io::sink())).ok();
+    use ErrorCode::{CannotOpen, DatabaseBusy, DatabaseLocked, NotADatabase, PermissionDenied, ReadOnly};
+    let damage = match DataFile::of_stopped(data_file).and_then(|file| file.damage()) {
+        Ok(lines) => lines.into_iter().next(),
+        Err(error) => match error.sqlite_error_code() {
+            Some(CannotOpen | DatabaseBusy | DatabaseLocked | NotADatabase | PermissionDenied | ReadOnly) => None,
+            _ => Some(error.to_string()),
+        },
+    };
+    damage.map_or(Ok(()), |first| Err(EngineError::Damaged(data_file.to_owned(), first)))
 }
 
 fn beside(data_file: &Path, suffix: &str) -> OsString {

@@ -29,6 +29,13 @@ pub enum EngineError {
     /// The file is broken or unreadable, cannot be written, or comes from a newer engine.
     #[error("cannot open {path}: {1}", path = .0.display())]
     Open(PathBuf, #[source] Box<dyn Error + Send + Sync>),
+    /// SQLite finds damage in the file; says which.
+    #[error(
+        "{path} is damaged: {1}. It was left as it is: check the disk, then restore the folder from a backup; `pagemark doctor` \
+         shows whether a copy is whole",
+        path = .0.display()
+    )]
+    Damaged(PathBuf, String),
     /// The file's schema differs from the one that the workarounds rely on: the pinned version of the engine was
     /// changed. Says how.
     #[error("the engine's data file is not as dynoxide {ENGINE_VERSION} writes it: {0}")]

@@ -429,7 +429,7 @@ async fn a_broken_file_is_one_clear_line() {
     bytes[100..4096].fill(0xEE);
     std::fs::write(folder.data_file(), bytes).unwrap();
     let error = folder.start().await.unwrap_err();
-    assert!(matches!(error, EngineError::Open { .. }), "{error:?}");
+    assert!(matches!(error, EngineError::Damaged { .. }), "{error:?}");
     assert_eq!(error.to_string().lines().count(), 1, "{error}");
 }
 
