@@ -22,8 +22,7 @@ use crate::{
 
 const TEMPORARY_PREFIX: &str = "pagemark-";
 pub(crate) const DATA_FILE: &str = "dynamodb.sqlite";
-/// Its lock marks the folder as used. The operating system frees it with the process, however the process ends. Its
-/// content is a [`Holder`].
+/// Its content is a [`Holder`]. Earlier versions lock only this file, which somebody may remove, and not the folder itself.
 const LOCK_FILE: &str = "pagemark.lock";
 /// Marks a temporary folder. Other folders are never removed.
 const TEMPORARY_MARKER: &str = "pagemark.temporary";
@@ -91,8 +90,15 @@ pub(crate) enum Found<T> {
 pub(crate) struct DataDir {
     pub(crate) path: PathBuf,
     temporary: Option<TempDir>,
-    lock: FileLock,
+    locks: Locks,
     holder: Holder,
+}
+
+/// The locks that mark a folder as used. The operating system frees them with the process, however the process ends.
+#[derive(Debug)]
+struct Locks {
+    file: FileLock,
+    _folder: FileLock,
 }
 
 impl DataDir {
@@ -155,11 +161,11 @@ impl DataDir {
 
     fn locked(path: PathBuf, temporary: Option<TempDir>) -> anyhow::Result<Self> {
         match lock(&path, UP)? {
-            Found::Free((lock, holder)) => {
+            Found::Free((locks, holder)) => {
                 // For what the stack makes from now on. Commands also make files elsewhere, so they keep their user's umask.
                 rustix::process::umask(Mode::RWXG | Mode::RWXO);
                 make_private(&path);
-                Ok(Self { path, temporary, lock, holder })
+                Ok(Self { path, temporary, locks, holder })
             }
             Found::Used(holder) => {
                 let who = holder.map(|holder| format!(", {holder}")).unwrap_or_default();
@@ -176,8 +182,8 @@ impl DataDir {
         check_is_data_folder(path)?;
         check_is_usable(path)?;
         Ok(match lock(path, command)? {
-            Found::Free((lock, holder)) => {
-                let found = Self { path: path.to_owned(), temporary: None, lock, holder };
+            Found::Free((locks, holder)) => {
+                let found = Self { path: path.to_owned(), temporary: None, locks, holder };
                 if !found.data_file().exists() {
                     bail!(
                         "{} holds no {DATA_FILE}; its comments are in the engine of `up --dynamodb-url`",
@@ -194,7 +200,7 @@ impl DataDir {
     /// Says where others reach the stack in this folder.
     pub(crate) fn announce(&mut self, entrance: Entrance) -> anyhow::Result<()> {
         self.holder.entrance = Some(entrance);
-        self.holder.write(&self.lock).map_err(|error| unusable(&self.path.join(LOCK_FILE), error))
+        self.holder.write(&self.locks.file).map_err(|error| unusable(&self.path.join(LOCK_FILE), error))
     }
 
     pub(crate) fn is_temporary(&self) -> bool {
@@ -211,25 +217,22 @@ impl Drop for DataDir {
         // A command may have saved the page index.
         make_private(&self.path);
         // If that fails, this process counts as killed, which is harmless.
-        self.lock.write(&[]).ok();
+        self.locks.file.write(&[]).ok();
     }
 }
 
-/// Keeps stacks away from a folder, and changes nothing in it. Several processes may look together. A folder that was never
-/// locked has no lock.
-pub(crate) fn lock_to_look(folder: &Path) -> anyhow::Result<Found<Option<FileLock>>> {
+/// Keeps stacks away from a folder, and changes nothing in it. Several processes may look together.
+pub(crate) fn lock_to_look(folder: &Path) -> anyhow::Result<Found<impl Sized>> {
     check_is_data_folder(folder)?;
     // SQLite reads what a killed engine has left only for a user who may write. Root leaves no files behind here.
     match rustix::process::geteuid().as_raw() {
         0 => refuse_link(folder)?,
         _ => check_is_usable(folder)?,
     }
-    let path = folder.join(LOCK_FILE);
-    match FileLock::share(&path) {
-        Ok(lock) => Ok(Found::Free(Some(lock))),
-        Err(TryLockError::WouldBlock) => Ok(Found::Used(Holder::read(&path))),
-        Err(TryLockError::Error(error)) if error.kind() == ErrorKind::NotFound => Ok(Found::Free(None)),
-        Err(TryLockError::Error(error)) => Err(unusable(&path, error)),
+    match share(folder) {
+        Ok(locks) => Ok(Found::Free(locks)),
+        Err(TryLockError::WouldBlock) => Ok(Found::Used(Holder::read(&folder.join(LOCK_FILE)))),
+        Err(TryLockError::Error(error)) => Err(unusable(folder, error)),
     }
 }
 
@@ -296,20 +299,35 @@ fn unusable(path: &Path, error: io::Error) -> anyhow::Error {
     anyhow::anyhow!("{} cannot be used: {error}{advice}", path.display())
 }
 
-fn lock(folder: &Path, command: &str) -> anyhow::Result<Found<(FileLock, Holder)>> {
+/// Takes the lock of the folder first: whoever fails makes no file there.
+fn take(folder: &Path) -> Result<Locks, TryLockError> {
+    let of_folder = FileLock::take_folder(folder)?;
+    Ok(Locks { file: FileLock::take(&folder.join(LOCK_FILE))?, _folder: of_folder })
+}
+
+/// Shares the lock of the folder, and that of the file if it is there.
+fn share(folder: &Path) -> Result<[Option<FileLock>; 2], TryLockError> {
+    let of_folder = FileLock::share(folder)?;
+    match FileLock::share(&folder.join(LOCK_FILE)) {
+        Err(TryLockError::Error(error)) if error.kind() == ErrorKind::NotFound => Ok([Some(of_folder), None]),
+        of_file => Ok([Some(of_folder), Some(of_file?)]),
+    }
+}
+
+fn lock(folder: &Path, command: &str) -> anyhow::Result<Found<(Locks, Holder)>> {
     let path = folder.join(LOCK_FILE);
     let failed = |error| unusable(&path, error);
     for _ in 0..LOCK_ATTEMPTS {
-        match FileLock::take(&path) {
-            Ok(lock) => {
+        match take(folder) {
+            Ok(locks) => {
                 let holder = Holder::new(command);
-                holder.write(&lock).map_err(failed)?;
-                return Ok(Found::Free((lock, holder)));
+                holder.write(&locks.file).map_err(failed)?;
+                return Ok(Found::Free((locks, holder)));
             }
             Err(TryLockError::WouldBlock) => {}
             Err(TryLockError::Error(error)) => return Err(failed(error)),
         }
-        match FileLock::share(&path) {
+        match share(folder) {
             // Only those who look share the lock. What the file says is of a process that has ended.
             Ok(_) => {}
             Err(TryLockError::WouldBlock) => return Ok(Found::Used(Holder::read(&path))),

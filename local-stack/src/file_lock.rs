@@ -1,4 +1,4 @@
-//! A lock that marks files as used by this process.
+//! A lock that marks a file or a folder as used by this process.
 
 use std::{
     fs::{File, Permissions, TryLockError},
@@ -9,7 +9,7 @@ use std::{
 
 const PRIVATE: u32 = 0o600;
 
-/// A locked lock file. The operating system frees the lock with the process, however the process ends.
+/// A locked file or folder. The operating system frees the lock with the process, however the process ends.
 #[derive(Debug)]
 pub(crate) struct FileLock(File);
 
@@ -29,7 +29,17 @@ impl FileLock {
         Ok(Self(file))
     }
 
-    /// Shares the lock of a file that is there with others who only look. Changes nothing.
+    /// Takes the lock of a folder. Nobody can remove it without the files in it.
+    ///
+    /// # Errors
+    /// As for [`FileLock::take`].
+    pub(crate) fn take_folder(path: &Path) -> Result<Self, TryLockError> {
+        let folder = File::open(path).map_err(TryLockError::Error)?;
+        folder.try_lock()?;
+        Ok(Self(folder))
+    }
+
+    /// Shares the lock of a file or folder that is there with others who only look. Changes nothing.
     ///
     /// # Errors
     /// [`TryLockError::WouldBlock`] if the lock is taken.
@@ -39,7 +49,7 @@ impl FileLock {
         Ok(Self(file))
     }
 
-    /// Replaces the content of the file. A shared lock cannot write.
+    /// Replaces the content of the file. A shared lock, or that of a folder, cannot write.
     pub(crate) fn write(&self, content: &[u8]) -> io::Result<()> {
         let mut file = &self.0;
         file.set_len(0)?;

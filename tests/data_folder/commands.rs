@@ -146,6 +146,15 @@ async fn a_second_command_on_a_stopped_folder_names_the_first() {
     }
     let doctor = run(folder.path(), &["doctor"]).await.expect(0);
     assert!(doctor.stdout.contains("warning  stack") && doctor.stdout.contains("`pagemark repair`"), "{doctor:?}");
+    // The folder itself is locked, too.
+    for lock in ["pagemark.lock", "dynamodb.sqlite.lock"] {
+        fs::remove_file(folder.path().join(lock)).unwrap();
+    }
+    for second in [&["repair", "status"][..], &["up", "--listen", "127.0.0.1:0", "--dynamodb-listen", "127.0.0.1:0"]] {
+        let line = refused(run(folder.path(), second).await, folder.path());
+        assert!(line.contains("is used by"), "{line}");
+    }
+    assert!(!folder.path().join("pagemark.lock").exists());
     // Ctrl-C ends the first one in order.
     first.signal("INT");
     let ended = first.end().await;
