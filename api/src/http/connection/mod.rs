@@ -23,8 +23,9 @@
 //! An answer is the last in two cases. The client or the answer says `Connection: close`. Or the request's body was not
 //! read to its end, because its rest would be taken for a request.
 //!
-//! Known limit: when a request that was sent ahead says `close`, actix says so in the answers before it, too. The
-//! requests up to it are answered all the same.
+//! A read ends with a head, so actix has one request at a time. Known limit: it may have another one that came in one read
+//! with the end of a body. If that says `close`, actix says so in the answer before it, too. If it is malformed, actix
+//! refuses it without saying that the connection closes, and it is not counted.
 
 mod places;
 mod progress;

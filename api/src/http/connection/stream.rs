@@ -101,6 +101,13 @@ impl TimedStream {
     }
 }
 
+/// The length of the head that ends in these bytes, if one does. Not of one whose end is in two reads: what follows that
+/// end may be parsed together with it.
+fn length_of_head(bytes: &[u8]) -> Option<usize> {
+    const END: &[u8] = b"\r\n\r\n";
+    bytes.windows(END.len()).position(|window| window == END).map(|at| at + END.len())
+}
+
 /// Refuses a head that is too large. This happens here, because actix has no such answer before it parses.
 fn refuse_head(io: &TcpStream) {
     let mut thrown_away = 0;
@@ -147,8 +154,19 @@ impl AsyncRead for TimedStream {
             context.waker().wake_by_ref();
             return Poll::Pending;
         }
-        let read_max = if this.progress.wants_body.get() { BODY_READ_BYTES } else { HEAD_READ_BYTES };
-        let space = buffer.remaining().min(read_max);
+        let is_body = this.progress.wants_body.get();
+        let space = buffer.remaining().min(if is_body { BODY_READ_BYTES } else { HEAD_READ_BYTES });
+        let mut part = ReadBuf::new(buffer.initialize_unfilled_to(space));
+        // What follows a head stays with the system until the request is answered, so that an answer of actix's own to it
+        // can be told from the request's.
+        let head = match is_body {
+            true => None,
+            false => {
+                ready!(this.io.poll_peek(context, &mut part))?;
+                length_of_head(part.filled())
+            }
+        };
+        let space = head.unwrap_or(space);
         let mut part = ReadBuf::new(buffer.initialize_unfilled_to(space));
         ready!(Pin::new(&mut this.io).poll_read(context, &mut part))?;
         let bytes = part.filled().len();
