@@ -222,9 +222,12 @@ async fn a_stack_with_its_page_index_in_redis_is_reached_by_its_folder() {
     assert!(other.stderr.contains("the folder remembers where it is"), "{other:?}");
     up.stop().await;
     // The folder remembers where its page index is.
-    redis.ask::<()>("FLUSHALL").await;
-    run(folder.path(), &["repair", "audit", "--apply"]).await.expect(0);
-    assert!(redis.ask::<u64>("DBSIZE").await > 256, "nothing was repaired there");
+    let file = write(folder.path(), &demo_comments(40).collect::<Vec<_>>());
+    for command in [&["repair", "audit", "--apply"][..], &["import", file.to_str().unwrap()], &["export"]] {
+        redis.ask::<()>("FLUSHALL").await;
+        run(folder.path(), command).await.expect(0);
+        assert!(redis.ask::<u64>("DBSIZE").await > 256, "{command:?} has used another page index");
+    }
 }
 
 #[tokio::test]

@@ -29,7 +29,7 @@ impl TablePlace {
     /// The table's configuration, and the stack of the folder, which must be ended.
     pub(super) async fn open(&self, command: &str) -> anyhow::Result<(TableConfig, Option<Attached>)> {
         let attached = match &self.data_dir {
-            Some(folder) => Some(Attached::to(folder, command, IndexPlace::Embedded).await?),
+            Some(folder) => Some(Attached::to(folder, command, IndexPlace::remembered(folder)).await?),
             None => None,
         };
         let config = match &attached {
