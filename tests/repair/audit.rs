@@ -146,13 +146,13 @@ async fn a_rank_in_a_language_that_the_audit_itself_names_is_removed() {
 }
 
 #[tokio::test]
-async fn the_name_of_a_product_in_another_partition_is_removed() {
+async fn a_name_that_is_not_of_a_product_in_its_partition_is_removed() {
     let (stores, _) =
         start_with_redis(0..2, |number| data::product(["a", "b"][usize::try_from(number).unwrap()])).await;
     let config = stores.redis();
     let [[of_a, _], [of_b, _]] = ["a", "b"].map(|id| name_keys(config, &data::product(id)));
     assert_ne!(of_a, of_b, "the products are in two partitions");
-    redis_server::send(&config.url, redis::cmd("SADD").arg(of_a).arg("b")).await;
+    redis_server::send(&config.url, redis::cmd("SADD").arg(of_a).arg("b").arg("no/product")).await;
     for (apply, code) in [(false, exit::DRIFT_FOUND | exit::DRIFT_LEFT), (true, exit::DRIFT_FOUND), (true, 0)] {
         let report = job(&stores, apply).audit(whole()).await;
         assert_eq!(report.exit_code(), code, "{report}");

@@ -148,7 +148,7 @@ impl Edits for EmbeddedIndex {
         Ok(())
     }
 
-    async fn forget_stray(&self, _: IndexPartition, _: &ProductId) -> Result<(), StoreError> {
+    async fn forget_stray(&self, _: IndexPartition, _: &str) -> Result<(), StoreError> {
         Ok(())
     }
 }

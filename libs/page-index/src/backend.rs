@@ -61,8 +61,8 @@ pub trait Edits {
     /// Removes the name of a product (`None`), or of one of its languages, if it has no comments.
     async fn forget_if_empty(&self, product: &ProductId, language: Option<&Language>) -> Result<(), StoreError>;
 
-    /// Removes the name of a product from a partition that is not the product's.
-    async fn forget_stray(&self, partition: IndexPartition, product: &ProductId) -> Result<(), StoreError>;
+    /// Removes a name from a partition's products that is not of a product in it.
+    async fn forget_stray(&self, partition: IndexPartition, name: &str) -> Result<(), StoreError>;
 }
 
 #[async_trait]

@@ -45,9 +45,8 @@ impl Edits for RedisIndex {
         self.ask(call.arg(name(language))).await
     }
 
-    async fn forget_stray(&self, partition: IndexPartition, product: &ProductId) -> Result<(), StoreError> {
-        let name = product.escaped().to_string();
-        self.ask(Routed::new("SREM", &self.keys.products(partition)).arg(&name)).await
+    async fn forget_stray(&self, partition: IndexPartition, name: &str) -> Result<(), StoreError> {
+        self.ask(Routed::new("SREM", &self.keys.products(partition)).arg(name)).await
     }
 }
 

@@ -44,7 +44,7 @@ struct Batch {
     in_a_language: BTreeMap<BaseSet, BTreeSet<CommentId>>,
     member_count: usize,
     names: BTreeSet<Name>,
-    strays: BTreeSet<(IndexPartition, ProductId)>,
+    strays: BTreeSet<(IndexPartition, String)>,
     steps: usize,
 }
 
@@ -194,8 +194,7 @@ impl<'run> IndexScan<'run> {
                         Ok(product) if index.partition_of(&product) == partition => {
                             batch.names.insert((product, None));
                         }
-                        Ok(product) => drop(batch.strays.insert((partition, product))),
-                        Err(_) => unreadable(format!("the name {name:?} is not a product")),
+                        _ => drop(batch.strays.insert((partition, name))),
                     }
                 }
             }

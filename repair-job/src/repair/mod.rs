@@ -29,7 +29,7 @@ use futures_util::{FutureExt, StreamExt, stream};
 use model::{
     CommentId, FilterKey,
     item::PlacedComment,
-    plan::reconcile::{Collection, Drift, InvalidPrimary, Places, plan_ranks},
+    plan::reconcile::{Collection, Drift, DriftKind, InvalidPrimary, Places, plan_ranks},
 };
 use page_index::Name;
 use process::{Backoff, Remedy, StoreError};
@@ -64,11 +64,11 @@ const INDEX_TRIES: usize = 3;
 pub(crate) async fn repair_all(run: &Run<'_>, suspects: Suspects, scope: &Scope<'_>) -> Result<Outcome, StoreError> {
     // Before the comments: a comment's repair may use an empty name again.
     repair_names(run, suspects.names, scope).await?;
-    for (partition, product) in suspects.strays {
+    for (partition, name) in suspects.strays {
         if run.job.settings.apply {
-            run.job.index.forget_stray(partition, &product).await?;
+            run.job.index.forget_stray(partition, &name).await?;
         }
-        run.ledger.add_drift(&Drift::ExtraName(product, None));
+        run.ledger.add_drift(DriftKind::ExtraName);
     }
     // Boxed, so that the future types of all callers do not nest too deeply for the compiler.
     let repairing = suspects.comments.into_iter().map(|(id, places)| repair(run, id, places, scope).boxed());
@@ -125,7 +125,7 @@ async fn repair_names(run: &Run<'_>, names: BTreeSet<Name>, scope: &Scope<'_>) -
                 forgotten => forgotten?,
             }
         }
-        run.ledger.add_drift(&Drift::ExtraName(product, language));
+        run.ledger.add_drift(DriftKind::ExtraName);
     }
     Ok(())
 }

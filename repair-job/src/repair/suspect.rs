@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use model::{
-    CommentId, ProductId,
+    CommentId,
     plan::reconcile::{Drift, Places},
 };
 use page_index::{IndexPartition, Name};
@@ -12,8 +12,8 @@ use page_index::{IndexPartition, Name};
 pub(crate) struct Suspects {
     pub(crate) comments: BTreeMap<CommentId, Places>,
     pub(crate) names: BTreeSet<Name>,
-    /// Names of products in partitions that are not theirs.
-    pub(crate) strays: BTreeSet<(IndexPartition, ProductId)>,
+    /// Names among a partition's products that are not of a product in it.
+    pub(crate) strays: BTreeSet<(IndexPartition, String)>,
 }
 
 impl From<BTreeMap<CommentId, Places>> for Suspects {

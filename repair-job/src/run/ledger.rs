@@ -96,9 +96,9 @@ impl Ledger {
     }
 
     /// Counts a difference that belongs to no comment. A run that repairs has repaired it.
-    pub(crate) fn add_drift(&self, drift: &Drift) {
+    pub(crate) fn add_drift(&self, kind: DriftKind) {
         let mut report = self.report();
-        *report.drifted.entry(drift.kind()).or_default() += 1;
+        *report.drifted.entry(kind).or_default() += 1;
         match report.apply {
             true => report.repaired += 1,
             false => report.left += 1,
