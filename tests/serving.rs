@@ -355,3 +355,13 @@ async fn a_change_without_room_in_its_item_is_413_and_changes_nothing() {
     api.finish().await;
     stores.stop().await;
 }
+
+#[tokio::test]
+async fn a_full_disk_is_named_while_pages_are_served() {
+    let stores = Stores::start_ready().await;
+    let settings = ApiSettings { disk_is_full: std::sync::Arc::new(true.into()), ..ApiSettings::default() };
+    let api = Served::with(&stores, settings);
+    let health = api.http.get("/readyz").await.expect(200);
+    assert_eq!((&health["status"], &health["table"]["state"]), (&json!("degraded"), &json!("full")));
+    api.finish_with(stores).await;
+}

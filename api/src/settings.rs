@@ -1,6 +1,10 @@
 //! The settings of the service.
 
-use std::{net::SocketAddr, time::Duration};
+use std::{
+    net::SocketAddr,
+    sync::{Arc, atomic::AtomicBool},
+    time::Duration,
+};
 
 use clap::{
     Args, Command, FromArgMatches, Parser,
@@ -115,6 +119,9 @@ pub struct ApiSettings {
     /// proxy saw; with 0 the header is ignored.
     #[arg(long, env = "PAGEMARK_PROXIES", value_name = "NUMBER", default_value_t = 0)]
     pub proxies: usize,
+    /// Whether the table's disk is full, as it is at the moment. A stack on one machine keeps it up to date.
+    #[arg(skip)]
+    pub disk_is_full: Arc<AtomicBool>,
     /// The longest that a request may take.
     #[arg(skip = REQUEST_TIMEOUT)]
     pub request_timeout: Duration,

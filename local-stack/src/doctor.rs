@@ -17,6 +17,7 @@ use crate::{
     data_dir::{DATA_FILE, Found, Holder, VERSION, lock_to_look},
     engine::DataFile,
     index_place::{PARTITIONS, REDIS_RECORD, SNAPSHOT},
+    room::room,
     stack::TABLE,
 };
 
@@ -63,8 +64,8 @@ pub(crate) async fn examine(folder: &Path) -> anyhow::Result<Vec<Check>> {
     };
     checks.push(permissions(folder).unwrap_or_else(|error| problem("permissions", error.to_string(), AS_OWNER)));
     let snapshot = fs::metadata(folder.join(SNAPSHOT)).map(|found| found.len()).unwrap_or_default();
-    checks.push(match rustix::fs::statvfs(folder) {
-        Ok(system) => room(system.f_bavail.saturating_mul(system.f_frsize), snapshot),
+    checks.push(match room(folder) {
+        Ok(free) => disk(free, snapshot),
         Err(error) => problem("disk", error.to_string(), AS_OWNER),
     });
     Ok(checks)
@@ -161,7 +162,7 @@ fn permissions(folder: &Path) -> io::Result<Check> {
 }
 
 /// Judges the free room on the disk. A snapshot is written beside the last one.
-fn room(free: u64, snapshot: u64) -> Check {
+fn disk(free: u64, snapshot: u64) -> Check {
     let found = format!("{} free", HumanBytes(free));
     if free < ROOM_NEEDED.saturating_add(snapshot) {
         return problem("disk", found, "Make room: writes fail when the disk is full");
@@ -181,7 +182,7 @@ mod tests {
         for (free, snapshot, expected) in
             [(65 * mib, 0, State::Ok), (63 * mib, 0, State::Problem), (100 * mib, 50 * mib, State::Problem)]
         {
-            let check = room(free, snapshot);
+            let check = disk(free, snapshot);
             assert_eq!(check.state, expected, "{check:?}");
         }
     }
@@ -199,6 +200,9 @@ mod tests {
         let found = permissions(folder.path()).unwrap();
         assert_eq!(found.state, State::Problem);
         assert_eq!(found.advice, Some(format!("chmod o-w {}", file.display())));
+        fs::remove_file(file).unwrap();
+        fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o777)).unwrap();
+        assert_eq!(permissions(folder.path()).unwrap().state, State::Problem);
     }
 
     #[tokio::test]

@@ -10,7 +10,7 @@
 //!   records.
 //! - `quiet`: which runs of the repair job are left out, because the journal has no new entry.
 //! - `catch_up`: what a start does before readers may believe the page index.
-//! - `doctor`: looks at a data folder.
+//! - `doctor`: looks at a data folder. `room`: whether its disk is full.
 //! - `data_dir`: the folder of the data. `file_lock`: locks of files. [`memory`]: memory use. `cursor_key`: what keeps
 //!   cursors valid over a restart.
 //! - `attached`: how other commands find the stack, or run one. `parts`: what runs as long as the stack.
@@ -41,6 +41,7 @@ pub mod memory;
 mod parts;
 mod quiet;
 pub mod repair;
+mod room;
 pub mod settling;
 pub mod stack;
 mod trim;

@@ -3,7 +3,7 @@
 use std::{
     net::SocketAddr,
     path::{Path, PathBuf},
-    sync::Arc,
+    sync::{Arc, atomic::AtomicBool},
     time::Duration,
 };
 
@@ -38,6 +38,7 @@ use crate::{
     parts::Parts,
     quiet::LastChanges,
     repair::{AuditSchedule, RepairSchedule, begin_watermark, on_schedule},
+    room::watch_room,
     settling::Settling,
     trim::{trim, trim_processed},
 };
@@ -188,7 +189,9 @@ impl Stack {
         };
         let (index_state_sender, index_state) = watch::channel(IndexState::default());
         let mut parts = Parts::default();
-        let api = start_api(&settings, &data_dir.path, &table_config, placed.client()?, &parts).await?;
+        let disk_is_full = Arc::<AtomicBool>::default();
+        let full = Arc::clone(&disk_is_full);
+        let api = start_api(&settings, &data_dir.path, &table_config, placed.client()?, full, &parts).await?;
         if api.is_some() {
             data_dir.announce(Entrance { dynamodb_url: dynamodb_url.clone(), table_id: table_id.clone() })?;
         }
@@ -208,6 +211,7 @@ impl Stack {
         parts.spawn("the control socket", controlled);
         if let Some(engine) = &engine {
             parts.spawn("the engine", engine.ended());
+            parts.spawn("what watches the disk", watch_room(data_dir.path.clone(), disk_is_full));
             parts.spawn("what trims the stream", trim(engine.clone(), table.name().to_owned(), mappings.clone()));
         }
         let started = looked_at(index_state.clone());
@@ -455,6 +459,7 @@ async fn start_api(
     folder: &Path,
     table_config: &TableConfig,
     index: PageIndex,
+    disk_is_full: Arc<AtomicBool>,
     parts: &Parts,
 ) -> anyhow::Result<Option<Api>> {
     let Some(listen) = settings.listen else { return Ok(None) };
@@ -468,6 +473,7 @@ async fn start_api(
         writing,
         site: settings.site.clone(),
         archive_after_seconds: settings.archive_after_seconds,
+        disk_is_full,
         ..ApiSettings::default()
     };
     let application = Application::with_stores(listen, Table::connect(table_config).await, index, api_settings)?;

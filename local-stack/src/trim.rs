@@ -8,6 +8,8 @@ use crate::{engine::Engine, event_source_mapping::MappingState};
 
 /// Interval between two removals of the stream records that both mappings have processed.
 const TRIM_EVERY: Duration = Duration::from_millis(500);
+/// Additional pause after a failure. The disk may be full, and trimming is not urgent.
+const ERROR_PAUSE: Duration = Duration::from_secs(30);
 
 /// Removes the stream records that both mappings have processed; the engine would keep them for ever. When both have
 /// caught up, it gives the room back to the file system.
@@ -21,7 +23,10 @@ pub(crate) async fn trim(engine: Arc<Engine>, table: String, mappings: [watch::R
         if let Some(lowest) = lowest_processed(&states).filter(|lowest| trimmed.as_ref() != Some(lowest)) {
             match engine.trim_stream(&table, &lowest).await {
                 Ok(_) => (trimmed, has_room, trimmed_at) = (Some(lowest), true, Instant::now()),
-                Err(error) => tracing::warn!(%error, "the stream is not trimmed"),
+                Err(error) => {
+                    tracing::warn!(%error, "the stream is not trimmed");
+                    tokio::time::sleep(ERROR_PAUSE).await;
+                }
             }
         } else if has_room && states.iter().all(|state| state.caught_up_at.is_some_and(|at| at > trimmed_at)) {
             match engine.release_free_pages().await {

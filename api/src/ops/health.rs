@@ -1,6 +1,6 @@
 //! `/livez` and `/readyz`, for operators and load balancers.
 
-use std::time::Duration;
+use std::{sync::atomic::Ordering, time::Duration};
 
 use actix_web::{HttpResponse, http::StatusCode, web};
 use model::CommentId;
@@ -41,7 +41,7 @@ pub(crate) struct Readiness {
 enum ServiceState {
     /// All requests are answered.
     Ready,
-    /// Page 1 and cursors work. Page numbers and totals are missing for all or some products.
+    /// Page 1 and cursors work. Page numbers and totals are missing for all or some products, or nothing can be written.
     Degraded,
     /// No request is answered.
     Unavailable,
@@ -59,6 +59,8 @@ struct TableReadiness {
 enum TableState {
     /// It answers.
     Ok,
+    /// It answers, and takes no writes: its disk is full.
+    Full,
     /// It does not answer.
     Error,
 }
@@ -116,7 +118,7 @@ pub(crate) async fn readyz(stores: web::Data<StoreClients>) -> Result<HttpRespon
     let (table, page_index) = tokio::join!(check_table(&stores), check_index(&stores));
     let (code, status) = match (table, page_index.state) {
         (TableState::Ok, IndexState::Ready) => (StatusCode::OK, ServiceState::Ready),
-        (TableState::Ok, _) => (StatusCode::OK, ServiceState::Degraded),
+        (TableState::Ok | TableState::Full, _) => (StatusCode::OK, ServiceState::Degraded),
         (TableState::Error, _) => (StatusCode::SERVICE_UNAVAILABLE, ServiceState::Unavailable),
     };
     Ok(HttpResponse::build(code).json(Readiness { status, table: TableReadiness { state: table }, page_index }))
@@ -127,7 +129,11 @@ async fn check_table(stores: &StoreClients) -> TableState {
         let id = CommentId::parse(PROBE_ID)?;
         anyhow::Ok(stores.comment(&id).await?)
     };
-    if answer("the table", probe).await.is_some() { TableState::Ok } else { TableState::Error }
+    match answer("the table", probe).await {
+        Some(_) if stores.disk_is_full.load(Ordering::Relaxed) => TableState::Full,
+        Some(_) => TableState::Ok,
+        None => TableState::Error,
+    }
 }
 
 async fn check_index(stores: &StoreClients) -> IndexReadiness {

@@ -8,7 +8,7 @@ mod table_id;
 use std::{
     collections::{BTreeMap, BTreeSet},
     fmt::Display,
-    sync::Arc,
+    sync::{Arc, atomic::AtomicBool},
     time::Instant,
 };
 
@@ -50,6 +50,7 @@ pub(crate) struct StoreClients {
     archive_after_seconds: u32,
     metrics: Arc<Metrics>,
     index_watch: IndexWatch,
+    pub(crate) disk_is_full: Arc<AtomicBool>,
 }
 
 impl StoreClients {
@@ -57,6 +58,7 @@ impl StoreClients {
         Self {
             new_comments: settings.writing.new_comments,
             archive_after_seconds: settings.archive_after_seconds,
+            disk_is_full: Arc::clone(&settings.disk_is_full),
             table_id: TableId::of(table.clone()),
             records: ProductCache::new(settings.product_max_age),
             reports: Reports::default(),

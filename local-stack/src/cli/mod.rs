@@ -49,9 +49,10 @@ enum Command {
 impl Cli {
     pub async fn run(self) -> anyhow::Result<ExitCode> {
         // The person at the terminal needs only warnings and errors, and the messages of the local stack itself.
+        // The engine's server logs each failure without its cause; those who called it log the cause.
         let lines = tracing_subscriber::fmt::layer().with_writer(std::io::stderr);
         let lines = lines.with_ansi(std::io::stderr().is_terminal());
-        let log = log_layer("warn,local_stack=info", lines).map_err(anyhow::Error::msg)?;
+        let log = log_layer("warn,local_stack=info,dynoxide::server=off", lines).map_err(anyhow::Error::msg)?;
         tracing_subscriber::registry().with(log).init();
         match self.command {
             Command::Up(args) => up::run(*args).await,
