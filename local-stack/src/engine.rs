@@ -47,10 +47,12 @@ use tokio::net::TcpListener;
 use tokio::runtime::{Builder, Handle};
 use tokio::sync::{oneshot, watch};
 
+pub mod client;
 mod data_file;
 mod descriptions;
 mod disk_sync;
 mod error;
+pub mod operations;
 mod proxy;
 mod stream_table;
 #[cfg(test)]

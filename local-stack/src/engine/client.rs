@@ -1,0 +1,90 @@
+//! The AWS SDK without a network: its requests become calls of a function.
+
+use std::{fmt, io, sync::Arc};
+
+use aws_smithy_runtime_api::{
+    client::{
+        http::{HttpConnector, HttpConnectorFuture, SharedHttpClient, SharedHttpConnector, http_client_fn},
+        orchestrator::{HttpRequest, HttpResponse},
+        result::ConnectorError,
+    },
+    http::StatusCode,
+};
+use aws_smithy_types::body::SdkBody;
+use hyper::body::Bytes;
+
+/// The header that names the operation, such as `DynamoDB_20120810.PutItem`.
+pub(super) const TARGET: &str = "x-amz-target";
+
+/// An HTTP client for clients of DynamoDB and DynamoDB Streams. Each attempt of an operation, such as `Query`, is one call
+/// of `serve` with the JSON of the request, which returns the status and the JSON of the answer. An error is what a lost
+/// connection is elsewhere.
+pub fn http_client<Serve, Answered>(serve: Serve) -> SharedHttpClient
+where
+    Serve: Fn(String, Bytes) -> Answered + Send + Sync + 'static,
+    Answered: Future<Output = io::Result<(u16, Vec<u8>)>> + Send + 'static,
+{
+    let connector = SharedHttpConnector::new(Connector(Arc::new(serve)));
+    http_client_fn(move |_, _| connector.clone())
+}
+
+/// The operation that a target names.
+pub(super) fn operation(target: &str) -> &str {
+    target.split_once('.').map_or(target, |(_, operation)| operation)
+}
+
+struct Connector<Serve>(Arc<Serve>);
+
+impl<Serve> fmt::Debug for Connector<Serve> {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("Connector")
+    }
+}
+
+impl<Serve, Answered> HttpConnector for Connector<Serve>
+where
+    Serve: Fn(String, Bytes) -> Answered + Send + Sync + 'static,
+    Answered: Future<Output = io::Result<(u16, Vec<u8>)>> + Send + 'static,
+{
+    fn call(&self, request: HttpRequest) -> HttpConnectorFuture {
+        let operation = operation(request.headers().get(TARGET).unwrap_or_default()).to_owned();
+        let body = Bytes::copy_from_slice(request.body().bytes().unwrap_or_default());
+        let serve = Arc::clone(&self.0);
+        HttpConnectorFuture::new(async move {
+            let (status, body) = serve(operation, body).await.map_err(|error| ConnectorError::io(error.into()))?;
+            let status = StatusCode::try_from(status).map_err(|error| ConnectorError::other(error.into(), None))?;
+            Ok(HttpResponse::new(status, SdkBody::from(body)))
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use aws_sdk_dynamodb::{Client, types::AttributeValue};
+    use dynoxide::Database;
+    use table::{Table, TableConfig};
+
+    use super::*;
+    use crate::engine::operations;
+
+    #[tokio::test]
+    async fn the_sdk_uses_a_database_in_memory_on_one_thread() {
+        let database = Database::memory().unwrap();
+        let client = http_client(move |operation, body| {
+            let answer = operations::answer(&database, &operation, &body);
+            async { Ok(answer) }
+        });
+        let config = TableConfig::new("comments", Some("http://engine".to_owned()));
+        let table = Table::connect_through(&config, client).await;
+        table.create_if_missing().await.unwrap();
+        let client: &Client = table.client();
+        let text = |text: &str| AttributeValue::S(text.to_owned());
+        let put = client.put_item().table_name("comments").item("pk", text("one")).item("sk", text("x"));
+        put.clone().send().await.unwrap();
+        let refused = put.condition_expression("attribute_not_exists(pk)").send().await.unwrap_err();
+        assert!(refused.into_service_error().is_conditional_check_failed_exception());
+        let query = client.query().table_name("comments").key_condition_expression("pk = :pk");
+        let found = query.expression_attribute_values(":pk", text("one")).send().await.unwrap();
+        assert_eq!(found.count, 1);
+    }
+}
