@@ -1,15 +1,15 @@
-//! A client of streams, on this machine, or at AWS by the environment's region.
+//! A client of streams.
 
 use std::time::Duration;
 
 use aws_sdk_dynamodbstreams::Client;
-use process::aws::{Calls, new_http_client, sdk_config};
+use aws_smithy_runtime_api::client::http::SharedHttpClient;
+use process::aws::{Calls, sdk_config};
 
 /// Limits of calls. No reader waits for them.
 const CALLS: Calls =
     Calls { attempt_timeout: Duration::from_secs(10), call_timeout: Duration::from_secs(60), max_attempts: 6 };
 
-/// Without an endpoint, the client is AWS's.
-pub async fn streams_client(endpoint: Option<&str>) -> Client {
-    Client::new(&sdk_config(endpoint, new_http_client(endpoint)(), CALLS).await)
+pub async fn streams_client(endpoint: &str, http_client: SharedHttpClient) -> Client {
+    Client::new(&sdk_config(Some(endpoint), http_client, CALLS).await)
 }

@@ -1,4 +1,4 @@
-//! The embedded DynamoDB engine: `dynoxide` on a data file, served over HTTP to any AWS client.
+//! The embedded DynamoDB engine: `dynoxide` on a data file, for AWS clients in this process and by a port.
 //!
 //! # What differs from DynamoDB, and what is done about it
 //!
@@ -8,12 +8,12 @@
 //! | --- | --- |
 //! | a write with a stream on costs time in proportion to all stream records ever written | [`Engine::start`] makes two indexes by a second connection, and checks that the engine's queries use them |
 //! | stream records are kept for ever | [`Engine::trim_stream`] |
-//! | it waits for the disk at each item's commit | a wait for each request (`disk_sync`) |
-//! | it counts all items of a table and its indexes for each `DescribeTable` | slow answers are given again (`descriptions`) |
+//! | it waits for the disk at each item's commit | a wait for each request (`calls`, `disk_sync`) |
+//! | it counts all items of a table and its indexes for each `DescribeTable` | slow answers are given again (`calls`) |
 //! | its file never shrinks | [`Engine::release_free_pages`] |
 //! | expired items are removed only on request | a sweep in the background, and [`Engine::sweep_expired_items`] |
-//! | any web page may use it: its server answers preflights from any origin and verifies no signature | a reverse proxy (`proxy`) in front of it refuses what a page can send |
-//! | one connection behind one lock, taken on the thread that serves a request | the engine has its own threads, so a request that waits for the lock stalls only other requests |
+//! | it verifies no signature, so any web page may use it | the port refuses what a page can send (`port`) |
+//! | its calls block, and wait for the lock of its only connection | they run on the engine's own threads (`calls`) |
 //!
 //! What callers must handle:
 //! - A write that changes nothing emits a MODIFY record (DynamoDB emits none): skip records whose images are equal.
@@ -37,23 +37,24 @@ use std::fs::TryLockError;
 use std::io;
 use std::net::SocketAddr;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use aws_smithy_runtime_api::client::http::SharedHttpClient;
 use dynoxide::Database;
 use futures_util::FutureExt;
 use tokio::net::TcpListener;
-use tokio::runtime::{Builder, Handle};
+use tokio::runtime::Builder;
 use tokio::sync::{oneshot, watch};
 
+mod calls;
 pub mod client;
 mod data_file;
-mod descriptions;
 mod disk_sync;
 mod error;
 pub mod operations;
-mod proxy;
+mod port;
 mod stream_table;
 #[cfg(test)]
 mod tests;
@@ -63,15 +64,16 @@ use crate::{
     blocking::{blocking, blocking_on},
     file_lock::FileLock,
 };
+use calls::Calls;
 pub(crate) use data_file::DataFile;
 use disk_sync::DiskSync;
 pub use error::EngineError;
-use proxy::Served;
 use stream_table::StreamTable;
 use write_lock::WriteLock;
 
-/// Threads that serve requests. All but one wait for the engine's lock under load; more would only wait too.
-const WORKER_THREADS: usize = 4;
+/// Threads for calls, sweeps and the second connection. All but one wait for the engine's lock under load; more would only
+/// wait too.
+const THREADS_MAX: usize = 8;
 
 /// The shortest time between two sweeps for expired items.
 const SWEEP_INTERVAL: Duration = Duration::from_secs(60);
@@ -94,13 +96,8 @@ const TRIM_PAUSE: Duration = Duration::from_millis(10);
 /// A running engine. Dropping it stops it; [`Engine::stop`] does so without blocking the caller's thread.
 pub struct Engine {
     address: SocketAddr,
-    database: Database,
+    calls: Arc<Calls>,
     stream_table: Arc<StreamTable>,
-    /// Changes after a write: see [`Engine::writes`].
-    writes: watch::Sender<()>,
-    disk: DiskSync,
-    /// The engine's threads. Work on the data file runs there, so that a stop waits for it ([`THREADS_GRACE`]).
-    runtime: Handle,
     stop: Option<oneshot::Sender<()>>,
     thread: Option<JoinHandle<()>>,
     /// Closed when the thread ends.
@@ -125,8 +122,9 @@ impl Engine {
     }
 
     fn open(data_file: &Path, listen: SocketAddr) -> Result<Engine, EngineError> {
-        let runtime = Builder::new_multi_thread()
-            .worker_threads(WORKER_THREADS)
+        // Work on the data file runs on these threads, so that a stop waits for it ([`THREADS_GRACE`]).
+        let runtime = Builder::new_current_thread()
+            .max_blocking_threads(THREADS_MAX)
             .thread_name("engine-worker")
             .enable_all()
             .build()
@@ -149,16 +147,16 @@ impl Engine {
             .map_err(|source| EngineError::Open(data_file.to_owned(), Box::new(source)))?;
         let stream_table = Arc::new(StreamTable::open(data_file)?);
 
-        let handle = runtime.handle().clone();
-        let (stop, stopped) = oneshot::channel();
-        let writes = watch::Sender::default();
-        let served = Served {
-            database: database.clone(),
-            writes: writes.clone(),
-            disk: disk.clone(),
-            descriptions: Arc::default(),
+        let calls = Arc::new(Calls {
+            database,
+            runtime: runtime.handle().clone(),
+            writes: watch::Sender::default(),
+            disk,
             write_lock: write_lock.clone(),
-        };
+            descriptions: Mutex::default(),
+        });
+        let (stop, stopped) = oneshot::channel();
+        let served = Arc::clone(&calls);
         let (runs, running) = watch::channel(());
         let serve = move || {
             let _runs = runs;
@@ -166,8 +164,17 @@ impl Engine {
             runtime.shutdown_timeout(THREADS_GRACE);
         };
         let thread = std::thread::Builder::new().name("engine".to_owned()).spawn(serve).map_err(EngineError::Thread)?;
-        let (stop, thread) = (Some(stop), Some(thread));
-        Ok(Engine { address, database, stream_table, writes, disk, runtime: handle, stop, thread, running, write_lock })
+        Ok(Engine { address, calls, stream_table, stop: Some(stop), thread: Some(thread), running, write_lock })
+    }
+
+    /// An HTTP client for AWS clients in this process, without a network. After the engine has stopped, their calls fail.
+    pub fn http_client(&self) -> SharedHttpClient {
+        let calls = Arc::downgrade(&self.calls);
+        client::http_client(move |operation, body| {
+            let stopped = || io::Error::new(io::ErrorKind::NotConnected, "the engine has stopped");
+            let called = calls.upgrade().map(|calls| calls.call(operation, body)).ok_or_else(stopped);
+            async move { called?.await }
+        })
     }
 
     /// The address that the engine listens at, with the port that was chosen.
@@ -185,17 +192,17 @@ impl Engine {
     /// each sweep. So readers of a stream need not poll. When a client goes away before the answer, the value may change
     /// before the write is done.
     pub fn writes(&self) -> watch::Receiver<()> {
-        self.writes.subscribe()
+        self.calls.writes.subscribe()
     }
 
     /// Waits until everything that a reader may have seen before this call is on the disk. Answered writes are.
     pub(crate) async fn sync(&self) {
-        self.disk.wait().await;
+        self.calls.disk.wait().await;
     }
 
     /// Wakes those who wait for [`Engine::writes`], although nothing was written.
     pub(crate) fn wake_readers(&self) {
-        self.writes.send_replace(());
+        self.calls.writes.send_replace(());
     }
 
     /// Deletes the stream records of a table up to and including `up_to_sequence_number` (as `GetRecords` shows it),
@@ -213,7 +220,7 @@ impl Engine {
         loop {
             let (stream_table, table_name) = (Arc::clone(&self.stream_table), table_name.to_owned());
             let alone = self.write_lock.second_connection().await;
-            let deleted = blocking_on(&self.runtime, move || {
+            let deleted = blocking_on(&self.calls.runtime, move || {
                 let _alone = alone;
                 stream_table.trim_chunk(&table_name, up_to)
             });
@@ -238,7 +245,7 @@ impl Engine {
         loop {
             let stream_table = Arc::clone(&self.stream_table);
             let alone = self.write_lock.second_connection().await;
-            let has_more = blocking_on(&self.runtime, move || {
+            let has_more = blocking_on(&self.calls.runtime, move || {
                 let _alone = alone;
                 stream_table.release_chunk()
             });
@@ -255,7 +262,7 @@ impl Engine {
     /// The file cannot be read.
     pub(crate) async fn newest_stream_record(&self, table_name: &str) -> Result<i64, EngineError> {
         let (stream_table, table_name) = (Arc::clone(&self.stream_table), table_name.to_owned());
-        blocking_on(&self.runtime, move || stream_table.newest(&table_name)).await
+        blocking_on(&self.calls.runtime, move || stream_table.newest(&table_name)).await
     }
 
     /// The stored form of a sequence number that `GetRecords` shows. Later records have greater ones.
@@ -278,7 +285,7 @@ impl Engine {
     ) -> Result<u64, EngineError> {
         let after = after_sequence_number.map(stream_table::parse_sequence_number).transpose()?.unwrap_or(0);
         let (stream_table, table_name) = (Arc::clone(&self.stream_table), table_name.to_owned());
-        blocking_on(&self.runtime, move || stream_table.count_after(&table_name, after)).await
+        blocking_on(&self.calls.runtime, move || stream_table.count_after(&table_name, after)).await
     }
 
     /// Deletes every expired item of every table with a TTL now, and returns how many. The engine also does so in the
@@ -287,8 +294,8 @@ impl Engine {
     /// # Errors
     /// The engine's.
     pub async fn sweep_expired_items(&self) -> Result<usize, EngineError> {
-        let (database, sweeping) = (self.database.clone(), self.write_lock.sweep().await);
-        let swept = blocking_on(&self.runtime, move || {
+        let (database, sweeping) = (self.calls.database.clone(), self.write_lock.sweep().await);
+        let swept = blocking_on(&self.calls.runtime, move || {
             let _sweeping = sweeping;
             database.sweep_ttl()
         });
@@ -337,9 +344,9 @@ fn lock(data_file: &Path) -> Result<FileLock, EngineError> {
     })
 }
 
-async fn serve(listener: TcpListener, served: Served, stopped: oneshot::Receiver<()>) {
+async fn serve(listener: TcpListener, calls: Arc<Calls>, stopped: oneshot::Receiver<()>) {
     let stopped = stopped.map(drop).shared();
-    let server = proxy::serve(listener, served.clone(), stopped.clone());
+    let server = port::serve(listener, Arc::clone(&calls), stopped.clone());
     let stop = async {
         stopped.await;
         tokio::time::sleep(STOP_GRACE).await;
@@ -347,16 +354,16 @@ async fn serve(listener: TcpListener, served: Served, stopped: oneshot::Receiver
     tokio::select! {
         () = server => {}
         () = stop => tracing::debug!("requests still under way were cut off"),
-        () = sweep_from_time_to_time(served) => {}
+        () = sweep_from_time_to_time(&calls) => {}
     }
 }
 
-async fn sweep_from_time_to_time(Served { database, writes, write_lock, .. }: Served) {
+async fn sweep_from_time_to_time(calls: &Calls) {
     let mut rest = SWEEP_INTERVAL;
     loop {
         tokio::time::sleep(rest).await;
         let begun = Instant::now();
-        let (swept, sweeping) = (database.clone(), write_lock.sweep().await);
+        let (swept, sweeping) = (calls.database.clone(), calls.write_lock.sweep().await);
         let sweep = move || {
             let _sweeping = sweeping;
             swept.sweep_ttl()
@@ -367,7 +374,7 @@ async fn sweep_from_time_to_time(Served { database, writes, write_lock, .. }: Se
             // It panicked, or the engine is stopping, and then this loop ends too.
             Err(error) => tracing::error!(%error, "the sweep for expired items broke; it will be tried again"),
         }
-        writes.send_replace(());
+        calls.writes.send_replace(());
         rest = SWEEP_INTERVAL.max(begun.elapsed().saturating_mul(SWEEP_REST_FACTOR));
     }
 }

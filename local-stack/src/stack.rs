@@ -14,7 +14,7 @@ use futures_util::FutureExt;
 use model::BlobFormat;
 use page_index::PageIndex;
 use page_indexer::PageIndexer;
-use process::now;
+use process::{aws::new_http_client, now};
 use redis_index::RedisIndexConfig;
 use stream_writer::StreamWriter;
 use table::{Table, TableConfig};
@@ -164,7 +164,7 @@ impl Stack {
         let (engine, dynamodb_url) = start_engine(&settings, &data_dir).await?;
         let table_config =
             TableConfig { comment_blob: settings.comment_blob, ..table_config(&settings.table, &dynamodb_url) };
-        let (table, table_id, stream_arn) = open_table(&table_config, engine.is_some()).await?;
+        let (table, table_id, stream_arn) = open_table(&table_config, engine.as_deref()).await?;
         let placed = PlacedIndex::open(&settings.page_index, &data_dir, &table_id).await;
         let index = placed.client()?;
         index.ping().await?;
@@ -174,9 +174,11 @@ impl Stack {
         Running { socket: control.path().to_owned(), has_redis: placed.redis_config().is_some() }
             .announce(&table)
             .await?;
+        let http_client =
+            engine.as_ref().map_or_else(new_http_client(Some(&dynamodb_url)), |engine| engine.http_client());
         let [fan_out, indexing] = event_source_mappings(
             engine.as_deref(),
-            streams_client(Some(&dynamodb_url)).await,
+            streams_client(&dynamodb_url, http_client).await,
             stream_arn,
             &table,
             &index,
@@ -191,7 +193,7 @@ impl Stack {
         let mut parts = Parts::default();
         let disk_is_full = Arc::<AtomicBool>::default();
         let full = Arc::clone(&disk_is_full);
-        let api = start_api(&settings, &data_dir.path, &table_config, placed.client()?, full, &parts).await?;
+        let api = start_api(&settings, &data_dir.path, table.clone(), placed.client()?, full, &parts).await?;
         if api.is_some() {
             data_dir.announce(Entrance { dynamodb_url: dynamodb_url.clone(), table_id: table_id.clone() })?;
         }
@@ -406,12 +408,15 @@ async fn start_engine(settings: &StackSettings, data_dir: &DataDir) -> anyhow::R
 }
 
 /// Opens the table, which is created if it is missing. Returns also its id, and the ARN of its stream.
-async fn open_table(config: &TableConfig, is_own_engine: bool) -> anyhow::Result<(Table, String, String)> {
-    let table = Table::connect(config).await;
+async fn open_table(config: &TableConfig, engine: Option<&Engine>) -> anyhow::Result<(Table, String, String)> {
+    let table = match engine {
+        Some(engine) => Table::connect_through(config, engine.http_client()).await,
+        None => Table::connect(config).await,
+    };
     let description = table.create_if_missing().await?;
     let stream_arn = description.stream_arn.with_context(|| format!("the table {} has no stream", table.name()))?;
     begin_watermark(&table).await?;
-    if is_own_engine {
+    if engine.is_some() {
         release_leases(&table).await?;
     }
     Ok((table, description.id, stream_arn))
@@ -452,12 +457,11 @@ fn event_source_mappings(
     ]
 }
 
-/// Starts the API, if the settings ask for it. It has separate clients: their connections live on the API's threads and
-/// end with them.
+/// Starts the API, if the settings ask for it.
 async fn start_api(
     settings: &StackSettings,
     folder: &Path,
-    table_config: &TableConfig,
+    table: Table,
     index: PageIndex,
     disk_is_full: Arc<AtomicBool>,
     parts: &Parts,
@@ -476,7 +480,7 @@ async fn start_api(
         disk_is_full,
         ..ApiSettings::default()
     };
-    let application = Application::with_stores(listen, Table::connect(table_config).await, index, api_settings)?;
+    let application = Application::with_stores(listen, table, index, api_settings)?;
     let (address, operations) = (application.address(), application.operations_address());
     let (stop, stopped) = oneshot::channel::<()>();
     // A dropped sender stops the API as well.

@@ -4,10 +4,11 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::pin::pin;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use aws_sdk_dynamodb::types::{AttributeValue, PutRequest, WriteRequest};
 use aws_sdk_dynamodbstreams::types::{Record, ShardIteratorType};
+use futures_util::FutureExt;
 use rusqlite::Connection;
 use table::{Table, TableConfig};
 use tempfile::TempDir;
@@ -54,10 +55,11 @@ impl Folder {
 
     async fn start_with_table(&self) -> (Engine, Clients) {
         let engine = self.start().await.unwrap();
-        let url = engine.endpoint_url();
-        let table = Table::connect(&TableConfig::new(TABLE, Some(url.clone()))).await;
+        let config = TableConfig::new(TABLE, Some(engine.endpoint_url()));
+        let table = Table::connect_through(&config, engine.http_client()).await;
         let stream_arn = table.create_if_missing().await.unwrap().stream_arn.unwrap();
-        (engine, Clients { table, stream_arn, streams: streams_client(Some(&url)).await })
+        let streams = streams_client(&engine.endpoint_url(), engine.http_client()).await;
+        (engine, Clients { table, stream_arn, streams })
     }
 }
 
@@ -369,15 +371,50 @@ async fn every_write_is_announced_before_its_answer_and_no_read_is() {
 }
 
 #[tokio::test]
+async fn a_write_whose_caller_goes_away_is_carried_out_and_announced() {
+    let folder = Folder::new();
+    let (engine, clients) = folder.start_with_table().await;
+    let mut writes = engine.writes();
+    writes.mark_unchanged();
+    let alone = engine.write_lock.second_connection().await;
+    let item = r#"{"TableName": "comments", "Item": {"pk": {"S": "one"}, "sk": {"S": "x"}}}"#;
+    let put = Arc::clone(&engine.calls).call("PutItem".to_owned(), item.into());
+    assert!(put.now_or_never().is_none());
+    drop(alone);
+    tokio::time::timeout(WAIT_MAX, writes.changed()).await.unwrap().unwrap();
+    assert_eq!(clients.read_all().await.len(), 1);
+    engine.stop().await;
+}
+
+#[tokio::test]
+async fn a_kept_description_is_given_until_a_table_may_have_changed() {
+    let folder = Folder::new();
+    let engine = folder.start().await.unwrap();
+    let ask = async |operation: &str, body: &'static str| {
+        Arc::clone(&engine.calls).call(operation.to_owned(), body.into()).await.unwrap()
+    };
+    let (asked, kept) = (r#"{"TableName": "comments"}"#, (200, b"kept".to_vec()));
+    engine.calls.descriptions.lock().unwrap().insert(asked.into(), (kept.clone(), Instant::now() + WAIT_MAX));
+    for other in ["ListTables", "PutItem"] {
+        ask(other, "{}").await;
+        assert_eq!(ask("DescribeTable", asked).await, kept, "{other}");
+    }
+    // Refused or not: the table may have changed. So the engine is asked, and it refuses.
+    ask("UpdateTable", "{}").await;
+    assert_eq!(ask("DescribeTable", asked).await.0, 400);
+    engine.stop().await;
+}
+
+#[tokio::test]
 async fn an_answered_write_has_waited_for_the_disk_and_a_read_has_not() {
     let folder = Folder::new();
     let (engine, clients) = folder.start_with_table().await;
     for _ in 0..3 {
-        let waited = engine.disk.waited().await;
+        let waited = engine.calls.disk.waited().await;
         clients.put("one", &[]).await;
-        assert_eq!(engine.disk.waited().await, waited + 1);
+        assert_eq!(engine.calls.disk.waited().await, waited + 1);
         clients.read_all().await;
-        assert_eq!(engine.disk.waited().await, waited + 1);
+        assert_eq!(engine.calls.disk.waited().await, waited + 1);
     }
 }
 
@@ -394,10 +431,12 @@ async fn a_taken_port_is_one_clear_line() {
 #[tokio::test]
 async fn a_data_file_has_one_engine_at_a_time() {
     let folder = Folder::new();
-    let engine = folder.start().await.unwrap();
+    let (engine, clients) = folder.start_with_table().await;
     let error = folder.start().await.unwrap_err();
     assert!(matches!(error, EngineError::FileInUse { .. }), "{error:?}");
     drop(engine);
+    assert!(!folder.file("data.db-wal").exists(), "the last connection is closed, although a client is left");
+    clients.table.describe().await.unwrap_err();
     folder.start().await.expect("free after a drop").stop().await;
     folder.start().await.expect("free after a stop").stop().await;
 }
@@ -480,14 +519,9 @@ async fn exchange(engine: &Engine, bytes: &str) -> String {
     answer.to_ascii_lowercase()
 }
 
-/// A signed request, as far as the engine looks, with other lines of a head.
+/// A request with other lines of a head.
 fn list_tables(lines: &str) -> String {
-    format!(
-        "POST / HTTP/1.1\r\n{lines}X-Amz-Target: DynamoDB_20120810.ListTables\r\nX-Amz-Date: 20250101T000000Z\r\n\
-         Content-Type: application/x-amz-json-1.0\r\nAuthorization: AWS4-HMAC-SHA256 \
-         Credential=any/20250101/local/dynamodb/aws4_request, SignedHeaders=host;x-amz-date, Signature=any\r\n\
-         Content-Length: 2\r\n\r\n{{}}"
-    )
+    format!("POST / HTTP/1.1\r\n{lines}X-Amz-Target: DynamoDB_20120810.ListTables\r\nContent-Length: 2\r\n\r\n{{}}")
 }
 
 #[tokio::test]

@@ -1,0 +1,143 @@
+//! What a call of the engine passes through, from this process or by the port.
+//!
+//! A write begins only while the second connection does not write (`write_lock`). After it, a value changes, for readers of
+//! the stream to wait for. Its answer waits until it is on the disk (`disk_sync`).
+//!
+//! For each `DescribeTable` the engine counts and measures the items of the table and of every index. With three million
+//! items that takes a second or more, and the engine does nothing else meanwhile. DynamoDB itself
+//! updates the counts "approximately every six hours" (API `TableDescription`). So a slow answer is given again, until a
+//! table may have changed or a hundred times its duration has passed.
+
+use std::{
+    collections::HashMap,
+    io,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::{Duration, Instant},
+};
+
+use dynoxide::Database;
+use hyper::body::Bytes;
+use serde_json::Value;
+use tokio::{runtime::Handle, sync::watch};
+
+use super::{
+    disk_sync::DiskSync,
+    operations::{self, may_change_tables, may_write},
+    write_lock::WriteLock,
+};
+use crate::blocking::blocking_on;
+
+/// Faster descriptions are not kept: their counts are always those of now.
+const KEPT_FROM: Duration = Duration::from_millis(250);
+/// How many times as long as it took a description is given again. So they take a hundredth of the engine's time.
+const KEPT_TIMES: u32 = 100;
+const KEPT_MAX: Duration = Duration::from_secs(6 * 3600);
+
+/// The status and the body.
+type Answer = (u16, Vec<u8>);
+
+pub(super) struct Calls {
+    pub(super) database: Database,
+    /// The engine's threads.
+    pub(super) runtime: Handle,
+    /// Changes after each request that may have written something.
+    pub(super) writes: watch::Sender<()>,
+    pub(super) disk: DiskSync,
+    pub(super) write_lock: WriteLock,
+    /// Slow descriptions by request, and until when each is given again.
+    pub(super) descriptions: Mutex<HashMap<Bytes, (Answer, Instant)>>,
+}
+
+impl Calls {
+    /// Carries an operation out on the engine's threads. A write that has begun is carried out even if nobody waits for it.
+    /// The caller holds nothing of the engine meanwhile, so that it can stop.
+    pub(super) fn call(
+        self: Arc<Self>,
+        operation: String,
+        body: Bytes,
+    ) -> impl Future<Output = io::Result<Answer>> + use<> {
+        let runtime = self.runtime.clone();
+        let done = if may_write(&operation) {
+            runtime.spawn(self.write(operation, body))
+        } else {
+            runtime.spawn_blocking(move || self.answer(&operation, &body))
+        };
+        async move { done.await.map_err(io::Error::other) }
+    }
+
+    async fn write(self: Arc<Self>, operation: String, body: Bytes) -> Answer {
+        let writing = self.write_lock.request().await;
+        let calls = Arc::clone(&self);
+        let write = move || {
+            let _writing = writing;
+            calls.answer(&operation, &body)
+        };
+        let answer = blocking_on(&self.runtime, write).await;
+        // The mappings need not wait for the disk.
+        self.writes.send_replace(());
+        // A refused write waits, too: it may be refused because an earlier one, which has no answer yet, was made.
+        self.disk.wait().await;
+        answer
+    }
+
+    fn answer(&self, operation: &str, body: &Bytes) -> Answer {
+        if operation == "DescribeTable" {
+            return self.describe(body);
+        }
+        let answer = operations::answer(&self.database, operation, body);
+        if may_change_tables(operation) {
+            self.descriptions().clear();
+        }
+        answer
+    }
+
+    /// A kept description or a new one. Those who ask meanwhile wait for it, and a change of a table forgets it.
+    fn describe(&self, body: &Bytes) -> Answer {
+        let mut descriptions = self.descriptions();
+        let began = Instant::now();
+        if let Some((answer, _)) = descriptions.get(body).filter(|(_, until)| began < *until) {
+            return answer.clone();
+        }
+        let answer = operations::answer(&self.database, "DescribeTable", body);
+        if let Some(kept) = kept_for(&answer, began.elapsed()) {
+            descriptions.insert(body.clone(), (answer.clone(), Instant::now() + kept));
+        }
+        answer
+    }
+
+    fn descriptions(&self) -> MutexGuard<'_, HashMap<Bytes, (Answer, Instant)>> {
+        self.descriptions.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// How long a description is given again that took so long. `None` while the table or an index of it is being changed.
+fn kept_for((status, body): &Answer, took: Duration) -> Option<Duration> {
+    let active = Some(&Value::from("ACTIVE"));
+    let body = serde_json::from_slice::<Value>(body).ok().filter(|_| *status == 200 && took >= KEPT_FROM)?;
+    let indexes = body.pointer("/Table/GlobalSecondaryIndexes").and_then(Value::as_array);
+    let mut statuses = indexes.into_iter().flatten().map(|index| index.get("IndexStatus"));
+    let is_settled = body.pointer("/Table/TableStatus") == active && statuses.all(|status| status == active);
+    is_settled.then(|| (took * KEPT_TIMES).min(KEPT_MAX))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_slow_description_is_given_again_for_a_hundred_times_as_long_once_the_table_is_settled() {
+        let answer = |table: &str, index: &str| {
+            let indexes = format!(r#"[{{"IndexStatus": "{index}"}}]"#);
+            format!(r#"{{"Table": {{"TableStatus": "{table}", "GlobalSecondaryIndexes": {indexes}}}}}"#).into_bytes()
+        };
+        let active = (200, answer("ACTIVE", "ACTIVE"));
+        let seconds = Duration::from_secs;
+        assert_eq!(kept_for(&active, seconds(5)), Some(seconds(500)));
+        assert_eq!(kept_for(&active, seconds(3600)), Some(KEPT_MAX));
+        assert_eq!(kept_for(&active, Duration::from_millis(249)), None);
+        for (table, index) in [("UPDATING", "ACTIVE"), ("ACTIVE", "CREATING"), ("ACTIVE", "")] {
+            assert_eq!(kept_for(&(200, answer(table, index)), seconds(5)), None, "{table} {index}");
+        }
+        assert_eq!(kept_for(&(400, active.1), seconds(5)), None);
+    }
+}
