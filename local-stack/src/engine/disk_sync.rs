@@ -1,7 +1,7 @@
 //! When a write is on the disk.
 //!
 //! The engine commits each item separately, and SQLite would wait for the disk at each commit: 35 times for a comment
-//! with its duplicates (ADR 58). Here it does not wait at commits. Before it answers a request, the engine's proxy waits
+//! with its duplicates (ADR 58). Here it does not wait at commits. Before a write is answered, its call (`calls`) waits
 //! once, together with all other requests that wait then. So an answered write survives a power failure, as it would with
 //! a wait at each commit. SQLite's log has the order of the commits, so what survives is a state that the table had.
 //!
