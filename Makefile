@@ -3,7 +3,7 @@
 # measurements.
 
 .DEFAULT_GOAL := help
-.PHONY: help run check test test-full test-dynamodb-local bench bench-publish lighthouse package package-pagemark smoke fmt lint doc tools redis postgres ab python-tools browser web-servers cargo-deny
+.PHONY: help run check test test-full test-dynamodb-local bench bench-publish lighthouse package package-pagemark simulate smoke fmt lint doc tools redis postgres ab python-tools browser web-servers cargo-deny
 
 # Cargo's target folder.
 TARGET := $(or $(CARGO_TARGET_DIR),target)
@@ -64,7 +64,7 @@ DYNAMODB_LOCAL_TESTS := attributes:: backends:: behind:: cluster:: deployed:: de
 # control socket, a data folder with its own engine, and two tests that meet faults of its indexes (docs/engines.md). Also
 # skipped, because the table plays no part in them: formats and messages of `pagemark import`, files of exports, and pages
 # of the compared design. A name is a part of a test's name, so `repair::` would also choose `big_repair::`.
-DYNAMODB_LOCAL_LEFT_OUT := big_repair:: bounds:: connections:: data_folder:: embed:: faults:: log:: outage:: packaged:: pages:: paused:: rehearsals:: restart:: secured:: sent_ahead:: settings:: smoke:: telemetry:: template::
+DYNAMODB_LOCAL_LEFT_OUT := big_repair:: bounds:: connections:: data_folder:: embed:: faults:: log:: outage:: packaged:: pages:: paused:: rehearsals:: restart:: secured:: sent_ahead:: settings:: simulator:: smoke:: telemetry:: template::
 DYNAMODB_LOCAL_SKIP := --skip big_repair:: --skip an_expired_comment --skip repair::concurrent --skip repair::control --skip repair::process --skip repair::local --skip repair::stopped \
     --skip repair::lost --skip repair::missing --skip repair::resumed --skip repair::write_timeouts \
     --skip import::foreign --skip import::process --skip export::ends --skip designs::pages --skip designs::walks \
@@ -77,6 +77,12 @@ test-dynamodb-local: tools redis python-tools ## The tests of tables and streams
 	[ -z "$$server" ] || export PAGEMARK_REDIS_SERVER="$$server"; \
 	PAGEMARK_TEST_ENGINE=dynamodb-local PAGEMARK_DYNAMODB_LOCAL=$(abspath $(TARGET))/dynamodb-local \
 	    cargo test --locked --workspace --test guarantees -- $(DYNAMODB_LOCAL_TESTS) $(DYNAMODB_LOCAL_SKIP)
+
+# Some hundred schedules are in `make test`. `make simulate SEED=7` repeats one, and prints what happened.
+simulate: tools ## Simulate the whole system under faults: SEEDS=10000 schedules from FROM=0 on
+	PAGEMARK_SIMULATE_SEEDS=$(or $(SEEDS),1000) PAGEMARK_SIMULATE_FROM=$(FROM) PAGEMARK_SIMULATE_SEED=$(SEED) \
+	PAGEMARK_SIMULATE_WITHOUT=$(WITHOUT) PAGEMARK_SIMULATE_CHANGES=$(CHANGES) PAGEMARK_SIMULATE_BUG=$(BUG) \
+	    cargo test --locked --release --workspace --test guarantees -- simulator::every_promise --nocapture
 
 # All measured programs in one command: cargo then gives the dependencies one set of features and compiles them once.
 BENCH_BUILD := cargo build --locked --release --package bench --package api --package repair-job

@@ -52,6 +52,7 @@ mod selection;
 mod sent_ahead;
 mod serving;
 mod settings;
+mod simulator;
 mod smoke;
 mod telemetry;
 mod template;

@@ -7,12 +7,14 @@ use std::{
     time::Duration,
 };
 
-use actix_web::dev::Server;
+use actix_web::{
+    App, Error,
+    dev::{Server, ServiceFactory, ServiceRequest, ServiceResponse},
+};
 use futures_util::FutureExt;
 use page_index::PageIndex;
 use process::StoreError;
 use table::{Table, TableConfig};
-use thiserror::Error;
 use tokio::sync::oneshot;
 
 use crate::{
@@ -40,7 +42,7 @@ const HEAD_TIMEOUT: Duration = Duration::from_secs(5);
 /// Maximum number of connections for health and metrics, which only a few checkers use.
 const OPERATIONS_CONNECTIONS_MAX: usize = 64;
 
-#[derive(Debug, Error)]
+#[derive(Debug, thiserror::Error)]
 pub enum StartError {
     #[error("{listen} is in use by another program; choose another address")]
     AddressInUse { listen: SocketAddr },
@@ -157,6 +159,23 @@ impl Application {
         }
         ended
     }
+}
+
+/// The service without a server, for a caller in the same process that makes its requests itself. `address` stands in for
+/// the address that it would listen at.
+///
+/// # Errors
+/// The site's folder cannot be used.
+pub fn in_process(
+    table: Table,
+    index: PageIndex,
+    settings: ApiSettings,
+    address: SocketAddr,
+) -> Result<
+    App<impl ServiceFactory<ServiceRequest, Config = (), Response = ServiceResponse, Error = Error, InitError = ()>>,
+    LookError,
+> {
+    Ok(Service::new(table, index, settings, address)?.app(Service::configure_all))
 }
 
 fn operations_server(

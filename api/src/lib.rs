@@ -43,7 +43,7 @@ mod texts;
 mod tokens;
 mod write;
 
-pub use application::{Application, StartError};
+pub use application::{Application, StartError, in_process};
 pub use look::LookError;
 pub use ops::series::{PROCESS, Series};
 pub use secrets::{BearerToken, CursorKey, Scope, TokenHash};

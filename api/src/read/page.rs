@@ -19,7 +19,10 @@ mod by_ranks;
 mod by_table;
 mod join;
 
-use model::{Cd, Comment, CommentId, FilterKey, Order, PageNumber, StablePages, Timestamp};
+use model::{
+    Cd, Comment, CommentId, FilterKey, Order, PageNumber, StablePages, Timestamp,
+    planted::{self, Bug},
+};
 use page_index::{Ranked, RankedQuery, Stats, StatsWanted};
 use table::PageQuery;
 
@@ -92,7 +95,8 @@ impl PageRequest<'_> {
         let settled_at = Some(settled_at);
         match self.at {
             PageAt::Number(number, as_of) => {
-                RankedQuery { skip: number.skip(size), count: size.get().into(), as_of, ..all }
+                let skip = number.skip(size).saturating_sub(planted::has(Bug::SkipOffByOne).into());
+                RankedQuery { skip, count: size.get().into(), as_of, ..all }
             }
             PageAt::Archive(number) => {
                 let (order, count) = (Order::Oldest, size.get().into());
@@ -133,6 +137,7 @@ impl PageRequest<'_> {
         let ranks = match self.plan(ranked) {
             Ok(Some(ranks)) => ranks,
             Ok(None) => return Ok(None),
+            Err(error) if planted::has(Bug::PastIsNotFound) => return Err(error),
             Err(error) => {
                 let (as_of, counted) = match self.at {
                     PageAt::Number(_, as_of) => (as_of, ranked.total),
@@ -143,7 +148,10 @@ impl PageRequest<'_> {
         };
         let rows = stores.page_of_ranks(&ranks.page_query(self.query), ranks.comments).await?;
         let mut join = Join::new(ranks, rows);
-        let missing = join.missing();
+        let mut missing = join.missing();
+        if planted::has(Bug::TrustsDuplicates) {
+            missing.clear();
+        }
         let found =
             if missing.is_empty() { Vec::new() } else { stores.comments_in(&self.query.product, &missing).await? };
         for difference in join.fill(self.query, found.into_iter().flatten()) {

@@ -15,14 +15,17 @@ use std::{
         Arc, MutexGuard, PoisonError,
         atomic::{AtomicUsize, Ordering},
     },
-    time::{Duration, Instant},
+    time::Duration,
 };
 
 use actix_web::web::Data;
 use futures_util::{StreamExt, stream};
 use model::{Filter, PageNumber, PageSize};
 use page_index::{IndexPartition, Ranked, RankedQuery, StatsWanted};
-use tokio::sync::{Mutex, OwnedMutexGuard};
+use tokio::{
+    sync::{Mutex, OwnedMutexGuard},
+    time::Instant,
+};
 
 use crate::{error::ApiError, ops::metrics::StoreCall, site::Site, store::StoreClients};
 use parts::{Dates, ListedPage, PartitionSitemap, Product};

@@ -9,12 +9,12 @@ use std::{
     collections::{BTreeMap, BTreeSet},
     fmt::Display,
     sync::{Arc, atomic::AtomicBool},
-    time::Instant,
 };
 
 use model::{
     AuthorId, Cd, Comment, CommentId, Filter, Malformed, PageSize, ProductDetails, ProductId, ProductRecord, Revision,
     Status, Timestamp,
+    planted::{self, Bug},
 };
 use page_index::{
     IndexAnswer, IndexPartition, PageIndex, Position, PositionQuery, Ranked, RankedQuery, Stats, StatsWanted,
@@ -24,6 +24,7 @@ use table::{
     AuthorPart, CommentPatch, Created, Idempotency, ModerationPart, ModerationPosition, NewComment, Page, PageQuery,
     ProductPut, Table, WriteError,
 };
+use tokio::time::Instant;
 
 use crate::{
     ops::{
@@ -292,7 +293,8 @@ impl StoreClients {
 
     /// Comments dated later are not settled: archive pages do not count them yet.
     pub(crate) fn settled_at(&self) -> Timestamp {
-        now().plus_ms(-1_000 * i64::from(self.archive_after_seconds))
+        let after_seconds = if planted::has(Bug::NotSettled) { 0 } else { self.archive_after_seconds };
+        now().plus_ms(-1_000 * i64::from(after_seconds))
     }
 
     /// The answers to questions about some listings, in their order. `None` when the page index is unavailable for one of

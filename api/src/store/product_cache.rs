@@ -6,10 +6,11 @@
 use std::{
     collections::HashMap,
     sync::{Arc, Mutex, PoisonError},
-    time::{Duration, Instant},
+    time::Duration,
 };
 
 use model::{ProductId, ProductRecord};
+use tokio::time::Instant;
 
 /// Maximum number of products in the cache. Their records take some 2 MB, at their limits 30 MB. Products without a record
 /// count too. A full cache forgets the half that was read first.

@@ -2,11 +2,11 @@
 
 use std::{
     sync::{Arc, PoisonError, RwLock},
-    time::{Duration, Instant},
+    time::Duration,
 };
 
 use table::Table;
-use tokio::sync::Mutex;
+use tokio::{sync::Mutex, time::Instant};
 
 /// Age at which the id is requested again. A table that was restored or re-created under its name has another id.
 const MAX_AGE: Duration = Duration::from_secs(60);

@@ -46,6 +46,15 @@ impl EmbeddedIndex {
         Self(Arc::new(Shared { identity: ServerIdentity(process::new_ulid()), partitions, edits: AtomicU64::new(0) }))
     }
 
+    /// A copy, as a server has that was restored or that takes over.
+    ///
+    /// # Errors
+    /// A panic ended an edit of the index.
+    pub fn copy(&self) -> Result<Self, StoreError> {
+        let partitions = self.all().map(|partition| Ok(self.read(partition)?.clone()));
+        Ok(Self::of(partitions.collect::<Result<_, StoreError>>()?))
+    }
+
     /// The memory that the comments occupy, in bytes. Leaves out the map of products.
     pub fn heap_bytes(&self) -> usize {
         let partitions =

@@ -9,7 +9,7 @@ use model::{BaseSet, Filter, Language, Rating, RatingSet};
 const CODES_OF_A_LANGUAGE: u32 = 8;
 
 /// The languages of a partition's comments. A language gets its number when its first comment arrives, and keeps it.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(crate) struct Languages {
     tags: Vec<Language>,
     numbers: HashMap<Language, u32>,

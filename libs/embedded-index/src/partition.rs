@@ -5,12 +5,16 @@
 
 use std::collections::BTreeMap;
 
-use model::{BaseSet, ProductId, Timestamp, plan::IndexEdit};
+use model::{
+    BaseSet, ProductId, Timestamp,
+    plan::IndexEdit,
+    planted::{self, Bug},
+};
 use page_index::{ConfirmationTime, Marker};
 
 use crate::{codes::Languages, product::Product};
 
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(crate) struct Partition {
     pub(crate) marker: Marker,
     /// Left in the marker by the caller that prepares to advance the watermark.
@@ -58,7 +62,7 @@ impl Partition {
             confirmed: Some(watermark),
             token: Some(token.to_owned()),
         };
-        if self.rebuild.as_deref() == Some(token) {
+        if self.rebuild.as_deref() == Some(token) || planted::has(Bug::MarkedRestored) {
             self.marker = marked.clone();
             self.rebuild = None;
         }

@@ -14,7 +14,7 @@ use crate::{
 };
 
 /// The comments of one product.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(crate) struct Product {
     tree: CountedTree,
     times: Times,

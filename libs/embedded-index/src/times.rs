@@ -11,7 +11,7 @@ use ulid::Ulid;
 
 /// A map from ids to creation times. It stores the hash of an id instead of the id. The tree has the id, and decides which
 /// of several times belongs to it.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(crate) struct Times {
     hasher: DefaultHashBuilder,
     times: HashTable<(u64, Timestamp)>,

@@ -18,6 +18,7 @@ mod outside_text;
 mod page;
 mod period;
 pub mod plan;
+pub mod planted;
 pub mod product;
 mod rating;
 mod rating_counts;

@@ -11,6 +11,7 @@ use crate::{
     filter::FilterKey,
     id::{CommentId, ProductId},
     item::{Image, PrimaryItem, attribute, comment_id_of_pk, text},
+    planted::{self, Bug},
 };
 
 #[derive(Debug, Clone, PartialEq)]
@@ -117,7 +118,8 @@ pub struct CommentChange<'record> {
 pub fn group_by_primary_item(changes: Vec<RecordChange<'_>>) -> Vec<CommentChange<'_>> {
     let mut by_item: HashMap<(CommentId, ProductId), CommentChange<'_>> = HashMap::with_capacity(changes.len());
     for RecordChange { place, sequence_number, id, product, old, new, .. } in changes {
-        let seen = [&old, &new].into_iter().flatten().map(|image| image.placement.clone());
+        let mut seen: Vec<Placement> =
+            [&old, &new].into_iter().flatten().map(|image| image.placement.clone()).collect();
         let change = by_item.entry((id.clone(), product.clone())).or_insert_with(|| CommentChange {
             id,
             product,
@@ -126,9 +128,15 @@ pub fn group_by_primary_item(changes: Vec<RecordChange<'_>>) -> Vec<CommentChang
             last: None,
             seen: Vec::new(),
         });
+        let is_first = change.places.is_empty();
+        if !is_first && planted::has(Bug::ForgottenImage) {
+            seen.clear();
+        }
         change.places.push(place);
         change.seen.extend(seen);
-        change.last = new;
+        if is_first || !planted::has(Bug::FirstImageWins) {
+            change.last = new;
+        }
     }
     let mut changes: Vec<CommentChange<'_>> = by_item.into_values().collect();
     changes.sort_by(|one, other| one.places.cmp(&other.places));

@@ -21,7 +21,7 @@ impl Backoff {
 
     /// Waits. Returns `false` without waiting when the wait would end after the deadline.
     pub async fn wait(&mut self) -> bool {
-        let pause = self.ceiling.mul_f64(rand::random());
+        let pause = self.ceiling.mul_f64(crate::random());
         self.ceiling = (self.ceiling * 2).min(Self::LONGEST);
         if Instant::now() + pause >= self.deadline {
             return false;

@@ -9,16 +9,36 @@ pub mod emf;
 mod error;
 pub mod log;
 mod settings;
+#[cfg(feature = "simulation")]
+pub mod simulation;
 pub mod telemetry;
 
 use std::time::SystemTime;
+
+use rand::distr::{Distribution, StandardUniform};
 
 pub use backoff::Backoff;
 pub use error::{Remedy, Source, Store, StoreError};
 pub use settings::{parse_settings, with_variables};
 
 pub fn now() -> model::Timestamp {
+    #[cfg(feature = "simulation")]
+    if let Some(now) = simulation::now() {
+        return now;
+    }
     model::Timestamp::from_system_time(SystemTime::now())
+}
+
+/// A random value of a type.
+pub fn random<T>() -> T
+where
+    StandardUniform: Distribution<T>,
+{
+    #[cfg(feature = "simulation")]
+    if let Some(drawn) = simulation::random() {
+        return drawn;
+    }
+    rand::random()
 }
 
 pub fn new_ulid() -> String {
@@ -27,5 +47,5 @@ pub fn new_ulid() -> String {
 
 /// A new ULID of an instant, such as the id of a new comment.
 pub fn new_ulid_at(instant: model::Timestamp) -> String {
-    model::Revision::after(None, instant, rand::random()).to_string()
+    model::Revision::after(None, instant, random()).to_string()
 }

@@ -24,9 +24,10 @@ use model::{
         DuplicateWrite,
         reconcile::{Expected, Guard},
     },
+    planted::{self, Bug},
     primaries::PrimariesKey,
 };
-use process::{Backoff, Remedy, Store, StoreError, now};
+use process::{Backoff, Remedy, Store, StoreError, now, random};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use serde_dynamo::Item;
 use tokio::time::Instant;
@@ -295,7 +296,7 @@ impl Table {
         deadline: Instant,
     ) -> Result<Guarded, StoreError> {
         let before = text(item, attribute::REVISION).and_then(|revision| Revision::parse(revision).ok());
-        let revision = Revision::after(before, now(), rand::random());
+        let revision = Revision::after(before, now(), random());
         let PrimariesKey { shard, pcd } = comment.primaries_key();
         let Condition { expression, names, values } = Condition::as_read(item);
         let mut update = Update::builder()
@@ -327,6 +328,7 @@ impl Table {
         let check = ConditionCheck::builder().table_name(&self.name).set_key(Some(key));
         let check = match &guard.expected {
             Expected::Absent => check.condition_expression("attribute_not_exists(pk)"),
+            Expected::Revision(_) if planted::has(Bug::NoGuard) => check.condition_expression("attribute_exists(pk)"),
             Expected::Revision(revision) => check
                 .condition_expression("#revision = :revision")
                 .expression_attribute_names("#revision", attribute::REVISION)

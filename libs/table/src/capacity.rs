@@ -123,6 +123,7 @@ impl Bucket {
         let paid_at = self.locked().paid_at;
         if let Some(paid_at) = paid_at {
             tokio::select! {
+                biased;
                 () = tokio::time::sleep_until(paid_at) => {}
                 () = interrupt.come() => {}
             }

@@ -19,10 +19,11 @@ use model::{
     item::{CommentItem, attribute, comment_of_primary, comment_pk, edited},
     journal::JournalEntry,
     plan::{DuplicateKey, DuplicateWrite},
+    planted::{self, Bug},
     product::ProductItem,
     size::item_bytes,
 };
-use process::{Backoff, Remedy, Store, StoreError, now};
+use process::{Backoff, Remedy, Store, StoreError, now, random};
 use serde::Serialize;
 use serde_dynamo::Item;
 use tokio::time::Instant;
@@ -84,13 +85,15 @@ impl Table {
     ) -> Result<Created, WriteError> {
         let mut backoff = self.change_backoff();
         loop {
-            let revision = Revision::after(None, now(), rand::random());
+            let revision = Revision::after(None, now(), random());
             let comment = new.clone().at(revision);
             let mut actions = vec![
                 self.put_new(&CommentItem::primary(&comment, self.comment_blob))?,
                 self.put_journal(&comment.id, revision, None, Some(comment.placement()))?,
             ];
-            if let Some(idempotency) = &idempotency {
+            if let Some(idempotency) = &idempotency
+                && !planted::has(Bug::KeyForgotten)
+            {
                 actions.push(self.put_idempotency(idempotency, &comment)?);
             }
             match self.transact(actions, revision, &mut backoff).await? {
@@ -133,7 +136,7 @@ impl Table {
             if patched == old {
                 return Ok(old);
             }
-            let revision = Revision::after(Some(old.revision), now(), rand::random());
+            let revision = Revision::after(Some(old.revision), now(), random());
             let new = Comment { revision, ..patched };
             let item_bytes = item_bytes(&item);
             let primary = self.update_edited(item, &new)?;
@@ -201,7 +204,7 @@ impl Table {
             if !wanted(&old) {
                 return Err(WriteError::NotFound);
             }
-            let revision = Revision::after(Some(old.revision), now(), rand::random());
+            let revision = Revision::after(Some(old.revision), now(), random());
             let primary = Delete::builder()
                 .table_name(&self.name)
                 .set_key(Some(primary_key(id, &old.product)))
@@ -209,10 +212,13 @@ impl Table {
                 .expression_attribute_values(":replaced", AttributeValue::S(old.revision.to_string()))
                 .build()
                 .map_err(refused)?;
-            let actions = vec![
+            let mut actions = vec![
                 TransactWriteItem::builder().delete(primary).build(),
                 self.put_journal(id, revision, Some(old.placement()), None)?,
             ];
+            if planted::has(Bug::DeletedWithoutJournal) {
+                actions.truncate(1);
+            }
             match self.transact(actions, revision, &mut backoff).await? {
                 Outcome::Done => return Ok(()),
                 Outcome::ConditionsFailed(_) => wait_for_others(&mut backoff).await?,
@@ -244,7 +250,7 @@ impl Table {
     /// Names a comment to the next `recent`, which compares all that is derived from it. `looked_for` is where a reader
     /// missed something. Of its product, the ranks in every language are compared.
     pub async fn report(&self, id: &CommentId, looked_for: &Placement) -> Result<(), StoreError> {
-        let entry = JournalEntry::report(id.clone(), looked_for.clone(), now(), rand::random());
+        let entry = JournalEntry::report(id.clone(), looked_for.clone(), now(), random());
         let deadline = Instant::now() + self.started_within;
         // If the key is taken, a change or another report of this millisecond names the comment already.
         self.transact_until((deadline, deadline), vec![self.put_new(&entry.to_item())?], &mut 0).await.map(drop)
@@ -384,7 +390,7 @@ impl Table {
                 Some(_) => ProductChange::Replaced,
                 None => ProductChange::Created,
             };
-            let revision = Revision::after(current, now(), rand::random());
+            let revision = Revision::after(current, now(), random());
             let record = ProductRecord { product: product.clone(), revision, details: details.clone() };
             let action = match current {
                 None => self.put_new(&ProductItem::from(record.clone()))?,
@@ -433,7 +439,7 @@ impl Table {
                 .build()
                 .map_err(refused)?;
             let actions = vec![TransactWriteItem::builder().delete(delete).build()];
-            let token = Revision::after(Some(current), now(), rand::random());
+            let token = Revision::after(Some(current), now(), random());
             match self.transact(actions, token, &mut backoff).await? {
                 Outcome::Done => return Ok(()),
                 Outcome::ConditionsFailed(_) => wait_for_others(&mut backoff).await?,
@@ -501,7 +507,7 @@ impl Table {
                     self.charge_write(answer.consumed_capacity());
                     let left = answer.unprocessed_items.unwrap_or_default().remove(&self.name).unwrap_or_default();
                     let left: Vec<_> = left.iter().filter_map(key_of_request).collect();
-                    pending.retain(|key, _| left.contains(key));
+                    pending.retain(|key, _| left.contains(key) && !planted::has(Bug::UnprocessedIsDone));
                     if pending.is_empty() {
                         return Ok(());
                     }

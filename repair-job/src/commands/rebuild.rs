@@ -30,6 +30,7 @@ use model::{
     CommentId, FilterKey, Timestamp,
     item::{PlacedComment, comment_id_of_pk},
     plan::{IndexEdit, index_edits, reconcile::Places},
+    planted::{self, Bug},
     primaries::PRIMARIES_SHARDS,
 };
 use page_index::{PageIndex, Rebuild};
@@ -238,6 +239,9 @@ async fn repair(
 /// which the page index is then complete; `None` when it is not, as when it was not filled.
 async fn reconcile(run: &Run<'_>, filling: &Filling<'_>, is_filled: bool) -> Result<Option<Timestamp>, StoreError> {
     let (job, from) = (run.job, filling.journal_from);
+    if planted::has(Bug::MarkedBeforeJournal) {
+        return Ok(is_filled.then(now));
+    }
     let rebuild = &filling.rebuild;
     let mut changed = ChangedMeanwhile { run, rebuild, unreadable: BTreeSet::new(), is_whole: is_filled };
     changed.is_whole &= repair(run, filling, unresolved::remembered(&job.table).await?).await?;

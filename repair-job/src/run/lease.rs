@@ -27,6 +27,7 @@ pub(crate) async fn hold_lease(
         return Ok(Some(holder));
     }
     let done = tokio::select! {
+        biased;
         done = work => done,
         never = renew(table, scope, &lease.holder, lasting, lasts, stop) => match never {},
     };

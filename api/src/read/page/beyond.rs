@@ -27,19 +27,29 @@ impl ListingQuery {
         if self.filter == Filter::ANY {
             return Ok(stores.has_record(&self.product).await);
         }
-        let whole = Self { filter: Filter::ANY, ..self.clone() };
-        whole.check_ranked(stores, None, u64::MAX).await.map(|()| false)
+        self.check_product(stores, None).await.map(|()| false)
     }
 
-    /// Refuses a listing of which a comment still waits for its rank: the table has one beyond the ranks, or the ranks have
-    /// grown since `counted`. Takes at most two queries of one item each. An unreadable item does not count, because no
-    /// page shows it. A comment that lacks its rank between two others is not noticed.
+    async fn check_product(&self, stores: &StoreClients, as_of: Option<Timestamp>) -> Result<(), ApiError> {
+        let whole = Self { filter: Filter::ANY, ..self.clone() };
+        whole.check_ends(stores, as_of, u64::MAX).await
+    }
+
+    /// Refuses a listing of which a comment still waits for its rank: the table has one of it, or of its product, beyond the
+    /// ranks, or the ranks have grown since `counted`. Takes at most four queries of one item each. An unreadable item does
+    /// not count, because no page shows it. A comment that lacks its rank between two others is not noticed.
     pub(super) async fn check_ranked(
         &self,
         stores: &StoreClients,
         as_of: Option<Timestamp>,
         counted: u64,
     ) -> Result<(), ApiError> {
+        self.check_ends(stores, as_of, counted).await?;
+        // Its duplicates may be late, too.
+        if self.filter == Filter::ANY { Ok(()) } else { self.check_product(stores, as_of).await }
+    }
+
+    async fn check_ends(&self, stores: &StoreClients, as_of: Option<Timestamp>, counted: u64) -> Result<(), ApiError> {
         let newest = RankedQuery { order: Order::Newest, count: 1, as_of, ..self.ranked_query() };
         let oldest = RankedQuery { order: Order::Oldest, ..newest };
         let ends = stores.ranked(StoreCall::Ranks, &[newest, oldest]).await.ok_or(ApiError::IndexUnavailable)?;

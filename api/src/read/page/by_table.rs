@@ -7,7 +7,10 @@
 //! (`a_malformed_item_keeps_its_place_and_hides_nothing`). An invalid primary item has no rank, so it takes no place
 //! (`Table::page`).
 
-use model::{Cd, Comment, Order, Timestamp};
+use model::{
+    Cd, Comment, Order, Timestamp,
+    planted::{self, Bug},
+};
 use table::{Page, PageQuery};
 
 use super::{ListingPage, just_after};
@@ -34,7 +37,10 @@ pub(super) struct TablePage<'query> {
 impl TablePage<'_> {
     pub(super) fn plan(&self) -> PageQuery {
         let first = || self.as_of.filter(|_| self.query.order == Order::Newest).and_then(just_after);
-        let start = self.cursor.map_or_else(first, |cursor| Some(cursor.at.clone()));
+        let mut start = self.cursor.map_or_else(first, |cursor| Some(cursor.at.clone()));
+        if planted::has(Bug::CursorRepeats) {
+            start = start.and_then(|start| start.just_after());
+        }
         self.query.page_query(self.order(), u16::from(self.query.page_size.get()) + 1, start)
     }
 

@@ -14,7 +14,10 @@ use std::{
     collections::{BTreeMap, BTreeSet},
 };
 
-use model::{Cd, Comment, CommentId, Order, PageSize, Timestamp};
+use model::{
+    Cd, Comment, CommentId, Order, PageSize, Timestamp,
+    planted::{self, Bug},
+};
 use table::{Page, PageQuery};
 
 use crate::{error::ApiError, read::ListingQuery, store::Difference};
@@ -43,7 +46,8 @@ impl<'page> Ranks<'page> {
             Order::Oldest => first.just_before(),
         });
         let (end, max) = (comments.last(), size.get().into());
-        Self { order, comments, start, end, as_of: None, max, shows_unranked: false }
+        let shows_unranked = planted::has(Bug::ShowsUnranked);
+        Self { order, comments, start, end, as_of: None, max, shows_unranked }
     }
 
     /// The query for the rows: one more than the page shows.

@@ -4,7 +4,12 @@ use std::collections::BTreeSet;
 
 use serde_dynamo::Item;
 
-use crate::{filter::FilterKey, id::CommentId, record::CommentChange};
+use crate::{
+    filter::FilterKey,
+    id::CommentId,
+    planted::{self, Bug},
+    record::CommentChange,
+};
 
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct DuplicateKey {
@@ -31,7 +36,10 @@ impl DuplicateWrite {
 pub fn plan_fan_out(change: &CommentChange<'_>) -> Vec<DuplicateWrite> {
     let key = |filter_key| DuplicateKey { id: change.id.clone(), filter_key };
     let kept: BTreeSet<FilterKey> = change.last.iter().flat_map(|image| image.placement.duplicate_keys()).collect();
-    let seen: BTreeSet<FilterKey> = change.seen.iter().flat_map(|placement| placement.duplicate_keys()).collect();
+    let mut seen: BTreeSet<FilterKey> = change.seen.iter().flat_map(|placement| placement.duplicate_keys()).collect();
+    if change.last.is_none() && planted::has(Bug::DeletedStays) {
+        seen.clear();
+    }
     let deletes = seen.difference(&kept).map(|filter_key| DuplicateWrite::Delete { key: key(filter_key.clone()) });
     let puts = change.last.iter().flat_map(|image| {
         kept.iter()

@@ -6,6 +6,7 @@ use crate::{
     comment::Placement,
     filter::BaseSet,
     id::{CommentId, ProductId},
+    planted::{self, Bug},
     record::CommentChange,
     timestamp::Timestamp,
 };
@@ -23,7 +24,8 @@ pub struct IndexEdit {
 
 pub fn plan_index_edits(change: &CommentChange<'_>) -> Vec<IndexEdit> {
     let last = change.last.as_ref().map(|image| (&image.placement, image.created_at));
-    index_edits(&change.id, last, &change.seen)
+    let seen = if last.is_some() && planted::has(Bug::OldRankStays) { &[] } else { &*change.seen };
+    index_edits(&change.id, last, seen)
 }
 
 /// The edits that put a comment into the sets of `last` and remove it from all other sets of `seen`. One edit per

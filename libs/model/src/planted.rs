@@ -1,0 +1,72 @@
+//! Bugs that the simulator must find. They exist only with the feature `planted-bugs`, and only in a thread that plants one.
+
+#[cfg(feature = "planted-bugs")]
+use std::cell::Cell;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, strum::Display, strum::EnumIter, strum::EnumString)]
+#[strum(serialize_all = "kebab-case")]
+pub enum Bug {
+    /// The batch rule deletes what the first record of a comment implies, and forgets the others.
+    ForgottenImage,
+    /// The first record of a comment in a batch decides, not the last.
+    FirstImageWins,
+    /// A comment that was deleted or hidden keeps its duplicates.
+    DeletedStays,
+    /// A comment keeps the rank that an edit takes away.
+    OldRankStays,
+    /// The writes that a batch left are taken for done.
+    UnprocessedIsDone,
+    /// The keys that a batch of reads left are taken for absent.
+    UnreadIsAbsent,
+    /// The functions report nothing for retry.
+    NothingIsRetried,
+    /// A repair of duplicates does not check the revision.
+    NoGuard,
+    /// A repair of ranks does not read the comment once more.
+    NoSecondLook,
+    /// A restored or replaced server counts as the one that was confirmed.
+    SnapshotBelieved,
+    /// Readers believe the page index before its possible losses were checked.
+    ConfirmedTooEarly,
+    /// A rebuild marks partitions before it has read the journal.
+    MarkedBeforeJournal,
+    /// A rebuild marks a partition that another server holds, or another rebuild fills.
+    MarkedRestored,
+    /// A numbered page begins one rank too early.
+    SkipOffByOne,
+    /// A page leaves out the ranks that have no duplicate.
+    TrustsDuplicates,
+    /// A numbered page shows the rows that have no rank.
+    ShowsUnranked,
+    /// Archive pages count comments at once.
+    NotSettled,
+    /// Whatever is past the ranks is 404.
+    PastIsNotFound,
+    /// A cursor leads back to the comment that it comes from.
+    CursorRepeats,
+    /// A repeated post creates a second comment.
+    KeyForgotten,
+    /// A deletion has no entry in the journal.
+    DeletedWithoutJournal,
+}
+
+#[cfg(feature = "planted-bugs")]
+thread_local! {
+    static PLANTED: Cell<Option<Bug>> = const { Cell::new(None) };
+}
+
+/// Plants a bug in this thread, or takes it away.
+#[cfg(feature = "planted-bugs")]
+pub fn plant(bug: Option<Bug>) {
+    PLANTED.set(bug);
+}
+
+pub fn has(bug: Bug) -> bool {
+    #[cfg(feature = "planted-bugs")]
+    return PLANTED.get() == Some(bug);
+    #[cfg(not(feature = "planted-bugs"))]
+    {
+        let _never = bug;
+        false
+    }
+}

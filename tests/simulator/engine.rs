@@ -1,0 +1,173 @@
+//! The table: the real engine in memory, behind calls that are lost, late, throttled or done in part.
+
+use std::{
+    io,
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicBool, AtomicU64, Ordering},
+    },
+    time::Duration,
+};
+
+use aws_sdk_dynamodb::{
+    Client,
+    config::retry::{RetryPartition, TokenBucket},
+};
+use dynoxide::Database;
+use local_stack::engine::{client::http_client, operations::answer};
+use rand::{RngExt, rngs::StdRng};
+use serde_json::{Value, json};
+use table::Table;
+
+use super::{
+    plan::{Part, Plan},
+    trace::Trace,
+};
+
+pub(crate) const TABLE: &str = "comments";
+
+/// Indexes without which each write of the engine reads all stream records (`local-stack/src/engine/stream_table.rs`).
+const STREAM_INDEXES: &str = "
+    CREATE INDEX stream_by_table ON _stream_records (table_name, CAST(sequence_number AS INTEGER));
+    CREATE INDEX stream_by_shard ON _stream_records (table_name, shard_id, CAST(sequence_number AS INTEGER));";
+
+/// How late a write may be done whose client has given up: together with the time in which it may start, less than 30 s (ADR 57).
+const LATEST: Duration = Duration::from_secs(6);
+
+#[derive(Clone)]
+pub(crate) struct Engine {
+    database: Database,
+    plan: Arc<Plan>,
+    trace: Trace,
+    /// No call fails any more.
+    pub(crate) is_calm: Arc<AtomicBool>,
+    /// Number of writes: readers of the stream look when it changes.
+    pub(crate) writes: Arc<AtomicU64>,
+}
+
+impl Engine {
+    pub(crate) fn new(plan: Arc<Plan>, trace: Trace) -> Self {
+        static DATABASES: AtomicU64 = AtomicU64::new(0);
+        let name = DATABASES.fetch_add(1, Ordering::Relaxed);
+        let path = format!("file:simulated{name}?mode=memory&cache=shared");
+        let database = Database::new(&path).unwrap();
+        rusqlite::Connection::open(&path).unwrap().execute_batch(STREAM_INDEXES).unwrap();
+        Self { database, plan, trace, is_calm: Arc::default(), writes: Arc::default() }
+    }
+
+    /// A client of the table, as one process has it.
+    pub(crate) fn table(&self, base: &Client, process: &'static str, faults: bool) -> Table {
+        let engine = self.clone();
+        let random = Arc::new(Mutex::new(self.plan.random(process)));
+        let http = http_client(move |operation, body| {
+            let (engine, random) = (engine.clone(), Arc::clone(&random));
+            async move {
+                if faults {
+                    engine.call(process, operation, &body, &random).await
+                } else {
+                    Ok(engine.answer(&operation, &body))
+                }
+            }
+        });
+        // The SDK shares the budget of retries in the process, unless a client has its own.
+        let partition = RetryPartition::custom(process).token_bucket(TokenBucket::default()).build();
+        let config = base.config().to_builder().http_client(http).retry_partition(partition).build();
+        Table::new(Client::from_conf(config), TABLE)
+    }
+
+    /// The answer of an operation, at once.
+    pub(crate) fn answer(&self, operation: &str, body: &[u8]) -> (u16, Vec<u8>) {
+        if is_write(operation) {
+            self.writes.fetch_add(1, Ordering::Relaxed);
+        }
+        answer(&self.database, operation, body)
+    }
+
+    async fn call(
+        &self,
+        process: &str,
+        operation: String,
+        body: &[u8],
+        random: &Mutex<StdRng>,
+    ) -> io::Result<(u16, Vec<u8>)> {
+        let (drawn, slow, fast, late, part) = {
+            let mut random = random.lock().unwrap();
+            let late = random.random_range(0..LATEST.as_millis() as u64);
+            (random.random_range(0..100), random.random_range(0..30), random.random_range(1..20), late, random.random())
+        };
+        let has = |fault| self.plan.has(fault) && !self.is_calm.load(Ordering::Relaxed);
+        tokio::time::sleep(Duration::from_millis(fast)).await;
+        if has(Part::SlowCalls) && slow == 0 {
+            tokio::time::sleep(Duration::from_millis(part % 4_000)).await;
+        }
+        let happens = match drawn {
+            0..3 if has(Part::LostCalls) => Some(Part::LostCalls),
+            3..6 if has(Part::LostAnswers) => Some(Part::LostAnswers),
+            6..9 if has(Part::Throttled) => Some(Part::Throttled),
+            9..18 if has(Part::Unprocessed) => Some(Part::Unprocessed),
+            18..20 if has(Part::LateWrites) && operation == "TransactWriteItems" => Some(Part::LateWrites),
+            _ => None,
+        };
+        let answered = match happens {
+            Some(Part::LostCalls) => Err(io::Error::other("lost before the table")),
+            Some(Part::Throttled) => Ok(throttled()),
+            Some(Part::LostAnswers) => {
+                self.answer(&operation, body);
+                Err(io::Error::other("the answer was lost"))
+            }
+            Some(Part::LateWrites) => {
+                let (engine, operation, body) = (self.clone(), operation.clone(), body.to_vec());
+                tokio::spawn(async move {
+                    tokio::time::sleep(Duration::from_millis(late)).await;
+                    let (status, _) = engine.answer(&operation, &body);
+                    engine.trace.note(|| format!("a late {operation} is done: {status}"));
+                });
+                std::future::pending().await
+            }
+            Some(Part::Unprocessed) => Ok(self.in_part(&operation, body, part)),
+            _ => Ok(self.answer(&operation, body)),
+        };
+        self.trace.note(|| {
+            let status = answered.as_ref().map_or_else(ToString::to_string, |(status, _)| status.to_string());
+            let fault = happens.map(|fault| format!(" ({fault})")).unwrap_or_default();
+            format!("{process}: {operation}{fault} {status}")
+        });
+        answered
+    }
+
+    /// Does some of a batch, and names the rest as unprocessed.
+    fn in_part(&self, operation: &str, body: &[u8], drawn: u64) -> (u16, Vec<u8>) {
+        let mut request: Value = serde_json::from_slice(body).unwrap();
+        let (path, unprocessed) = match operation {
+            "BatchWriteItem" => (format!("/RequestItems/{TABLE}"), "UnprocessedItems"),
+            "BatchGetItem" => (format!("/RequestItems/{TABLE}/Keys"), "UnprocessedKeys"),
+            _ => return self.answer(operation, body),
+        };
+        let Some(all) = request.pointer_mut(&path).and_then(Value::as_array_mut) else {
+            return self.answer(operation, body);
+        };
+        let rest = all.split_off(usize::try_from(drawn).unwrap_or_default() % all.len());
+        let mut left = request.clone();
+        *left.pointer_mut(&path).unwrap() = Value::Array(rest);
+        let nothing = request.pointer(&path).is_some_and(|all| all.as_array().is_some_and(Vec::is_empty));
+        let (status, answer) = match nothing {
+            true => (200, b"{}".to_vec()),
+            false => self.answer(operation, request.to_string().as_bytes()),
+        };
+        if status != 200 {
+            return (status, answer);
+        }
+        let mut answer: Value = serde_json::from_slice(&answer).unwrap();
+        answer[unprocessed] = left["RequestItems"].take();
+        (200, answer.to_string().into_bytes())
+    }
+}
+
+fn is_write(operation: &str) -> bool {
+    !["Get", "Query", "Scan", "Describe", "BatchGet", "TransactGet"].iter().any(|read| operation.starts_with(read))
+}
+
+fn throttled() -> (u16, Vec<u8>) {
+    let kind = "com.amazonaws.dynamodb.v20120810#ProvisionedThroughputExceededException";
+    (400, json!({ "__type": kind, "message": "too fast" }).to_string().into_bytes())
+}

@@ -1,0 +1,297 @@
+//! The page index: the embedded one, standing in for Redis with what can happen to it.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::{Arc, Mutex, RwLock},
+    time::Duration,
+};
+
+use async_trait::async_trait;
+use embedded_index::EmbeddedIndex;
+use model::{
+    BaseSet, Cd, Language, ProductId, Timestamp,
+    plan::{IndexEdit, reconcile::Names},
+};
+use page_index::{
+    Advance, Backend, ConfirmationTime, Contents, Edits, IndexPart, IndexPartition, IndexScanPosition, Marker, Markers,
+    PageIndex, Position, PositionQuery, RankedQuery, RawRanked, Reads, Rebuild, Rebuilds, ServerIdentity,
+};
+use process::{Store, StoreError};
+use rand::{RngExt, rngs::StdRng};
+
+use super::{
+    engine::Engine,
+    plan::{Part, Plan},
+    trace::Trace,
+};
+
+pub(crate) const PARTITIONS: u16 = 2;
+
+/// As deployed.
+const MAX_AGE: Duration = Duration::from_secs(900);
+
+tokio::task_local! {
+    /// The ranks that the page index named to a request.
+    pub(crate) static NAMED: Mutex<Vec<Named>>;
+}
+
+#[derive(Debug, Clone)]
+pub(crate) struct Named {
+    pub(crate) comments: Vec<Cd>,
+    pub(crate) total: u64,
+}
+
+/// The servers, which all processes share.
+#[derive(Debug)]
+pub(crate) struct Servers {
+    now: RwLock<EmbeddedIndex>,
+    /// The last snapshot, and the replica.
+    copies: Mutex<[EmbeddedIndex; 2]>,
+    refuses: Mutex<bool>,
+}
+
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Copied {
+    Snapshot = 0,
+    Replica = 1,
+}
+
+impl Servers {
+    pub(crate) fn new() -> Arc<Self> {
+        let empty = EmbeddedIndex::new(PARTITIONS);
+        let copies = Mutex::new([empty.copy().unwrap(), empty.copy().unwrap()]);
+        Arc::new(Self { now: RwLock::new(empty), copies, refuses: Mutex::default() })
+    }
+
+    pub(crate) fn present(&self) -> EmbeddedIndex {
+        self.now.read().unwrap().clone()
+    }
+
+    pub(crate) fn copy(&self, to: Copied) {
+        self.copies.lock().unwrap()[to as usize] = self.present().copy().unwrap();
+    }
+
+    /// The servers hold what was copied, and are others.
+    pub(crate) fn replace_by(&self, from: Copied) {
+        *self.now.write().unwrap() = self.copies.lock().unwrap()[from as usize].copy().unwrap();
+    }
+
+    pub(crate) fn restart_empty(&self) {
+        *self.now.write().unwrap() = EmbeddedIndex::new(PARTITIONS);
+    }
+
+    pub(crate) fn refuse(&self, refuses: bool) {
+        *self.refuses.lock().unwrap() = refuses;
+    }
+
+    /// The index as one process uses it.
+    pub(crate) fn client(
+        self: &Arc<Self>,
+        engine: &Engine,
+        plan: &Arc<Plan>,
+        trace: &Trace,
+        process: &'static str,
+    ) -> PageIndex {
+        let random = Mutex::new(plan.random(&format!("{process} of the page index")));
+        let (servers, plan, trace, engine) = (Arc::clone(self), Arc::clone(plan), trace.clone(), engine.clone());
+        PageIndex::new(Client(Arc::new(Shared { servers, engine, plan, trace, process, random })), MAX_AGE)
+    }
+
+    /// The index without faults.
+    pub(crate) fn calm_client(&self) -> PageIndex {
+        PageIndex::new(self.present(), MAX_AGE)
+    }
+}
+
+#[derive(Clone)]
+struct Client(Arc<Shared>);
+
+struct Shared {
+    servers: Arc<Servers>,
+    engine: Engine,
+    plan: Arc<Plan>,
+    trace: Trace,
+    process: &'static str,
+    random: Mutex<StdRng>,
+}
+
+impl std::fmt::Debug for Client {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("a simulated page index")
+    }
+}
+
+impl Client {
+    /// Makes a call. `refusable` is one that a server refuses which has no room or no replica.
+    async fn call<T, Answered>(
+        &self,
+        name: &'static str,
+        refusable: bool,
+        call: impl FnOnce(EmbeddedIndex) -> Answered,
+    ) -> Result<T, StoreError>
+    where
+        Answered: Future<Output = Result<T, StoreError>>,
+    {
+        let Shared { servers, engine, plan, trace, process, random } = &*self.0;
+        let (drawn, ms) = {
+            let mut random = random.lock().unwrap();
+            (random.random_range(0..100), random.random_range(0..3))
+        };
+        let is_calm = engine.is_calm.load(std::sync::atomic::Ordering::Relaxed);
+        let fails = |fault, within: std::ops::Range<u32>| plan.has(fault) && !is_calm && within.contains(&drawn);
+        tokio::time::sleep(Duration::from_millis(ms)).await;
+        let failed = |why: &str| {
+            trace.note(|| format!("{process}: {name} of the page index: {why}"));
+            Err(StoreError::unavailable(Store::PageIndex, why))
+        };
+        if fails(Part::IndexCallsLost, 0..4) {
+            return failed("lost before the server");
+        }
+        if refusable && *servers.refuses.lock().unwrap() {
+            return failed("it refuses writes");
+        }
+        let answered = call(servers.present()).await;
+        if fails(Part::IndexAnswersLost, 4..8) {
+            return failed("the answer was lost");
+        }
+        trace.note(|| format!("{process}: {name} of the page index"));
+        answered
+    }
+}
+
+impl Backend for Client {
+    fn partition_count(&self) -> u16 {
+        PARTITIONS
+    }
+
+    fn with_own_connections(&self) -> Arc<dyn Backend> {
+        Arc::new(self.clone())
+    }
+
+    fn with_circuit_breakers(&self) -> Arc<dyn Backend> {
+        Arc::new(self.clone())
+    }
+}
+
+#[async_trait]
+impl Reads for Client {
+    async fn ranked(&self, queries: &[RankedQuery<'_>]) -> Result<Vec<(Marker, RawRanked)>, StoreError> {
+        let ranked = self.call("ranked", false, async |index| index.ranked(queries).await).await?;
+        let named = ranked.iter().map(|(_, found)| Named { comments: found.comments.clone(), total: found.total });
+        // Only readers note what was named.
+        NAMED.try_with(|seen| seen.lock().unwrap().extend(named)).ok();
+        Ok(ranked)
+    }
+
+    async fn position(&self, query: &PositionQuery<'_>) -> Result<(Marker, Position), StoreError> {
+        self.call("position", false, async |index| index.position(query).await).await
+    }
+
+    async fn products(&self, partition: IndexPartition) -> Result<(Marker, Vec<ProductId>), StoreError> {
+        self.call("products", false, async |index| index.products(partition).await).await
+    }
+}
+
+#[async_trait]
+impl Edits for Client {
+    async fn apply(&self, edits: &[IndexEdit]) -> Result<(), StoreError> {
+        // A pipeline that breaks off: some edits are applied.
+        let some = edits.len() - usize::from(self.0.plan.has(Part::IndexAnswersLost) && edits.len() > 1);
+        self.call("apply", true, async |index| {
+            index.apply(&edits[..some]).await?;
+            tokio::task::yield_now().await;
+            index.apply(&edits[some..]).await
+        })
+        .await
+    }
+
+    async fn forget_if_empty(&self, product: &ProductId, language: Option<&Language>) -> Result<(), StoreError> {
+        self.call("forget_if_empty", true, async |index| index.forget_if_empty(product, language).await).await
+    }
+
+    async fn forget_stray(&self, partition: IndexPartition, product: &str) -> Result<(), StoreError> {
+        self.call("forget_stray", true, async |index| index.forget_stray(partition, product).await).await
+    }
+}
+
+#[async_trait]
+impl Rebuilds for Client {
+    async fn clear(&self) -> Result<(), StoreError> {
+        self.call("clear", true, async |index| index.clear().await).await
+    }
+
+    async fn begin_rebuild_of(&self, partitions: BTreeSet<IndexPartition>) -> Result<Rebuild, StoreError> {
+        self.call("begin_rebuild_of", true, async |index| index.begin_rebuild_of(partitions).await).await
+    }
+
+    async fn is_under_way(&self, rebuild: &Rebuild) -> Result<bool, StoreError> {
+        self.call("is_under_way", false, async |index| index.is_under_way(rebuild).await).await
+    }
+
+    async fn finish_rebuild(&self, rebuild: &Rebuild, table_id: &str, watermark: Timestamp) -> Result<(), StoreError> {
+        self.call("finish_rebuild", true, async |index| index.finish_rebuild(rebuild, table_id, watermark).await).await
+    }
+}
+
+#[async_trait]
+impl Markers for Client {
+    async fn markers(&self, partitions: &[IndexPartition]) -> Result<Vec<Marker>, StoreError> {
+        self.call("markers", false, async |index| index.markers(partitions).await).await
+    }
+
+    async fn server_identity(&self) -> Result<ServerIdentity, StoreError> {
+        self.call("server_identity", false, async |index| index.server_identity().await).await
+    }
+
+    async fn advance_step(
+        &self,
+        advance: &Advance,
+        to: Option<Timestamp>,
+    ) -> Result<Vec<(IndexPartition, Timestamp)>, StoreError> {
+        self.call("advance_step", true, async |index| index.advance_step(advance, to).await).await
+    }
+
+    async fn leave_token(
+        &self,
+        table_id: &str,
+        read: &[(IndexPartition, String)],
+        token: &str,
+        time: ConfirmationTime,
+    ) -> Result<Vec<(IndexPartition, String)>, StoreError> {
+        self.call("leave_token", true, async |index| index.leave_token(table_id, read, token, time).await).await
+    }
+}
+
+#[async_trait]
+impl Contents for Client {
+    async fn names(&self, products: &BTreeSet<&ProductId>) -> Result<BTreeMap<ProductId, Names>, StoreError> {
+        self.call("names", false, async |index| index.names(products).await).await
+    }
+
+    async fn scores(&self, asked: &[(&BaseSet, Vec<&str>)]) -> Result<Vec<Vec<Option<f64>>>, StoreError> {
+        self.call("scores", false, async |index| index.scores(asked).await).await
+    }
+
+    async fn sizes(&self, sets: &[BaseSet]) -> Result<Vec<u64>, StoreError> {
+        self.call("sizes", false, async |index| index.sizes(sets).await).await
+    }
+
+    async fn begin_index_scan(&self) -> Result<IndexScanPosition, StoreError> {
+        self.call("begin_index_scan", false, async |index| index.begin_index_scan().await).await
+    }
+
+    async fn is_index_scan_valid(&self, position: &IndexScanPosition) -> Result<bool, StoreError> {
+        self.call("is_index_scan_valid", false, async |index| index.is_index_scan_valid(position).await).await
+    }
+
+    async fn next_index_part(&self, position: &mut IndexScanPosition) -> Result<Option<IndexPart>, StoreError> {
+        let mut next = position.clone();
+        let part = self.call("next_index_part", false, async |index| {
+            let part = index.next_index_part(&mut next).await;
+            part.map(|part| (part, next))
+        });
+        let (part, next) = part.await?;
+        *position = next;
+        Ok(part)
+    }
+}

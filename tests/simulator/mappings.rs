@@ -1,0 +1,155 @@
+//! The event source mappings: deliver the stream's records to the two functions, at least once and in the order of each
+//! item's records, and otherwise as badly as the service may.
+
+use std::{
+    cell::{Cell, RefCell},
+    collections::hash_map::DefaultHasher,
+    hash::{BuildHasher, BuildHasherDefault},
+    rc::Rc,
+    sync::atomic::Ordering,
+    time::Duration,
+};
+
+use aws_lambda_events::{
+    dynamodb::{Event, EventRecord},
+    streams::DynamoDbEventResponse,
+};
+use futures_util::future::LocalBoxFuture;
+use local_stack::event_source_mapping::passes_filter;
+use process::now;
+use rand::{RngExt, rngs::StdRng};
+use serde_json::{Value, json};
+use tokio::time::Instant;
+
+use super::{
+    engine::{Engine, TABLE},
+    plan::Part,
+    world::World,
+};
+use crate::fixture::stores::event;
+
+/// Shards of the stream. The functions read each on its own, so items of different shards come in any order.
+const SHARDS: usize = 2;
+
+/// The time of an invocation in which a function may start calls, as in the template.
+const INVOCATION: Duration = Duration::from_secs(55);
+
+const POLL_EVERY: Duration = Duration::from_millis(250);
+
+/// The time until which a function that stands still may stand still.
+const STOP_MAX: Duration = Duration::from_secs(1_200);
+
+pub(crate) type Handler = Rc<dyn Fn(Event, Instant) -> LocalBoxFuture<'static, DynamoDbEventResponse>>;
+
+/// The records of primary items, by shard.
+#[derive(Default)]
+pub(crate) struct Stream {
+    shards: [RefCell<Vec<EventRecord>>; SHARDS],
+    iterator: RefCell<Option<String>>,
+    writes: Cell<u64>,
+}
+
+impl Stream {
+    /// Reads what is new.
+    pub(crate) fn poll(&self, engine: &Engine) {
+        let writes = engine.writes.load(Ordering::Relaxed);
+        if self.writes.replace(writes) == writes {
+            return;
+        }
+        let ask = |operation: &str, body: Value| -> Value {
+            let (status, answer) = engine.answer(operation, body.to_string().as_bytes());
+            assert_eq!(status, 200, "{operation}");
+            serde_json::from_slice(&answer).unwrap()
+        };
+        let mut iterator = self.iterator.borrow_mut();
+        if iterator.is_none() {
+            let streams = ask("ListStreams", json!({ "TableName": TABLE }));
+            let arn = &streams["Streams"][0]["StreamArn"];
+            let described = ask("DescribeStream", json!({ "StreamArn": arn }));
+            let shard = &described["StreamDescription"]["Shards"][0]["ShardId"];
+            let asked = json!({ "StreamArn": arn, "ShardId": shard, "ShardIteratorType": "TRIM_HORIZON" });
+            *iterator = ask("GetShardIterator", asked)["ShardIterator"].as_str().map(ToOwned::to_owned);
+        }
+        loop {
+            let mut read = ask("GetRecords", json!({ "ShardIterator": *iterator, "Limit": 1_000 }));
+            *iterator = read["NextShardIterator"].as_str().map(ToOwned::to_owned);
+            let Some(records) = read["Records"].as_array_mut() else { return };
+            if records.is_empty() {
+                return;
+            }
+            for record in records.iter_mut().filter(|record| passes_filter(record)) {
+                record["dynamodb"]["ApproximateCreationDateTime"] = json!(now().epoch_ms() / 1_000);
+                let key = record["dynamodb"]["Keys"]["pk"]["S"].as_str().unwrap();
+                let hash = BuildHasherDefault::<DefaultHasher>::default().hash_one(key);
+                let shard = usize::from(hash.is_multiple_of(2));
+                self.shards[shard].borrow_mut().push(serde_json::from_value(record.take()).unwrap());
+            }
+        }
+    }
+}
+
+/// How far a function has come in each shard.
+#[derive(Default)]
+pub(crate) struct Position([Cell<usize>; SHARDS]);
+
+impl Position {
+    pub(crate) fn is_at_end(&self, stream: &Stream) -> bool {
+        self.0.iter().zip(&stream.shards).all(|(position, shard)| position.get() >= shard.borrow().len())
+    }
+}
+
+/// Delivers to one function until the simulation ends.
+pub(crate) async fn deliver(world: &World, function: &'static str, stops: Part, position: &Position, handler: Handler) {
+    let shards = (0..SHARDS).map(|shard| deliver_shard(world, function, stops, &position.0[shard], shard, &handler));
+    futures_util::future::join_all(shards).await;
+}
+
+async fn deliver_shard(
+    world: &World,
+    function: &'static str,
+    stops: Part,
+    position: &Cell<usize>,
+    shard: usize,
+    handler: &Handler,
+) {
+    let mut random = world.plan.random(&format!("{function} of shard {shard}"));
+    loop {
+        tokio::time::sleep(POLL_EVERY.mul_f64(random.random())).await;
+        world.stream.poll(&world.engine);
+        if world.may_fail(stops) && random.random_ratio(1, 100) {
+            let stops_for = STOP_MAX.mul_f64(random.random());
+            world.trace.note(|| format!("{function} stands still in shard {shard} for {} s", stops_for.as_secs()));
+            world.while_not_calm(stops_for).await;
+        }
+        let (first, records) = next_batch(world, &mut random, position.get(), shard);
+        if records.is_empty() {
+            continue;
+        }
+        let numbers: Vec<Option<String>> = records.iter().map(|record| record.change.sequence_number.clone()).collect();
+        let invocation = handler(event(&records), Instant::now() + INVOCATION);
+        let lives_for = match world.may_fail(Part::Crashes) && random.random_ratio(1, 8) {
+            true => Duration::from_millis(random.random_range(0..60)),
+            false => 2 * INVOCATION,
+        };
+        let failed_from = match tokio::time::timeout(lives_for, invocation).await {
+            Ok(answer) => {
+                let failed = answer.batch_item_failures.into_iter().map(|failure| failure.item_identifier);
+                failed.filter_map(|id| numbers.iter().position(|number| *number == id)).min()
+            }
+            Err(_) => Some(0),
+        };
+        let (count, end) = (numbers.len(), first + failed_from.unwrap_or(numbers.len()));
+        world.trace.note(|| format!("{function}: {count} records of shard {shard} from {first} on, done up to {end}"));
+        position.set(end);
+    }
+}
+
+/// The position of the first of some records, and the records: those after a position. A redelivery begins earlier.
+fn next_batch(world: &World, random: &mut StdRng, from: usize, shard: usize) -> (usize, Vec<EventRecord>) {
+    let records = world.stream.shards[shard].borrow();
+    let often = if from < records.len() { 6 } else { 100 };
+    let again = world.may_fail(Part::Redelivery) && random.random_ratio(1, often);
+    let first = if again { from - random.random_range(0..=from.min(4)) } else { from };
+    let end = records.len().min(first + random.random_range(1..=12));
+    (first, records.get(first..end).unwrap_or_default().to_vec())
+}

@@ -1,0 +1,252 @@
+//! The whole system in one thread, with its time and its chance drawn from a seed, under faults.
+//!
+//! Real are the API, both functions, the repair job, and the engine. The page index in the process stands in for Redis,
+//! and `mappings` for the event source mappings. A seed gives a [`Plan`]: a mode, actors, and faults. Two runs of a plan do
+//! the same, byte for byte.
+//!
+//! - `plan`: what a seed does. `trace`: what happened. `world`: stores, processes and clocks of one simulation.
+//! - `engine`, `index`, `mappings`: the three boundaries, where calls fail.
+//! - `writers`, `readers`, `operators`: the actors. `model`: what the writers know.
+//! - `checks`: what holds when everything is quiet.
+//!
+//! A new actor is an async function of the [`World`], a [`Part`] for its name, and a line in [`act`].
+
+mod checks;
+mod engine;
+mod index;
+mod mappings;
+mod model;
+mod operators;
+mod plan;
+mod readers;
+mod trace;
+mod world;
+mod writers;
+
+use std::{
+    cell::OnceCell,
+    collections::BTreeMap,
+    rc::Rc,
+    sync::{
+        Mutex,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
+
+use aws_sdk_dynamodb::Client;
+use futures_util::{FutureExt, future::LocalBoxFuture};
+use strum::IntoEnumIterator;
+use tokio::task::LocalSet;
+
+use ::model::planted::{Bug, plant};
+use plan::{Part, Plan};
+use world::{World, base_client, until_calm};
+
+/// More simulated time than the writers of any schedule take.
+const WRITING_MAX: Duration = Duration::from_secs(3_600);
+
+/// When everything is calm, until calls under way have ended, also those of writers that have given up.
+const CALLS_END: Duration = Duration::from_secs(60);
+
+/// Beyond the repair job's settle delay, the life of its leases, and the difference of clocks.
+const SETTLED: Duration = Duration::from_secs(400);
+
+/// How long deliveries may take in a calm world.
+const DELIVERED: Duration = Duration::from_secs(600);
+
+thread_local! {
+    static BASE: OnceCell<Client> = const { OnceCell::new() };
+}
+
+struct Outcome {
+    violation: Option<String>,
+    trace: Vec<String>,
+}
+
+/// Runs a schedule.
+fn run(plan: &Plan) -> Outcome {
+    plant(plan.bug);
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
+    let outcome = LocalSet::new().block_on(&runtime, async {
+        let known = BASE.with(|base| base.get().cloned());
+        let base = if let Some(base) = known { base } else { base_client().await };
+        BASE.with(|known| known.set(base.clone()).ok());
+        let world = World::new(plan, &base).await;
+        simulate(&world).await;
+        let violation = world.violation.take();
+        Outcome { violation, trace: world.trace.lines() }
+    });
+    process::simulation::end();
+    plant(None);
+    outcome
+}
+
+async fn simulate(world: &Rc<World>) {
+    let ([writer_at, indexer_at], is_over) = (&world.positions, tokio::sync::Notify::new());
+    let functions = async {
+        tokio::select! {
+            biased;
+            () = is_over.notified() => {}
+            () = mappings::deliver(world, stream_writer::FUNCTION, Part::WriterStops, writer_at, world.writer()) => {}
+            () = mappings::deliver(world, page_indexer::FUNCTION, Part::IndexerStops, indexer_at, world.indexer()) => {}
+        }
+    };
+    let schedule = async {
+        let readers_and_operators = futures_util::future::join_all(act(world));
+        let written = async {
+            tokio::time::timeout(WRITING_MAX, write(world)).await.ok();
+            world.engine.is_calm.store(true, Ordering::Relaxed);
+            world.servers.refuse(false);
+        };
+        tokio::join!(readers_and_operators, written);
+        world.trace.note(|| "no fault happens any more".to_owned());
+        tokio::time::sleep(CALLS_END).await;
+        let delivered = async {
+            loop {
+                world.stream.poll(&world.engine);
+                if world.positions.iter().all(|position| position.is_at_end(&world.stream)) {
+                    return;
+                }
+                tokio::time::sleep(Duration::from_secs(1)).await;
+            }
+        };
+        if tokio::time::timeout(DELIVERED, delivered).await.is_err() {
+            world.violated("the functions do not get on in a calm world".to_owned());
+        }
+        checks::before_repair(world).await;
+        tokio::time::sleep(SETTLED).await;
+        if let Some(problem) = operators::repair_once(world).await {
+            world.violated(problem);
+        }
+        checks::at_rest(world).await;
+        is_over.notify_one();
+    };
+    tokio::join!(functions, schedule);
+}
+
+async fn write(world: &World) {
+    let writers: [(Part, LocalBoxFuture<'_, ()>); 4] = [
+        (Part::Customers, writers::customers(world).boxed_local()),
+        (Part::Editors, writers::editors(world, "an editor").boxed_local()),
+        (Part::Editors, writers::editors(world, "another editor").boxed_local()),
+        (Part::Importer, writers::importer(world).boxed_local()),
+    ];
+    let writers = writers.into_iter().filter(|(part, _)| world.plan.has(*part)).map(|(_, writer)| writer);
+    futures_util::future::join_all(writers).await;
+}
+
+/// Those who act as long as somebody writes.
+fn act(world: &World) -> Vec<LocalBoxFuture<'_, ()>> {
+    let minutes = |minutes: u64| Duration::from_secs(60 * minutes);
+    let servers = [Part::IndexEmptied, Part::IndexRestored, Part::IndexFailsOver, Part::IndexRefuses];
+    let actors: [(bool, LocalBoxFuture<'_, ()>); 7] = [
+        (world.plan.has(Part::Readers), readers::readers(world).boxed_local()),
+        (world.plan.has(Part::Walkers), readers::walkers(world).boxed_local()),
+        (world.plan.has(Part::Recent), operators::job(world, Part::Recent, minutes(2)).boxed_local()),
+        (world.plan.has(Part::Audit), operators::job(world, Part::Audit, minutes(3)).boxed_local()),
+        (world.plan.has(Part::Rebuild), operators::job(world, Part::Rebuild, minutes(4)).boxed_local()),
+        (servers.into_iter().any(|part| world.plan.has(part)), operators::servers(world).boxed_local()),
+        (world.plan.has(Part::Damage), operators::damage(world).boxed_local()),
+    ];
+    let actors = actors.into_iter().filter(|(is_there, _)| *is_there);
+    actors.map(|(_, actor)| until_calm(world, actor).boxed_local()).collect()
+}
+
+/// The smallest plan that still breaks a promise: without every part that it does not need, and with fewer changes.
+fn shrink(plan: &Plan) -> (Plan, Outcome) {
+    let (mut plan, mut outcome) = (plan.clone(), run(plan));
+    loop {
+        let fewer = (plan.changes > 1).then(|| Plan { changes: plan.changes / 2, ..plan.clone() });
+        let smaller = plan.parts.iter().map(|part| plan.without(*part)).chain(fewer);
+        let found = smaller.map(|plan| (run(&plan), plan)).find(|(outcome, _)| outcome.violation.is_some());
+        let Some((smaller, found)) = found else { return (plan, outcome) };
+        (outcome, plan) = (smaller, found);
+    }
+}
+
+/// What a failing schedule says, in at most 60 lines.
+fn report(plan: &Plan) -> String {
+    let (plan, Outcome { violation, trace }) = shrink(plan);
+    let first = trace.iter().position(|line| line.contains("VIOLATION")).unwrap_or(trace.len());
+    let last: Vec<&str> =
+        trace[first.saturating_sub(50)..first].iter().map(|line| &line[..line.len().min(300)]).collect();
+    format!("{plan}\n{}\n...\n{}\n{}", plan.command(), last.join("\n"), violation.unwrap_or_default())
+}
+
+fn variable(name: &str) -> Option<u64> {
+    std::env::var(name).ok().filter(|value| !value.is_empty()).map(|value| value.parse().unwrap())
+}
+
+/// One schedule, or as many as asked for, each tenth one twice.
+#[test]
+fn every_promise_holds_in_every_schedule() {
+    if let Some(seed) = variable("PAGEMARK_SIMULATE_SEED") {
+        let mut plan = Plan::of(seed);
+        for left_out in std::env::var("PAGEMARK_SIMULATE_WITHOUT").unwrap_or_default().split(',') {
+            plan.parts.retain(|part| part.to_string() != left_out);
+        }
+        plan.bug =
+            std::env::var("PAGEMARK_SIMULATE_BUG").ok().filter(|bug| !bug.is_empty()).map(|bug| bug.parse().unwrap());
+        plan.changes = variable("PAGEMARK_SIMULATE_CHANGES").map_or(plan.changes, |changes| changes as usize);
+        let outcome = run(&plan);
+        println!("{plan}\n{}", outcome.trace.join("\n"));
+        assert_eq!(outcome.violation, None);
+        return;
+    }
+    let (from, seeds) =
+        (variable("PAGEMARK_SIMULATE_FROM").unwrap_or(0), variable("PAGEMARK_SIMULATE_SEEDS").unwrap_or(100));
+    let (began, next) = (std::time::Instant::now(), AtomicU64::new(from));
+    in_threads(|| {
+        while let Some(seed) = Some(next.fetch_add(1, Ordering::Relaxed)).filter(|seed| *seed < from + seeds) {
+            check(seed);
+        }
+    });
+    let an_hour = seeds as f64 / began.elapsed().as_secs_f64() * 3_600.0;
+    println!("{seeds} schedules, {an_hour:.0} an hour");
+}
+
+/// Runs a schedule; every tenth one twice.
+fn check(seed: u64) {
+    let plan = Plan::of(seed);
+    let outcome = run(&plan);
+    assert_eq!(outcome.violation, None, "{}", report(&plan));
+    if seed.is_multiple_of(10) {
+        let again = run(&plan).trace;
+        let differs = outcome.trace.iter().zip(&again).find(|(one, other)| one != other);
+        assert!(outcome.trace == again, "{plan}: two runs differ: {differs:?}");
+    }
+}
+
+/// The most schedules that a planted bug may survive.
+const SCHEDULES_MAX: u64 = 2_000;
+
+#[test]
+fn every_planted_bug_is_found() {
+    let (bugs, next): (Vec<Bug>, _) = (Bug::iter().collect(), AtomicU64::new(0));
+    let found = Mutex::new(BTreeMap::new());
+    in_threads(|| {
+        while let Some(bug) = bugs.get(next.fetch_add(1, Ordering::Relaxed) as usize) {
+            let violation = (0..SCHEDULES_MAX).find_map(|seed| {
+                let outcome = run(&Plan { bug: Some(*bug), ..Plan::of(seed) });
+                Some((seed + 1, outcome.violation?))
+            });
+            if let Some((schedules, violation)) = &violation {
+                println!("{bug}: found in schedule {schedules}: {}", &violation[..violation.len().min(160)]);
+            }
+            found.lock().unwrap().insert(bug.to_string(), violation.is_some());
+        }
+    });
+    let left: Vec<String> =
+        found.into_inner().unwrap().into_iter().filter(|(_, is_found)| !is_found).map(|(bug, _)| bug).collect();
+    assert!(left.is_empty(), "not found in {SCHEDULES_MAX} schedules: {left:?}");
+}
+
+fn in_threads(work: impl Fn() + Sync) {
+    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    std::thread::scope(|scope| {
+        for _ in 0..threads {
+            scope.spawn(&work);
+        }
+    });
+}

@@ -1,0 +1,177 @@
+//! What the writers know of the comments: what is certain, and what may be.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use itertools::Itertools;
+use model::{Comment, CommentId, Filter, Placement, Timestamp};
+
+/// The fields that matter, of a comment that readers see or do not see.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Seen {
+    pub(crate) language: String,
+    pub(crate) rating: u8,
+    pub(crate) created_at: Timestamp,
+    pub(crate) body: String,
+    pub(crate) is_published: bool,
+}
+
+impl From<&Comment> for Seen {
+    fn from(comment: &Comment) -> Self {
+        Self {
+            language: comment.language.to_string(),
+            rating: comment.rating.get(),
+            created_at: comment.created_at,
+            body: comment.text.body.clone(),
+            is_published: comment.status.is_published(),
+        }
+    }
+}
+
+#[derive(Debug, Default)]
+struct Known {
+    /// The last state that a writer was told of, and nobody can have changed since; `None` for none.
+    certain: Option<Option<Comment>>,
+    /// States that may be the present one too. The outcome of their writes is not known, or others were under way.
+    maybe: Vec<Option<Comment>>,
+    writes_under_way: usize,
+    /// Writes without an answer may be done until then.
+    unknown_until: Option<Timestamp>,
+    certain_since: Option<Timestamp>,
+    /// How often it was created.
+    times_created: usize,
+    was_edited: bool,
+}
+
+/// A write that is under way.
+pub(crate) struct Write {
+    is_alone: bool,
+}
+
+#[derive(Debug, Default)]
+pub(crate) struct Model {
+    comments: BTreeMap<CommentId, Known>,
+    bodies: BTreeMap<String, BTreeSet<CommentId>>,
+    /// Bodies of posts whose outcome is not known. Nobody knows the ids of their comments.
+    pub(crate) unanswered: BTreeSet<String>,
+}
+
+impl Model {
+    pub(crate) fn ids(&self) -> Vec<CommentId> {
+        self.comments.keys().cloned().collect()
+    }
+
+    pub(crate) fn begin(&mut self, id: &CommentId, now: Timestamp) -> Write {
+        let known = self.comments.entry(id.clone()).or_default();
+        known.writes_under_way += 1;
+        Write { is_alone: known.writes_under_way == 1 && known.unknown_until.is_none_or(|until| until < now) }
+    }
+
+    /// A write was answered: the comment is so now, unless another write is under way.
+    pub(crate) fn answered(&mut self, id: &CommentId, write: &Write, after: Option<Comment>, now: Timestamp) {
+        self.note_body(id, after.as_ref());
+        let known = self.comments.entry(id.clone()).or_default();
+        known.writes_under_way -= 1;
+        if write.is_alone && known.writes_under_way == 0 {
+            *known = Known {
+                certain: Some(after),
+                certain_since: Some(now),
+                times_created: known.times_created,
+                was_edited: known.was_edited,
+                ..Known::default()
+            };
+        } else {
+            known.maybe.push(after);
+        }
+    }
+
+    /// A write has no answer: it may be done, until an instant. `after` is what it would make of the comment.
+    pub(crate) fn unanswered(&mut self, id: &CommentId, after: Vec<Option<Comment>>, until: Timestamp) {
+        for after in after.iter().flatten() {
+            self.note_body(id, Some(after));
+        }
+        let known = self.comments.entry(id.clone()).or_default();
+        known.writes_under_way -= 1;
+        known.unknown_until = known.unknown_until.max(Some(until));
+        known.maybe.extend(after);
+    }
+
+    /// A write was refused, and has changed nothing.
+    pub(crate) fn refused(&mut self, id: &CommentId) {
+        self.comments.entry(id.clone()).or_default().writes_under_way -= 1;
+    }
+
+    /// The states that a comment may be in, as far as a writer knows.
+    pub(crate) fn possible(&self, id: &CommentId) -> Vec<Option<Comment>> {
+        let known = self.comments.get(id);
+        known.into_iter().flat_map(|known| known.certain.iter().chain(&known.maybe).cloned()).collect()
+    }
+
+    pub(crate) fn note_edited(&mut self, id: &CommentId) {
+        self.comments.entry(id.clone()).or_default().was_edited = true;
+    }
+
+    /// Whether a comment was posted, and never changed since.
+    pub(crate) fn is_as_posted(&self, id: &CommentId) -> bool {
+        self.comments.get(id).is_some_and(|known| known.times_created == 1 && !known.was_edited)
+    }
+
+    pub(crate) fn note_created(&mut self, id: &CommentId) {
+        self.comments.entry(id.clone()).or_default().times_created += 1;
+    }
+
+    fn note_body(&mut self, id: &CommentId, comment: Option<&Comment>) {
+        if let Some(comment) = comment {
+            self.bodies.entry(comment.text.body.clone()).or_default().insert(id.clone());
+        }
+    }
+
+    /// Whether a comment ever had this text, as far as anybody can know.
+    pub(crate) fn had(&self, id: &str, body: &str) -> bool {
+        self.unanswered.contains(body)
+            || self.bodies.get(body).is_some_and(|ids| ids.iter().any(|known| known.as_str() == id))
+    }
+
+    /// The comments that have certainly been as they are since an instant, newest first.
+    pub(crate) fn stable_since(&self, since: Timestamp) -> Vec<&Comment> {
+        let stable = self.comments.values().filter(|known| {
+            known.writes_under_way == 0 && known.maybe.is_empty() && known.certain_since.is_some_and(|at| at < since)
+        });
+        let comments = stable.filter_map(|known| known.certain.as_ref()?.as_ref());
+        comments
+            .filter(|comment| comment.status.is_published())
+            .sorted_by_key(|comment| std::cmp::Reverse(comment.cd()))
+            .collect()
+    }
+
+    pub(crate) fn was_recreated(&self, id: &str) -> bool {
+        self.comments.iter().any(|(known, comment)| known.as_str() == id && comment.times_created > 1)
+    }
+
+    /// What is wrong with the comments that the table has at the end.
+    pub(crate) fn differences(&self, truth: &[Comment]) -> Vec<String> {
+        let mut problems = Vec::new();
+        let truth: BTreeMap<&CommentId, Seen> = truth.iter().map(|comment| (&comment.id, comment.into())).collect();
+        for (id, known) in &self.comments {
+            let found = truth.get(id);
+            let possible = known.certain.iter().chain(&known.maybe);
+            let possible: Vec<Option<Seen>> = possible.map(|comment| comment.as_ref().map(Seen::from)).collect();
+            if !possible.is_empty() && !possible.iter().any(|possible| possible.as_ref() == found) {
+                problems.push(format!("an acknowledged write is lost: {id} is {found:?}, and not one of {possible:?}"));
+            }
+        }
+        for (id, comment) in truth {
+            if !self.comments.contains_key(id) && !self.unanswered.contains(&comment.body) {
+                problems.push(format!("nobody has created {id}: {comment:?}"));
+            }
+        }
+        problems
+    }
+}
+
+pub(crate) fn matches(filter: &Filter, comment: &Comment) -> bool {
+    filter.matches(&Placement {
+        product: comment.product.clone(),
+        language: comment.language.clone(),
+        rating: comment.rating,
+    })
+}

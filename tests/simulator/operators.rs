@@ -1,0 +1,146 @@
+//! The jobs that repair, and what happens to the servers and the data.
+
+use std::time::Duration;
+
+use model::plan::index_edits;
+use rand::{RngExt, seq::IndexedRandom};
+use repair_job::{AuditOptions, Report, Which, exit};
+use table::Table;
+
+use super::{
+    index::Copied,
+    plan::{Mode, Part},
+    world::World,
+};
+
+/// The bits of a run that failed or left something.
+const BAD: u8 = exit::FAILURE | exit::DRIFT_LEFT | exit::UNRESOLVED | exit::SKIPPED | exit::HELD;
+
+pub(crate) fn everything() -> AuditOptions {
+    AuditOptions { which: Which::All, segments: 1, at_once: 1, restart: true, ..AuditOptions::default() }
+}
+
+/// Runs a job again and again. It may die between any two calls.
+pub(crate) async fn job(world: &World, part: Part, every: Duration) {
+    let mut random = world.plan.random(&format!("the job {part}"));
+    let (table, index) = (world.table("repair"), world.index("repair"));
+    while !world.is_calm() {
+        tokio::time::sleep(every.mul_f64(random.random_range(0.3..1.5))).await;
+        let job = world.job(table.clone(), index.clone());
+        let (restart, ms) = (random.random(), random.random_range(0..2_000));
+        let run = async {
+            match part {
+                Part::Audit => job.audit(AuditOptions { restart, ..everything() }).await,
+                Part::Rebuild => job.rebuild(1).await,
+                _ => {
+                    if let Some(report) = job.rebuild_missing(1).await {
+                        note(world, &report);
+                    }
+                    job.recent().await
+                }
+            }
+        };
+        let lives_for = match world.plan.has(Part::JobDies) {
+            true => Duration::from_millis(ms),
+            false => Duration::from_secs(3_600),
+        };
+        match tokio::time::timeout(lives_for, run).await {
+            Ok(report) => {
+                note(world, &report);
+                world.check(report.exit_code() & exit::UNRESOLVED == 0, || format!("unresolved: {report}"));
+            }
+            Err(_) => world.trace.note(|| format!("the job {part} died")),
+        }
+    }
+}
+
+fn note(world: &World, report: &Report) {
+    world.trace.note(|| {
+        let (failure, drifted) = (report.failure.as_deref().unwrap_or("no failure"), &report.drifted);
+        let Report { command, checked, repaired, .. } = report;
+        format!("{command}: {checked} checked, {repaired} repaired, {drifted:?}, {failure}, {:?}", report.notes)
+    });
+}
+
+/// What happens to the servers of the page index.
+pub(crate) async fn servers(world: &World) {
+    let mut random = world.plan.random("servers");
+    loop {
+        tokio::time::sleep(Duration::from_millis(random.random_range(0..120_000))).await;
+        let kinds = [Part::IndexEmptied, Part::IndexRestored, Part::IndexFailsOver, Part::IndexRefuses];
+        let kinds: Vec<Part> = kinds.into_iter().filter(|kind| world.may_fail(*kind)).collect();
+        let Some(kind) = kinds.choose(&mut random) else { return };
+        let happens = random.random_bool(0.3);
+        match kind {
+            Part::IndexEmptied if happens => world.servers.restart_empty(),
+            Part::IndexRestored if happens => world.servers.replace_by(Copied::Snapshot),
+            Part::IndexRestored => world.servers.copy(Copied::Snapshot),
+            Part::IndexFailsOver if happens => world.servers.replace_by(Copied::Replica),
+            Part::IndexFailsOver => world.servers.copy(Copied::Replica),
+            Part::IndexRefuses => {
+                world.servers.refuse(true);
+                world.while_not_calm(Duration::from_millis(random.random_range(0..60_000))).await;
+                world.servers.refuse(false);
+            }
+            _ => continue,
+        }
+        world.trace.note(|| format!("servers: {kind}, {happens}"));
+    }
+}
+
+/// Something else than Pagemark damages what is derived from comments.
+pub(crate) async fn damage(world: &World) {
+    let mut random = world.plan.random("damage");
+    let table = world.calm_table();
+    while world.may_fail(Part::Damage) {
+        tokio::time::sleep(Duration::from_millis(random.random_range(0..60_000))).await;
+        let ids = world.model.borrow().ids();
+        let Some(id) = ids.choose(&mut random) else { continue };
+        let Some(comment) = table.comment(id).await.unwrap() else { continue };
+        if random.random() {
+            let edits = index_edits(id, None, &[comment.placement()]);
+            page_index::Edits::apply(&world.servers.present(), &edits).await.unwrap();
+        } else {
+            lose_a_duplicate(&table, id, &mut random).await;
+        }
+        world.trace.note(|| format!("damage at {id}"));
+    }
+}
+
+async fn lose_a_duplicate(table: &Table, id: &model::CommentId, random: &mut rand::rngs::StdRng) {
+    let items = table.items_of(id).await.unwrap();
+    let duplicates: Vec<_> = items.iter().filter(|item| item.contains_key("auto")).collect();
+    let Some(item) = duplicates.choose(random) else { return };
+    let key = |name: &str| aws_sdk_dynamodb::types::AttributeValue::from(item[name].clone());
+    let delete = table.client().delete_item().table_name(table.name());
+    delete.key("pk", key("pk")).key("sk", key("sk")).send().await.unwrap();
+}
+
+/// Whether only an audit finds everything that the schedule has spoilt.
+pub(crate) fn needs_audit(world: &World) -> bool {
+    world.plan.mode == Mode::AnyFaults
+}
+
+/// Repairs what a calm world needs, as its operators would. Returns what is wrong with the reports.
+pub(crate) async fn repair_once(world: &World) -> Option<String> {
+    let job = || world.job(world.calm_table(), world.servers.calm_client());
+    if let Some(report) = job().rebuild_missing(1).await {
+        note(world, &report);
+        if report.exit_code() & BAD != 0 {
+            return Some(format!("the rebuild of lost partitions: {report}"));
+        }
+    }
+    let report = job().recent().await;
+    note(world, &report);
+    if report.exit_code() & BAD != 0 {
+        return Some(format!("recent in a calm world: {report}"));
+    }
+    if needs_audit(world) {
+        let report = job().audit(everything()).await;
+        note(world, &report);
+        if report.exit_code() & BAD != 0 {
+            return Some(format!("an audit in a calm world: {report}"));
+        }
+    }
+    None
+}

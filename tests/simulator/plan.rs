@@ -1,0 +1,151 @@
+//! What a seed does: its actors, and the faults that they meet.
+
+use std::{collections::BTreeSet, fmt};
+
+use model::planted::Bug;
+use rand::{RngExt, SeedableRng, rngs::StdRng};
+use strum::IntoEnumIterator;
+
+/// What a schedule is for. It decides what is checked, and which faults may happen.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, strum::Display)]
+pub(crate) enum Mode {
+    /// Comments are only posted, and clocks and lag are within the bound of ADR 57: no archive page ever changes.
+    Posts,
+    /// All faults end: one `recent` repairs everything, or one audit where the page index was lost.
+    FaultsThatEnd,
+    /// Any faults, also those that only an audit repairs, and clocks that are minutes apart.
+    AnyFaults,
+}
+
+/// An actor or a kind of fault. Each draws from a stream of its own, so one that is left out changes no other.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, strum::Display, strum::EnumIter, strum::EnumString)]
+#[strum(serialize_all = "kebab-case")]
+pub(crate) enum Part {
+    /// Actors. A customer posts; an editor changes and deletes; an importer creates, deletes and creates again under the
+    /// same ids and old dates.
+    Customers,
+    Editors,
+    Importer,
+    /// Read numbered pages, the front page and lists; walk by cursor.
+    Readers,
+    Walkers,
+    /// The hourly jobs.
+    Recent,
+    Audit,
+    Rebuild,
+    /// Calls of the table: lost before it, answered with an error although done, throttled, done in part, done late.
+    LostCalls,
+    LostAnswers,
+    Throttled,
+    Unprocessed,
+    SlowCalls,
+    LateWrites,
+    /// Calls of the page index.
+    IndexCallsLost,
+    IndexAnswersLost,
+    /// Deliveries: again from an earlier record; an invocation dies; a function stands still.
+    Redelivery,
+    Crashes,
+    WriterStops,
+    IndexerStops,
+    /// The servers of the page index: emptied, restored from a snapshot, replaced by a replica that lags, refusing writes.
+    IndexEmptied,
+    IndexRestored,
+    IndexFailsOver,
+    IndexRefuses,
+    /// The job dies between any two calls.
+    JobDies,
+    /// Clocks of the processes differ.
+    Clocks,
+    /// A duplicate is lost or altered, or a rank is, by something else than Pagemark.
+    Damage,
+}
+
+impl Part {
+    /// Parts that a mode does without.
+    fn is_in(self, mode: Mode) -> bool {
+        match self {
+            Self::Editors
+            | Self::Importer
+            | Self::IndexEmptied
+            | Self::IndexRestored
+            | Self::IndexFailsOver
+            | Self::IndexerStops => mode != Mode::Posts,
+            Self::Damage => mode == Mode::AnyFaults,
+            _ => true,
+        }
+    }
+
+    fn is_always_there(self) -> bool {
+        matches!(self, Self::Customers | Self::Readers | Self::Recent)
+    }
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Plan {
+    pub(crate) seed: u64,
+    pub(crate) mode: Mode,
+    pub(crate) parts: BTreeSet<Part>,
+    /// How many changes each writer makes.
+    pub(crate) changes: usize,
+    /// A bug that the simulator must find.
+    pub(crate) bug: Option<Bug>,
+}
+
+impl Plan {
+    pub(crate) fn of(seed: u64) -> Self {
+        let mut random = StdRng::seed_from_u64(seed);
+        let mode = match random.random_range(0..10) {
+            0..2 => Mode::Posts,
+            2..7 => Mode::FaultsThatEnd,
+            _ => Mode::AnyFaults,
+        };
+        let share = random.random_range(0.1..0.6);
+        let drawn: BTreeSet<Part> = Part::iter().filter(|_| random.random_bool(share)).collect();
+        let parts = Part::iter().filter(|part| part.is_in(mode) && (part.is_always_there() || drawn.contains(part)));
+        Self { seed, mode, parts: parts.collect(), changes: random.random_range(4..=14), bug: None }
+    }
+
+    pub(crate) fn has(&self, part: Part) -> bool {
+        self.parts.contains(&part)
+    }
+
+    pub(crate) fn without(&self, part: Part) -> Self {
+        let mut plan = self.clone();
+        plan.parts.remove(&part);
+        plan
+    }
+
+    /// A stream of random numbers for one part of the schedule.
+    pub(crate) fn random(&self, name: &str) -> StdRng {
+        let mut seed = self.seed ^ 0xcbf2_9ce4_8422_2325;
+        for byte in name.bytes() {
+            seed = (seed ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
+        }
+        StdRng::seed_from_u64(seed)
+    }
+
+    /// What repeats this schedule: the command's variables.
+    pub(crate) fn command(&self) -> String {
+        let left_out: Vec<String> =
+            Self::of(self.seed).parts.difference(&self.parts).map(ToString::to_string).collect();
+        let mut command = format!("make simulate SEED={}", self.seed);
+        if !left_out.is_empty() {
+            command += &format!(" WITHOUT={}", left_out.join(","));
+        }
+        if self.changes != Self::of(self.seed).changes {
+            command += &format!(" CHANGES={}", self.changes);
+        }
+        if let Some(bug) = self.bug {
+            command += &format!(" BUG={bug}");
+        }
+        command
+    }
+}
+
+impl fmt::Display for Plan {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let parts: Vec<String> = self.parts.iter().map(ToString::to_string).collect();
+        write!(f, "seed {} ({}, {} changes): {}", self.seed, self.mode, self.changes, parts.join(" "))
+    }
+}

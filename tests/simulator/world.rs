@@ -1,0 +1,286 @@
+//! One simulated world: stores, processes, clocks, and what is known of the comments.
+
+use std::{
+    cell::{Cell, RefCell},
+    collections::BTreeMap,
+    future::Future,
+    rc::Rc,
+    sync::{Arc, Mutex, atomic::Ordering},
+    time::Duration,
+};
+
+use actix_http::Request;
+use actix_web::{
+    body::to_bytes,
+    dev::{Service, ServiceResponse},
+    http::Method,
+    test::TestRequest,
+};
+use api::ApiSettings;
+use aws_sdk_dynamodb::{Client, config::IdentityCache};
+use functions::Quarantine;
+use futures_util::{FutureExt, future::LocalBoxFuture};
+use local_stack::engine::client::http_client;
+use model::{ProductId, Timestamp};
+use page_index::PageIndex;
+use page_indexer::PageIndexer;
+use process::{now, simulation};
+use rand::RngExt;
+use repair_job::{Job, JobSettings, Stop};
+use serde_json::Value;
+use stream_writer::StreamWriter;
+use table::{Table, TableConfig};
+use tokio::time::Instant;
+
+use super::{
+    engine::{Engine, TABLE},
+    index::{NAMED, Named, Servers},
+    mappings::{Handler, Position, Stream},
+    model::Model,
+    plan::{Mode, Part, Plan},
+    trace::Trace,
+};
+use crate::fixture::{api::named_token, data, http::WRITE_TOKEN};
+
+/// The instant at which every simulation begins.
+const EPOCH_MS: i64 = 1_790_000_000_000;
+
+pub(crate) const PRODUCT: &str = "p";
+pub(crate) const LANGUAGES: [&str; 2] = ["en", "ko"];
+
+/// How far clocks are apart: within the bound of ADR 57, or beyond everything that anybody assumes.
+const CLOCKS_APART_MS: i64 = 10_000;
+const CLOCKS_FAR_APART_MS: i64 = 180_000;
+
+/// A page of two comments, so that few comments make several pages.
+pub(crate) const PAGE_SIZE: u64 = 2;
+
+type Call = Box<dyn Fn(Request) -> LocalBoxFuture<'static, Answer>>;
+
+/// An API process.
+pub(crate) struct Api {
+    pub(crate) name: &'static str,
+    ahead_ms: i64,
+    call: Call,
+}
+
+#[derive(Debug)]
+pub(crate) struct Answer {
+    pub(crate) status: u16,
+    pub(crate) body: String,
+    /// The ranks that the page index named meanwhile.
+    pub(crate) named: Vec<Named>,
+}
+
+impl Answer {
+    pub(crate) fn json(&self) -> Value {
+        serde_json::from_str(&self.body).unwrap_or_default()
+    }
+}
+
+pub(crate) struct World {
+    pub(crate) plan: Arc<Plan>,
+    pub(crate) trace: Trace,
+    pub(crate) engine: Engine,
+    pub(crate) servers: Arc<Servers>,
+    pub(crate) stream: Stream,
+    pub(crate) apis: Vec<Api>,
+    pub(crate) model: RefCell<Model>,
+    /// The archive pages that readers have seen, by address.
+    pub(crate) archive: RefCell<BTreeMap<String, Vec<String>>>,
+    pub(crate) violation: RefCell<Option<String>>,
+    pub(crate) positions: [Position; 2],
+    pub(crate) base: Client,
+    pub(crate) bodies: Cell<u64>,
+}
+
+impl World {
+    pub(crate) async fn new(plan: &Plan, base: &Client) -> Rc<Self> {
+        simulation::begin(plan.seed, Timestamp::from_epoch_ms(EPOCH_MS).unwrap());
+        fastrand::seed(plan.seed);
+        let (plan, trace) = (Arc::new(plan.clone()), Trace::default());
+        let engine = Engine::new(Arc::clone(&plan), trace.clone());
+        let calm = engine.table(base, "the operator", false);
+        calm.create_if_missing().await.unwrap();
+        let servers = Servers::new();
+        repair_job::rebuild(&calm, &servers.calm_client(), 1).await.unwrap();
+        // As after a first run of `recent`, which reads the whole journal.
+        calm.advance_watermark(now()).await.unwrap();
+        let mut world = Self {
+            trace,
+            engine,
+            servers,
+            stream: Stream::default(),
+            apis: Vec::new(),
+            model: RefCell::default(),
+            archive: RefCell::default(),
+            violation: RefCell::default(),
+            positions: Default::default(),
+            base: base.clone(),
+            bodies: Cell::default(),
+            plan,
+        };
+        let mut random = world.plan.random("clocks");
+        for name in ["api one", "api two"] {
+            let apart = if world.plan.mode == Mode::AnyFaults { CLOCKS_FAR_APART_MS } else { CLOCKS_APART_MS };
+            let ahead_ms = if world.plan.has(Part::Clocks) { random.random_range(-apart / 2..=apart / 2) } else { 0 };
+            let call = world.api(name).await;
+            world.apis.push(Api { name, ahead_ms, call });
+        }
+        Rc::new(world)
+    }
+
+    async fn api(&self, name: &'static str) -> Call {
+        let mut settings = ApiSettings { archive_after_seconds: 60, ..ApiSettings::default() };
+        settings.writing.tokens.push(named_token(
+            "shop",
+            "comments:write+comments:moderate+products:write",
+            WRITE_TOKEN,
+        ));
+        settings.cursor_keys.push(api::CursorKey::new([7; 32]));
+        let (table, index) = (self.table(name), self.index(name));
+        let app = api::in_process(table, index, settings, ([127, 0, 0, 1], 8080).into()).unwrap();
+        let service = Rc::new(actix_web::test::init_service(app).await);
+        Box::new(move |request| answer(Rc::clone(&service), request).boxed_local())
+    }
+
+    pub(crate) fn table(&self, process: &'static str) -> Table {
+        self.engine.table(&self.base, process, true)
+    }
+
+    pub(crate) fn calm_table(&self) -> Table {
+        self.engine.table(&self.base, "the operator", false)
+    }
+
+    pub(crate) fn index(&self, process: &'static str) -> PageIndex {
+        self.servers.client(&self.engine, &self.plan, &self.trace, process)
+    }
+
+    pub(crate) fn job(&self, table: Table, index: PageIndex) -> Job {
+        Job::new(table, index, JobSettings { apply: true, ..JobSettings::default() }, Stop::default())
+    }
+
+    pub(crate) fn writer(&self) -> Handler {
+        let writer = StreamWriter::new(self.table(stream_writer::FUNCTION), Quarantine::Mapping, 2);
+        Rc::new(move |event, deadline| {
+            let writer = writer.clone();
+            async move { writer.handle(&event, deadline).await.response }.boxed_local()
+        })
+    }
+
+    pub(crate) fn indexer(&self) -> Handler {
+        let indexer = PageIndexer::new(self.index(page_indexer::FUNCTION), Quarantine::Mapping);
+        Rc::new(move |event, deadline| {
+            let indexer = indexer.clone();
+            async move { indexer.handle(&event, deadline).await.response }.boxed_local()
+        })
+    }
+
+    pub(crate) fn is_calm(&self) -> bool {
+        self.engine.is_calm.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn may_fail(&self, part: Part) -> bool {
+        self.plan.has(part) && !self.is_calm()
+    }
+
+    /// Waits for a time, or until no fault happens any more.
+    pub(crate) async fn while_not_calm(&self, time: Duration) {
+        let until = Instant::now() + time;
+        while !self.is_calm() && Instant::now() < until {
+            tokio::time::sleep(Duration::from_secs(5)).await;
+        }
+    }
+
+    /// Notes the first promise that was broken.
+    pub(crate) fn violated(&self, what: String) {
+        self.trace.note(|| format!("VIOLATION {what}"));
+        self.violation.borrow_mut().get_or_insert(what);
+    }
+
+    pub(crate) fn check(&self, holds: bool, what: impl FnOnce() -> String) {
+        if !holds {
+            self.violated(what());
+        }
+    }
+
+    pub(crate) fn new_body(&self) -> String {
+        self.bodies.set(self.bodies.get() + 1);
+        format!("text {}", self.bodies.get())
+    }
+
+    /// Sends a request to an API process, as a client with all rights if it writes.
+    pub(crate) async fn request(
+        &self,
+        api: &Api,
+        method: Method,
+        target: &str,
+        headers: &[(&str, &str)],
+        body: Option<&Value>,
+    ) -> Answer {
+        let mut request = TestRequest::with_uri(target).method(method.clone());
+        if method != Method::GET {
+            request = request.insert_header(("Authorization", format!("Bearer {WRITE_TOKEN}")));
+        }
+        for header in headers {
+            request = request.insert_header(*header);
+        }
+        if let Some(body) = body {
+            request = request.set_json(body);
+        }
+        let answered = NAMED.scope(Mutex::default(), async {
+            let answer = (api.call)(request.to_request()).await;
+            let named = NAMED.with(|named| std::mem::take(&mut *named.lock().unwrap()));
+            Answer { named, ..answer }
+        });
+        let answer = simulation::with_clock_ahead(api.ahead_ms, answered).await;
+        self.trace.note(|| format!("{}: {method} {target} {}", api.name, answer.status));
+        self.check(answer.status < 500 || answer.status == 503, || format!("{method} {target} is {answer:?}"));
+        answer
+    }
+
+    /// The present by the clock of no process.
+    pub(crate) fn now(&self) -> Timestamp {
+        now()
+    }
+}
+
+async fn answer<S>(service: Rc<S>, request: Request) -> Answer
+where
+    S: Service<Request, Response = ServiceResponse, Error = actix_web::Error>,
+{
+    let response = match service.call(request).await {
+        Ok(response) => response.into_parts().1,
+        Err(error) => error.error_response(),
+    };
+    let status = response.status().as_u16();
+    let body = to_bytes(response.into_body()).await.unwrap_or_default();
+    Answer { status, body: String::from_utf8_lossy(&body).into_owned(), named: Vec::new() }
+}
+
+/// The SDK's client that all others are made of. It reads the environment, so a thread makes it once.
+pub(crate) async fn base_client() -> Client {
+    let nobody = http_client(async |_, _| Err(std::io::Error::other("no table")));
+    let table = Table::connect_through(&TableConfig::new(TABLE, Some("http://engine".to_owned())), nobody).await;
+    // A cache of credentials draws its own chance when it is filled.
+    let config = table.client().config().to_builder().identity_cache(IdentityCache::no_cache());
+    Client::from_conf(config.build())
+}
+
+pub(crate) fn product() -> ProductId {
+    data::product(PRODUCT)
+}
+
+/// Runs a part of the schedule for as long as the world is not calm.
+pub(crate) async fn until_calm(world: &World, part: impl Future<Output = ()>) {
+    let calm = async {
+        while !world.is_calm() {
+            tokio::time::sleep(Duration::from_secs(1)).await;
+        }
+    };
+    tokio::select! {
+        biased;
+        () = part => {}
+        () = calm => {}
+    }
+}

@@ -1,0 +1,186 @@
+//! Who writes: customers post, editors change and delete, an importer creates again what it has deleted. Each goes
+//! through the API of one of two processes, or through the table as an import does.
+
+use std::time::Duration;
+
+use actix_web::http::Method;
+use model::{Comment, CommentId, Status, Timestamp};
+use rand::{RngExt, rngs::StdRng, seq::IndexedRandom};
+use serde_json::{Value, json};
+use table::{Created, NewComment, WriteError};
+
+use super::{
+    plan::Mode,
+    world::{Answer, Api, LANGUAGES, PRODUCT, World, product},
+};
+use crate::fixture::data;
+
+/// A write without an answer may be done until so long after it.
+const DONE_WITHIN_MS: i64 = 40_000;
+
+/// How often a client repeats a request that was answered "later".
+const REPEATS: usize = 3;
+
+pub(crate) async fn customers(world: &World) {
+    let mut random = world.plan.random("customers");
+    let count = if world.plan.mode == Mode::Posts { 3 * world.plan.changes } else { world.plan.changes };
+    for number in 0..count {
+        pause(&mut random).await;
+        post(world, &mut random, number).await;
+    }
+}
+
+async fn pause(random: &mut StdRng) {
+    let longest = *[0, 100, 2_000, 30_000].choose(random).unwrap();
+    tokio::time::sleep(Duration::from_millis(random.random_range(0..=longest))).await;
+}
+
+fn api<'world>(world: &'world World, random: &mut StdRng) -> &'world Api {
+    world.apis.choose(random).unwrap()
+}
+
+async fn post(world: &World, random: &mut StdRng, number: usize) {
+    let body = world.new_body();
+    let (language, rating) = (*LANGUAGES.choose(random).unwrap(), random.random_range(1..=5));
+    let content = json!({ "language": language, "rating": rating, "body": body });
+    let key = format!("post-{number}");
+    world.model.borrow_mut().unanswered.insert(body.clone());
+    for _ in 0..REPEATS {
+        let target = format!("/api/v1/products/{PRODUCT}/comments");
+        let headers = [("Idempotency-Key", key.as_str())];
+        let answer = world.request(api(world, random), Method::POST, &target, &headers, Some(&content)).await;
+        if answer.status == 201 {
+            let comment = comment_of(&answer.json());
+            let mut model = world.model.borrow_mut();
+            model.unanswered.remove(&body);
+            let write = model.begin(&comment.id, world.now());
+            model.note_created(&comment.id);
+            model.answered(&comment.id, &write, Some(comment.clone()), world.now());
+            return;
+        }
+        world.check(answer.status == 503, || format!("a post is answered {answer:?}"));
+        tokio::time::sleep(Duration::from_secs(1)).await;
+    }
+}
+
+/// The comment in an answer to a writer.
+fn comment_of(json: &Value) -> Comment {
+    let text = |name: &str| json[name].as_str().unwrap().to_owned();
+    let new = NewComment {
+        created_at: Timestamp::parse(&text("created_at")).unwrap(),
+        text: data::body(&text("body")),
+        status: json["status"].as_str().map(|status| Status::parse(status).unwrap()),
+        ..data::new_comment(&text("id"), &product(), &text("language"), json["rating"].as_u64().unwrap())
+    };
+    data::stored(&new)
+}
+
+pub(crate) async fn editors(world: &World, name: &str) {
+    let mut random = world.plan.random(name);
+    for _ in 0..2 * world.plan.changes {
+        pause(&mut random).await;
+        let ids = world.model.borrow().ids();
+        let Some(id) = ids.choose(&mut random) else { continue };
+        match random.random_range(0..5) {
+            0 => delete(world, &mut random, id).await,
+            _ => change(world, &mut random, id).await,
+        }
+    }
+}
+
+async fn delete(world: &World, random: &mut StdRng, id: &CommentId) {
+    let write = world.model.borrow_mut().begin(id, world.now());
+    let target = format!("/api/v1/comments/{id}");
+    let answer = world.request(api(world, random), Method::DELETE, &target, &[], None).await;
+    let mut model = world.model.borrow_mut();
+    match answer.status {
+        204 | 404 => model.answered(id, &write, None, world.now()),
+        _ => model.unanswered(id, vec![None], world.now().plus_ms(DONE_WITHIN_MS)),
+    }
+    world.check([204, 404, 503].contains(&answer.status), || format!("a deletion is answered {answer:?}"));
+}
+
+async fn change(world: &World, random: &mut StdRng, id: &CommentId) {
+    let mut fields = serde_json::Map::new();
+    match random.random_range(0..4) {
+        0 => fields.insert("rating".to_owned(), json!(random.random_range(1..=5))),
+        1 => fields.insert("language".to_owned(), json!(LANGUAGES.choose(random).unwrap())),
+        2 => fields.insert("status".to_owned(), json!(["published", "hidden"].choose(random).unwrap())),
+        _ => fields.insert("body".to_owned(), json!(world.new_body())),
+    };
+    let change = Value::Object(fields);
+    world.model.borrow_mut().note_edited(id);
+    let write = world.model.borrow_mut().begin(id, world.now());
+    let api = api(world, random);
+    let answer = world.request(api, Method::PATCH, &format!("/api/v1/comments/{id}"), &[], Some(&change)).await;
+    settle_change(world, id, &write, &change, &answer);
+}
+
+fn settle_change(world: &World, id: &CommentId, write: &super::model::Write, change: &Value, answer: &Answer) {
+    let mut model = world.model.borrow_mut();
+    match answer.status {
+        200 => model.answered(id, write, Some(comment_of(&answer.json())), world.now()),
+        404 => model.answered(id, write, None, world.now()),
+        _ => {
+            let until = world.now().plus_ms(DONE_WITHIN_MS);
+            let after = model.possible(id).into_iter().map(|before| before.map(|before| changed(before, change)));
+            let after = after.collect();
+            model.unanswered(id, after, until);
+        }
+    }
+    drop(model);
+    world.check([200, 404, 503].contains(&answer.status), || format!("a change is answered {answer:?}"));
+}
+
+fn changed(mut comment: Comment, change: &Value) -> Comment {
+    if let Some(rating) = change["rating"].as_u64() {
+        comment.rating = data::rating(rating);
+    }
+    if let Some(language) = change["language"].as_str() {
+        comment.language = data::language(language);
+    }
+    if let Some(status) = change["status"].as_str() {
+        comment.status = Status::parse(status).unwrap();
+    }
+    if let Some(body) = change["body"].as_str() {
+        comment.text = data::body(body);
+    }
+    comment
+}
+
+/// Creates and deletes comments under few ids and with few dates, so that many have equal times.
+pub(crate) async fn importer(world: &World) {
+    let mut random = world.plan.random("the importer");
+    let table = world.table("import");
+    for _ in 0..2 * world.plan.changes {
+        pause(&mut random).await;
+        let id = data::comment_id(&format!("i{}", random.random_range(0..3)));
+        let write = world.model.borrow_mut().begin(&id, world.now());
+        let until = world.now().plus_ms(DONE_WITHIN_MS);
+        if random.random_bool(0.4) {
+            let deleted = table.delete_comment(&id, None).await;
+            world.trace.note(|| format!("import: delete {id}: {deleted:?}"));
+            let mut model = world.model.borrow_mut();
+            match deleted {
+                Ok(()) | Err(WriteError::NotFound) => model.answered(&id, &write, None, world.now()),
+                Err(_) => model.unanswered(&id, vec![None], until),
+            }
+            continue;
+        }
+        let created_at = data::at_ms(data::CREATED_MS + random.random_range(0..2));
+        let language = LANGUAGES.choose(&mut random).unwrap();
+        let comment = data::new_comment(id.as_str(), &product(), language, random.random_range(1..=5));
+        let comment = NewComment { created_at, text: data::body(&world.new_body()), ..comment };
+        world.model.borrow_mut().note_created(&id);
+        let created = table.create_comment(comment.clone(), None).await;
+        world.trace.note(|| format!("import: create {id}: {}", created.is_ok()));
+        let mut model = world.model.borrow_mut();
+        match created {
+            Ok(Created::New(comment) | Created::Before(comment)) => {
+                model.answered(&id, &write, Some(comment), world.now());
+            }
+            Err(WriteError::AlreadyExists) => model.refused(&id),
+            Err(_) => model.unanswered(&id, vec![Some(data::stored(&comment))], until),
+        }
+    }
+}
