@@ -57,15 +57,15 @@ test-full: tools redis python-tools browser web-servers ## All tests on the whol
 # The modules of the package `tests` that write to a table or read its stream also run on DynamoDB Local, and those that
 # depend on the page index's server on Valkey beside it. A test
 # (`every_module_says_whether_it_runs_on_dynamodb_local`) checks that every module is in one of the two lists.
-DYNAMODB_LOCAL_TESTS := attributes:: backends:: behind:: cluster:: deployed:: described:: designs:: edits:: engines:: export:: failures:: fixture:: import:: input:: moderation:: ordering:: payloads:: preconditions:: readiness:: records:: repair:: replay:: selection:: serving:: turning:: upgrade:: writes::
-# `faults` writes faster than DynamoDB Local accepts. The other modules depend on neither: they test pages, failing
-# networks, the deployment, the installation or the code, or a process with a separate engine. Skipped are a test of items
-# that expire, which DynamoDB Local does not remove, tests of repair and import that write fast or much, those of the
-# control socket, a data folder with its own engine, and two tests that meet faults of its indexes (docs/engines.md). Also
-# skipped, because the table plays no part in them: formats and messages of `pagemark import`, files of exports, and pages
-# of the compared design. A name is a part of a test's name, so `repair::` would also choose `big_repair::`.
-DYNAMODB_LOCAL_LEFT_OUT := big_repair:: bounds:: connections:: data_folder:: embed:: faults:: log:: outage:: packaged:: pages:: paused:: rehearsals:: restart:: secured:: sent_ahead:: settings:: simulator:: smoke:: telemetry:: template::
-DYNAMODB_LOCAL_SKIP := --skip big_repair:: --skip an_expired_comment --skip repair::concurrent --skip repair::control --skip repair::process --skip repair::local --skip repair::stopped \
+DYNAMODB_LOCAL_TESTS := attributes:: backends:: behind:: cluster:: deployed:: described:: designs:: edits:: engines:: export:: failures:: fixture:: import:: input:: moderation:: ordering:: payloads:: preconditions:: readiness:: records:: repair:: selection:: serving:: turning:: upgrade:: writes::
+# These modules depend on neither: they test pages, failing networks, the deployment, the installation or the code, or a
+# process with a separate engine. Skipped are a test of items that expire, which DynamoDB Local does not remove, tests of
+# repair and import that write fast or much, those of the control socket, a data folder with its own engine, and two tests
+# that meet faults of its indexes (docs/engines.md). Also skipped, because the table plays no part in them: formats and
+# messages of `pagemark import`, files of exports, and pages of the compared design. A name is a part of a test's name, so
+# `repair::` would also choose `big_repair::`.
+DYNAMODB_LOCAL_LEFT_OUT := big_repair:: bounds:: connections:: data_folder:: embed:: log:: outage:: packaged:: pages:: paused:: rehearsals:: restart:: secured:: sent_ahead:: settings:: simulator:: smoke:: telemetry:: template::
+DYNAMODB_LOCAL_SKIP := --skip big_repair:: --skip an_expired_comment --skip repair::control --skip repair::process --skip repair::local --skip repair::stopped \
     --skip repair::lost --skip repair::missing --skip repair::resumed --skip repair::write_timeouts \
     --skip import::foreign --skip import::process --skip export::ends --skip designs::pages --skip designs::walks \
     --skip an_erasure_that_was_killed --skip upgrade::a_data_folder

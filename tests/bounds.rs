@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use crate::fixture::{
     api::{ApiProcess, Served, api_variables, metric},
     data::{self, PRODUCT},
-    faults::table::stalled_table,
+    faults::stalled_table,
     http::{Answer, WRITE_TOKEN, ids, listing, page_path},
     redis_server::OwnRedis,
     stores::Stores,

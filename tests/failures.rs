@@ -3,20 +3,25 @@
 //! - It retries a temporary error while time is left, and then reports the records.
 //! - It reports at once an error that only an operator can fix.
 //! - It puts a poison record into quarantine with the reason, and continues with the rest.
+//!
+//! What a handler reports too often, the local stack's mapping puts into quarantine.
 
 use std::time::Duration;
 
 use aws_lambda_events::dynamodb::EventRecord;
 use aws_sdk_dynamodb::types::AttributeValue;
 use functions::{invocation::Handled, metrics::Metric};
+use local_stack::event_source_mapping::MappingSettings;
 use page_indexer::PageIndexer;
-use serde_json::Value;
+use serde_json::{Value, json};
 use stream_writer::StreamWriter;
 use table::{NewComment, Table, TableConfig};
 
 use crate::fixture::{
+    WAIT_MAX,
     data::{self, PRODUCT},
     invariants::{Contents, differences_of_duplicates},
+    mappings::{Mappings, handler},
     redis_server::{self, OwnRedis},
     stores::{INVOCATION, Stores, event},
 };
@@ -159,6 +164,29 @@ async fn a_rejected_index_edit_goes_to_quarantine_and_all_others_are_applied() {
         assert!(detail.contains("WRONGTYPE"), "{detail}");
     }
     redis_server::ask::<()>(&stores.redis().url, &format!("DEL {key}")).await;
+    stores.finish().await;
+}
+
+#[tokio::test]
+async fn a_batch_that_fails_too_often_goes_to_quarantine_whole() {
+    let stores = Stores::start().await;
+    let records = create(&stores, 0..3).await;
+    let failing = handler((), async |(), _, _| {
+        serde_json::from_value(json!({ "batchItemFailures": [{ "itemIdentifier": "" }] })).unwrap()
+    });
+    let settings = MappingSettings { maximum_retry_attempts: 1, ..MappingSettings::STREAM_WRITER };
+    let mut mappings = Mappings::default();
+    mappings.start(&stores, stream_writer::FUNCTION, settings, failing);
+    mappings.finish(WAIT_MAX).await;
+    let mut numbers = Vec::new();
+    for batch in stores.quarantined_batches() {
+        assert_eq!(batch["requestContext"]["condition"], "RetryAttemptsExhausted", "{batch}");
+        let payload: Value = serde_json::from_str(batch["payload"].as_str().unwrap()).unwrap();
+        let records = payload["Records"].as_array().unwrap();
+        numbers.extend(records.iter().map(|record| record["dynamodb"]["SequenceNumber"].as_str().unwrap().to_owned()));
+    }
+    numbers.sort();
+    assert_eq!(numbers, sequence_numbers(&records));
     stores.finish().await;
 }
 

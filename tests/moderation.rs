@@ -4,34 +4,18 @@
 use api::{ApiSettings, WritingSettings};
 use hyper::Method;
 use model::{Comment, CommentId, Status};
-use rand::{RngExt, SeedableRng, rngs::StdRng};
 use serde_json::{Value, json};
 use table::CommentPatch;
 
-use crate::{
-    fixture::{
-        api::{Served, named_token},
-        data::{self, PRODUCT},
-        http::{Answer, Http, good_comment, ids, listing, page_path, product_path},
-        size::{Size, size},
-        stores::Stores,
-    },
-    replay::{deliver, write_history},
+use crate::fixture::{
+    api::{Served, named_token},
+    data::{self, PRODUCT},
+    http::{Answer, Http, good_comment, ids, listing, page_path, product_path},
+    stores::Stores,
 };
 
 const MODERATOR: &str = "the-moderators-token";
 const WRITER: &str = "the-writers-token";
-
-/// How many changes of a status are made among other changes, and how many changes between two looks at everything. A
-/// look reads the whole stream.
-fn transitions_and_changes() -> (usize, usize) {
-    match size() {
-        Size::Small | Size::Usual => (60, 80),
-        Size::Full => (2_000, 600),
-    }
-}
-
-const REDELIVERED_MAX: usize = 40;
 
 fn settings(new_comments: Status) -> ApiSettings {
     let writer = named_token("writer", "comments:write", WRITER);
@@ -57,31 +41,6 @@ fn of(id: &str) -> String {
 async fn set_status(stores: &Stores, id: &CommentId, status: Status) -> Comment {
     let patch = CommentPatch { status: Some(status), ..CommentPatch::default() };
     stores.table.patch_comment(id, None, &patch).await.unwrap()
-}
-
-#[tokio::test]
-async fn every_change_of_a_status_keeps_the_invariants_on_either_index() {
-    let (wanted, changes) = transitions_and_changes();
-    let each_index = [Stores::start_ready_in_process().await, Stores::start_ready_with_redis().await];
-    for (seed, stores) in (91..).zip(each_index) {
-        let mut random = StdRng::seed_from_u64(seed);
-        let (mut transitions, mut delivered) = (0, 0);
-        while transitions < wanted {
-            transitions += write_history(&stores, &mut random, changes).await;
-            let records = stores.records().await;
-            // The service delivers some records again.
-            let from = delivered - random.random_range(0..=REDELIVERED_MAX.min(delivered));
-            deliver(&stores, &records[from..], &mut random).await;
-            let contents = stores.assert_invariants().await;
-            let comments = contents.comments();
-            let published = comments.iter().filter(|comment| comment.status.is_published()).count();
-            assert!(0 < published && published < comments.len(), "{published} of {}", comments.len());
-            assert_eq!(contents.duplicates, 31 * published);
-            delivered = records.len();
-        }
-        println!("{transitions} changes of a status among {delivered} changes");
-        stores.finish().await;
-    }
 }
 
 #[tokio::test]

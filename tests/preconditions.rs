@@ -16,7 +16,7 @@ use table::{Table, TableConfig};
 use crate::fixture::{
     api::{Served, named_token},
     data::PRODUCT,
-    faults::table::{TableFault, chosen_faults_table},
+    faults::{TableFault, chosen_faults_table},
     http::{Answer, Http, good_comment, product_path},
     invariants::Contents,
     stores::Stores,
@@ -137,7 +137,7 @@ async fn conflicting_table(stores: &Stores, conflicts: usize, tried_within: Dura
     let met = AtomicUsize::new(0);
     chosen_faults_table(&config, move |body| {
         let conflict = body.contains("TransactItems") && met.fetch_add(1, Ordering::Relaxed) < conflicts;
-        conflict.then_some(TableFault::DoNothing)
+        conflict.then_some(TableFault::Conflict)
     })
     .await
 }

@@ -13,7 +13,7 @@ use table::{Table, TableConfig};
 use crate::fixture::{
     api::Served,
     data::{self, PRODUCT},
-    faults::table::{TableFault, chosen_faults_table},
+    faults::{TableFault, chosen_faults_table},
     folder_in_memory,
     http::{Answer, Http, good_comment, page_path, product_path},
     invariants::all_items,

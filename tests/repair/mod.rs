@@ -7,7 +7,6 @@
 //! - `primaries`: the table's index of primary items, and rebuilds from it, also under writes.
 //! - `foreign`: primary items that another tool wrote or broke.
 //! - `quarantine`: batches in quarantine are repaired and removed.
-//! - `concurrent`: damage while comments change and the handlers run, from many seeds.
 //! - `control`: commands through the control socket of a local stack.
 //! - `local`: the local stack's own runs.
 //! - `lost`: a page index that is lost, emptied or refused while a run reads it.
@@ -23,7 +22,6 @@
 
 mod audit;
 mod cluster;
-mod concurrent;
 mod confirmed;
 mod control;
 mod erased;

@@ -28,6 +28,7 @@ use crate::fixture::{
     data::{self, text_value, with_attribute},
     engine::delete_table,
     gate::{self, Gate},
+    history::write_history,
     http::product_path,
     invariants::entries,
     redis_server,
@@ -35,7 +36,6 @@ use crate::fixture::{
     stores::Stores,
     unique_name,
 };
-use crate::replay::write_history;
 
 /// The page index without its markers: in Redis byte by byte, inside the process as its scan shows it.
 async fn dump(stores: &Stores) -> BTreeMap<String, Vec<u8>> {

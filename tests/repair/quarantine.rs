@@ -8,13 +8,11 @@ use repair_job::exit;
 use serde_json::{Value, json};
 
 use super::{assert_clean, expect, job, product, quarantine_batch};
-use crate::{
-    fixture::{
-        data,
-        s3::{BUCKET, S3},
-        stores::Stores,
-    },
-    replay::write_history,
+use crate::fixture::{
+    data,
+    history::write_history,
+    s3::{BUCKET, S3},
+    stores::Stores,
 };
 
 #[tokio::test]

@@ -18,6 +18,7 @@ use crate::{
         api::Served,
         damage::{Damage, inflict},
         data, gate,
+        history::write_history,
         http::ids,
         invariants::{all_items, journal},
         redis_server::{self, OwnRedis},
@@ -25,7 +26,6 @@ use crate::{
         wait_for,
     },
     ordering::listing_url,
-    replay::write_history,
 };
 
 const DAY_MS: i64 = 24 * 3_600_000;

@@ -19,7 +19,7 @@ use super::{
 use crate::fixture::{
     damage::{Damage, inflict_all},
     data,
-    faults::table::{TableFault, chosen_faults_table},
+    faults::{TableFault, chosen_faults_table},
     gate::{self, Gate},
     invariants::Contents,
     stores::Stores,

@@ -16,7 +16,7 @@ use table::{Created, NewComment, Table, TableConfig};
 use super::{assert_clean, job, job_with, product, settings, whole};
 use crate::fixture::{
     data,
-    faults::table::{TableFault, chosen_faults_table},
+    faults::{TableFault, chosen_faults_table},
     stores::Stores,
     wait_for,
 };

@@ -1,7 +1,7 @@
 //! The table itself, and what the repair job alone does with it: scans, the journal, guarded writes, and stored state.
 //!
 //! **Invariant:** a guarded write never undoes a later change of its comment, however late it arrives: the transaction
-//! that writes also checks the condition (`tests/repair/concurrent.rs`).
+//! that writes also checks the condition (`tests/simulator`).
 //!
 //! The job's state is in separate items, `STATE#<what>`, `<name>`. They have no `cd`, so no index holds them. Their sort
 //! keys do not end like a primary item's, so they trigger no function.

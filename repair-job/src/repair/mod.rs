@@ -4,7 +4,7 @@
 //! comment's entries in the page index. `model` plans the writes.
 //!
 //! **Invariant:** it never undoes or overwrites a concurrent change of the comment, and never brings back what is being
-//! deleted (`tests/repair/concurrent.rs`).
+//! deleted (`tests/simulator`).
 //!
 //! - Duplicates are written on condition that the primary item is as it was read.
 //! - Redis has no such condition. So the primary item is read again after an edit of the page index. If it has changed,
