@@ -22,7 +22,6 @@ mod data_folder;
 mod deployed;
 mod described;
 mod designs;
-mod edits;
 mod embed;
 mod engines;
 mod export;
