@@ -2,7 +2,7 @@
 //!
 //! - `html`: parses pages like a browser.
 //! - `addresses`: where each address leads.
-//! - `stable`: pages with numbers: where they lead, and that they stay. `recrawl`: how many stay.
+//! - `stable`: pages with numbers: where they lead, and that they stay.
 //! - `by_cursor`: pages that no number leads to.
 //! - `dates`: the way to a month or a day.
 //! - `head`: how pages describe themselves.
@@ -31,7 +31,6 @@ mod languages;
 mod look;
 mod names;
 mod products;
-mod recrawl;
 mod site_data;
 mod sitemap;
 mod stable;
