@@ -1,5 +1,5 @@
-//! A rebuild reads the table's index `primaries` and nothing else of the comments, and still misses none, also of those
-//! that change meanwhile.
+//! A rebuild reads the table's index `primaries` and nothing else of the comments, and still misses none. Those that change
+//! meanwhile are in `tests/simulator`.
 //!
 //! A rebuild also reads the journal of the last minutes, which would hide comments that it otherwise missed. So most
 //! comments here are put directly into the table, without the writers.
@@ -18,18 +18,15 @@ use process::now;
 use rand::{SeedableRng, rngs::StdRng};
 use repair_job::{Job, exit};
 use serde_dynamo::AttributeValue;
-use serde_json::Value;
 use table::{NewComment, PRIMARIES, Table, TableConfig, definition};
 
 use super::{HeldRun, assert_clean, expect, is_ready, job, job_of, no_overlap, product, scanned, settings, whole};
 use crate::fixture::{
-    api::Served,
     damage::{Damage, inflict_all},
     data::{self, text_value, with_attribute},
     engine::delete_table,
-    gate::{self, Gate},
+    gate,
     history::write_history,
-    http::product_path,
     invariants::entries,
     redis_server,
     reviews::{reviews, sample_size},
@@ -129,49 +126,6 @@ async fn a_rebuild_of_a_table_without_the_index_fails_and_leaves_the_page_index_
     }
     delete_table(&without).await;
     stores.finish().await;
-}
-
-#[tokio::test]
-async fn a_rebuild_under_writes_ends_exact_and_readers_get_no_wrong_answer_meanwhile() {
-    let stores = Stores::start_with_redis().await;
-    stores.put_primary_items(comments(60)).await;
-    assert_clean(&job(&stores, true).rebuild(1).await);
-    stores.deliver_all().await;
-    // Some products are read but not yet written. Another product is about to be read.
-    let queries = Gate::holding(&stores.engine_url(), gate::PRIMARIES, 20).await;
-    let edits = Gate::holding(&stores.redis().url, gate::EDITS, 0).await;
-    let (table, index) = (stores.table_at(&queries.url).await, stores.index_at(&edits.url));
-    let rebuild = job_of(table, index, settings(true));
-    let run = tokio::spawn(async move { rebuild.rebuild(1).await });
-    queries.wait_until_holding("a query").await;
-    let api = Served::of(&stores);
-    let page = async |number: u64| {
-        let listing = format!("{}/comments?page_size=1&page={number}", product_path("product 1"));
-        api.http.get(&listing).await
-    };
-    let first = page(1).await.expect(200);
-    assert_eq!((&first["total"], first["comments"].as_array().unwrap().len()), (&Value::Null, 1), "{first}");
-    page(2).await.expect(503);
-    for number in 0..60 {
-        let id = &comment(number).id;
-        if number % 3 == 0 {
-            stores.table.delete_comment(id, None).await.unwrap();
-        } else {
-            stores.table.patch_comment(id, None, &data::rate(1 + (number + 2) % 5)).await.unwrap();
-        }
-    }
-    stores.create_all(0..10, |number| data::product(&format!("new/{number}"))).await;
-    stores.deliver_all().await;
-    queries.open();
-    edits.wait_until_holding("the edits").await;
-    edits.open();
-    assert_clean(&run.await.unwrap());
-    assert!(is_ready(&stores, now()).await);
-    for number in [1, 2] {
-        assert_eq!(page(number).await.expect(200)["total"], 2);
-    }
-    stores.assert_invariants().await;
-    api.finish_with(stores).await;
 }
 
 #[tokio::test]

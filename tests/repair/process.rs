@@ -1,11 +1,10 @@
 //! The binary: its exit codes and reports, killed at any point, run twice in parallel, and as a Lambda function. Server:
 //! the binary has no other page index.
 
-use std::{ops::Range, time::Duration};
+use std::time::Duration;
 
-use itertools::Itertools;
-use model::{Comment, CommentId};
-use rand::{RngExt, SeedableRng, rngs::StdRng, seq::IndexedRandom};
+use model::CommentId;
+use rand::{SeedableRng, rngs::StdRng};
 use repair_job::exit;
 use serde_json::json;
 
@@ -19,12 +18,8 @@ use crate::fixture::{
     wait_for,
 };
 
-const ROUNDS: u64 = 6;
-
 /// Number of comments in most tests.
 const COMMENTS: u64 = 40;
-
-const DAMAGED: usize = 8;
 
 async fn begin(stores: &Stores, others: &[(&'static str, &str)], arguments: &[&str]) -> Program {
     Program::start(function::binary("repair-job").await, arguments, with(repair_job_variables(stores), others))
@@ -50,7 +45,7 @@ pub(super) async fn complete(stores: &Stores, others: &[(&'static str, &str)], a
 
 /// Kills a run at a write: the gate lets `count` writes through and holds the next. A run that ends earlier is left to
 /// end. Returns whether the run was killed.
-async fn kill_at(
+pub(super) async fn kill_at(
     stores: &Stores,
     variables: &[(&'static str, &str)],
     gate: &Gate,
@@ -72,27 +67,6 @@ async fn kill_at(
         if is_held { Err(()) } else { Ok(ended.is_none()) }
     })
     .await
-}
-
-/// Kills runs at each kind of write in turn, `rounds` times. Each gate comes with how many writes may pass. Before a run,
-/// `prepare` gets the number of the run. Returns how many runs were killed at each kind.
-pub(super) async fn kill_in_turn(
-    stores: &Stores,
-    variables: &[(&'static str, &str)],
-    gates: &[(&Gate, Range<usize>)],
-    (rounds, seed): (u64, u64),
-    arguments: &[&str],
-    mut prepare: impl AsyncFnMut(u64),
-) -> Vec<usize> {
-    let mut random = StdRng::seed_from_u64(seed);
-    let mut kills = vec![0; gates.len()];
-    for (run, (kind, (gate, counts))) in (0..rounds).flat_map(|_| gates.iter().enumerate()).enumerate() {
-        prepare(u64::try_from(run).unwrap()).await;
-        let count = random.random_range(counts.clone());
-        kills[kind] += usize::from(kill_at(stores, variables, gate, count, arguments).await);
-    }
-    println!("{kills:?} of {rounds} runs of {arguments:?} were killed at each kind of write");
-    kills
 }
 
 fn through<'gate>(table: &'gate Gate, index: &'gate Gate) -> [(&'static str, &'gate str); 2] {
@@ -156,27 +130,6 @@ async fn each_commands_exit_code_and_report_say_what_it_found() {
     let wrong = run(&stores, &["no-such-command"]).await.expect(exit::USAGE);
     assert!(wrong.stderr.contains("no-such-command"), "{wrong:?}");
     run(&stores, &["audit", "--segment", "7", "--segments", "7"]).await.expect(exit::USAGE);
-    stores.finish().await;
-}
-
-#[tokio::test]
-async fn the_next_run_completes_an_audit_killed_at_any_write() {
-    let (stores, comments) = start_with_redis(0..COMMENTS, product).await;
-    let mut random = StdRng::seed_from_u64(72);
-    let arguments = ["audit", "--segments", "2", "--apply", "--restart"];
-    let table = Gate::start(&stores.engine_url(), gate::TRANSACTIONS).await;
-    let index = Gate::start(&stores.redis().url, gate::EDITS).await;
-    // Kill it before one of its writes: duplicates or rank entries. The held write arrives after its process is gone,
-    // like a write delayed by the network.
-    let (variables, gates) = (through(&table, &index), [(&table, 0..4), (&index, 0..4)]);
-    let kills = kill_in_turn(&stores, &variables, &gates, (ROUNDS, 72), &arguments, async |_| {
-        // Give each run something to write.
-        let damaged: Vec<&Comment> = comments.sample(&mut random, DAMAGED).collect();
-        let damages = damaged.into_iter().cartesian_product([Damage::AlterDuplicate, Damage::DropRanks]);
-        inflict_all(&stores, &mut random, damages).await;
-    });
-    assert!(kills.await.into_iter().sum::<usize>() >= 9, "too few of 12 runs were killed");
-    complete(&stores, &[], &arguments).await;
     stores.finish().await;
 }
 
