@@ -11,7 +11,7 @@
 //! - `local`: the local stack's own runs.
 //! - `lost`: a page index that is lost, emptied or refused while a run reads it.
 //! - `missing`: a lost page index is rebuilt by scheduled runs.
-//! - `process`: the binary, killed at any point, run twice in parallel, and as a function.
+//! - `process`: the binary, killed at a checkpoint, run twice in parallel, and as a function.
 //! - `confirmed`: whether readers believe the page index while repair is behind, and after snapshots and fail-overs.
 //! - `resumed`: what resumes, and what starts anew.
 //! - `stopped`: runs that cannot complete: a store is down, time is up, a lease is lost.
