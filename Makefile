@@ -78,11 +78,13 @@ test-dynamodb-local: tools redis python-tools ## The tests of tables and streams
 	PAGEMARK_TEST_ENGINE=dynamodb-local PAGEMARK_DYNAMODB_LOCAL=$(abspath $(TARGET))/dynamodb-local \
 	    cargo test --locked --workspace --test guarantees -- $(DYNAMODB_LOCAL_TESTS) $(DYNAMODB_LOCAL_SKIP)
 
-# Some hundred schedules are in `make test`. `make simulate SEED=7` repeats one, and prints what happened.
+# A hundred schedules are in `make test`. `make simulate SEED=7` repeats one, and prints what happened. `BUGS=1` finds all
+# planted bugs.
 simulate: tools ## Simulate the whole system under faults: SEEDS=10000 schedules from FROM=0 on
 	PAGEMARK_SIMULATE_SEEDS=$(or $(SEEDS),1000) PAGEMARK_SIMULATE_FROM=$(FROM) PAGEMARK_SIMULATE_SEED=$(SEED) \
 	PAGEMARK_SIMULATE_WITHOUT=$(WITHOUT) PAGEMARK_SIMULATE_CHANGES=$(CHANGES) PAGEMARK_SIMULATE_BUG=$(BUG) \
-	    cargo test --locked --release --workspace --test guarantees -- simulator::every_promise --nocapture
+	PAGEMARK_SIMULATE_BUGS=$(BUGS) \
+	    cargo test --locked --release --workspace --test guarantees -- simulator:: --nocapture
 
 # All measured programs in one command: cargo then gives the dependencies one set of features and compiles them once.
 BENCH_BUILD := cargo build --locked --release --package bench --package api --package repair-job

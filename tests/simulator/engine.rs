@@ -32,7 +32,7 @@ const STREAM_INDEXES: &str = "
     CREATE INDEX stream_by_shard ON _stream_records (table_name, shard_id, CAST(sequence_number AS INTEGER));";
 
 /// How late a write may be done whose client has given up: together with the time in which it may start, less than 30 s (ADR 57).
-const LATEST: Duration = Duration::from_secs(6);
+const LATEST_MS: u64 = 6_000;
 
 #[derive(Clone)]
 pub(crate) struct Engine {
@@ -92,7 +92,7 @@ impl Engine {
     ) -> io::Result<(u16, Vec<u8>)> {
         let (drawn, slow, fast, late, part) = {
             let mut random = random.lock().unwrap();
-            let late = random.random_range(0..LATEST.as_millis() as u64);
+            let late = random.random_range(0..LATEST_MS);
             (random.random_range(0..100), random.random_range(0..30), random.random_range(1..20), late, random.random())
         };
         let has = |fault| self.plan.has(fault) && !self.is_calm.load(Ordering::Relaxed);

@@ -95,11 +95,6 @@ impl Model {
         known.maybe.extend(after);
     }
 
-    /// A write was refused, and has changed nothing.
-    pub(crate) fn refused(&mut self, id: &CommentId) {
-        self.comments.entry(id.clone()).or_default().writes_under_way -= 1;
-    }
-
     /// The states that a comment may be in, as far as a writer knows.
     pub(crate) fn possible(&self, id: &CommentId) -> Vec<Option<Comment>> {
         let known = self.comments.get(id);

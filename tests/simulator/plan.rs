@@ -64,20 +64,24 @@ pub(crate) enum Part {
 impl Part {
     /// Parts that a mode does without.
     fn is_in(self, mode: Mode) -> bool {
-        match self {
+        let shifts_pages = matches!(
+            self,
             Self::Editors
-            | Self::Importer
-            | Self::IndexEmptied
-            | Self::IndexRestored
-            | Self::IndexFailsOver
-            | Self::IndexerStops => mode != Mode::Posts,
-            Self::Damage => mode == Mode::AnyFaults,
-            _ => true,
+                | Self::Importer
+                | Self::IndexEmptied
+                | Self::IndexRestored
+                | Self::IndexFailsOver
+                | Self::IndexerStops
+        );
+        match mode {
+            Mode::Posts => !shifts_pages && self != Self::Damage,
+            Mode::FaultsThatEnd => self != Self::Damage,
+            Mode::AnyFaults => true,
         }
     }
 
     fn is_always_there(self) -> bool {
-        matches!(self, Self::Customers | Self::Readers | Self::Recent)
+        matches!(self, Self::Customers | Self::Readers)
     }
 }
 

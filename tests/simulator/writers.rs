@@ -179,7 +179,7 @@ pub(crate) async fn importer(world: &World) {
             Ok(Created::New(comment) | Created::Before(comment)) => {
                 model.answered(&id, &write, Some(comment), world.now());
             }
-            Err(WriteError::AlreadyExists) => model.refused(&id),
+            // Also a refused one: an attempt without an answer may still be on its way.
             Err(_) => model.unanswered(&id, vec![Some(data::stored(&comment))], until),
         }
     }

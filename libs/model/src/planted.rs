@@ -12,8 +12,8 @@ pub enum Bug {
     FirstImageWins,
     /// A comment that was deleted or hidden keeps its duplicates.
     DeletedStays,
-    /// A comment keeps the rank that an edit takes away.
-    OldRankStays,
+    /// A comment that was deleted or hidden keeps its rank.
+    DeletedIsRanked,
     /// The writes that a batch left are taken for done.
     UnprocessedIsDone,
     /// The keys that a batch of reads left are taken for absent.

@@ -24,7 +24,7 @@ pub struct IndexEdit {
 
 pub fn plan_index_edits(change: &CommentChange<'_>) -> Vec<IndexEdit> {
     let last = change.last.as_ref().map(|image| (&image.placement, image.created_at));
-    let seen = if last.is_some() && planted::has(Bug::OldRankStays) { &[] } else { &*change.seen };
+    let seen = if last.is_none() && planted::has(Bug::DeletedIsRanked) { &[] } else { &*change.seen };
     index_edits(&change.id, last, seen)
 }
 
