@@ -1,13 +1,16 @@
 //! Bearer tokens with their hashes and scopes, and the keys that seal cursors.
 
-use std::{fmt, str::FromStr};
+use std::str::FromStr;
 
+use derive_more::{Debug, Display};
+use hex::FromHex;
 use sha2::{Digest, Sha256};
-use strum::{Display, EnumString, VariantArray};
+use strum::{EnumString, VariantArray};
 use subtle::{Choice, ConstantTimeEq};
 
 /// A bearer token; it is never logged.
-#[derive(Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq, Debug)]
+#[debug("BearerToken(…)")]
 pub struct BearerToken(String);
 
 impl BearerToken {
@@ -33,15 +36,11 @@ impl FromStr for BearerToken {
     }
 }
 
-impl fmt::Debug for BearerToken {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("BearerToken(…)")
-    }
-}
-
 /// The SHA-256 hash of a token. A person who reads the settings cannot write. Tokens must be random
 /// and long (`openssl rand -hex 32`), because a guessable token can be found from its hash.
-#[derive(Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq, Debug, Display)]
+#[debug("TokenHash(…)")]
+#[display("{}{}", Self::PREFIX, hex::encode(_0))]
 pub struct TokenHash([u8; 32]);
 
 impl TokenHash {
@@ -56,22 +55,9 @@ impl FromStr for TokenHash {
     type Err = &'static str;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let hash = text.strip_prefix(Self::PREFIX).and_then(bytes_of_hex);
+        let hash = text.strip_prefix(Self::PREFIX).and_then(|text| <[u8; 32]>::from_hex(text).ok());
         hash.map(Self)
             .ok_or("the hash of a token is sha256: and 64 hex digits, as `printf %s TOKEN | sha256sum` prints them")
-    }
-}
-
-impl fmt::Display for TokenHash {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(Self::PREFIX)?;
-        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
-    }
-}
-
-impl fmt::Debug for TokenHash {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("TokenHash(…)")
     }
 }
 
@@ -81,18 +67,7 @@ impl ConstantTimeEq for TokenHash {
     }
 }
 
-fn bytes_of_hex(text: &str) -> Option<[u8; 32]> {
-    if text.len() != 64 || !text.bytes().all(|byte| byte.is_ascii_hexdigit()) {
-        return None;
-    }
-    let mut bytes = [0; 32];
-    for (byte, digits) in bytes.iter_mut().zip(text.as_bytes().chunks_exact(2)) {
-        *byte = u8::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()?;
-    }
-    Some(bytes)
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Display, EnumString, VariantArray)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, strum::Display, EnumString, VariantArray)]
 pub enum Scope {
     /// To create, change and delete comments, but not to publish or hide one. To see authors' ids and their comments.
     #[strum(serialize = "comments:write")]
@@ -109,7 +84,8 @@ impl Scope {
 }
 
 /// A key that seals cursors: 32 bytes, which are the two AES-128 keys of AES-SIV. It is never logged.
-#[derive(Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq, Debug)]
+#[debug("CursorKey(…)")]
 pub struct CursorKey([u8; 32]);
 
 impl CursorKey {
@@ -132,12 +108,8 @@ impl FromStr for CursorKey {
     type Err = &'static str;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        bytes_of_hex(text).map(Self).ok_or("a cursor key is 64 hex digits, as `openssl rand -hex 32` prints them")
-    }
-}
-
-impl fmt::Debug for CursorKey {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("CursorKey(…)")
+        <[u8; 32]>::from_hex(text)
+            .map(Self)
+            .map_err(|_| "a cursor key is 64 hex digits, as `openssl rand -hex 32` prints them")
     }
 }

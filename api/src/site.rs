@@ -10,6 +10,7 @@ use std::{
 
 use actix_web::http::Uri;
 use clap::{ArgAction, ValueEnum};
+use derive_more::Display;
 use model::{Filter, Order};
 
 use crate::{
@@ -38,7 +39,8 @@ const ROOTS: [&str; 14] = [
 
 /// The address that readers and crawlers know the site by: scheme, host and port, and a path if the site is not at the root
 /// of the host. `https://shop.example.com/reviews` has one.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Display)]
+#[display("{origin}{base_path}")]
 pub struct PublicUrl {
     origin: String,
     /// Empty at the root; else it begins with a slash and does not end with one.
@@ -58,13 +60,6 @@ impl PublicUrl {
     /// The path of the site's root: empty, or `/reviews`.
     pub(crate) fn base_path(&self) -> &str {
         &self.base_path
-    }
-}
-
-impl fmt::Display for PublicUrl {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.origin)?;
-        f.write_str(&self.base_path)
     }
 }
 

@@ -1,7 +1,6 @@
 //! The folder of a stack's data, and the lock that says who uses it.
 
 use std::{
-    fmt,
     fs::{self, DirBuilder, File, Permissions, TryLockError},
     io::{self, ErrorKind},
     os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt},
@@ -10,6 +9,7 @@ use std::{
 };
 
 use anyhow::{Context, bail, ensure};
+use derive_more::Display;
 use rustix::fs::Mode;
 use serde::{Deserialize, Serialize};
 use tempfile::TempDir;
@@ -35,7 +35,8 @@ const ABANDONED_AFTER: Duration = Duration::from_secs(60);
 
 /// The process that uses a data folder, as the lock file names it. A process that ends in order erases its name. So a
 /// name in a file that nobody has locked is that of a killed process.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, Display)]
+#[display("`pagemark {command}` (process {process})")]
 pub(crate) struct Holder {
     /// Such as `up`.
     pub(crate) command: String,
@@ -64,12 +65,6 @@ impl Holder {
 
     fn write(&self, lock: &FileLock) -> io::Result<()> {
         lock.write(&serde_json::to_vec(self)?)
-    }
-}
-
-impl fmt::Display for Holder {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "`pagemark {}` (process {})", self.command, self.process)
     }
 }
 

@@ -94,6 +94,8 @@ const THREADS_GRACE: Duration = Duration::from_secs(1);
 const TRIM_PAUSE: Duration = Duration::from_millis(10);
 
 /// A running engine. Dropping it stops it; [`Engine::stop`] does so without blocking the caller's thread.
+#[derive(derive_more::Debug)]
+#[debug("Engine {{ address: {address:?}, .. }}")]
 pub struct Engine {
     address: SocketAddr,
     calls: Arc<Calls>,
@@ -326,12 +328,6 @@ impl Drop for Engine {
         {
             tracing::error!("the engine's thread panicked");
         }
-    }
-}
-
-impl std::fmt::Debug for Engine {
-    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        formatter.debug_struct("Engine").field("address", &self.address).finish_non_exhaustive()
     }
 }
 

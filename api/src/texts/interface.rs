@@ -11,6 +11,8 @@ use unic_langid::LanguageIdentifier;
 
 use super::InterfaceLanguage;
 
+#[derive(derive_more::Debug)]
+#[debug("Interface({language:?})")]
 pub(crate) struct Interface {
     language: InterfaceLanguage,
     bundle: FluentBundle<FluentResource>,
@@ -80,12 +82,6 @@ impl Interface {
             self.bundle.format_pattern(pattern, Some(variables), &mut problems);
         }
         problems
-    }
-}
-
-impl fmt::Debug for Interface {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Interface").field(&self.language).finish()
     }
 }
 

@@ -1,7 +1,6 @@
 //! A comment, and the rules that its text must keep.
 
-use std::fmt;
-
+use derive_more::Display;
 use serde::{Deserialize, Serialize};
 
 use crate::{
@@ -134,7 +133,8 @@ pub struct Placement {
 ///
 /// The key is unique, because DynamoDB documents no order of index items with equal sort keys. Its order, as text and
 /// as this type, is (creation time, id by bytes), which is the order of (score, member) in Redis.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Display)]
+#[display("{created_at}#{id}")]
 pub struct Cd {
     pub created_at: Timestamp,
     pub id: CommentId,
@@ -167,12 +167,6 @@ impl Cd {
         }
         let created_at = self.created_at.plus_ms(-1);
         (created_at < self.created_at).then(|| Self { created_at, id: CommentId::greatest() })
-    }
-}
-
-impl fmt::Display for Cd {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}#{}", self.created_at, self.id)
     }
 }
 

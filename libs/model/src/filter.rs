@@ -5,6 +5,7 @@
 
 use std::fmt;
 
+use derive_more::Display;
 use itertools::Itertools;
 
 use crate::{
@@ -76,7 +77,8 @@ impl fmt::Display for Filter {
 }
 
 /// The sort key of an item: `PRODUCT#<product>/<language or ~>/<ratings or ~>`.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Display)]
+#[display("PRODUCT#{}/{filter}", product.escaped())]
 pub struct FilterKey {
     pub product: ProductId,
     pub filter: Filter,
@@ -116,27 +118,15 @@ impl FilterKey {
     }
 }
 
-impl fmt::Display for FilterKey {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "PRODUCT#{}/{}", self.product.escaped(), self.filter)
-    }
-}
-
-/// A set in the page index: a product's comments of one language or any, with one rating.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+/// A set in the page index: a product's comments of one language or any, with one rating. Its name inside its index
+/// partition is `PRODUCT#<product>:<language or ~>/<rating>`.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Display)]
+#[display("PRODUCT#{}:{}/{rating}", product.escaped(), language.as_ref().map_or(ANY, Language::as_str))]
 pub struct BaseSet {
     pub product: ProductId,
     /// The language; `None` means any.
     pub language: Option<Language>,
     pub rating: Rating,
-}
-
-impl fmt::Display for BaseSet {
-    /// `PRODUCT#<product>:<language or ~>/<rating>`: the set's name inside its index partition.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let language = self.language.as_ref().map_or(ANY, Language::as_str);
-        write!(f, "PRODUCT#{}:{language}/{}", self.product.escaped(), self.rating)
-    }
 }
 
 impl Placement {

@@ -87,14 +87,6 @@ impl CommentId {
     }
 }
 
-impl TryFrom<String> for CommentId {
-    type Error = InvalidInput;
-
-    fn try_from(text: String) -> Result<Self, InvalidInput> {
-        Self::parse(&text)
-    }
-}
-
 /// The id of a product: any text of 1 to 200 characters, but no control characters and neither `.` nor `..`. The first and
 /// the last one are visible.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, Display)]
@@ -158,14 +150,6 @@ impl ProductId {
         let decoded = percent_decode_str(escaped).decode_utf8().map_err(|_| not_ours())?;
         let product = Self::parse_stored(&decoded)?;
         if product.escaped() == escaped { Ok(product) } else { Err(not_ours()) }
-    }
-}
-
-impl TryFrom<String> for ProductId {
-    type Error = InvalidInput;
-
-    fn try_from(text: String) -> Result<Self, InvalidInput> {
-        Self::parse_stored(&text)
     }
 }
 

@@ -60,14 +60,6 @@ fn refused(text: &str) -> InvalidInput {
     InvalidInput::new("language", problem)
 }
 
-impl TryFrom<String> for Language {
-    type Error = InvalidInput;
-
-    fn try_from(text: String) -> Result<Self, InvalidInput> {
-        Self::parse_stored(&text)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -3,8 +3,7 @@
 //! **Invariant:** nothing takes a record for a comment. Its key is not a comment's, and it has no attribute that keys an
 //! index (ADR 70). So no page, no function, no repair and no rebuild ever reads it.
 
-use std::fmt;
-
+use derive_more::Display;
 use serde::{Deserialize, Serialize};
 
 use crate::{
@@ -32,8 +31,8 @@ pub fn record_key(product: &ProductId) -> (String, String) {
 
 /// An absolute `http` or `https` URL in ASCII (RFC 3986), with a host name or an IPv4 address and without a user. Its
 /// spelling stays.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(try_from = "String", into = "String")]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, Display)]
+#[serde(try_from = "String")]
 pub struct WebUrl(String);
 
 impl WebUrl {
@@ -87,30 +86,10 @@ fn is_percent_encoded(path: &str) -> bool {
         })
 }
 
-impl TryFrom<String> for WebUrl {
-    type Error = InvalidInput;
-
-    fn try_from(text: String) -> Result<Self, InvalidInput> {
-        Self::parse("url", &text)
-    }
-}
-
-impl From<WebUrl> for String {
-    fn from(url: WebUrl) -> Self {
-        url.0
-    }
-}
-
-impl fmt::Display for WebUrl {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
 /// A Global Trade Item Number: 8, 12, 13 or 14 digits. The last one is the check digit (GS1 General Specifications, section
 /// 7.9). UPC, EAN and ISBN-13 are such numbers. No leading zero is added or removed.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(try_from = "String", into = "String")]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, Display)]
+#[serde(try_from = "String")]
 pub struct Gtin(String);
 
 impl Gtin {
@@ -127,26 +106,6 @@ impl Gtin {
 
     pub fn as_str(&self) -> &str {
         &self.0
-    }
-}
-
-impl TryFrom<String> for Gtin {
-    type Error = InvalidInput;
-
-    fn try_from(text: String) -> Result<Self, InvalidInput> {
-        Self::parse(&text)
-    }
-}
-
-impl From<Gtin> for String {
-    fn from(gtin: Gtin) -> Self {
-        gtin.0
-    }
-}
-
-impl fmt::Display for Gtin {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
     }
 }
 

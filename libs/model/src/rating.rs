@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use derive_more::Display;
 use itertools::Itertools;
 use serde::{
     Deserialize, Deserializer, Serialize,
@@ -11,8 +12,8 @@ use serde::{
 use crate::error::{InvalidInput, quoted};
 
 /// A rating: 1, 2, 3, 4 or 5.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
-#[serde(into = "u8")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Display)]
+#[display("{}", self.as_str())]
 pub struct Rating(u8);
 
 impl Rating {
@@ -59,12 +60,6 @@ impl Rating {
     }
 }
 
-impl fmt::Display for Rating {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
-    }
-}
-
 impl<'de> Deserialize<'de> for Rating {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         deserializer.deserialize_u64(RatingVisitor)
@@ -89,14 +84,9 @@ impl Visitor<'_> for RatingVisitor {
     }
 }
 
-impl From<Rating> for u8 {
-    fn from(rating: Rating) -> Self {
-        rating.0
-    }
-}
-
 /// A non-empty set of ratings; its text is ascending and `.`-joined, as in `1.5`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Display)]
+#[display("{}", self.iter().format("."))]
 pub struct RatingSet(u8);
 
 impl RatingSet {
@@ -131,12 +121,6 @@ impl RatingSet {
 
     pub fn iter(self) -> impl Iterator<Item = Rating> {
         Rating::ALL.into_iter().filter(move |rating| self.contains(*rating))
-    }
-}
-
-impl fmt::Display for RatingSet {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}", self.iter().format("."))
     }
 }
 

@@ -42,14 +42,6 @@ impl Revision {
     }
 }
 
-impl TryFrom<String> for Revision {
-    type Error = InvalidInput;
-
-    fn try_from(text: String) -> Result<Self, InvalidInput> {
-        Self::parse(&text)
-    }
-}
-
 impl From<Revision> for String {
     fn from(revision: Revision) -> Self {
         revision.to_string()

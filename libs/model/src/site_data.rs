@@ -154,14 +154,6 @@ impl AuthorId {
     }
 }
 
-impl TryFrom<String> for AuthorId {
-    type Error = InvalidInput;
-
-    fn try_from(text: String) -> Result<Self, InvalidInput> {
-        Self::parse_stored(&text)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;

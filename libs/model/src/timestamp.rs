@@ -145,14 +145,6 @@ fn write_digits(zeros: &mut [u8], mut number: i64) {
     }
 }
 
-impl TryFrom<String> for Timestamp {
-    type Error = InvalidInput;
-
-    fn try_from(text: String) -> Result<Self, InvalidInput> {
-        Self::parse(&text)
-    }
-}
-
 impl From<Timestamp> for String {
     fn from(instant: Timestamp) -> Self {
         instant.to_string()

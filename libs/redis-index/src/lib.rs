@@ -46,19 +46,14 @@ use scripts::Scripts;
 pub use settings::{RedisIndexArgs, RedisIndexConfig, RedisMode};
 
 /// The page index in Redis. Clones share its connections.
-#[derive(Clone)]
+#[derive(Clone, derive_more::Debug)]
+#[debug("RedisIndex {{ keys: {keys:?}, .. }}")]
 struct RedisIndex {
     connection: Connection,
     keys: Keys,
     scripts: Arc<Scripts>,
     known_languages: KnownLanguages,
     timeout: Duration,
-}
-
-impl std::fmt::Debug for RedisIndex {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("RedisIndex").field("keys", &self.keys).finish_non_exhaustive()
-    }
 }
 
 /// A client of the page index in Redis. Connections open on first use, stay open between calls, and open again when

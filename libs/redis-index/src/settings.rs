@@ -3,6 +3,7 @@
 use std::{path::PathBuf, time::Duration};
 
 use clap::{Args, ValueEnum, builder::NonEmptyStringValueParser};
+use derive_more::Debug;
 use model::BaseSet;
 
 use crate::{iam::IamLogin, keys::Keys};
@@ -17,7 +18,9 @@ pub enum RedisMode {
     Cluster,
 }
 
-#[derive(Clone)]
+// Without the URL, which may hold a password.
+#[derive(Clone, Debug)]
+#[debug("RedisIndexConfig {{ prefix: {prefix:?}, .. }}")]
 pub struct RedisIndexConfig {
     /// `redis://` or `rediss://`, with user and password where needed; or `unix://`. For a cluster: one or several of
     /// its nodes, separated by commas.
@@ -32,13 +35,6 @@ pub struct RedisIndexConfig {
     pub partitions: u16,
     pub timeout: Duration,
     pub max_age: Duration,
-}
-
-impl std::fmt::Debug for RedisIndexConfig {
-    /// Omits the URL, which may hold a password.
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("RedisIndexConfig").field("prefix", &self.prefix).finish_non_exhaustive()
-    }
 }
 
 impl RedisIndexConfig {
@@ -63,7 +59,9 @@ impl RedisIndexConfig {
 }
 
 /// Where the page index is.
-#[derive(Clone, Args)]
+// Without the URL, which may hold a password.
+#[derive(Clone, Debug, Args)]
+#[debug("RedisIndexArgs {{ index_prefix: {index_prefix:?}, .. }}")]
 pub struct RedisIndexArgs {
     /// URL of the Redis (7.0 or newer) or Valkey server: redis://, rediss:// (TLS) or unix://, with user and password
     /// where needed (rediss://user:password@host:6379/). For a cluster, the URL of its configuration endpoint, or of
@@ -94,13 +92,6 @@ pub struct RedisIndexArgs {
     /// Seconds since the repair job last confirmed it after which the page index is not believed any more.
     #[arg(long, env = "PAGEMARK_INDEX_MAX_AGE", value_name = "SECONDS", default_value_t = 3 * 3600)]
     pub index_max_age: u64,
-}
-
-impl std::fmt::Debug for RedisIndexArgs {
-    /// Omits the URL, which may hold a password.
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("RedisIndexArgs").field("index_prefix", &self.index_prefix).finish_non_exhaustive()
-    }
 }
 
 impl RedisIndexArgs {

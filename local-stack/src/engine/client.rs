@@ -1,6 +1,6 @@
 //! The AWS SDK without a network: its requests become calls of a function.
 
-use std::{fmt, io, sync::Arc};
+use std::{io, sync::Arc};
 
 use aws_smithy_runtime_api::{
     client::{
@@ -33,13 +33,9 @@ pub(super) fn operation(target: &str) -> &str {
     target.split_once('.').map_or(target, |(_, operation)| operation)
 }
 
+#[derive(derive_more::Debug)]
+#[debug("Connector")]
 struct Connector<Serve>(Arc<Serve>);
-
-impl<Serve> fmt::Debug for Connector<Serve> {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str("Connector")
-    }
-}
 
 impl<Serve, Answered> HttpConnector for Connector<Serve>
 where

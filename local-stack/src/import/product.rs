@@ -45,7 +45,7 @@ pub fn to_product_line(record: ProductRecord) -> serde_json::Result<String> {
         product,
         name: details.name,
         url: Some(details.url),
-        image: Some(details.image.map(String::from)),
+        image: Some(details.image.map(|image| image.to_string())),
         brand: Some(details.brand),
         gtin: Some(details.gtin),
         sku: Some(details.sku),

@@ -2,7 +2,6 @@
 
 use std::{
     collections::{HashMap, HashSet},
-    fmt,
     sync::{Arc, Mutex, PoisonError},
     time::Duration,
 };
@@ -29,6 +28,9 @@ const ASKED_MAX: usize = 6;
 const REFRESH_PAUSE: Duration = Duration::from_millis(20);
 
 /// A Redis cluster. Connections open on first use.
+// Without the template, which holds the password.
+#[derive(derive_more::Debug)]
+#[debug("Cluster {{ seeds: {seeds:?}, .. }}")]
 pub(crate) struct Cluster {
     /// The configured nodes. Over time, their names may lead to other machines.
     seeds: Vec<Arc<Node>>,
@@ -49,13 +51,6 @@ struct Known {
     generation: u64,
     /// All nodes seen so far, by address. So their connections stay open when slots move.
     nodes: HashMap<Address, Arc<Node>>,
-}
-
-impl fmt::Debug for Cluster {
-    /// Omits the template, which holds the password.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Cluster").field("seeds", &self.seeds).finish_non_exhaustive()
-    }
 }
 
 impl Cluster {

@@ -1,11 +1,11 @@
 //! One server, and the single connection to it that all callers share.
 
 use std::{
-    fmt,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::{Duration, Instant},
 };
 
+use derive_more::Display;
 use redis::{
     AsyncConnectionConfig, Client, Cmd, ConnectionAddr, ConnectionInfo, FromRedisValue, Pipeline, RedisResult, Script,
     Value,
@@ -14,16 +14,11 @@ use redis::{
 
 use super::{IamLogin, circuit_breaker::CircuitBreakers};
 
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Display)]
+#[display("{host}:{port}")]
 pub(super) struct Address {
     pub(super) host: String,
     pub(super) port: u16,
-}
-
-impl fmt::Display for Address {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}:{}", self.host, self.port)
-    }
 }
 
 /// One server.
@@ -35,6 +30,9 @@ impl fmt::Display for Address {
 /// **Invariant:** a writer that gives up a call discards its connection, and the connection ends by a reset. So the
 /// operating system discards the bytes that it has not sent yet (ADR 81, `tests/paused.rs`). Readers, which have
 /// breakers, keep their connection: a late read is harmless.
+// Without the client, which holds the password.
+#[derive(derive_more::Debug)]
+#[debug("Node {{ address: {:?} }}", client.get_connection_info().addr().to_string())]
 pub(crate) struct Node {
     client: Client,
     /// Signs the token of each new connection. `None` when the client has the password.
@@ -44,13 +42,6 @@ pub(crate) struct Node {
     opening: tokio::sync::Mutex<()>,
     /// The server's name among the circuit breakers, and the breakers. `None` for callers that may wait.
     breakers: Option<(String, Arc<CircuitBreakers>)>,
-}
-
-impl fmt::Debug for Node {
-    /// Omits the client, which holds the password.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Node").field("address", &self.client.get_connection_info().addr().to_string()).finish()
-    }
 }
 
 impl Node {
