@@ -119,6 +119,10 @@ impl Table {
             .consistent_read(true)
     }
 
+    fn query_index(&self, index: &str) -> QueryFluentBuilder {
+        self.client.query().table_name(&self.name).index_name(index)
+    }
+
     /// Reads a page by one Query. Further queries are needed only beyond DynamoDB's 1 MB answer limit, or to fill the
     /// places of invalid primary items. A malformed duplicate takes a place of the page, so that it does not shift the
     /// pages that follow.
@@ -153,10 +157,7 @@ impl Table {
         start: Option<SdkItem>,
     ) -> Result<QueryAnswer<StoredItem>, StoreError> {
         let reader = QueryReader::<CommentItem>::default();
-        self.client
-            .query()
-            .table_name(&self.name)
-            .index_name(GSI)
+        self.query_index(GSI)
             .key_condition_expression("sk = :sk")
             .expression_attribute_values(":sk", AttributeValue::S(query.key.to_string()))
             .scan_index_forward(query.order == Order::Oldest)
@@ -269,10 +270,7 @@ impl Table {
     ) -> Result<PrimariesPart, StoreError> {
         self.admit_read().await;
         let reader = QueryReader::<CommentItem<NoBlob>>::default();
-        self.client
-            .query()
-            .table_name(&self.name)
-            .index_name(PRIMARIES)
+        self.query_index(PRIMARIES)
             .key_condition_expression("#shard = :shard")
             .expression_attribute_names("#shard", attribute::SHARD)
             .expression_attribute_values(":shard", AttributeValue::S(primaries_shard(shard)))
@@ -349,10 +347,7 @@ impl Table {
         self.admit_read().await;
         let reader = QueryReader::<CommentItem>::default();
         let query = self
-            .client
-            .query()
-            .table_name(&self.name)
-            .index_name(MODERATION)
+            .query_index(MODERATION)
             .expression_attribute_names("#status", attribute::UNPUBLISHED)
             .expression_attribute_values(":status", AttributeValue::S(status.to_string()))
             .limit(limit.into())
@@ -393,10 +388,7 @@ impl Table {
         // No id has a character below `-`, so this is less than every longer id.
         let from = after.map_or_else(|| COMMENT_PREFIX.to_owned(), |id| comment_pk(id) + "!");
         let answer = self
-            .client
-            .query()
-            .table_name(&self.name)
-            .index_name(AUTHORS)
+            .query_index(AUTHORS)
             .key_condition_expression("author_id = :author AND pk BETWEEN :from AND :to")
             .expression_attribute_values(":author", AttributeValue::S(author.to_string()))
             .expression_attribute_values(":from", AttributeValue::S(from))
@@ -446,15 +438,7 @@ impl Table {
 
     /// Some records of a shard, strongly consistent: at most a megabyte.
     pub async fn records_part(&self, shard: u32, from: Option<RecordsPosition>) -> Result<RecordsPart, StoreError> {
-        let query = self
-            .client
-            .query()
-            .table_name(&self.name)
-            .key_condition_expression("#pk = :pk")
-            .expression_attribute_names("#pk", attribute::PK)
-            .expression_attribute_values(":pk", AttributeValue::S(record_pk(shard)))
-            .consistent_read(true)
-            .set_exclusive_start_key(from.map(|position| position.0));
+        let query = self.query_of(record_pk(shard)).set_exclusive_start_key(from.map(|position| position.0));
         let answer = query.send().await.map_err(store_error)?;
         let records = answer.items.unwrap_or_default().into_iter().map(|item| {
             let key = ItemKey::of(&item);

@@ -34,7 +34,7 @@ use crate::{
     duplicates::{DuplicatesWritten, FailedWrites, key_of_request, to_request},
     error::{refused, store_error},
     idempotency::{self, Idempotency, Record},
-    item::{from_sdk_item, item_key, primary_key, record_key_of, to_sdk_item},
+    item::{SdkItem, from_sdk_item, item_key, primary_key, record_key_of, to_sdk_item},
     transaction::{Condition, Guarded, is_conflict, reasons, sort},
 };
 
@@ -67,6 +67,9 @@ enum Outcome {
     /// The indexes of the actions whose conditions did not hold.
     ConditionsFailed(Vec<usize>),
 }
+
+/// The condition that an item is at the revision that was read.
+const IS_REPLACED: &str = "revision = :replaced";
 
 const PRIMARY: usize = 0;
 const IDEMPOTENCY: usize = 2;
@@ -205,15 +208,8 @@ impl Table {
                 return Err(WriteError::NotFound);
             }
             let revision = Revision::after(Some(old.revision), now(), random());
-            let primary = Delete::builder()
-                .table_name(&self.name)
-                .set_key(Some(primary_key(id, &old.product)))
-                .condition_expression("revision = :replaced")
-                .expression_attribute_values(":replaced", AttributeValue::S(old.revision.to_string()))
-                .build()
-                .map_err(refused)?;
             let mut actions = vec![
-                TransactWriteItem::builder().delete(primary).build(),
+                self.delete_at(primary_key(id, &old.product), old.revision)?,
                 self.put_journal(id, revision, Some(old.placement()), None)?,
             ];
             if planted::has(Bug::DeletedWithoutJournal) {
@@ -257,13 +253,34 @@ impl Table {
     }
 
     fn put_new<T: Serialize>(&self, item: &T) -> Result<TransactWriteItem, StoreError> {
+        self.put_if(item, "attribute_not_exists(pk)", SdkItem::new())
+    }
+
+    fn put_if<T: Serialize>(
+        &self,
+        item: &T,
+        condition: &str,
+        values: impl Into<SdkItem>,
+    ) -> Result<TransactWriteItem, StoreError> {
         let put = Put::builder()
             .table_name(&self.name)
             .set_item(Some(to_sdk_item(item)?))
-            .condition_expression("attribute_not_exists(pk)")
+            .condition_expression(condition)
+            .set_expression_attribute_values(Some(values.into()).filter(|values| !values.is_empty()))
             .build()
             .map_err(refused)?;
         Ok(TransactWriteItem::builder().put(put).build())
+    }
+
+    fn delete_at(&self, key: SdkItem, revision: Revision) -> Result<TransactWriteItem, StoreError> {
+        let delete = Delete::builder()
+            .table_name(&self.name)
+            .set_key(Some(key))
+            .condition_expression(IS_REPLACED)
+            .set_expression_attribute_values(Some(replaced(revision)))
+            .build()
+            .map_err(refused)?;
+        Ok(TransactWriteItem::builder().delete(delete).build())
     }
 
     /// The back-off for a change, from now on.
@@ -334,15 +351,9 @@ impl Table {
             status: made.status,
             expires_at: now_seconds + idempotency::HOURS * 3600,
         };
-        let put = Put::builder()
-            .table_name(&self.name)
-            .set_item(Some(to_sdk_item(&record)?))
-            // DynamoDB removes expired items late.
-            .condition_expression("attribute_not_exists(pk) OR expires_at < :now")
-            .expression_attribute_values(":now", AttributeValue::N(now_seconds.to_string()))
-            .build()
-            .map_err(refused)?;
-        Ok(TransactWriteItem::builder().put(put).build())
+        // DynamoDB removes expired items late.
+        let condition = "attribute_not_exists(pk) OR expires_at < :now";
+        self.put_if(&record, condition, [(":now".to_owned(), AttributeValue::N(now_seconds.to_string()))])
     }
 
     /// The comment that an earlier request with this key created, in its original state: `again` with the values from
@@ -392,9 +403,10 @@ impl Table {
             };
             let revision = Revision::after(current, now(), random());
             let record = ProductRecord { product: product.clone(), revision, details: details.clone() };
+            let item = ProductItem::from(record.clone());
             let action = match current {
-                None => self.put_new(&ProductItem::from(record.clone()))?,
-                Some(current) => self.replace(&record, current)?,
+                None => self.put_new(&item)?,
+                Some(current) => self.put_if(&item, IS_REPLACED, replaced(current))?,
             };
             match self.transact(vec![action], revision, &mut backoff).await? {
                 Outcome::Done => return Ok(ProductPut { record, change }),
@@ -402,17 +414,6 @@ impl Table {
                 Outcome::ConditionsFailed(_) => wait_for_others(&mut backoff).await?,
             }
         }
-    }
-
-    fn replace(&self, record: &ProductRecord, replaced: Revision) -> Result<TransactWriteItem, StoreError> {
-        let put = Put::builder()
-            .table_name(&self.name)
-            .set_item(Some(to_sdk_item(&ProductItem::from(record.clone()))?))
-            .condition_expression("revision = :replaced")
-            .expression_attribute_values(":replaced", AttributeValue::S(replaced.to_string()))
-            .build()
-            .map_err(refused)?;
-        Ok(TransactWriteItem::builder().put(put).build())
     }
 
     /// Deletes a record, if `allows` accepts its revision.
@@ -431,14 +432,7 @@ impl Table {
             if !allows(Some(current)) {
                 return Err(WriteError::PreconditionFailed { current: Some(current) });
             }
-            let delete = Delete::builder()
-                .table_name(&self.name)
-                .set_key(Some(record_key_of(product)))
-                .condition_expression("revision = :replaced")
-                .expression_attribute_values(":replaced", AttributeValue::S(current.to_string()))
-                .build()
-                .map_err(refused)?;
-            let actions = vec![TransactWriteItem::builder().delete(delete).build()];
+            let actions = vec![self.delete_at(record_key_of(product), current)?];
             let token = Revision::after(Some(current), now(), random());
             match self.transact(actions, token, &mut backoff).await? {
                 Outcome::Done => return Ok(()),
@@ -562,6 +556,10 @@ impl Table {
             *retries += 1;
         }
     }
+}
+
+fn replaced(revision: Revision) -> SdkItem {
+    [(":replaced".to_owned(), AttributeValue::S(revision.to_string()))].into()
 }
 
 /// Gives other writers of the comment time before the change is planned anew.
