@@ -28,13 +28,10 @@ pub const REQUEST_TIMEOUT: Duration = Duration::from_secs(25);
 #[derive(Debug, Clone, Parser)]
 #[command(name = "api", version)]
 pub struct Settings {
-    /// Where the table is.
     #[command(flatten)]
     pub table: TableArgs,
-    /// How comments are written.
     #[command(flatten)]
     pub comment_blob: CommentBlobArgs,
-    /// Where the page index is.
     #[command(flatten)]
     pub page_index: RedisIndexArgs,
     /// Address and port to serve at; port 0 takes a free one.
@@ -44,10 +41,8 @@ pub struct Settings {
     /// `https://comments.example.com` or `https://shop.example.com/reviews`: links and sitemaps are made of it.
     #[arg(long, env = "PAGEMARK_PUBLIC_URL", value_name = "URL")]
     pub public_url: PublicUrl,
-    /// Where traces go.
     #[command(flatten)]
     pub traces: TracesArgs,
-    /// The settings of the service besides its stores.
     #[command(flatten)]
     pub api: ApiSettings,
 }
@@ -64,10 +59,8 @@ pub struct ApiSettings {
     #[arg(long, env = "PAGEMARK_METRICS_NAMESPACE", value_name = "NAME")]
     #[arg(value_parser = NonEmptyStringValueParser::new())]
     pub metrics_namespace: Option<String>,
-    /// The settings of the pages.
     #[command(flatten)]
     pub site: SiteSettings,
-    /// Who may write and moderate.
     #[command(flatten)]
     pub writing: WritingSettings,
     /// A key of cursors, 64 hex digits, the same for all processes that serve one site; repeatable, or separated by

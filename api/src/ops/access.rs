@@ -19,10 +19,10 @@ use actix_web::{
     middleware::Next,
     web,
 };
-use process::telemetry::{RemoteSpan, describe, join_trace};
+use process::telemetry::{describe, join_trace};
 use tracing::Instrument;
 
-use super::{is_operational, trace_context::TraceParent};
+use super::{is_operational, trace_context};
 use crate::{ops::metrics::Metrics, tokens::TokenName};
 
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
@@ -54,20 +54,15 @@ pub(crate) async fn observe(
     let peer = request.peer_addr().map(|peer| peer.ip().to_string());
     let client = forwarded_for(request.headers(), proxies);
     let user_agent = text(request.headers(), header::USER_AGENT).map(|agent| beginning(agent, USER_AGENT_MAX_LEN));
-    let trace = TraceParent::read(request.headers());
+    let caller = trace_context::caller(request.headers());
     let span = tracing::info_span!(
         "request",
         request_id,
-        trace_id = trace.map(|trace| trace.trace_id),
-        parent_id = trace.map(|trace| trace.parent_id)
+        trace_id = caller.map(|caller| caller.trace_id),
+        parent_id = caller.map(|caller| caller.span_id)
     );
-    let caller = trace.map(|TraceParent { trace_id, parent_id, is_sampled }| RemoteSpan {
-        trace_id,
-        span_id: parent_id,
-        is_sampled,
-    });
     // Without the caller's trace, the log names ours.
-    if let (Some(own), None) = (join_trace(&span, caller), trace) {
+    if let (Some(own), None) = (join_trace(&span, caller), caller) {
         span.record("trace_id", own);
     }
     let mut answer = next.call(request).instrument(span.clone()).await;

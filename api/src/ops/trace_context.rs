@@ -1,40 +1,29 @@
 //! The header `traceparent` (W3C Trace Context, level 1, section 3.2): the trace of a request.
 
 use actix_web::http::header::HeaderMap;
+use process::telemetry::RemoteSpan;
 
 /// The flag of a trace that the caller records.
 const SAMPLED: u8 = 1;
 
-/// The caller's trace, and its span that made the request.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct TraceParent<'header> {
-    /// 32 hex digits.
-    pub(crate) trace_id: &'header str,
-    /// 16 hex digits.
-    pub(crate) parent_id: &'header str,
-    pub(crate) is_sampled: bool,
+/// Reads the caller's span that made the request. The standard requires ignoring a repeated or invalid header.
+pub(crate) fn caller(headers: &HeaderMap) -> Option<RemoteSpan<'_>> {
+    let mut values = headers.get_all("traceparent");
+    let value = values.next()?.to_str().ok()?;
+    if values.next().is_some() { None } else { parse(value) }
 }
 
-impl<'header> TraceParent<'header> {
-    /// Reads the header. The standard requires ignoring a repeated or invalid one.
-    pub(crate) fn read(headers: &'header HeaderMap) -> Option<Self> {
-        let mut values = headers.get_all("traceparent");
-        let value = values.next()?.to_str().ok()?;
-        if values.next().is_some() { None } else { Self::parse(value) }
+fn parse(value: &str) -> Option<RemoteSpan<'_>> {
+    let mut parts = value.split('-');
+    let version = hex(parts.next()?, 2)?;
+    let (trace_id, span_id) = (hex(parts.next()?, 32)?, hex(parts.next()?, 16)?);
+    let flags = u8::from_str_radix(hex(parts.next()?, 2)?, 16).ok()?;
+    // Later versions may append parts. Version 00 has exactly these, and version ff is forbidden.
+    if version == "ff" || (version == "00" && parts.next().is_some()) {
+        return None;
     }
-
-    fn parse(value: &'header str) -> Option<Self> {
-        let mut parts = value.split('-');
-        let version = hex(parts.next()?, 2)?;
-        let (trace_id, parent_id) = (hex(parts.next()?, 32)?, hex(parts.next()?, 16)?);
-        let flags = u8::from_str_radix(hex(parts.next()?, 2)?, 16).ok()?;
-        // Later versions may append parts. Version 00 has exactly these, and version ff is forbidden.
-        if version == "ff" || (version == "00" && parts.next().is_some()) {
-            return None;
-        }
-        let is_sampled = flags & SAMPLED != 0;
-        Some(Self { trace_id: not_zero(trace_id)?, parent_id: not_zero(parent_id)?, is_sampled })
-    }
+    let is_sampled = flags & SAMPLED != 0;
+    Some(RemoteSpan { trace_id: not_zero(trace_id)?, span_id: not_zero(span_id)?, is_sampled })
 }
 
 fn hex(part: &str, len: usize) -> Option<&str> {
@@ -56,11 +45,11 @@ mod tests {
     #[test]
     fn a_trace_parent_is_read_or_ignored() {
         let whole = format!("00-{TRACE}-{PARENT}-01");
-        let read = TraceParent { trace_id: TRACE, parent_id: PARENT, is_sampled: true };
-        assert_eq!(TraceParent::parse(&whole), Some(read));
+        let read = RemoteSpan { trace_id: TRACE, span_id: PARENT, is_sampled: true };
+        assert_eq!(parse(&whole), Some(read));
         let unsampled = format!("00-{TRACE}-{PARENT}-02");
-        assert_eq!(TraceParent::parse(&unsampled), Some(TraceParent { is_sampled: false, ..read }));
-        assert!(TraceParent::parse(&format!("01-{TRACE}-{PARENT}-01-later")).is_some());
+        assert_eq!(parse(&unsampled), Some(RemoteSpan { is_sampled: false, ..read }));
+        assert!(parse(&format!("01-{TRACE}-{PARENT}-01-later")).is_some());
         let (zero_trace, zero_parent) = ("0".repeat(32), "0".repeat(16));
         for broken in [
             String::new(),
@@ -73,7 +62,7 @@ mod tests {
             format!("00-{TRACE}-{PARENT}-1"),
             format!("00-{}-{PARENT}-01", &TRACE[1..]),
         ] {
-            assert_eq!(TraceParent::parse(&broken), None, "{broken}");
+            assert_eq!(parse(&broken), None, "{broken}");
         }
     }
 }

@@ -112,7 +112,7 @@ fn is_traced(metadata: &Metadata<'_>) -> bool {
     metadata.is_span() && (log::is_ours(metadata) || metadata.target().starts_with("aws_sdk_"))
 }
 
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RemoteSpan<'header> {
     /// 32 hex digits.
     pub trace_id: &'header str,

@@ -32,16 +32,12 @@ Exit code, a sum of bits:
 #[derive(Debug, Clone, Parser)]
 #[command(name = "repair-job", version, after_help = EXIT_CODES)]
 pub struct Config {
-    /// Where the table is.
     #[command(flatten)]
     pub table: TableArgs,
-    /// Where the page index is.
     #[command(flatten)]
     pub page_index: RedisIndexArgs,
-    /// Where traces go.
     #[command(flatten)]
     pub traces: TracesArgs,
-    /// The command and its options.
     #[command(flatten)]
     pub run: RunArgs,
 }
@@ -50,7 +46,6 @@ pub struct Config {
 #[derive(Debug, Clone, Args, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RunArgs {
-    /// Its settings.
     #[command(flatten)]
     pub settings: JobSettings,
     /// Describe what would be read and written, and do nothing.
@@ -215,22 +210,16 @@ impl AuditArgs {
 #[derive(Debug, Clone, Parser)]
 #[command(name = "repair-job", version)]
 pub struct FunctionConfig {
-    /// Where the table is.
     #[command(flatten)]
     pub table: TableArgs,
-    /// Where the page index is.
     #[command(flatten)]
     pub page_index: RedisIndexArgs,
-    /// Where the quarantine is.
     #[command(flatten)]
     pub quarantine: QuarantineArgs,
-    /// Where metrics go.
     #[command(flatten)]
     pub metrics: MetricsArgs,
-    /// Where traces go.
     #[command(flatten)]
     pub traces: TracesArgs,
-    /// Its settings.
     #[command(flatten)]
     pub settings: JobSettings,
 }
