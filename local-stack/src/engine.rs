@@ -37,7 +37,7 @@ use std::fs::TryLockError;
 use std::io;
 use std::net::SocketAddr;
 use std::path::Path;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -155,7 +155,7 @@ impl Engine {
             writes: watch::Sender::default(),
             disk,
             write_lock: write_lock.clone(),
-            descriptions: Mutex::default(),
+            descriptions: Default::default(),
         });
         let (stop, stopped) = oneshot::channel();
         let served = Arc::clone(&calls);

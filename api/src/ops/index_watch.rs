@@ -6,11 +6,11 @@
 
 use std::{
     fmt::Display,
-    sync::{Mutex, MutexGuard, PoisonError},
     time::{Duration, Instant},
 };
 
 use page_index::IndexPartition;
+use parking_lot::Mutex;
 use strum::{IntoStaticStr, VariantArray};
 
 /// Minimum pause between two log lines about the page index.
@@ -48,7 +48,7 @@ impl IndexWatch {
 
     /// Records an answer, and the reason when it cannot be trusted.
     pub(crate) fn note(&self, partition: IndexPartition, kind: IndexAnswerKind, reason: Option<&dyn Display>) {
-        let mut watched = self.watched();
+        let mut watched = self.0.lock();
         let Some(last) = watched.partitions.get_mut(usize::from(partition.number())) else { return };
         let was_available = last.replace(kind).is_none_or(|before| before == IndexAnswerKind::Ready);
         watched.unavailable += usize::from(kind != IndexAnswerKind::Ready);
@@ -80,13 +80,9 @@ impl IndexWatch {
 
     /// Number of partitions by the kind of their last answer.
     pub(crate) fn answers(&self) -> Vec<(IndexAnswerKind, usize)> {
-        let watched = self.watched();
+        let watched = self.0.lock();
         let count = |kind| watched.partitions.iter().filter(|answer| **answer == Some(kind)).count();
         IndexAnswerKind::VARIANTS.iter().map(|kind| (*kind, count(*kind))).collect()
-    }
-
-    fn watched(&self) -> MutexGuard<'_, Watched> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -116,10 +112,10 @@ mod tests {
         let [up, down] = ["a", "b"].map(|product| index.partition_of(&ProductId::parse(product).unwrap()));
         assert_ne!(up, down);
         let watch = IndexWatch::new(index.partitions().count());
-        let logged = || watch.watched().logged;
-        let pause_is_over = || watch.watched().logged_at = None;
+        let logged = || watch.0.lock().logged;
+        let pause_is_over = || watch.0.lock().logged_at = None;
         watch.note(up, IndexAnswerKind::Ready, None);
-        assert!(watch.watched().logged_at.is_none(), "nothing has changed for the worse");
+        assert!(watch.0.lock().logged_at.is_none(), "nothing has changed for the worse");
         // Readers alternate between two products. The master of one of them is down.
         watch.note(down, IndexAnswerKind::Unreachable, Some(&"no answer"));
         assert_eq!(logged(), 1);
@@ -127,17 +123,17 @@ mod tests {
             pause_is_over();
             watch.note(up, IndexAnswerKind::Ready, None);
             watch.note(down, IndexAnswerKind::Unreachable, Some(&"no answer"));
-            assert!(watch.watched().logged_at.is_none(), "a request is logged");
+            assert!(watch.0.lock().logged_at.is_none(), "a request is logged");
         }
         let count = |kind| watch.answers().into_iter().find(|(other, _)| *other == kind).unwrap().1;
         assert_eq!([count(IndexAnswerKind::Ready), count(IndexAnswerKind::Unreachable)], [1, 1]);
 
         // After the pause, the next request logs the changes made during it.
-        watch.watched().logged_at = Some(Instant::now());
+        watch.0.lock().logged_at = Some(Instant::now());
         watch.note(down, IndexAnswerKind::Ready, None);
         assert_eq!(logged(), 1);
         pause_is_over();
         watch.note(up, IndexAnswerKind::Ready, None);
-        assert_eq!((logged(), watch.watched().unavailable), (0, 0));
+        assert_eq!((logged(), watch.0.lock().unavailable), (0, 0));
     }
 }

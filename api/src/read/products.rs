@@ -12,7 +12,7 @@ use std::{
     cmp::Reverse,
     ops::Range,
     sync::{
-        Arc, MutexGuard, PoisonError,
+        Arc,
         atomic::{AtomicUsize, Ordering},
     },
     time::Duration,
@@ -117,7 +117,7 @@ impl ProductPage {
 pub(crate) struct Products {
     stores: Data<StoreClients>,
     site: Data<Site>,
-    kept: std::sync::Mutex<Kept>,
+    kept: parking_lot::Mutex<Kept>,
     walking: Arc<Mutex<()>>,
     dating: Mutex<()>,
 }
@@ -177,10 +177,10 @@ impl Products {
     /// # Errors
     /// [`ApiError::IndexUnavailable`].
     pub(crate) async fn walk(self: Arc<Self>) -> Result<Arc<Walk>, ApiError> {
-        let usable = self.kept().usable(Instant::now());
+        let usable = self.kept.lock().usable(Instant::now());
         if let Some(usable) = usable {
             if let Ok(guard) = Arc::clone(&self.walking).try_lock_owned()
-                && !self.kept().pauses(Instant::now())
+                && !self.kept.lock().pauses(Instant::now())
             {
                 actix_web::rt::spawn(async move { self.begin_walk(guard).await });
             }
@@ -188,10 +188,10 @@ impl Products {
         }
         let guard = Arc::clone(&self.walking).lock_owned().await;
         // Another task may have walked meanwhile.
-        if let Some(usable) = self.kept().usable(Instant::now()) {
+        if let Some(usable) = self.kept.lock().usable(Instant::now()) {
             return Ok(usable);
         }
-        if self.kept().pauses(Instant::now()) {
+        if self.kept.lock().pauses(Instant::now()) {
             return Err(ApiError::IndexUnavailable);
         }
         let walking = actix_web::rt::spawn(async move { self.begin_walk(guard).await });
@@ -205,14 +205,14 @@ impl Products {
             Some(partitions) => self.sorted(partitions).await.map(Arc::new),
             None => None,
         };
-        self.kept().end_walk(walk.as_ref(), began, Instant::now());
+        self.kept.lock().end_walk(walk.as_ref(), began, Instant::now());
         walk
     }
 
     /// Sorts the list on a thread for such work: a million products take about a second, and this thread answers requests.
     /// `None` when that fails, which is logged.
     async fn sorted(&self, partitions: Vec<(IndexPartition, PartitionSitemap)>) -> Option<Walk> {
-        let before = self.kept().usable(Instant::now());
+        let before = self.kept.lock().usable(Instant::now());
         let sorted = actix_web::web::block(move || Walk::new(partitions, before.as_deref())).await;
         sorted.inspect_err(|error| tracing::error!(%error, "the list of products was not sorted")).ok()
     }
@@ -282,10 +282,6 @@ impl Products {
             sitemap.keep_dates(part, &dates);
         }
         Some(dates)
-    }
-
-    fn kept(&self) -> MutexGuard<'_, Kept> {
-        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

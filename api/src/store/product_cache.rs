@@ -3,13 +3,10 @@
 //! A page view reads the record of its product, so without a cache it would cost another half read unit. A record that
 //! cannot be read again stays in use: pages of a busy product keep its name while the table is throttled.
 
-use std::{
-    collections::HashMap,
-    sync::{Arc, Mutex, PoisonError},
-    time::Duration,
-};
+use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use model::{ProductId, ProductRecord};
+use parking_lot::Mutex;
 use tokio::time::Instant;
 
 /// Maximum number of products in the cache. Their records take some 2 MB, at their limits 30 MB. Products without a record
@@ -47,7 +44,7 @@ impl ProductCache {
 
     /// What is known of a product, whether or not it is older than the maximum age.
     pub(super) fn get(&self, product: &ProductId) -> Cached {
-        let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = self.known.lock();
         match known.get(product) {
             Some((read, known)) if read.elapsed() < self.max_age => Cached::Fresh(known.clone()),
             Some((_, known)) => Cached::Old(known.clone()),
@@ -58,7 +55,7 @@ impl ProductCache {
     /// Keeps what was asked for, or written, at an instant. It replaces nothing that is younger: a slow read must not bring
     /// back what a write has changed meanwhile.
     pub(super) fn keep(&self, product: &ProductId, known: KnownRecord, at: Instant) {
-        let mut all = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut all = self.known.lock();
         if all.get(product).is_some_and(|(kept, _)| *kept > at) {
             return;
         }
@@ -112,7 +109,7 @@ mod tests {
         let cache = ProductCache::new(Duration::from_secs(3_600));
         for number in 0..3 * PRODUCTS_MAX {
             cache.keep(&product(number), KnownRecord::None, Instant::now());
-            assert!(cache.known.lock().unwrap().len() <= PRODUCTS_MAX);
+            assert!(cache.known.lock().len() <= PRODUCTS_MAX);
         }
         // The last ones are there, the first ones are not.
         assert!(matches!(cache.get(&product(3 * PRODUCTS_MAX - 2)), Cached::Fresh(_)));

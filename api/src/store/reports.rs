@@ -3,12 +3,10 @@
 //! A write on its way looks like a difference, so only one that lasts is reported. The memory is bounded, and so is the
 //! rate. The next reader meets again what is not reported now; the audit finds the rest.
 
-use std::{
-    collections::HashMap,
-    sync::{Mutex, PoisonError},
-};
+use std::collections::HashMap;
 
 use model::{Comment, CommentId, Filter, Placement, ProductId, Timestamp};
+use parking_lot::Mutex;
 
 use crate::ops::metrics::DriftSign;
 
@@ -62,7 +60,7 @@ pub(super) struct Reports(Mutex<Memory>);
 impl Reports {
     /// Whether a difference is to be reported now.
     pub(super) fn take_up(&self, difference: &Difference<'_>, now: Timestamp) -> bool {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).take_up(difference, now)
+        self.0.lock().take_up(difference, now)
     }
 }
 

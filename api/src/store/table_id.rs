@@ -1,10 +1,8 @@
 //! The id of the table, which markers of the page index must carry.
 
-use std::{
-    sync::{Arc, PoisonError, RwLock},
-    time::Duration,
-};
+use std::{sync::Arc, time::Duration};
 
+use parking_lot::RwLock;
 use table::Table;
 use tokio::{sync::Mutex, time::Instant};
 
@@ -35,7 +33,7 @@ impl TableId {
 
     /// The id; `None` while it is unknown. An old id is refreshed in the background.
     pub(crate) async fn get(self: &Arc<Self>) -> Option<String> {
-        let known = self.known();
+        let known = self.known.read().clone();
         if known.id.is_some() {
             if known.is_older_than(MAX_AGE)
                 && let Ok(guard) = Arc::clone(&self.asking).try_lock_owned()
@@ -51,26 +49,22 @@ impl TableId {
         if known.is_older_than(RETRY_AFTER) {
             let _guard = self.asking.lock().await;
             // Another task may have asked meanwhile.
-            if self.known().is_older_than(RETRY_AFTER) {
+            if self.known.read().is_older_than(RETRY_AFTER) {
                 self.ask().await;
             }
         }
-        self.known().id
+        self.known.read().id.clone()
     }
 
     async fn ask(&self) {
         let described = self.table.describe().await;
-        let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
+        let mut known = self.known.write();
         known.asked = Some(Instant::now());
         match described {
             Ok(description) => known.id = Some(description.id),
             // A known id stays, because page numbers must not depend on this call.
             Err(error) => tracing::warn!(%error, "the table's id is unknown"),
         }
-    }
-
-    fn known(&self) -> Known {
-        self.known.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }
 

@@ -4,12 +4,10 @@
 //! of the call names the actual languages, so a wrong guess costs one call but never gives a wrong answer
 //! (`tests/selection` changes languages meanwhile).
 
-use std::{
-    collections::HashMap,
-    sync::{Arc, Mutex, PoisonError},
-};
+use std::{collections::HashMap, sync::Arc};
 
 use model::{Language, ProductId};
+use parking_lot::Mutex;
 
 /// Maximum number of cached products; beyond it the cache is cleared. With [`LANGUAGES_MAX`] languages each, this takes
 /// about 40 MB, usually a tenth of that.
@@ -24,11 +22,11 @@ pub(super) struct KnownLanguages(Arc<Mutex<HashMap<ProductId, Vec<Language>>>>);
 impl KnownLanguages {
     /// The cached languages of a product; empty when unknown.
     pub(super) fn of(&self, product: &ProductId) -> Vec<Language> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).get(product).cloned().unwrap_or_default()
+        self.0.lock().get(product).cloned().unwrap_or_default()
     }
 
     pub(super) fn keep(&self, product: &ProductId, languages: &[Language]) {
-        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = self.0.lock();
         if languages.is_empty() || languages.len() > LANGUAGES_MAX {
             known.remove(product);
             return;

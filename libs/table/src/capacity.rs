@@ -4,12 +4,10 @@
 //! calls are paid for, and pays afterwards. The limit therefore holds over seconds, not for each call. A cancelled
 //! transaction reports nothing and is not counted.
 
-use std::{
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-    time::Duration,
-};
+use std::{sync::Arc, time::Duration};
 
 use aws_sdk_dynamodb::types::ConsumedCapacity;
+use parking_lot::Mutex;
 use tokio::{sync::watch, time::Instant};
 
 /// Unused capacity that may accumulate while no call is made.
@@ -91,7 +89,7 @@ impl Meter {
     }
 
     pub fn consumed(&self) -> Units {
-        Units { read: self.read.locked().consumed, write: self.write.locked().consumed }
+        Units { read: self.read.state.lock().consumed, write: self.write.state.lock().consumed }
     }
 
     /// Waits until a read call may start.
@@ -114,13 +112,9 @@ impl Meter {
 }
 
 impl Bucket {
-    fn locked(&self) -> MutexGuard<'_, BucketState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Waits until the consumed units are paid for, or until the interrupt.
     async fn admit(&self, interrupt: &Interrupt) {
-        let paid_at = self.locked().paid_at;
+        let paid_at = self.state.lock().paid_at;
         if let Some(paid_at) = paid_at {
             tokio::select! {
                 biased;
@@ -135,7 +129,7 @@ impl Bucket {
     }
 
     fn charge_at(&self, units: f64, now: Instant) {
-        let mut state = self.locked();
+        let mut state = self.state.lock();
         state.consumed += units;
         let Some(limit) = self.limit else { return };
         let saved = now.checked_sub(BURST).unwrap_or(now);
@@ -159,13 +153,13 @@ mod tests {
         let began = Instant::now();
         let mut now = began;
         for _ in 0..5 {
-            now = meter.read.locked().paid_at.map_or(now, |paid_at| paid_at.max(now));
+            now = meter.read.state.lock().paid_at.map_or(now, |paid_at| paid_at.max(now));
             meter.read.charge_at(20.0, now);
             meter.write.charge_at(1_000.0, now);
         }
         // One second of capacity had accumulated. The next call, which is never made, would pay for the last one.
         assert_eq!((now - began).as_secs(), 4 * 2 - 1);
-        assert_eq!(meter.write.locked().paid_at, None);
+        assert_eq!(meter.write.state.lock().paid_at, None);
         assert_eq!(meter.consumed(), Units { read: 100.0, write: 5_000.0 });
     }
 

@@ -5,11 +5,7 @@
 //! (docs/benchmarks-notes.md). So this module replaces the SDK's reader for such queries. The SDK still does signing,
 //! time-outs, retries and errors.
 
-use std::{
-    collections::HashMap,
-    fmt::Debug,
-    sync::{Arc, Mutex, PoisonError},
-};
+use std::{collections::HashMap, fmt::Debug, sync::Arc};
 
 use aws_sdk_dynamodb::operation::query::QueryOutput;
 use aws_smithy_runtime_api::{
@@ -29,6 +25,7 @@ use model::{
     Cd, Comment, CommentBlob, FilterKey, Malformed,
     item::{COMMENT_PREFIX, CommentItem, NoBlob, PlacedComment, attribute, comment_of, placed_of_entry, text},
 };
+use parking_lot::Mutex;
 use process::{Store, StoreError};
 use serde::{Deserialize, de::DeserializeOwned};
 use serde_dynamo::{AttributeValue, Item};
@@ -182,7 +179,7 @@ impl<T: DeserializeOwned> QueryReader<T> {
 impl<T> QueryReader<T> {
     /// The answer, also when some of its items are malformed.
     pub(super) fn take_readable(&self) -> Result<Answer<T>, StoreError> {
-        let answer = self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let answer = self.0.lock().take();
         let answer = answer.ok_or_else(|| StoreError::unavailable(Store::Table, "it gave no answer"))?;
         Ok(answer?)
     }
@@ -227,7 +224,7 @@ impl<T: DeserializeOwned + Debug + Send + Sync> DeserializeResponse for QueryRea
             // Not JSON, or not all of it: another attempt may succeed.
             Err(error) => return Err(OrchestratorError::response(error.into())),
         };
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(answer);
+        *self.0.lock() = Some(answer);
         Ok(Output::erase(QueryOutput::builder().build()))
     }
 }

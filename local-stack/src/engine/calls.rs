@@ -11,12 +11,13 @@
 use std::{
     collections::HashMap,
     io,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::Arc,
     time::{Duration, Instant},
 };
 
 use dynoxide::Database;
 use hyper::body::Bytes;
+use parking_lot::Mutex;
 use serde_json::Value;
 use tokio::{runtime::Handle, sync::watch};
 
@@ -86,14 +87,14 @@ impl Calls {
         }
         let answer = operations::answer(&self.database, operation, body);
         if may_change_tables(operation) {
-            self.descriptions().clear();
+            self.descriptions.lock().clear();
         }
         answer
     }
 
     /// A kept description or a new one. Those who ask meanwhile wait for it, and a change of a table forgets it.
     fn describe(&self, body: &Bytes) -> Answer {
-        let mut descriptions = self.descriptions();
+        let mut descriptions = self.descriptions.lock();
         let began = Instant::now();
         if let Some((answer, _)) = descriptions.get(body).filter(|(_, until)| began < *until) {
             return answer.clone();
@@ -103,10 +104,6 @@ impl Calls {
             descriptions.insert(body.clone(), (answer.clone(), Instant::now() + kept));
         }
         answer
-    }
-
-    fn descriptions(&self) -> MutexGuard<'_, HashMap<Bytes, (Answer, Instant)>> {
-        self.descriptions.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

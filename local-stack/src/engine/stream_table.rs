@@ -9,9 +9,9 @@
 //! this module creates the file before the engine does.
 
 use std::path::Path;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use rusqlite::{Connection, ErrorCode, OpenFlags, params};
 
 use super::error::EngineError;
@@ -104,7 +104,8 @@ impl StreamTable {
     /// that the trim is complete.
     pub(super) fn trim_chunk(&self, table_name: &str, up_to: i64) -> Result<u64, EngineError> {
         let deleted = self
-            .connection()
+            .connection
+            .lock()
             .prepare_cached(
                 "DELETE FROM _stream_records WHERE id IN (
                     SELECT id FROM _stream_records
@@ -122,7 +123,7 @@ impl StreamTable {
     /// Gives some free pages back. Returns whether more are left to give back, and otherwise shortens the write-ahead log
     /// too. Does nothing while few pages are free, and in a file that was not made by [`create_file`].
     pub(super) fn release_chunk(&self) -> Result<bool, EngineError> {
-        let connection = self.connection();
+        let connection = self.connection.lock();
         let free_pages = || connection.query_one("PRAGMA freelist_count", [], |row| row.get::<_, u32>(0));
         let mode: u32 = connection.query_one("PRAGMA auto_vacuum", [], |row| row.get(0))?;
         let surplus = free_pages()?.saturating_sub(FREE_PAGES_KEPT);
@@ -148,20 +149,15 @@ impl StreamTable {
 
     /// The stored sequence number of a table's newest record; 0 without one.
     pub(super) fn newest(&self, table_name: &str) -> Result<i64, EngineError> {
-        Ok(self.connection().query_one(NEWEST, params![table_name], |row| row.get(0))?)
+        Ok(self.connection.lock().query_one(NEWEST, params![table_name], |row| row.get(0))?)
     }
 
     /// Number of records of a table after a stored sequence number.
     pub(super) fn count_after(&self, table_name: &str, after: i64) -> Result<u64, EngineError> {
         let count =
             "SELECT COUNT(*) FROM _stream_records WHERE table_name = ?1 AND CAST(sequence_number AS INTEGER) > ?2";
-        let connection = self.connection();
+        let connection = self.connection.lock();
         Ok(connection.prepare_cached(count)?.query_one(params![table_name, after], |row| row.get(0))?)
-    }
-
-    fn connection(&self) -> MutexGuard<'_, Connection> {
-        // Every statement is a separate transaction, so a panic elsewhere leaves nothing half-done.
-        self.connection.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

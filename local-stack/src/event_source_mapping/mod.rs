@@ -28,7 +28,7 @@ mod stream;
 use std::{
     collections::BTreeMap,
     hash::{BuildHasher, BuildHasherDefault, DefaultHasher},
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::Arc,
     time::Duration,
 };
 
@@ -41,6 +41,7 @@ use futures_util::{
     stream::{self as futures, FuturesUnordered},
 };
 use model::journal::is_journal_pk;
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tokio::{sync::watch, task::JoinSet, time::Instant};
 
@@ -126,10 +127,10 @@ impl EventSourceMapping {
             let began = Instant::now();
             let pause = match self.stream.describe().await {
                 Ok(described) => {
-                    let ready = locked(&shards).describe(described, began);
+                    let ready = shards.lock().describe(described, began);
                     readers.extend(ready.into_iter().map(|shard_id| self.read_shard(shard_id, &shards)));
                     self.publish(&shards);
-                    if locked(&shards).is_empty() { ERROR_PAUSE } else { DESCRIBE_EVERY }
+                    if shards.lock().is_empty() { ERROR_PAUSE } else { DESCRIBE_EVERY }
                 }
                 Err(error) => {
                     tracing::warn!(function = self.function, %error, "looking for shards again");
@@ -157,10 +158,10 @@ impl EventSourceMapping {
                     let found = last.is_some();
                     match last {
                         Some(last) => processed = Some(last),
-                        None => locked(shards).caught_up(&shard_id, began),
+                        None => shards.lock().caught_up(&shard_id, began),
                     }
                     if next.is_none() {
-                        return locked(shards).ended(&shard_id);
+                        return shards.lock().ended(&shard_id);
                     }
                     iterator = next;
                     if !found {
@@ -170,7 +171,7 @@ impl EventSourceMapping {
                 }
                 Err(error @ StreamError::Gone) => {
                     self.warn_of_loss(&shard_id, &error);
-                    return locked(shards).ended(&shard_id);
+                    return shards.lock().ended(&shard_id);
                 }
                 Err(error @ StreamError::Trimmed) => {
                     self.warn_of_loss(&shard_id, &error);
@@ -191,7 +192,7 @@ impl EventSourceMapping {
 
     /// Publishes up to when everything in all shards is done.
     fn publish(&self, shards: &Mutex<Shards>) {
-        if let Some(caught_up_at) = locked(shards).caught_up_at() {
+        if let Some(caught_up_at) = shards.lock().caught_up_at() {
             self.state.send_modify(|state| state.caught_up_at = Some(caught_up_at));
         }
     }
@@ -309,11 +310,6 @@ fn is_new_journal_entry(record: &Record) -> bool {
 fn worker_of(record: &Record, workers: u32) -> u64 {
     let keys = (text(record, "/dynamodb/Keys/pk/S"), text(record, "/dynamodb/Keys/sk/S"));
     BuildHasherDefault::<DefaultHasher>::new().hash_one(keys) % u64::from(workers.max(1))
-}
-
-fn locked(shards: &Mutex<Shards>) -> MutexGuard<'_, Shards> {
-    // Every change leaves the shards whole, so a panic elsewhere does not spoil them.
-    shards.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]

@@ -7,13 +7,13 @@
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap, HashSet},
     hash::{BuildHasher, BuildHasherDefault, DefaultHasher, Hash},
-    sync::{Mutex, MutexGuard, PoisonError},
 };
 
 use model::{
     CommentId, ProductId,
     plan::reconcile::{Drift, DriftKind, Places},
 };
+use parking_lot::{Mutex, MutexGuard};
 use process::StoreError;
 
 use crate::{
@@ -47,10 +47,6 @@ struct Counted {
     has_left_out: bool,
 }
 
-fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 impl Ledger {
     pub(crate) fn new(command: &str, apply: bool) -> Self {
         let report = Report { command: command.to_owned(), apply, ..Report::default() };
@@ -58,11 +54,11 @@ impl Ledger {
     }
 
     pub(crate) fn report(&self) -> MutexGuard<'_, Report> {
-        locked(&self.report)
+        self.report.lock()
     }
 
     pub(crate) fn into_report(self) -> Report {
-        self.report.into_inner().unwrap_or_else(PoisonError::into_inner)
+        self.report.into_inner()
     }
 
     pub(crate) fn add_unresolved(&self, what: String) {
@@ -88,7 +84,7 @@ impl Ledger {
 
     /// Reports, once, a product whose keys in the page index hold values of the wrong type.
     pub(crate) fn add_unreadable_product(&self, product: &ProductId, error: &StoreError) {
-        if locked(&self.counted).unreadable_products.insert(product.clone()) {
+        if self.counted.lock().unreadable_products.insert(product.clone()) {
             self.add_unresolved(format!(
                 "product {product} in the page index: {error}: repair-job rebuild --apply removes what is wrong"
             ));
@@ -113,12 +109,12 @@ impl Ledger {
 
     /// The unresolved comments with their reasons and places. At most [`UNRESOLVED_MAX`] of them are kept.
     pub(crate) fn unresolved_comments(&self) -> Vec<(CommentId, String, Places)> {
-        let counted = locked(&self.counted);
+        let counted = self.counted.lock();
         counted.unresolved.iter().map(|(id, (what, places))| (id.clone(), what.clone(), places.clone())).collect()
     }
 
     pub(crate) fn has_left_out(&self) -> bool {
-        locked(&self.counted).has_left_out
+        self.counted.lock().has_left_out
     }
 
     /// Adds the result for a comment; `state` is `None` when a store failed. A remaining difference counts once, even
@@ -132,7 +128,7 @@ impl Ledger {
         state: Option<&State>,
         is_stopping: bool,
     ) {
-        let (left, was_counted) = locked(&self.counted).add_left(id, left);
+        let (left, was_counted) = self.counted.lock().add_left(id, left);
         let count = |drift: &[Drift]| u64::try_from(drift.len()).unwrap_or(u64::MAX);
         {
             let mut report = self.report();
@@ -148,7 +144,7 @@ impl Ledger {
         match state {
             None | Some(State::Settled) => {}
             Some(State::Unresolved(what)) => {
-                if locked(&self.counted).add_unresolved(id, what, places) {
+                if self.counted.lock().add_unresolved(id, what, places) {
                     self.add_unresolved(what.clone());
                 }
             }
@@ -156,7 +152,7 @@ impl Ledger {
                 self.add_skipped(format!("comment {id} keeps changing; its last change is in the journal"));
             }
             // The run says so when it ends.
-            Some(State::LeftOut(_)) if is_stopping => locked(&self.counted).has_left_out = true,
+            Some(State::LeftOut(_)) if is_stopping => self.counted.lock().has_left_out = true,
             Some(State::LeftOut(why)) => self.add_skipped(format!("comment {id}: {why}")),
             Some(State::IndexAway(error)) => {
                 self.add_skipped(format!("comment {id}: its entries in the page index, because {error}"));

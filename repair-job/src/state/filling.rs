@@ -7,15 +7,13 @@
 
 use std::{
     collections::BTreeSet,
-    sync::{
-        Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicU32, Ordering},
-    },
+    sync::atomic::{AtomicU32, Ordering},
     time::Duration,
 };
 
 use model::{Timestamp, primaries::PRIMARIES_SHARDS};
 use page_index::{IndexPartition, Rebuild, ServerIdentity};
+use parking_lot::Mutex;
 use process::{StoreError, now};
 use serde::{Deserialize, Serialize};
 use table::PrimariesPosition;
@@ -108,7 +106,7 @@ impl<'run> Filling<'run> {
     pub(crate) fn next_shard(&self) -> Option<(u32, Option<PrimariesPosition>)> {
         loop {
             let shard = self.next.fetch_add(1, Ordering::Relaxed);
-            match self.lock().0.shards.get(usize::try_from(shard).ok()?)? {
+            match self.begun.lock().0.shards.get(usize::try_from(shard).ok()?)? {
                 Reached::Nothing => return Some((shard, None)),
                 Reached::Position(position) => return Some((shard, Some(position.clone()))),
                 Reached::Everything => {}
@@ -118,7 +116,7 @@ impl<'run> Filling<'run> {
 
     pub(crate) async fn record(&self, reached: impl IntoIterator<Item = (u32, Reached)>) -> Result<(), StoreError> {
         let is_due = {
-            let mut begun = self.lock();
+            let mut begun = self.begun.lock();
             for (shard, reached) in reached {
                 let place = usize::try_from(shard).ok().and_then(|shard| begun.0.shards.get_mut(shard));
                 place.into_iter().for_each(|place| *place = reached.clone());
@@ -130,7 +128,7 @@ impl<'run> Filling<'run> {
 
     pub(crate) async fn store(&self) -> Result<(), StoreError> {
         let begun = {
-            let mut begun = self.lock();
+            let mut begun = self.begun.lock();
             begun.1 = Instant::now();
             begun.0.clone()
         };
@@ -138,11 +136,6 @@ impl<'run> Filling<'run> {
             self.run.job.table.put_state(REBUILD, PROGRESS, &begun).await?;
         }
         Ok(())
-    }
-
-    fn lock(&self) -> MutexGuard<'_, (Begun, Instant)> {
-        // Every change leaves the state consistent, so a poisoned lock is safe.
-        self.begun.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

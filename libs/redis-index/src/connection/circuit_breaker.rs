@@ -6,13 +6,11 @@
 use std::{
     collections::HashMap,
     io,
-    sync::{
-        Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicBool, Ordering},
-    },
+    sync::atomic::{AtomicBool, Ordering},
     time::{Duration, Instant},
 };
 
+use parking_lot::Mutex;
 use redis::{RedisError, RedisResult};
 
 /// Circuit-breaker open time. Longer than the usual wait of the probe, and short for a reader who retries.
@@ -54,7 +52,7 @@ impl Permit<'_> {
 impl Drop for Permit<'_> {
     fn drop(&mut self) {
         if self.is_probe
-            && let Some(breaker) = self.breakers.servers().get_mut(self.server)
+            && let Some(breaker) = self.breakers.servers.lock().get_mut(self.server)
         {
             breaker.until = Instant::now();
         }
@@ -72,7 +70,7 @@ impl CircuitBreakers {
             return Ok(plain);
         }
         let now = Instant::now();
-        match self.servers().get_mut(server) {
+        match self.servers.lock().get_mut(server) {
             Some(breaker) if now < breaker.until => Err(open()),
             Some(breaker) => {
                 breaker.until = now + PAUSE;
@@ -91,7 +89,7 @@ impl CircuitBreakers {
         if !self.any.load(Ordering::Relaxed) {
             return Ok(());
         }
-        match self.servers().get(server) {
+        match self.servers.lock().get(server) {
             Some(breaker) if breaker.found > began => Err(open()),
             Some(_) | None => Ok(()),
         }
@@ -101,7 +99,7 @@ impl CircuitBreakers {
         match answer {
             Err(error) if error.is_timeout() => {
                 let now = Instant::now();
-                let mut servers = self.servers();
+                let mut servers = self.servers.lock();
                 servers.retain(|_, breaker| now.duration_since(breaker.found) < FORGOTTEN_AFTER);
                 servers.insert(server.to_owned(), OpenBreaker { found: now, until: now + PAUSE });
                 self.any.store(true, Ordering::Relaxed);
@@ -109,17 +107,12 @@ impl CircuitBreakers {
             // The server refuses connections or requests. Such errors arrive at once anyway.
             Err(_) => {}
             Ok(_) if self.any.load(Ordering::Relaxed) => {
-                let mut servers = self.servers();
+                let mut servers = self.servers.lock();
                 servers.remove(server);
                 self.any.store(!servers.is_empty(), Ordering::Relaxed);
             }
             Ok(_) => {}
         }
-    }
-
-    fn servers(&self) -> MutexGuard<'_, HashMap<String, OpenBreaker>> {
-        // Every change leaves the state consistent, so a poisoned lock is safe.
-        self.servers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -143,7 +136,7 @@ mod tests {
         assert!(breakers.admit("b").is_ok() && breakers.still_admit("b", began).is_ok());
 
         // Simulates that a pause has passed.
-        breakers.servers().get_mut("a").unwrap().until = Instant::now();
+        breakers.servers.lock().get_mut("a").unwrap().until = Instant::now();
         let later = Instant::now();
         let probe = breakers.admit("a").unwrap();
         assert!(breakers.still_admit("a", later).is_ok(), "this one is the probe");

@@ -2,7 +2,7 @@
 
 use std::{
     collections::{HashMap, HashSet},
-    sync::{Arc, Mutex, PoisonError},
+    sync::Arc,
     time::Duration,
 };
 
@@ -10,6 +10,7 @@ use futures_util::{
     future::try_join_all,
     stream::{FuturesUnordered, StreamExt},
 };
+use parking_lot::Mutex;
 use redis::{Client, ConnectionAddr, ConnectionInfo, ErrorKind, RedisError, RedisResult, ServerErrorKind, Value};
 use tokio::time::{Instant, sleep_until};
 
@@ -87,7 +88,7 @@ impl Cluster {
 
     pub(super) async fn topology(&self) -> RedisResult<Arc<Topology>> {
         let (topology, generation) = {
-            let known = self.known();
+            let known = self.known.lock();
             (known.topology.clone(), known.generation)
         };
         match topology {
@@ -97,7 +98,7 @@ impl Cluster {
     }
 
     pub(super) async fn layout(&self) -> RedisResult<(Arc<Topology>, bool)> {
-        let generation = self.known().generation;
+        let generation = self.known.lock().generation;
         let topology = self.refresh(generation).await?;
         let nodes = redis::cmd("CLUSTER").arg("NODES").to_owned();
         let answers: Vec<String> = try_join_all(topology.masters.iter().map(|master| master.query(&nodes))).await?;
@@ -116,7 +117,7 @@ impl Cluster {
 
     /// Has the next use request the topology again, if the known one is still `generation`.
     pub(super) fn doubt(&self, generation: u64) {
-        let mut known = self.known();
+        let mut known = self.known.lock();
         if known.generation == generation {
             known.topology = None;
         }
@@ -126,7 +127,7 @@ impl Cluster {
     async fn refresh(&self, generation: u64) -> RedisResult<Arc<Topology>> {
         let mut last = self.refreshing.lock().await;
         {
-            let known = self.known();
+            let known = self.known.lock();
             if let Some(topology) = known.topology.as_ref().filter(|_| known.generation > generation) {
                 return Ok(Arc::clone(topology));
             }
@@ -140,7 +141,7 @@ impl Cluster {
     }
 
     pub(super) fn node(&self, address: &Address) -> RedisResult<Arc<Node>> {
-        let mut known = self.known();
+        let mut known = self.known.lock();
         if let Some(node) = known.nodes.get(address) {
             return Ok(Arc::clone(node));
         }
@@ -153,7 +154,7 @@ impl Cluster {
     /// Asks the configured nodes and some known nodes in parallel, because some may be gone.
     async fn ask(&self) -> RedisResult<Vec<SlotRange>> {
         let mut asked: Vec<Arc<Node>> = self.seeds.clone();
-        let met: Vec<Arc<Node>> = self.known().nodes.values().cloned().collect();
+        let met: Vec<Arc<Node>> = self.known.lock().nodes.values().cloned().collect();
         let seeds: HashSet<Option<Address>> = self.seeds.iter().map(|seed| seed.address()).collect();
         asked.extend(met.into_iter().filter(|node| !seeds.contains(&node.address())).take(ASKED_MAX));
         let mut answers: FuturesUnordered<_> = asked.iter().map(|node| ask_one(node)).collect();
@@ -183,7 +184,7 @@ impl Cluster {
             }
             serving.push(master);
         }
-        let mut known = self.known();
+        let mut known = self.known.lock();
         known.generation += 1;
         let topology = Arc::new(Topology { generation: known.generation, ranges, masters, serving });
         // Forget nodes that left the cluster; their connections close.
@@ -201,11 +202,6 @@ impl Cluster {
             }
             ConnectionAddr::Tcp(..) | ConnectionAddr::Unix(_) | _ => ConnectionAddr::Tcp(host, port),
         }
-    }
-
-    fn known(&self) -> std::sync::MutexGuard<'_, Known> {
-        // Every change leaves the state consistent, so a poisoned lock is safe.
-        self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

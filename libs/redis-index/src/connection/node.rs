@@ -1,11 +1,12 @@
 //! One server, and the single connection to it that all callers share.
 
 use std::{
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::Arc,
     time::{Duration, Instant},
 };
 
 use derive_more::Display;
+use parking_lot::Mutex;
 use redis::{
     AsyncConnectionConfig, Client, Cmd, ConnectionAddr, ConnectionInfo, FromRedisValue, Pipeline, RedisResult, Script,
     Value,
@@ -128,26 +129,21 @@ impl Node {
 
     /// Discards the connection `used`, or with `None` the current one.
     pub(super) fn forget(&self, used: Option<&Arc<MultiplexedConnection>>) {
-        let mut connection = self.current();
+        let mut connection = self.connection.lock();
         let is_used = |present: &Arc<MultiplexedConnection>| used.is_none_or(|used| Arc::ptr_eq(present, used));
         if connection.as_ref().is_some_and(is_used) {
             *connection = None;
         }
     }
 
-    /// The current connection. A panic of another holder leaves it whole.
-    fn current(&self) -> MutexGuard<'_, Option<Arc<MultiplexedConnection>>> {
-        self.connection.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     async fn connection(&self) -> RedisResult<Arc<MultiplexedConnection>> {
-        if let Some(present) = &*self.current() {
+        if let Some(present) = &*self.connection.lock() {
             return Ok(Arc::clone(present));
         }
         // Callers that arrive meanwhile wait for this connection instead of opening another.
         let began = Instant::now();
         let _opening = self.opening.lock().await;
-        if let Some(present) = &*self.current() {
+        if let Some(present) = &*self.connection.lock() {
             return Ok(Arc::clone(present));
         }
         if let Some((name, breakers)) = &self.breakers {
@@ -155,7 +151,7 @@ impl Node {
         }
         let client = self.logged_in().await?;
         let made = Arc::new(client.get_multiplexed_async_connection_with_config(&self.config).await?);
-        *self.current() = Some(Arc::clone(&made));
+        *self.connection.lock() = Some(Arc::clone(&made));
         Ok(made)
     }
 
