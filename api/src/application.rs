@@ -71,9 +71,6 @@ pub struct Application {
 impl Application {
     /// Creates the clients of the stores, and binds. It sends nothing to a store yet, so the service starts while they
     /// are down.
-    ///
-    /// # Errors
-    /// See [`StartError`].
     pub async fn build(settings: Settings) -> Result<Self, StartError> {
         let Settings { table, comment_blob, page_index, listen, public_url, traces: _, mut api } = settings;
         if api.cursor_keys.is_empty() {
@@ -129,9 +126,6 @@ impl Application {
 
     /// Serves until `shutdown` completes, then accepts no more requests and finishes those under way. The caller
     /// handles the signals that end the process.
-    ///
-    /// # Errors
-    /// The server's.
     pub async fn run_until(self, shutdown: impl Future<Output = ()>) -> io::Result<()> {
         let stores = self.service.stores.clone();
         tokio::spawn(async move { stores.learn_table_id().await });
@@ -163,9 +157,6 @@ impl Application {
 
 /// The service without a server, for a caller in the same process that makes its requests itself. `address` stands in for
 /// the address that it would listen at.
-///
-/// # Errors
-/// The site's folder cannot be used.
 pub fn in_process(
     table: Table,
     index: PageIndex,

@@ -23,7 +23,6 @@ const RETRY_AFTER_SECONDS: u32 = 5;
 
 pub(crate) const PROBLEM_JSON: &str = "application/problem+json";
 
-/// Why a request is not answered as asked.
 #[derive(Debug, Error)]
 pub(crate) enum ApiError {
     #[error("{field}: {problem}")]

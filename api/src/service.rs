@@ -59,9 +59,6 @@ pub(crate) struct Service {
 
 impl Service {
     /// `address` is where the service listens.
-    ///
-    /// # Errors
-    /// The site's folder cannot be used.
     pub(crate) fn new(
         table: Table,
         index: PageIndex,

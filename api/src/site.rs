@@ -244,9 +244,6 @@ pub(crate) struct Site {
 
 impl Site {
     /// `address` is where the service listens, without TLS.
-    ///
-    /// # Errors
-    /// The site's folder cannot be used.
     pub(crate) fn new(settings: SiteSettings, address: SocketAddr) -> Result<Self, LookError> {
         let here = || PublicUrl { origin: format!("http://{address}"), base_path: String::new() };
         let public_url = settings.public_url.clone().unwrap_or_else(here);

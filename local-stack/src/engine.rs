@@ -239,9 +239,6 @@ impl Engine {
     /// little is written: a page that is needed again right away is moved in vain.
     ///
     /// It works in chunks, like a trim. It does nothing in a file that an older version of this stack created.
-    ///
-    /// # Errors
-    /// The file cannot be written.
     pub async fn release_free_pages(&self) -> Result<(), EngineError> {
         // This loop ends: each chunk makes the file shorter.
         loop {
@@ -259,18 +256,12 @@ impl Engine {
     }
 
     /// The newest stream record of a table, by its stored number ([`Engine::stored_number`]); 0 without one.
-    ///
-    /// # Errors
-    /// The file cannot be read.
     pub(crate) async fn newest_stream_record(&self, table_name: &str) -> Result<i64, EngineError> {
         let (stream_table, table_name) = (Arc::clone(&self.stream_table), table_name.to_owned());
         blocking_on(&self.calls.runtime, move || stream_table.newest(&table_name)).await
     }
 
     /// The stored form of a sequence number that `GetRecords` shows. Later records have greater ones.
-    ///
-    /// # Errors
-    /// The text is not a sequence number of this engine.
     pub(crate) fn stored_number(shown: &str) -> Result<i64, EngineError> {
         stream_table::parse_sequence_number(shown)
     }
@@ -292,9 +283,6 @@ impl Engine {
 
     /// Deletes every expired item of every table with a TTL now, and returns how many. The engine also does so in the
     /// background from time to time; this is for callers that cannot wait.
-    ///
-    /// # Errors
-    /// The engine's.
     pub async fn sweep_expired_items(&self) -> Result<usize, EngineError> {
         let (database, sweeping) = (self.calls.database.clone(), self.write_lock.sweep().await);
         let swept = blocking_on(&self.calls.runtime, move || {

@@ -30,9 +30,6 @@ impl FileLock {
     }
 
     /// Takes the lock of a folder. Nobody can remove it without the files in it.
-    ///
-    /// # Errors
-    /// As for [`FileLock::take`].
     pub(crate) fn take_folder(path: &Path) -> Result<Self, TryLockError> {
         let folder = File::open(path).map_err(TryLockError::Error)?;
         folder.try_lock()?;
@@ -40,9 +37,6 @@ impl FileLock {
     }
 
     /// Shares the lock of a file or folder that is there with others who only look. Changes nothing.
-    ///
-    /// # Errors
-    /// [`TryLockError::WouldBlock`] if the lock is taken.
     pub(crate) fn share(path: &Path) -> Result<Self, TryLockError> {
         let file = File::open(path).map_err(TryLockError::Error)?;
         file.try_lock_shared()?;

@@ -259,7 +259,6 @@ impl Stack {
         address.map(|address| format!("http://{address}"))
     }
 
-    /// The DynamoDB endpoint.
     pub fn dynamodb_url(&self) -> &str {
         &self.dynamodb_url
     }

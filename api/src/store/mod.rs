@@ -152,7 +152,6 @@ impl StoreClients {
         self.noted(query, self.table.page(query)).await
     }
 
-    /// See [`Table::page_of_ranks`].
     pub(crate) async fn page_of_ranks(&self, query: &PageQuery, ranks: &[Cd]) -> Result<Page, StoreError> {
         self.noted(query, self.table.page_of_ranks(query, ranks)).await
     }

@@ -13,7 +13,6 @@ use crate::{
     times::Times,
 };
 
-/// The comments of one product.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Product {
     tree: CountedTree,

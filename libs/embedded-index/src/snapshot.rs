@@ -36,7 +36,6 @@ pub enum SnapshotError {
     Absent(PathBuf),
     #[error("the snapshot {} cannot be used: {source}", path.display())]
     Io { path: PathBuf, source: io::Error },
-    /// The file is not a whole snapshot.
     #[error("the snapshot {} is damaged: {problem}", path.display())]
     Damaged { path: PathBuf, problem: String },
     /// The snapshot has another format, or belongs to another table or number of partitions.

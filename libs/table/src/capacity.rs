@@ -92,12 +92,10 @@ impl Meter {
         Units { read: self.read.state.lock().consumed, write: self.write.state.lock().consumed }
     }
 
-    /// Waits until a read call may start.
     pub(crate) async fn admit_read(&self) {
         self.read.admit(&self.interrupt).await;
     }
 
-    /// Waits until a write call may start.
     pub(crate) async fn admit_write(&self) {
         self.write.admit(&self.interrupt).await;
     }

@@ -283,7 +283,6 @@ impl Table {
         Ok(TransactWriteItem::builder().delete(delete).build())
     }
 
-    /// The back-off for a change, from now on.
     fn change_backoff(&self) -> Backoff {
         Backoff::until(tokio::time::Instant::now() + self.started_within)
     }

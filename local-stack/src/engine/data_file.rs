@@ -31,9 +31,6 @@ pub(crate) struct DataFile {
 
 impl DataFile {
     /// Opens the file of an engine that is stopped. The caller keeps engines away while this value lives.
-    ///
-    /// # Errors
-    /// The file cannot be opened, or it is not a SQLite file.
     pub(crate) fn of_stopped(data_file: &Path) -> rusqlite::Result<Self> {
         let log = fs::metadata(beside(data_file, "-wal"));
         if log.is_ok_and(|found| found.len() > 0) { Self::with_log(data_file) } else { Self::without_log(data_file) }
@@ -61,9 +58,6 @@ impl DataFile {
 
     /// What SQLite's `quick_check` finds wrong, at most 100 lines. It reads the whole file. It does not notice a change
     /// inside a value.
-    ///
-    /// # Errors
-    /// The file cannot be read, or not as a SQLite file.
     pub(crate) fn damage(&self) -> rusqlite::Result<Vec<String>> {
         let mut check = self.connection.prepare("PRAGMA quick_check(100)")?;
         let lines: Vec<String> = check.query_map([], |row| row.get(0))?.collect::<Result<_, _>>()?;
@@ -71,26 +65,17 @@ impl DataFile {
     }
 
     /// The id of a table; `None` without such a table.
-    ///
-    /// # Errors
-    /// The file cannot be read, or is not the engine's.
     pub(crate) fn table_id(&self, table: &str) -> rusqlite::Result<Option<String>> {
         let id = "SELECT table_id FROM _tables WHERE table_name = ?1";
         self.connection.query_one(id, params![table], |row| row.get(0)).optional()
     }
 
     /// The newest stream record of a table, by its stored number; 0 without one.
-    ///
-    /// # Errors
-    /// The file cannot be read, or is not the engine's.
     pub(crate) fn newest_stream_record(&self, table: &str) -> rusqlite::Result<i64> {
         self.connection.query_one(NEWEST, params![table], |row| row.get(0))
     }
 
     /// The number of stream records of a table that wait for a handler.
-    ///
-    /// # Errors
-    /// The file cannot be read, or is not the engine's.
     pub(crate) fn backlog(&self, table: &str) -> rusqlite::Result<u64> {
         self.connection.query_one(&format!("SELECT COUNT(*) {WAITING}"), params![table], |row| row.get(0))
     }

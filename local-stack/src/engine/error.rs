@@ -20,16 +20,13 @@ pub enum EngineError {
     /// The lock file beside the data file cannot be written.
     #[error("cannot write {path}: {1}", path = .0.display())]
     Lock(PathBuf, #[source] io::Error),
-    /// Another program wrote the file.
     #[error("{path} is not a data file of this engine; it was left untouched", path = .0.display())]
     ForeignFile(PathBuf),
-    /// The engine accepts paths only as text.
     #[error("{path} is not a path in UTF-8, which the engine needs", path = .0.display())]
     PathNotUtf8(PathBuf),
     /// The file is broken or unreadable, cannot be written, or comes from a newer engine.
     #[error("cannot open {path}: {1}", path = .0.display())]
     Open(PathBuf, #[source] Box<dyn Error + Send + Sync>),
-    /// SQLite finds damage in the file; says which.
     #[error(
         "{path} is damaged: {1}. It was left as it is: check the disk, then restore the folder from a backup; `pagemark doctor` \
          shows whether a copy is whole",
@@ -40,16 +37,12 @@ pub enum EngineError {
     /// changed. Says how.
     #[error("the engine's data file is not as dynoxide {ENGINE_VERSION} writes it: {0}")]
     UnexpectedSchema(String),
-    /// A text that cannot be a sequence number of this engine.
     #[error("{0:?} is not a sequence number of this engine")]
     SequenceNumber(String),
-    /// Stream records could not be counted or deleted.
     #[error("the engine's stream records cannot be reached: {0}")]
     StreamRecords(#[from] rusqlite::Error),
-    /// The sweep for expired items failed.
     #[error("expired items cannot be deleted: {0}")]
     Sweep(#[source] Box<dyn Error + Send + Sync>),
-    /// The operating system could not create a thread.
     #[error("cannot start the engine's threads: {0}")]
     Thread(#[source] io::Error),
 }

@@ -11,7 +11,6 @@ use std::collections::BTreeMap;
 
 use tokio::time::Instant;
 
-/// The known shards of a stream.
 #[derive(Debug, Default)]
 pub(super) struct Shards {
     known: BTreeMap<String, Shard>,

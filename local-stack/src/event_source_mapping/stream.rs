@@ -15,7 +15,6 @@ const GET_RECORDS_LIMIT: i32 = 1_000;
 /// shards for each partition of its table.
 const DESCRIBE_CALLS_MAX: usize = 1_000;
 
-/// Why a stream cannot be read.
 #[derive(Debug, Error)]
 pub enum StreamError {
     /// The engine fails, or its answer is not valid.

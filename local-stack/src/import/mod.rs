@@ -70,7 +70,6 @@ pub struct ImportOptions {
     pub interrupted: Option<watch::Receiver<bool>>,
 }
 
-/// What became of a row.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Outcome {
     Created,
@@ -81,7 +80,6 @@ enum Outcome {
         /// How many fields have no value any more.
         emptied: u64,
     },
-    /// It was not imported, for this reason.
     Refused(String),
 }
 
@@ -110,7 +108,6 @@ pub struct ImportReport {
     pub updated: u64,
     /// Fields of the updated that have no value any more.
     pub emptied: u64,
-    /// Rows that were not imported.
     pub bad: u64,
     /// Their first reasons, by line.
     pub mistakes: Vec<Mistake>,

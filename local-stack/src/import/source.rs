@@ -28,7 +28,6 @@ const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
 /// The number of a line, from 1, and its bytes, or why it cannot be read.
 pub(super) type NumberedLine = (u64, Result<Vec<u8>, String>);
 
-/// A file of comments or records.
 pub struct LineReader {
     bytes: Box<dyn BufRead + Send>,
     compression: Compression,
@@ -106,7 +105,6 @@ impl Iterator for LineReader {
     }
 }
 
-/// What a row says.
 #[derive(Debug)]
 pub(super) enum Content {
     Comment(CommentRow),
@@ -159,7 +157,6 @@ pub struct Source {
 }
 
 impl Source {
-    /// A file of comments.
     pub fn open(path: &Path, reading: &ReadingArgs) -> io::Result<Self> {
         let reading = reading.clone();
         Self::of_file(path, |lines| match reading.format.unwrap_or_else(|| Format::of_name(path)) {
@@ -188,7 +185,6 @@ impl Source {
         Ok(Self { name: path.display().to_string(), rows: rows(lines), progress })
     }
 
-    /// Generated comments.
     pub fn of_comments(comments: impl IntoIterator<Item = NewComment, IntoIter: Send> + 'static) -> Self {
         let (comments, progress) = (comments.into_iter(), Progress::default());
         progress.expect(comments.size_hint().1.unwrap_or_default() as u64);

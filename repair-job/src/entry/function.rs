@@ -23,10 +23,8 @@ pub const FUNCTION: &str = "repair-job";
 /// Number of shards of the index `primaries` that a rebuild reads in parallel.
 const REBUILD_SEGMENTS: u32 = 16;
 
-/// What an event asks for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Asked {
-    /// The hourly run.
     Hourly,
     /// `recent`, by `{"command": "recent"}`. The schedule asks for it every five minutes, because it confirms the page
     /// index. Partitions of the page index that have no marker are then rebuilt.
@@ -65,14 +63,12 @@ impl Asked {
     }
 }
 
-/// What an invocation did.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Invoked {
     /// One report per command that ran: `recent`, `quarantine`, `audit` or `rebuild`.
     pub reports: Vec<Report>,
     /// The state of everything afterwards, or why it is unknown.
     pub status: Result<Status, String>,
-    /// Whether the page index answers afterwards.
     pub is_index_reachable: bool,
     /// The answer of a step of a big repair, or why the step failed.
     pub step: Option<Result<Value, String>>,

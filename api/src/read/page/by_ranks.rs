@@ -84,7 +84,6 @@ impl PageRequest<'_> {
         ranked.all.saturating_sub(self.archived(ranked))
     }
 
-    /// Makes the page.
     pub(super) fn cut(&self, ranked: &Ranked, joined: Joined) -> ListingPage {
         let Joined { mut comments, first, last, is_cut, is_followed, has_empty_places } = joined;
         let (size, shown) = (self.query.page_size, comments.len() as u64);
