@@ -17,8 +17,6 @@ mod counted_tree;
 mod partition;
 mod product;
 mod snapshot;
-#[cfg(test)]
-mod tests;
 mod times;
 
 pub use backend::EmbeddedIndex;
