@@ -14,7 +14,7 @@ use table::NewComment;
 
 use crate::fixture::{
     engine::{self, EngineKind},
-    http::{Answer, Http, encoded, good_comment, ids, product_path},
+    http::{Answer, Http, encoded, ids, product_path},
     reviews,
     stack::Running,
 };
@@ -151,60 +151,6 @@ async fn pages_cursors_and_brute_force_agree_for_every_filter_of_every_product()
         what.extend(filters.into_iter().map(|filter| (product.clone(), filter, Order::Newest)));
     }
     check_listings(&running.http, &comments, what).await;
-    running.finish().await;
-}
-
-async fn walk_pages_as_of(http: &Http, product: &ProductId, order: Order, as_of: &str) -> (Vec<String>, u64) {
-    let url = format!("{}&as_of={}", listing_url(product, &Filter::ANY, order, 7), encoded(as_of));
-    let mut walked = Vec::new();
-    let mut number = 0;
-    loop {
-        number += 1;
-        let page = http.get(&format!("{url}&page={number}")).await.expect(200);
-        assert_eq!(page["as_of"], as_of);
-        walked.extend(ids(&page));
-        if page["total_pages"] == number {
-            assert_eq!(http.get(&format!("{url}&page={}", number + 1)).await.status, 404);
-            return (walked, page["total"].as_u64().unwrap());
-        }
-    }
-}
-
-#[tokio::test]
-async fn comments_dated_after_an_instant_do_not_shift_its_pages() {
-    let mut running = Running::start().await;
-    let comments: Vec<NewComment> = demo_comments(400.min(reviews::sample_size() as u64)).collect();
-    running.import(&comments).await;
-    let product = comments[0].product.clone();
-    let mut cds: Vec<Cd> = comments.iter().filter(|c| c.product == product).map(|c| Listed::from(c).cd).collect();
-    cds.sort();
-    for cut in [0, cds.len() / 3, cds.len() / 2, cds.len() - 1] {
-        let as_of = cds[cut].created_at;
-        let expected: Vec<String> =
-            cds.iter().filter(|cd| cd.created_at <= as_of).map(|cd| cd.id.to_string()).collect();
-        for order in [Order::Newest, Order::Oldest] {
-            let (mut walked, total) = walk_pages_as_of(&running.http, &product, order, &as_of.to_string()).await;
-            if order == Order::Newest {
-                walked.reverse();
-            }
-            assert_eq!((&walked, total), (&expected, expected.len() as u64), "{as_of} {order}");
-        }
-    }
-
-    // A reader turns pages while others write.
-    let http = running.http.clone();
-    let url = listing_url(&product, &Filter::ANY, Order::Newest, 7);
-    let first = http.get(&url).await.expect(200);
-    let as_of = encoded(first["as_of"].as_str().unwrap());
-    let second = http.get(&format!("{url}&page=2&as_of={as_of}")).await.expect(200);
-    for _ in 0..5 {
-        http.post(product.as_str(), &good_comment("en", 5, "Meanwhile")).await.expect(201);
-    }
-    running.settle().await;
-    let now = http.get(&format!("{url}&page=2")).await.expect(200);
-    assert_ne!(ids(&now), ids(&second), "the new comments shift the present pages");
-    let then = http.get(&format!("{url}&page=2&as_of={as_of}")).await.expect(200);
-    assert_eq!((ids(&then), &then["total"]), (ids(&second), &second["total"]));
     running.finish().await;
 }
 

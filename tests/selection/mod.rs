@@ -143,24 +143,6 @@ async fn every_rank_of_every_filter_is_that_of_a_brute_force_sort() {
 }
 
 #[tokio::test]
-async fn ranks_of_large_products_are_those_of_a_brute_force_sort() {
-    for_each_index(async |index| {
-        let mut random = StdRng::seed_from_u64(2);
-        let products = products(6_000, &mut random);
-        fill(&index, &products, &mut random).await;
-        for product in &products {
-            for filter in filters().sample(&mut random, 12) {
-                let total = product.listing(filter, Order::Newest).len() as u64;
-                let mut skips = vec![0, 1, total.saturating_sub(1), total, total + 1];
-                skips.extend((0..40).map(|_| random.random_range(0..=total)));
-                check_ranks(&index, product, filter, None, &skips).await;
-            }
-        }
-    })
-    .await;
-}
-
-#[tokio::test]
 async fn scripts_that_the_server_forgot_are_loaded_again() {
     let mut random = StdRng::seed_from_u64(3);
     // Use a separate server. On the shared one, a call of a different test could lose its scripts twice.
