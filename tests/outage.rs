@@ -100,43 +100,6 @@ async fn without_redis_page_1_and_cursors_work_and_writes_are_indexed_later() {
 }
 
 #[tokio::test]
-async fn the_index_of_another_table_is_not_used() {
-    let redis = OwnRedis::start().await;
-    let running = start_with_comments(settings_at(&redis)).await;
-    let http = running.http.clone();
-
-    // Restore a snapshot of a different table's index: twice as many comments, and markers of that table.
-    let rated = data::rated(&data::product(PRODUCT), 1);
-    let mut restore = redis::pipe();
-    restore.atomic();
-    for number in 0..30 {
-        restore.zadd(running.stack.redis_config().unwrap().key_name(&rated), format!("other{number}"), number).ignore();
-    }
-    let prefix = &running.stack.redis_config().unwrap().prefix;
-    let markers: Vec<String> = redis.ask(&format!("KEYS {prefix}:*:marker:2")).await;
-    for marker in &markers {
-        restore.hset(marker, "table", "another-table/256").ignore();
-    }
-    restore.exec_async(&mut redis.connection().await).await.unwrap();
-
-    wait_for("the table's own index", async || {
-        // Not one answer may come from the other table's index.
-        let page = timed(&http, &listing("page=1")).await.expect(200);
-        assert!([Value::Null, 30.into()].contains(&page["total"]), "{page}");
-        let past_the_end = timed(&http, &listing("page=7")).await;
-        match past_the_end.status {
-            404 => Ok(()),
-            _ => {
-                past_the_end.assert_later();
-                Err(past_the_end)
-            }
-        }
-    })
-    .await;
-    running.finish().await;
-}
-
-#[tokio::test]
 async fn a_restarted_stack_has_all_its_data_whatever_redis_holds() {
     let (redis, folder) = (OwnRedis::start().await, folder_in_memory());
     let kept = || StackSettings { data_dir: Some(folder.path().to_owned()), ..settings_at(&redis) };

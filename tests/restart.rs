@@ -84,41 +84,6 @@ async fn assert_shown(http: &Http, expected: &BTreeSet<String>) {
 }
 
 #[tokio::test]
-async fn a_killed_stack_shows_every_acknowledged_change_after_its_restart() {
-    let folder = folder_in_memory();
-    let (up, http) = start(folder.path()).await;
-    let mut expected: BTreeSet<String> = post(&http, 45).await.into_iter().collect();
-    let log = up.stop().await;
-    for trouble in ["not saved", "rebuilt"] {
-        assert!(!log.contains(trouble), "{log}");
-    }
-    assert!(folder.path().join(SNAPSHOT).exists());
-    for round in 0..3 {
-        // The snapshot lacks what follows.
-        let (up, http) = start(folder.path()).await;
-        let new = post(&http, 5).await;
-        http.delete(&new[0]).await.expect(204);
-        http.patch(&new[1], &json!({ "rating": 1, "language": "de" })).await.expect(200);
-        expected.extend(new.into_iter().skip(1));
-        if round == 1 {
-            // The page index has everything, but the snapshot still lacks it.
-            wait_for("all comments in the total", async || {
-                let page = http.get(&listing("page=1")).await.expect(200);
-                if page["total"] == expected.len() { Ok(()) } else { Err(page["total"].clone()) }
-            })
-            .await;
-        }
-        up.kill().await;
-        let (up, http) = start(folder.path()).await;
-        assert_shown(&http, &expected).await;
-        match round {
-            2 => drop(up.stop().await),
-            _ => up.kill().await,
-        }
-    }
-}
-
-#[tokio::test]
 async fn a_damaged_or_foreign_snapshot_is_reported_and_replaced() {
     let (folder, other) = (folder_in_memory(), folder_in_memory());
     let (up, http) = start(folder.path()).await;
@@ -238,14 +203,4 @@ async fn no_numbered_page_is_wrong_while_a_killed_stack_starts() {
         assert_shown(&http, &expected).await;
         up.kill().await;
     }
-}
-
-#[tokio::test]
-async fn two_stacks_never_use_one_folder() {
-    let folder = folder_in_memory();
-    let (up, _) = start(folder.path()).await;
-    let second = pagemark::up_after("", &["--data-dir", folder.path().to_str().unwrap()]).await.end().await.expect(1);
-    assert_eq!(second.stderr.lines().count(), 1, "{second:?}");
-    assert!(second.stderr.contains("is used by another stack"), "{second:?}");
-    up.stop().await;
 }
