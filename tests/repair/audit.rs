@@ -159,16 +159,3 @@ async fn a_name_that_is_not_of_a_product_in_its_partition_is_removed() {
     }
     stores.finish().await;
 }
-
-#[tokio::test]
-async fn products_with_a_colon_are_audited_like_all_others() {
-    let with_colons = |number| data::product(["a:b", "a:languages", "a:~"][usize::try_from(number).unwrap()]);
-    let (stores, comments) = start_with(0..3, with_colons).await;
-    assert_clean(&job(&stores, true).audit(whole()).await);
-    let damages = comments.iter().map(|comment| (comment, Damage::GhostRanks));
-    let expected = inflict_all(&stores, &mut StdRng::seed_from_u64(55), damages).await;
-    let report = job(&stores, true).audit(whole()).await;
-    assert_eq!((report.drifted.clone(), report.exit_code()), (expected, exit::DRIFT_FOUND), "{report}");
-    assert_clean(&job(&stores, true).audit(whole()).await);
-    stores.finish().await;
-}

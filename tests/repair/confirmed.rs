@@ -32,9 +32,6 @@ const COMMENTS: u64 = 60;
 const JOURNAL_QUERIES_OF_A_SAMPLE_AND_SOME: usize = 60;
 const JOURNAL_QUERIES_OF_A_CHECK_AND_SOME: usize = 130;
 
-/// Likewise for a run that confirms before each hour of its backlog. By then it has confirmed at least three times.
-const JOURNAL_QUERIES_OF_SOME_CONFIRMATIONS: usize = 120;
-
 /// Stores with a page index that is ready, and comments that both functions have processed.
 async fn start() -> Stores {
     start_with(0..COMMENTS, product).await.0
@@ -198,26 +195,6 @@ async fn a_restored_snapshot_is_noticed_and_not_believed_until_it_is_reconciled(
     stores.assert_index().await;
     assert_clean(&job(&stores, true).recent().await);
     assert!(is_ready(&stores, now()).await);
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_snapshot_restored_under_a_run_is_noticed_and_left_to_the_next_run() {
-    let (redis, stores) = start_on_own_redis().await;
-    set_watermarks_back(&stores).await;
-    redis.ask::<()>("SAVE").await;
-    stores.create_all(COMMENTS..2 * COMMENTS, product).await;
-    stores.deliver_all().await;
-    let often = JobSettings { confirm_every: Duration::ZERO, ..samples(Duration::ZERO) };
-    let run = hold_in_backlog(&stores, often, JOURNAL_QUERIES_OF_SOME_CONFIRMATIONS).await;
-    redis.restore(&stores.index).await;
-    assert!(is_ready(&stores, now()).await, "it is young, so nobody can know yet");
-    let report = run.finish().await;
-    assert_eq!(report.exit_code() & exit::SKIPPED, exit::SKIPPED, "{report}");
-    assert!(!is_ready(&stores, now()).await, "{report}");
-    let report = job(&stores, true).recent().await;
-    assert_eq!(report.exit_code() & !exit::DRIFT_FOUND, 0, "{report}");
-    assert!(is_ready(&stores, now()).await);
-    stores.assert_index().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

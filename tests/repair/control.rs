@@ -18,7 +18,7 @@ use tempfile::TempDir;
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::UnixStream,
-    sync::{oneshot, watch},
+    sync::watch,
     task::JoinHandle,
 };
 
@@ -59,15 +59,8 @@ impl Served {
     }
 
     async fn run(&self, line: &[&str]) -> Outcome {
-        self.run_until(line, std::future::pending()).await.unwrap_or_else(|error| panic!("{line:?}: {error}"))
-    }
-
-    async fn run_until(
-        &self,
-        line: &[&str],
-        stop: impl Future<Output = ()> + Send + 'static,
-    ) -> Result<Outcome, String> {
-        request(&self.socket, &args(line), stop).await.map_err(|error| format!("{error:#}"))
+        let outcome = request(&self.socket, &args(line), std::future::pending()).await;
+        outcome.unwrap_or_else(|error| panic!("{line:?}: {error:#}"))
     }
 
     /// Sends the beginning of a body, and returns what arrives until the end of the connection.
@@ -175,31 +168,6 @@ async fn a_command_through_the_socket_does_and_says_what_it_does_directly() {
         assert_eq!(outcome.exit_code, 0, "{line:?}: {outcome:?}");
     }
     assert!(stores.quarantined_batches().is_empty());
-    served.stop().await;
-    stores.finish().await;
-}
-
-#[tokio::test]
-async fn a_run_that_is_asked_to_stop_reports_and_others_see_its_lease() {
-    let (stores, _) = start_with(0..40, product).await;
-    let served = Served::start(&stores);
-    let (asked, stop) = oneshot::channel::<()>();
-    let slow = served.run_until(SLOW, async {
-        stop.await.ok();
-    });
-    let meanwhile = async {
-        wait_until_running(&stores.table, &stores.index).await;
-        let held = served.run(SLOW).await;
-        assert_eq!(held.exit_code, exit::HELD, "{held:?}");
-        assert_eq!(served.run(&["status"]).await.exit_code, 0);
-        drop(asked);
-    };
-    let (stopped, ()) = tokio::join!(slow, meanwhile);
-    let stopped = stopped.unwrap();
-    assert_eq!(stopped.exit_code, exit::SKIPPED, "{stopped:?}");
-    assert!(stopped.output.contains("it was asked to stop"), "{stopped:?}");
-    let limited = served.run(&[SLOW, &["--max-run-time=0"]].concat()).await;
-    assert!(limited.output.contains("its time is up"), "{limited:?}");
     served.stop().await;
     stores.finish().await;
 }

@@ -10,17 +10,17 @@ use process::now;
 use rand::{SeedableRng, rngs::StdRng};
 use repair_job::{Asked, Job, JobSettings, Stop, exit};
 use serde_json::{Value, json};
-use table::{Table, TableConfig};
+use table::TableConfig;
 
 use super::{
-    HeldRun, assert_clean, end_redis, expect, job, job_of, job_with, product, quarantine_batch, recent, restart_redis,
+    HeldRun, assert_clean, end_redis, expect, job, job_with, product, quarantine_batch, recent, restart_redis,
     settings, whole,
 };
 use crate::fixture::{
     damage::{Damage, inflict_all},
     data,
     faults::{TableFault, chosen_faults_table},
-    gate::{self, Gate},
+    gate,
     invariants::Contents,
     stores::Stores,
 };
@@ -29,30 +29,6 @@ use crate::fixture::{
 const MANY: u64 = 1_100;
 /// Number of comments repaired before the run is stopped.
 const BEFORE_THE_STOP: usize = 900;
-
-#[tokio::test]
-async fn no_watermark_passes_comments_that_an_unavailable_table_did_not_return() {
-    let stores = Stores::start_ready().await;
-    let before = now().plus_ms(-1_000);
-    stores.table.advance_watermark(before).await.unwrap();
-    stores.create_all(0..10, product).await;
-    let gate = Gate::holding(&stores.engine_url(), gate::COMMENTS, 0).await;
-    let config = TableConfig {
-        attempt_timeout: Duration::from_millis(400),
-        call_timeout: Duration::from_millis(400),
-        max_attempts: 1,
-        ..TableConfig::new(stores.table.name(), Some(gate.url.clone()))
-    };
-    let impatient = job_of(Table::connect(&config).await, stores.index.clone(), settings(true));
-    let report = impatient.recent().await;
-    assert_eq!(report.exit_code() & exit::FAILURE, exit::FAILURE, "{report}");
-    assert_eq!(stores.table.watermark().await.unwrap(), Some(before), "{report}");
-    gate.open();
-    expect(exit::DRIFT_FOUND, job(&stores, true).recent().await);
-    assert!(stores.table.watermark().await.unwrap() > Some(before));
-    stores.assert_invariants().await;
-    stores.finish().await;
-}
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_run_stopped_in_a_busy_hour_ends_soon_with_an_advanced_watermark() {
@@ -129,8 +105,10 @@ async fn job_with_faults(
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn repairs_before_a_store_failure_are_reported() {
+async fn repairs_before_a_store_failure_are_reported_and_no_watermark_passes_what_was_not_read() {
     let stores = Stores::start_ready().await;
+    let before = now().plus_ms(-1_000);
+    stores.table.advance_watermark(before).await.unwrap();
     stores.create_all(0..30, product).await;
     // One comment may not be read.
     let refused =
@@ -139,7 +117,9 @@ async fn repairs_before_a_store_failure_are_reported() {
     let written = Contents::read(&stores.table).await.duplicates;
     assert_eq!(report.drifted[&DriftKind::MissingDuplicate], u64::try_from(written).unwrap(), "{report}");
     assert!((1..30 * 31).contains(&written), "{written}");
-    job(&stores, true).recent().await;
+    assert_eq!(stores.table.watermark().await.unwrap(), Some(before), "{report}");
+    expect(exit::DRIFT_FOUND, job(&stores, true).recent().await);
+    assert!(stores.table.watermark().await.unwrap() > Some(before));
     stores.assert_invariants().await;
     stores.finish().await;
 }
