@@ -168,21 +168,6 @@ async fn a_deleted_comment_is_not_found_while_its_duplicates_still_exist() {
 }
 
 #[tokio::test]
-async fn a_comment_created_again_has_a_new_revision_and_no_old_duplicates() {
-    let (stores, first) = with_comment(4).await;
-    stores.deliver_all().await;
-    stores.table.delete_comment(&first.id, None).await.unwrap();
-    // Create it again before the deletion has reached the duplicates.
-    let second = stores.create("c1", 2).await;
-    assert!(second.revision > first.revision);
-    assert_eq!(stores.table.comment(&first.id).await.unwrap(), Some(second.clone()));
-    let journal = stores.journal_of(&first.id).await;
-    assert_eq!(journal.len(), 3);
-    assert_eq!(journal[2].revision, second.revision, "later than the deletion's");
-    stores.finish().await;
-}
-
-#[tokio::test]
 async fn an_item_collection_larger_than_one_answer_is_read_completely() {
     let stores = Stores::start().await;
     let mut new = new_comment("c1", 4);

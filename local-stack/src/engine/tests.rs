@@ -329,22 +329,6 @@ async fn a_file_of_an_older_version_keeps_its_free_pages() {
 }
 
 #[tokio::test]
-async fn an_expired_item_goes_with_a_record_that_names_an_identity() {
-    let folder = Folder::new();
-    let (engine, clients) = folder.start_with_table().await;
-    clients.put("old", &[("expires_at", AttributeValue::N("1000000000".to_owned()))]).await;
-    clients.put("new", &[("expires_at", AttributeValue::N("32503680000".to_owned()))]).await;
-
-    assert_eq!(engine.sweep_expired_items().await.unwrap(), 1);
-    let removal = clients.read_all().await.pop().unwrap();
-    assert_eq!((key_of(&removal), removal.event_name.unwrap().as_str()), ("old".to_owned(), "REMOVE"));
-    // The engine writes `type` and `principalId` where the SDK expects `Type` and `PrincipalId`.
-    let identity = removal.user_identity.expect("an identity, although an empty one");
-    assert_eq!((identity.r#type, identity.principal_id), (None, None));
-    engine.stop().await;
-}
-
-#[tokio::test]
 async fn every_write_is_announced_before_its_answer_and_no_read_is() {
     let folder = Folder::new();
     let (engine, clients) = folder.start_with_table().await;
