@@ -66,7 +66,7 @@ DYNAMODB_LOCAL_TESTS := attributes:: backends:: behind:: cluster:: deployed:: de
 # `repair::` would also choose `big_repair::`.
 DYNAMODB_LOCAL_LEFT_OUT := big_repair:: bounds:: connections:: data_folder:: embed:: log:: outage:: packaged:: pages:: paused:: rehearsals:: restart:: secured:: sent_ahead:: settings:: simulator:: smoke:: telemetry:: template::
 DYNAMODB_LOCAL_SKIP := --skip big_repair:: --skip an_expired_comment --skip repair::control --skip repair::process --skip repair::local --skip repair::stopped \
-    --skip repair::lost --skip repair::missing --skip repair::resumed --skip repair::write_timeouts \
+    --skip repair::lost --skip repair::missing --skip repair::resumed \
     --skip import::foreign --skip import::process --skip export::ends --skip designs::pages --skip designs::walks \
     --skip an_erasure_that_was_killed --skip upgrade::a_data_folder
 

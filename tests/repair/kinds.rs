@@ -7,7 +7,7 @@ use repair_job::exit;
 
 use super::{assert_clean, job, product, whole};
 use crate::fixture::{
-    damage::{Damage, delete, inflict, inflict_all},
+    damage::{Damage, delete, inflict},
     data,
     stores::Stores,
 };
@@ -84,26 +84,6 @@ async fn check_finds_and_repairs_damage_to_a_comment() {
         assert_eq!(rows, if damage == Damage::DropPrimary { 0 } else { 33 }, "{}", after.table);
         stores.assert_invariants().await;
     }
-    stores.finish().await;
-}
-
-#[tokio::test]
-async fn a_dry_run_counts_every_difference_of_a_comment_once() {
-    let stores = Stores::start_ready().await;
-    let mut random = StdRng::seed_from_u64(3);
-    let comments = create_for(&stores, &[Damage::DropDuplicates, Damage::DropRanks]).await;
-    // Each comment gets damage that the table scan finds, and damage that only the index scan finds.
-    for damages in [[Damage::DropDuplicates, Damage::DropRanks], [Damage::AddRankElsewhere; 2]] {
-        inflict_all(&stores, &mut random, comments.iter().zip(damages)).await;
-    }
-    let looked = job(&stores, false).audit(whole()).await;
-    let repaired = job(&stores, true).audit(whole()).await;
-    for kind in [DriftKind::MissingDuplicate, DriftKind::MissingRank, DriftKind::ExtraRank] {
-        let (looked, repaired) = (looked.drifted.get(&kind), repaired.drifted.get(&kind));
-        assert!(looked > Some(&0) && looked == repaired, "{kind:?}: {looked:?} {repaired:?}");
-    }
-    assert_eq!(looked.drifted_comments, 2, "{looked}");
-    assert_clean(&job(&stores, true).audit(whole()).await);
     stores.finish().await;
 }
 

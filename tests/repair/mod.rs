@@ -15,7 +15,6 @@
 //! - `confirmed`: whether readers believe the page index while repair is behind, and after snapshots and fail-overs.
 //! - `resumed`: what resumes, and what starts anew.
 //! - `stopped`: runs that cannot complete: a store is down, time is up, a lease is lost.
-//! - `write_timeouts`: no watermark passes an entry of the journal that arrives late.
 //!
 //! The page index is where `PAGEMARK_TEST_PAGE_INDEX` says. Some guarantees need a server. A module that has only such
 //! guarantees says "Server" in its first lines; in other modules, these tests start their stores with Redis.
@@ -36,7 +35,6 @@ mod quarantine;
 mod recent;
 mod resumed;
 mod stopped;
-mod write_timeouts;
 
 use std::{ops::Range, time::Duration};
 
