@@ -1,12 +1,10 @@
-//! The records of products: they are put and deleted under conditions, nothing takes one for a comment, and a site moves
-//! with them.
+//! The records of products: they are put and deleted under conditions, and a site moves with them.
 
 use std::{fs, time::Duration};
 
 use ::api::{ApiSettings, SiteSettings, UnknownProducts};
 use hyper::Method;
 use model::product::record_key;
-use repair_job::{AuditOptions, Job, JobSettings, Stop};
 use serde_json::{Value, json};
 use table::{Table, TableConfig};
 
@@ -16,7 +14,6 @@ use crate::fixture::{
     faults::{TableFault, chosen_faults_table},
     folder_in_memory,
     http::{Answer, Http, good_comment, page_path, product_path},
-    invariants::all_items,
     pagemark,
     stores::Stores,
 };
@@ -98,41 +95,6 @@ async fn a_record_is_written_at_the_expected_revision_or_not_at_all() {
     refused(delete(http, "p", &[("if-match", &first)]).await, Some(&second.0));
     assert_eq!(delete(http, "p", &[("if-match", &second.0)]).await.status, 204);
     assert_eq!(http.get(&product_path("p")).await.status, 404);
-    api.finish_with(stores).await;
-}
-
-#[tokio::test]
-async fn nothing_takes_a_record_for_a_comment() {
-    let stores = Stores::start_ready().await;
-    let api = Served::of(&stores);
-    let comments =
-        stores.create_all(0..10, |number| data::product(["p", "a/b"][usize::try_from(number % 2).unwrap()])).await;
-    for product in ["p", "a/b", "/~/~", "without comments"] {
-        put(&api.http, product, &[], &whole()).await.expect(201);
-        put(&api.http, product, &[], &json!({ "name": "Another name" })).await.expect(200);
-    }
-    delete(&api.http, "/~/~", &[]).await.expect(204);
-    let (pk, _) = record_key(&data::product("p"));
-    let is_record = |item: &serde_dynamo::Item| item["pk"] == serde_dynamo::AttributeValue::S(pk.clone());
-    assert!(all_items(&stores.table).await.iter().any(is_record));
-
-    // The functions get every record of the stream, as without a filter.
-    stores.deliver(&stores.records_of_everything().await).await;
-    assert!(stores.quarantined_batches().is_empty());
-    let job = || Job::new(stores.table.clone(), stores.index.clone(), JobSettings::default(), Stop::default());
-    let audit = job().audit(AuditOptions { segments: 1, ..AuditOptions::default() }).await;
-    assert_eq!((audit.exit_code(), audit.left), (0, 0), "{audit}");
-    stores.rebuild().await;
-    let listed = api.http.get(&format!("{}/comments", product_path("a/b"))).await.expect(200);
-    assert_eq!(listed["total"], 5);
-    let alone = api.http.get(&format!("{}/comments", product_path("without comments"))).await.expect(200);
-    assert_eq!((&alone["total"], &alone["comments"]), (&json!(0), &json!([])));
-    let folder = folder_in_memory();
-    let file = folder.path().join("comments.jsonl");
-    let (table, url) = (stores.table.name(), stores.engine_url());
-    let to = ["--output", file.to_str().unwrap()];
-    pagemark::run(&[&["export", "--table", table, "--dynamodb-url", url.as_str()], &to[..]].concat()).await.expect(0);
-    assert_eq!(fs::read_to_string(&file).unwrap().lines().count(), comments.len());
     api.finish_with(stores).await;
 }
 
