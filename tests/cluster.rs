@@ -23,7 +23,7 @@ use crate::{
         stores::Stores,
         wait_for,
     },
-    selection::{check_positions, check_product, check_ranks, check_stats, fill, products},
+    selection::{check_positions, check_product, check_stats, fill, products},
 };
 
 /// Enough products that every master serves some, whichever partitions they fall into.
@@ -93,32 +93,6 @@ async fn a_rebuild_fills_a_cluster_and_refuses_masters_that_may_evict() {
 
 fn placement(of_product: u64, language: &str) -> model::Placement {
     data::placement(&product(of_product), language, 3)
-}
-
-#[tokio::test]
-async fn scripts_that_one_or_all_masters_forgot_are_loaded_again() {
-    let cluster = RedisCluster::start().await;
-    let index = cluster.index();
-    let mut random = StdRng::seed_from_u64(12);
-    let products = products(30, &mut random);
-    let filter = Filter::new(None, RatingSet::parse("1.3.5").ok());
-    fill(&index, &products, &mut random).await;
-    let masters = cluster.masters().await;
-    for forgetful in [&masters[1..2], &masters] {
-        let forget = async || {
-            for master in forgetful {
-                cluster.ask::<()>(*master, "SCRIPT FLUSH").await;
-            }
-        };
-        forget().await;
-        for product in &products {
-            check_ranks(&index, product, &filter, None, &[0, 7]).await;
-        }
-        forget().await;
-        fill(&index, &products, &mut random).await;
-        forget().await;
-        check_stats(&index, &products[0], &Filter::ANY).await;
-    }
 }
 
 /// Requests all products while the flag is set. Each answer is correct, or says that the index is unavailable.

@@ -80,22 +80,6 @@ async fn silent_and_dripping_connections_end_and_make_way() {
 }
 
 #[tokio::test]
-async fn idle_connections_make_way_when_places_are_scarce() {
-    const PLACES: usize = 8;
-    let (stores, api) = api_with(&[("PAGEMARK_MAX_CONNECTIONS", &PLACES.to_string())]).await;
-    let mut idle = Vec::new();
-    for _ in 0..PLACES {
-        let mut stream = api.http.connect().await;
-        stream.write_all(b"GET /robots.txt HTTP/1.1\r\nHost: a\r\n\r\n").await.unwrap();
-        let mut answer = [0; 1024];
-        assert!(stream.read(&mut answer).await.unwrap() > 0);
-        idle.push(stream);
-    }
-    assert_eq!(api.http.get("/robots.txt").await.status, 200, "before the others' 75 s are over");
-    stores.index.clear().await.unwrap();
-}
-
-#[tokio::test]
 async fn a_head_that_is_too_large_is_refused_and_not_parsed() {
     let (stores, api) = api_with(&[("PAGEMARK_KEEP_ALIVE", "1")]).await;
     let head = |name: usize, value: usize| {

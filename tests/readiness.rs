@@ -92,28 +92,6 @@ async fn a_server_that_may_evict_keys_is_refused() {
     make_ready(&index, now()).await;
 }
 
-#[tokio::test]
-async fn an_index_lost_during_a_rebuild_is_not_marked_ready() {
-    let redis = OwnRedis::start().await;
-    let index = redis.index();
-    let rebuild = index.begin_rebuild().await.unwrap();
-    redis.ask::<()>("FLUSHALL").await;
-    let error = index.finish_rebuild(&rebuild, TABLE_ID, now()).await.unwrap_err();
-    assert!(error.is_unavailable(), "{error:?}");
-    assert_eq!(ask(&index, TABLE_ID, now()).await, Err(NotReady::NoMarker));
-
-    let rebuild = index.begin_rebuild().await.unwrap();
-    redis.server.restart().await.unwrap();
-    let finished = wait_for("an answer of the restarted server", async || {
-        // The first call after a restart may find the old connection broken.
-        index.ping().await.map_err(|error| error.to_string())?;
-        Ok::<_, String>(index.finish_rebuild(&rebuild, TABLE_ID, now()).await)
-    });
-    let error = finished.await.unwrap_err();
-    assert!(error.is_unavailable(), "{error:?}");
-    assert_eq!(ask(&index, TABLE_ID, now()).await, Err(NotReady::NoMarker));
-}
-
 fn edits_of(comments: Range<u64>, product: impl Fn(u64) -> ProductId) -> Vec<IndexEdit> {
     let edits = comments.flat_map(|number| {
         let placement = data::placement(&product(number), "en", 1 + number % 5);

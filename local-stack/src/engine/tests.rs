@@ -205,22 +205,6 @@ async fn sequence_numbers_grow_after_a_trim_and_a_restart() {
     engine.stop().await;
 }
 
-#[tokio::test]
-async fn writes_are_answered_while_a_long_trim_runs() {
-    let folder = Folder::new();
-    let (engine, clients) = folder.start_with_table().await;
-    clients.put_many(0..3_000).await;
-    let newest = number_of(clients.read_all().await.last().unwrap());
-    let (trimmed, ()) = tokio::join!(engine.trim_stream(TABLE, &newest), async {
-        for number in 0..50 {
-            clients.put(&format!("meanwhile {number}"), &[]).await;
-        }
-    });
-    // The last chunk left only the newest record. Whether a write came before that chunk is a matter of chance.
-    assert!((2_999..=3_000).contains(&trimmed.unwrap()));
-    engine.stop().await;
-}
-
 /// Each of them would corrupt the file one day: SQLite's WAL-reset bug.
 #[tokio::test]
 async fn the_second_connection_and_requests_that_write_wait_for_each_other() {
