@@ -1,18 +1,13 @@
-//! Counters equal a count of the comments after any writes, including repeated and concurrent ones.
+//! Counters equal a count of the comments after any writes, including repeated ones.
 
 use std::collections::BTreeMap;
 
 use four_index::{Counters, Error, FourIndexTable, KeepCounters, comment_item};
-use futures_util::future::join_all;
-use itertools::Itertools;
 use model::Comment;
 use rand::{RngExt, SeedableRng, rngs::StdRng, seq::IndexedRandom};
 
 use super::{Alone, comment, items, later, product};
-use crate::fixture::{
-    data,
-    faults::{Schedule, TableFault, faulty_table},
-};
+use crate::fixture::data;
 
 const LANGUAGES: [&str; 3] = ["en", "de", "pt-BR"];
 
@@ -86,64 +81,5 @@ async fn counters_are_exact_after_repeated_writes() {
         }
     }
     assert_counted(&alone, &all).await;
-    alone.finish().await;
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn exactly_one_of_several_concurrent_changes_happens_and_is_counted() {
-    let alone = Alone::start().await;
-    let (table, mut random) = (&alone.table, StdRng::seed_from_u64(4));
-    let mut all: Vec<Comment> = Vec::new();
-    for number in 0..20 {
-        let new = |language, rating| comment(&format!("c{number}"), &product("p"), language, rating, number);
-        let rivals = [new("en", 5), new("de", 1), new("en", 2)];
-        let inserts = rivals.iter().map(|rival| table.insert(rival, KeepCounters::Yes));
-        let won = join_all(inserts).await.into_iter().positions(|done| done.is_ok()).collect_vec();
-        assert_eq!(won.len(), 1);
-        let old = rivals[won[0]].clone();
-        let rivals = [("en", 1), ("de", 5), ("pt-BR", 3)];
-        let rivals = rivals.map(|(language, rating)| edited(&old, language, rating, &mut random));
-        let edits = join_all(rivals.iter().map(|rival| table.edit(&old, rival, KeepCounters::Yes)));
-        let (edits, deleted) = tokio::join!(edits, table.delete(&old, KeepCounters::Yes));
-        let won = edits.iter().positions(Result::is_ok).collect_vec();
-        assert_eq!(won.len() + usize::from(deleted.is_ok()), 1, "{edits:?} {deleted:?}");
-        let lost = edits.into_iter().chain([deleted]).filter_map(Result::err);
-        assert!(lost.into_iter().all(|error| matches!(error, Error::Changed)));
-        all.extend(won.first().map(|won| rivals[*won].clone()));
-    }
-    assert_counted(&alone, &all).await;
-    alone.finish().await;
-}
-
-/// Answers get lost, the service fails, transactions conflict. The outcome of a write may be unknown, but it is never
-/// half done.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn counters_are_exact_when_stores_fail() {
-    let alone = Alone::start().await;
-    let mut random = StdRng::seed_from_u64(5);
-    let faults = [TableFault::Drop, TableFault::DropAnswer, TableFault::ServerError, TableFault::Conflict];
-    let faulty = faulty_table(&alone.plain, &alone.engine.url(), Schedule::new(12, 35, &faults)).await;
-    let faulty = FourIndexTable::new(faulty.client().clone(), faulty.name());
-    let mut happened = [0, 0];
-    for number in 0..40 {
-        let new = comment(&format!("c{number}"), &product("p"), LANGUAGES[number % 3], 1 + number as u64 % 5, 0);
-        let edit = edited(&new, LANGUAGES[(number + 1) % 3], 5, &mut random);
-        let done = [
-            faulty.insert(&new, KeepCounters::Yes).await,
-            faulty.edit(&new, &edit, KeepCounters::Yes).await,
-            if number % 4 == 0 { faulty.delete(&edit, KeepCounters::Yes).await } else { Ok(Default::default()) },
-        ];
-        for done in done {
-            happened[usize::from(done.is_ok())] += 1;
-        }
-    }
-    assert!(happened.iter().all(|count| *count > 0), "{happened:?}");
-    let stored = items(&alone.plain).await.into_iter().filter(|item| item.contains_key("GSISK"));
-    let stored = stored.map(|item| {
-        let text = |name: &str| item[name].as_s().unwrap().clone();
-        let (id, rating) = (text("PK"), item["rating"].as_n().unwrap().parse().unwrap());
-        comment(id.strip_prefix("COMMENT#").unwrap(), &product("p"), &text("language"), rating, 0)
-    });
-    assert_counters(&alone.table, &stored.collect_vec()).await;
     alone.finish().await;
 }
