@@ -167,20 +167,6 @@ async fn a_fragment_is_the_list_of_its_page_with_links_to_pages() {
     running.finish().await;
 }
 
-#[tokio::test]
-async fn the_tag_of_a_full_fragment_stays_while_comments_are_posted() {
-    let mut running = start_below_a_path().await;
-    let target = "/fragment/product/espresso-machine/comments?page=1";
-    let before = running.http.get(target).await;
-    running.http.post("espresso-machine", &good_comment("en", 5, "Another.")).await.expect(201);
-    running.settle().await;
-    let after = running.http.get(target).await;
-    assert_ne!(before.body, after.body, "the counts differ");
-    assert!(before.header("etag").is_some());
-    assert_eq!(before.header("etag"), after.header("etag"));
-    running.finish().await;
-}
-
 /// A proxy that serves the site under [`BASE_PATH`], and nothing else.
 struct Proxy<'site> {
     site: &'site Http,

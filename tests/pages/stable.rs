@@ -150,6 +150,8 @@ async fn only_a_change_of_its_own_comments_makes_a_full_page_another() {
     let before = http.get(&page).await;
     let tag = before.header("etag").unwrap().to_owned();
     assert_eq!(before.header("cache-control"), Some("public, max-age=30, must-revalidate, stale-if-error=0"));
+    let fragment = format!("/fragment{page}");
+    let tag_of_fragment = http.get(&fragment).await.header("etag").unwrap().to_owned();
     let front = http.get(PAGES).await.header("etag").unwrap().to_owned();
 
     // New comments in new languages, and a deletion on the front page: counts and filters change.
@@ -159,6 +161,7 @@ async fn only_a_change_of_its_own_comments_makes_a_full_page_another() {
     http.delete(comments[44].id.as_str()).await.expect(204);
     running.settle().await;
     assert_eq!(revalidate(&http, &page, &tag).await, 304);
+    assert_eq!(revalidate(&http, &fragment, &tag_of_fragment).await, 304);
     assert_eq!(revalidate(&http, PAGES, &front).await, 200);
     let after = http.get(&page).await;
     assert_eq!(after.header("etag"), Some(tag.as_str()));

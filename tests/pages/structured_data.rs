@@ -113,7 +113,7 @@ async fn hostile_texts_never_become_markup() {
         let product = format!("«{hostile}»");
         let path = crate::fixture::http::page_path(&product);
         assert_eq!(Page::get(&running.http, &path, 200).await.one("h1 bdi").text().collect::<String>(), product);
-        put(&running, &product, &json!({ "name": hostile })).await;
+        put(&running, &product, &json!({ "name": hostile, "brand": hostile, "sku": hostile })).await;
         let page = Page::get(&running.http, &path, 200).await;
         let element = |selector: &str| page.one(selector).text().collect::<String>();
         for selector in ["h1 bdi", "article h3", "article .text", "article .byline bdi"] {
@@ -122,11 +122,12 @@ async fn hostile_texts_never_become_markup() {
         assert_eq!(element("title"), format!("Comments on {hostile}"));
         let data = page.structured_data().unwrap();
         let review = &data["review"][0];
-        for shown in [&review["reviewBody"], &review["name"], &review["author"]["name"]] {
+        let of_review = [&review["reviewBody"], &review["name"], &review["author"]["name"]];
+        for shown in of_review.into_iter().chain([&data["name"], &data["brand"]["name"], &data["sku"]]) {
             assert_eq!(shown, hostile);
         }
         // No text became an element or an attribute.
-        assert!(page.all("img, style, textarea, article b, article i, [onload], [onerror]").is_empty());
+        assert!(page.all("img, style, textarea, h1 b, h1 i, article b, article i, [onload], [onerror]").is_empty());
     }
     running.finish().await;
 }
