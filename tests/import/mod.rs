@@ -305,21 +305,3 @@ async fn an_update_does_not_change_a_comment_that_took_the_id_meanwhile() {
     stores.deliver_all().await;
     stores.finish().await;
 }
-
-#[tokio::test]
-async fn a_truncated_file_keeps_what_was_read_and_can_be_imported_again() {
-    let stores = Stores::start().await;
-    let content = lines(&some_reviews(120));
-    let (report, ended) = import_bytes(&stores, &cut_off_gzip(&content), &ImportOptions::default()).await;
-    let error = ended.unwrap_err();
-    assert!(matches!(error, ImportError::Broken { .. }), "{error:?}");
-    let says = error.to_string();
-    assert!(says.contains("gzip data is broken or cut off after line"), "{says}");
-    assert!(says.contains("`gzip -t`") && says.contains("a whole copy") && !says.contains("again"), "{says}");
-    let kept = u64::try_from(Contents::read(&stores.table).await.primary.len()).unwrap();
-    assert!((1..120).contains(&kept), "{kept}");
-    assert_eq!((report.created, report.bad), (kept, 0), "{report:?}");
-    let report = imported(&stores, &gzip(content.as_bytes())).await;
-    assert_eq!((report.created, report.unchanged, report.bad), (120 - kept, kept, 0), "{report:?}");
-    stores.finish().await;
-}

@@ -9,7 +9,7 @@ use local_stack::demo::demo_comments;
 use table::NewComment;
 use tempfile::TempDir;
 
-use super::{cut_off_gzip, lines, some_reviews};
+use super::{cut_off_gzip, gzip, lines, some_reviews};
 use crate::fixture::{
     folder_in_memory,
     gate::{self, Gate},
@@ -33,28 +33,28 @@ pub(super) fn write(folder: &TempDir, name: &str, content: impl AsRef<[u8]>) -> 
     path
 }
 
-/// Imports a file. Returns the exit code, the output, and the resulting number of comments.
-async fn imported(content: impl AsRef<[u8]>) -> (u8, String, String, usize) {
-    let stores = Stores::start().await;
-    let folder = folder_in_memory();
-    let path = write(&folder, "comments", content);
-    let ended = start_import(&stores, &stores.engine_url(), &[&path]).await.end().await;
-    let there = Contents::read(&stores.table).await.primary.len();
-    stores.finish().await;
-    (ended.code(), ended.stdout, ended.stderr, there)
-}
-
 #[tokio::test]
-async fn a_broken_zstd_file_is_named_with_the_counts_so_far() {
+async fn a_file_that_is_cut_off_is_named_with_the_counts_so_far_and_imported_again_when_it_is_whole() {
     let lines = lines(&some_reviews(120));
-    let packed = zstd::encode_all(lines.as_bytes(), 3).unwrap();
-    let (code, stdout, stderr, there) = imported(&packed).await;
-    assert_eq!((code, there), (0, 120), "{stdout}{stderr}");
-    let (code, stdout, stderr, there) = imported(&packed[..packed.len() * 2 / 3]).await;
-    assert_eq!(code, 1, "{stdout}{stderr}");
-    assert!(there < 120 && stdout.contains(&format!("comments: {there} new, 0 unchanged")), "{stdout}");
-    assert!(stderr.contains(&format!("its zstd data is broken or cut off after line {there} ")), "{stderr}");
-    assert!(stderr.contains("`zstd -t`"), "{stderr}");
+    let folder = folder_in_memory();
+    for (format, packed) in [("gzip", gzip(lines.as_bytes())), ("zstd", zstd::encode_all(lines.as_bytes(), 3).unwrap())]
+    {
+        let stores = Stores::start().await;
+        let import = async |content: &[u8]| {
+            let path = write(&folder, "comments", content);
+            start_import(&stores, &stores.engine_url(), &[&path]).await.end().await
+        };
+        let cut_off = import(&packed[..packed.len() * 2 / 3]).await.expect(1);
+        let there = Contents::read(&stores.table).await.primary.len();
+        assert!((1..120).contains(&there), "{cut_off:?}");
+        assert!(cut_off.stdout.contains(&format!("comments: {there} new, 0 unchanged")), "{cut_off:?}");
+        let says = &cut_off.stderr;
+        assert!(says.contains(&format!("its {format} data is broken or cut off after line {there} ")), "{says}");
+        assert!(says.contains(&format!("`{format} -t`")) && says.contains("a whole copy"), "{says}");
+        let whole = import(&packed).await.expect(0);
+        assert!(whole.stdout.contains(&format!("{} new, {there} unchanged", 120 - there)), "{whole:?}");
+        stores.finish().await;
+    }
 }
 
 fn counted(stdout: &str) -> usize {
