@@ -51,6 +51,7 @@ async fn a_file_that_is_cut_off_is_named_with_the_counts_so_far_and_imported_aga
         let says = &cut_off.stderr;
         assert!(says.contains(&format!("its {format} data is broken or cut off after line {there} ")), "{says}");
         assert!(says.contains(&format!("`{format} -t`")) && says.contains("a whole copy"), "{says}");
+        assert!(!says.contains("again"), "{says}");
         let whole = import(&packed).await.expect(0);
         assert!(whole.stdout.contains(&format!("{} new, {there} unchanged", 120 - there)), "{whole:?}");
         stores.finish().await;
