@@ -37,8 +37,9 @@ pub(super) fn write(folder: &TempDir, name: &str, content: impl AsRef<[u8]>) -> 
 async fn a_file_that_is_cut_off_is_named_with_the_counts_so_far_and_imported_again_when_it_is_whole() {
     let lines = lines(&some_reviews(120));
     let folder = folder_in_memory();
-    for (format, packed) in [("gzip", gzip(lines.as_bytes())), ("zstd", zstd::encode_all(lines.as_bytes(), 3).unwrap())]
-    {
+    // One block of zstd holds all lines, so none comes out of it.
+    let packed_by_zstd = zstd::encode_all(lines.as_bytes(), 3).unwrap();
+    for (format, packed, readable) in [("gzip", gzip(lines.as_bytes()), 1..120), ("zstd", packed_by_zstd, 0..120)] {
         let stores = Stores::start().await;
         let import = async |content: &[u8]| {
             let path = write(&folder, "comments", content);
@@ -46,7 +47,7 @@ async fn a_file_that_is_cut_off_is_named_with_the_counts_so_far_and_imported_aga
         };
         let cut_off = import(&packed[..packed.len() * 2 / 3]).await.expect(1);
         let there = Contents::read(&stores.table).await.primary.len();
-        assert!((1..120).contains(&there), "{cut_off:?}");
+        assert!(readable.contains(&there), "{cut_off:?}");
         assert!(cut_off.stdout.contains(&format!("comments: {there} new, 0 unchanged")), "{cut_off:?}");
         let says = &cut_off.stderr;
         assert!(says.contains(&format!("its {format} data is broken or cut off after line {there} ")), "{says}");

@@ -30,6 +30,9 @@ pub(crate) const PARTITIONS: u16 = 2;
 /// As deployed.
 const MAX_AGE: Duration = Duration::from_secs(900);
 
+/// The calls that mark partitions.
+const MARKING: [&str; 4] = ["begin_rebuild_of", "finish_rebuild", "advance_step", "leave_token"];
+
 tokio::task_local! {
     /// The ranks that the page index named to a request.
     pub(crate) static NAMED: Mutex<Vec<Named>>;
@@ -151,6 +154,15 @@ impl Client {
             return failed("it refuses writes");
         }
         let answered = call(servers.present()).await;
+        // Between two steps of a rebuild or a confirmation, other servers are the worst that can happen.
+        for (fault, from, within) in
+            [(Part::IndexFailsOver, Copied::Replica, 80..90), (Part::IndexRestored, Copied::Snapshot, 90..100)]
+        {
+            if MARKING.contains(&name) && fails(fault, within) {
+                servers.replace_by(from);
+                trace.note(|| format!("servers: {fault} after {name}"));
+            }
+        }
         if fails(Part::IndexAnswersLost, 4..8) {
             return failed("the answer was lost");
         }

@@ -142,10 +142,11 @@ async fn write(world: &World) {
 fn act(world: &World) -> Vec<LocalBoxFuture<'_, ()>> {
     let minutes = |minutes: u64| Duration::from_secs(60 * minutes);
     let servers = [Part::IndexEmptied, Part::IndexRestored, Part::IndexFailsOver, Part::IndexRefuses];
-    let actors: [(bool, LocalBoxFuture<'_, ()>); 7] = [
+    let actors: [(bool, LocalBoxFuture<'_, ()>); 8] = [
         (world.plan.has(Part::Readers), readers::readers(world).boxed_local()),
         (world.plan.has(Part::Walkers), readers::walkers(world).boxed_local()),
         (world.plan.has(Part::Recent), operators::job(world, Part::Recent, minutes(2)).boxed_local()),
+        (world.plan.has(Part::Check), operators::checks(world).boxed_local()),
         (world.plan.has(Part::Audit), operators::job(world, Part::Audit, minutes(3)).boxed_local()),
         (world.plan.has(Part::Rebuild), operators::job(world, Part::Rebuild, minutes(4)).boxed_local()),
         (servers.into_iter().any(|part| world.plan.has(part)), operators::servers(world).boxed_local()),

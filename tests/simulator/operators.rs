@@ -9,8 +9,9 @@ use table::Table;
 
 use super::{
     index::Copied,
+    mappings::LAG_MAX,
     plan::{Mode, Part},
-    world::World,
+    world::{World, product},
 };
 
 /// The bits of a run that failed or left something.
@@ -62,6 +63,19 @@ fn note(world: &World, report: &Report) {
     });
 }
 
+/// Checks single comments at any time, also while they change.
+pub(crate) async fn checks(world: &World) {
+    let mut random = world.plan.random("checks");
+    let (table, index) = (world.table("check"), world.index("check"));
+    while !world.is_calm() {
+        tokio::time::sleep(Duration::from_millis(random.random_range(0..8_000))).await;
+        let ids = world.model.borrow().ids();
+        let Some(id) = ids.choose(&mut random) else { continue };
+        let checked = world.job(table.clone(), index.clone()).check(id, Some(&product())).await;
+        note(world, &checked.report);
+    }
+}
+
 /// What happens to the servers of the page index.
 pub(crate) async fn servers(world: &World) {
     let mut random = world.plan.random("servers");
@@ -73,10 +87,10 @@ pub(crate) async fn servers(world: &World) {
         let happens = random.random_bool(0.3);
         let copied = if *kind == Part::IndexRestored { Copied::Snapshot } else { Copied::Replica };
         if *kind == Part::IndexRefuses {
-            // In Posts the lag stays within the bound of ADR 57. Else it may last longer than an invocation.
-            let longest = if world.plan.mode == Mode::Posts { 15_000 } else { 180_000 };
+            // Longer than an invocation, but in Posts within the bound of ADR 57.
+            let longest = if world.plan.mode == Mode::Posts { LAG_MAX } else { Duration::from_secs(180) };
             world.servers.refuse(true);
-            world.while_not_calm(Duration::from_millis(random.random_range(0..longest))).await;
+            world.while_not_calm(longest.mul_f64(random.random())).await;
             world.servers.refuse(false);
         } else if *kind == Part::IndexEmptied {
             world.servers.restart_empty();

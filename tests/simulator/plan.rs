@@ -31,6 +31,8 @@ pub(crate) enum Part {
     Walkers,
     /// The hourly jobs.
     Recent,
+    /// A person who has single comments checked and repaired, without waiting until they are settled.
+    Check,
     Audit,
     Rebuild,
     /// Calls of the table: lost before it, answered with an error although done, throttled, done in part, done late.
@@ -66,12 +68,7 @@ impl Part {
     fn is_in(self, mode: Mode) -> bool {
         let shifts_pages = matches!(
             self,
-            Self::Editors
-                | Self::Importer
-                | Self::IndexEmptied
-                | Self::IndexRestored
-                | Self::IndexFailsOver
-                | Self::IndexerStops
+            Self::Editors | Self::Importer | Self::IndexEmptied | Self::IndexRestored | Self::IndexFailsOver
         );
         match mode {
             Mode::Posts => !shifts_pages && self != Self::Damage,

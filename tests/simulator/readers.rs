@@ -38,8 +38,10 @@ pub(crate) fn listing(filter: &Filter) -> String {
 
 pub(crate) async fn readers(world: &World) {
     let mut random = world.plan.random("readers");
+    // Few pages are looked at before and after a change.
+    let pause_ms = if world.plan.mode == Mode::Posts { 8_000 } else { 20_000 };
     while !world.is_calm() {
-        tokio::time::sleep(Duration::from_millis(random.random_range(0..20_000))).await;
+        tokio::time::sleep(Duration::from_millis(random.random_range(0..pause_ms))).await;
         let filter = random_filter(&mut random);
         match random.random_range(0..10) {
             0..4 => stable_page(world, &mut random, &filter).await,

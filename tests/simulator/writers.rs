@@ -45,12 +45,19 @@ async fn post(world: &World, random: &mut StdRng, number: usize) {
     let content = json!({ "language": language, "rating": rating, "body": body });
     let key = format!("post-{number}");
     world.model.borrow_mut().unanswered.insert(body.clone());
+    let (mut created, mut is_repeated) = (None, random.random_bool(0.2));
     for _ in 0..REPEATS {
         let target = format!("/api/v1/products/{PRODUCT}/comments");
         let headers = [("Idempotency-Key", key.as_str())];
         let answer = world.request(api(world, random), Method::POST, &target, &headers, Some(&content)).await;
         if answer.status == 201 {
             let comment = comment_of(&answer.json());
+            let first = created.get_or_insert_with(|| comment.id.clone()).clone();
+            world.check(first == comment.id, || format!("a repeated post has created {} after {first}", comment.id));
+            // A client that lost the answer sends the post again.
+            if std::mem::take(&mut is_repeated) {
+                continue;
+            }
             let mut model = world.model.borrow_mut();
             model.unanswered.remove(&body);
             let write = model.begin(&comment.id, world.now());
