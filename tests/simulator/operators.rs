@@ -68,10 +68,11 @@ pub(crate) async fn checks(world: &World) {
     let mut random = world.plan.random("checks");
     let (table, index) = (world.table("check"), world.index("check"));
     while !world.is_calm() {
-        tokio::time::sleep(Duration::from_millis(random.random_range(0..8_000))).await;
-        let ids = world.model.borrow().ids();
-        let Some(id) = ids.choose(&mut random) else { continue };
-        let checked = world.job(table.clone(), index.clone()).check(id, Some(&product())).await;
+        // Right after a change, when what is derived from it is late.
+        let id = world.edited.borrow_mut().pop();
+        tokio::time::sleep(Duration::from_millis(random.random_range(0..200))).await;
+        let Some(id) = id else { continue };
+        let checked = world.job(table.clone(), index.clone()).check(&id, Some(&product())).await;
         note(world, &checked.report);
     }
 }

@@ -21,7 +21,7 @@ use aws_sdk_dynamodb::{Client, config::IdentityCache};
 use functions::Quarantine;
 use futures_util::{FutureExt, future::LocalBoxFuture};
 use local_stack::engine::client::http_client;
-use model::{ProductId, Timestamp};
+use model::{CommentId, ProductId, Timestamp};
 use page_index::PageIndex;
 use page_indexer::PageIndexer;
 use process::{now, simulation};
@@ -92,6 +92,8 @@ pub(crate) struct World {
     pub(crate) positions: [Position; 2],
     pub(crate) base: Client,
     pub(crate) bodies: Cell<u64>,
+    /// The comments that were changed, the last one last.
+    pub(crate) edited: RefCell<Vec<CommentId>>,
 }
 
 impl World {
@@ -118,6 +120,7 @@ impl World {
             positions: Default::default(),
             base: base.clone(),
             bodies: Cell::default(),
+            edited: RefCell::default(),
             plan,
         };
         let mut random = world.plan.random("clocks");

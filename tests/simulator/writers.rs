@@ -124,6 +124,7 @@ async fn change(world: &World, random: &mut StdRng, id: &CommentId) {
 }
 
 fn settle_change(world: &World, id: &CommentId, write: &super::model::Write, change: &Value, answer: &Answer) {
+    world.edited.borrow_mut().push(id.clone());
     let mut model = world.model.borrow_mut();
     match answer.status {
         200 => model.answered(id, write, Some(comment_of(&answer.json())), world.now()),
