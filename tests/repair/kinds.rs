@@ -5,10 +5,13 @@ use model::{Comment, FilterKey, item::attribute, plan::reconcile::DriftKind};
 use rand::{SeedableRng, rngs::StdRng};
 use repair_job::exit;
 
-use super::{assert_clean, job, product, whole};
+use table::CommentPatch;
+
+use super::{assert_clean, job, job_of, product, settings, whole};
 use crate::fixture::{
     damage::{Damage, delete, inflict},
     data,
+    gate::{self, Gate},
     stores::Stores,
 };
 
@@ -113,4 +116,25 @@ async fn comments_that_only_a_person_can_decide_are_reported() {
     assert_clean(&job(&stores, true).audit(whole()).await);
     stores.assert_invariants().await;
     stores.index.clear().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_repair_that_is_overtaken_by_a_change_begins_anew() {
+    let stores = Stores::start_ready().await;
+    let comment = create(&stores, 0).await;
+    stores.deliver_all().await;
+    delete(&stores.table, &comment.id, &comment.placement().duplicate_keys().next().unwrap()).await;
+    let gate = Gate::start(&stores.engine_url(), gate::TRANSACTIONS).await;
+    gate.hold_after(0);
+    let (table, index, id) = (stores.table_at(&gate.url).await, stores.index.clone(), comment.id.clone());
+    let checked = tokio::spawn(async move { job_of(table, index, settings(true)).check(&id, None).await });
+    gate.wait_until_holding("the repair's writes").await;
+    let patch = CommentPatch { body: Some("Later.".to_owned()), ..CommentPatch::default() };
+    stores.table.patch_comment(&comment.id, None, &patch).await.unwrap();
+    stores.deliver_all().await;
+    gate.open();
+    let report = checked.await.unwrap().report;
+    assert_eq!((report.left, report.unresolved_count), (0, 0), "{report}");
+    stores.assert_invariants().await;
+    stores.stop().await;
 }
