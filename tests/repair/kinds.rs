@@ -1,11 +1,16 @@
 //! Each kind of damage alone: a dry run reports exactly the damage and changes nothing, a run repairs it, and the next
 //! run finds nothing.
 
-use model::{Comment, FilterKey, item::attribute, plan::reconcile::DriftKind};
+use model::{
+    Comment, CommentId, FilterKey,
+    item::attribute,
+    plan::{index_edits, reconcile::DriftKind},
+};
+use page_index::PageIndex;
 use rand::{SeedableRng, rngs::StdRng};
 use repair_job::exit;
 
-use table::CommentPatch;
+use table::{CommentPatch, Table};
 
 use super::{assert_clean, job, job_of, product, settings, whole};
 use crate::fixture::{
@@ -118,23 +123,42 @@ async fn comments_that_only_a_person_can_decide_are_reported() {
     stores.index.clear().await.unwrap();
 }
 
-#[tokio::test]
-async fn a_repair_that_is_overtaken_by_a_change_begins_anew() {
-    let stores = Stores::start_ready().await;
-    let comment = create(&stores, 0).await;
-    stores.deliver_all().await;
-    delete(&stores.table, &comment.id, &comment.placement().duplicate_keys().next().unwrap()).await;
-    let gate = Gate::start(&stores.engine_url(), gate::TRANSACTIONS).await;
+/// A check of this comment is held by the gate. Meanwhile the comment changes, and both functions deliver that.
+async fn overtake(
+    stores: &Stores,
+    gate: &Gate,
+    (table, index): (Table, PageIndex),
+    id: &CommentId,
+    change: &CommentPatch,
+) {
     gate.hold_after(0);
-    let (table, index, id) = (stores.table_at(&gate.url).await, stores.index.clone(), comment.id.clone());
-    let checked = tokio::spawn(async move { job_of(table, index, settings(true)).check(&id, None).await });
+    let checked = id.clone();
+    let check = tokio::spawn(async move { job_of(table, index, settings(true)).check(&checked, None).await });
     gate.wait_until_holding("the repair's writes").await;
-    let patch = CommentPatch { body: Some("Later.".to_owned()), ..CommentPatch::default() };
-    stores.table.patch_comment(&comment.id, None, &patch).await.unwrap();
+    stores.table.patch_comment(id, None, change).await.unwrap();
     stores.deliver_all().await;
     gate.open();
-    let report = checked.await.unwrap().report;
+    let report = check.await.unwrap().report;
     assert_eq!((report.left, report.unresolved_count), (0, 0), "{report}");
     stores.assert_invariants().await;
+}
+
+#[tokio::test]
+async fn a_repair_that_is_overtaken_by_a_change_begins_anew() {
+    let stores = Stores::start_ready_with_redis().await;
+    let comment = create(&stores, 0).await;
+    stores.deliver_all().await;
+
+    delete(&stores.table, &comment.id, &comment.placement().duplicate_keys().next().unwrap()).await;
+    let gate = Gate::start(&stores.engine_url(), gate::TRANSACTIONS).await;
+    let held = (stores.table_at(&gate.url).await, stores.index.clone());
+    // It moves no rank, so that only the guard notices it.
+    let change = CommentPatch { body: Some("Later.".to_owned()), ..CommentPatch::default() };
+    overtake(&stores, &gate, held, &comment.id, &change).await;
+
+    stores.index.apply(&index_edits(&comment.id, None, &[comment.placement()])).await.unwrap();
+    let gate = Gate::start(&stores.redis().url, gate::EDITS).await;
+    let held = (stores.table.clone(), stores.index_at(&gate.url));
+    overtake(&stores, &gate, held, &comment.id, &data::rate(1)).await;
     stores.stop().await;
 }
