@@ -68,6 +68,7 @@ use calls::Calls;
 pub(crate) use data_file::DataFile;
 use disk_sync::DiskSync;
 pub use error::EngineError;
+pub use stream_table::STREAM_INDEXES;
 use stream_table::StreamTable;
 use write_lock::WriteLock;
 

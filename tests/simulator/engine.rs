@@ -14,7 +14,7 @@ use aws_sdk_dynamodb::{
     config::retry::{RetryPartition, TokenBucket},
 };
 use dynoxide::Database;
-use local_stack::engine::{client::http_client, operations::answer};
+use local_stack::engine::{STREAM_INDEXES, client::http_client, operations::answer};
 use rand::{RngExt, rngs::StdRng};
 use serde_json::{Value, json};
 use table::Table;
@@ -26,12 +26,8 @@ use super::{
 
 pub(crate) const TABLE: &str = "comments";
 
-/// Indexes without which each write of the engine reads all stream records (`local-stack/src/engine/stream_table.rs`).
-const STREAM_INDEXES: &str = "
-    CREATE INDEX stream_by_table ON _stream_records (table_name, CAST(sequence_number AS INTEGER));
-    CREATE INDEX stream_by_shard ON _stream_records (table_name, shard_id, CAST(sequence_number AS INTEGER));";
-
-/// How late a write may be done whose client has given up: together with the time in which it may start, less than 30 s (ADR 57).
+/// A write may still be done so long after its client has given up. With the time in which it may start, that is less than the
+/// 30 s of a commit (ADR 57).
 const LATEST_MS: u64 = 6_000;
 
 #[derive(Clone)]
@@ -106,7 +102,7 @@ impl Engine {
             0..3 if has(Part::LostCalls) => Some(Part::LostCalls),
             3..6 if has(Part::LostAnswers) => Some(Part::LostAnswers),
             6..9 if has(Part::Throttled) => Some(Part::Throttled),
-            9..18 if has(Part::Unprocessed) => Some(Part::Unprocessed),
+            9..18 if has(Part::Unprocessed) && operation.starts_with("Batch") => Some(Part::Unprocessed),
             18..20 if has(Part::LateWrites) && operation == "TransactWriteItems" => Some(Part::LateWrites),
             _ => None,
         };

@@ -50,7 +50,8 @@ const COLUMNS: [&str; 11] = [
 /// SQLite's name for a file whose free pages are given back by parts, as `PRAGMA auto_vacuum` reads it.
 const INCREMENTAL: u32 = 2;
 
-const CREATE_INDEXES: &str = "
+/// Creates the indexes of the engine's stream records.
+pub const STREAM_INDEXES: &str = "
     CREATE INDEX IF NOT EXISTS pagemark_stream_by_table
         ON _stream_records (table_name, CAST(sequence_number AS INTEGER));
     CREATE INDEX IF NOT EXISTS pagemark_stream_by_shard
@@ -87,7 +88,7 @@ impl StreamTable {
     pub(super) fn open(data_file: &Path) -> Result<StreamTable, EngineError> {
         let connection = connect(data_file).map_err(|source| EngineError::Open(data_file.to_owned(), source.into()))?;
         check_columns(&connection)?;
-        connection.execute_batch(CREATE_INDEXES)?;
+        connection.execute_batch(STREAM_INDEXES)?;
         for (query, index) in ENGINE_QUERIES {
             let plan = query_plan(&connection, query)?;
             // The plan must search the index in the required order: no scan and no sort.
