@@ -1,5 +1,5 @@
-//! What holds when everything is quiet: the derived data is exactly what the comments imply, no acknowledged write is
-//! lost, and every page under every filter is what the model says.
+//! What holds when everything is quiet. The derived data is what the comments imply. No acknowledged write is lost. The pages
+//! of some filters of each language are what the model says.
 
 use std::cmp::Reverse;
 

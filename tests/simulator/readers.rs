@@ -1,4 +1,4 @@
-//! Who reads, and what every answer promises, whatever has failed.
+//! Who reads. Every answer keeps its promises, whatever has failed.
 
 use std::{collections::BTreeSet, time::Duration};
 

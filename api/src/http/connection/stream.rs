@@ -157,8 +157,8 @@ impl AsyncRead for TimedStream {
         let is_body = this.progress.wants_body.get();
         let space = buffer.remaining().min(if is_body { BODY_READ_BYTES } else { HEAD_READ_BYTES });
         let mut part = ReadBuf::new(buffer.initialize_unfilled_to(space));
-        // What follows a head stays with the system until the request is answered, so that an answer of actix's own to it
-        // can be told from the request's.
+        // What follows a head stays with the system until the request is answered. If actix itself answers to it, that can
+        // be told from the answer to the request.
         let head = match is_body {
             true => None,
             false => {

@@ -35,9 +35,9 @@ impl ListingQuery {
         whole.check_ends(stores, as_of, u64::MAX).await
     }
 
-    /// Refuses a listing of which a comment still waits for its rank: the table has one of it, or of its product, beyond the
-    /// ranks, or the ranks have grown since `counted`. Takes at most four queries of one item each. An unreadable item does
-    /// not count, because no page shows it. A comment that lacks its rank between two others is not noticed.
+    /// Refuses a listing of which a comment may still wait for its rank. The ranks have grown since `counted`, or the table has
+    /// a comment beyond them, of the listing or of its product. Takes at most four queries of one item each. An unreadable
+    /// item does not count, because no page shows it. A comment that lacks its rank between two others is not noticed.
     pub(super) async fn check_ranked(
         &self,
         stores: &StoreClients,
