@@ -345,11 +345,12 @@ async fn a_change_without_room_in_its_item_is_413_and_changes_nothing() {
 }
 
 #[tokio::test]
-async fn a_full_disk_is_named_while_pages_are_served() {
+async fn a_full_disk_is_not_ready_while_pages_are_served() {
     let stores = Stores::start_ready().await;
     let settings = ApiSettings { disk_is_full: std::sync::Arc::new(true.into()), ..ApiSettings::default() };
     let api = Served::with(&stores, settings);
-    let health = api.http.get("/readyz").await.expect(200);
+    let health = api.http.get("/readyz").await.expect(503);
     assert_eq!((&health["status"], &health["table"]["state"]), (&json!("degraded"), &json!("full")));
+    api.http.get("/api/v1/products/a%2Fb/comments").await.expect(200);
     api.finish_with(stores).await;
 }

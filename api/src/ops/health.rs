@@ -104,21 +104,22 @@ pub(crate) async fn livez() -> HttpResponse {
 
 /// The state of each store.
 ///
-/// Without the page index the service still serves page 1 and cursors, so only a table out of reach is 503.
+/// Without the page index the service still serves page 1 and cursors, so only a table out of reach, or on a full disk, is 503.
 #[utoipa::path(
     get,
     path = "/readyz",
     tag = "operations",
     responses(
         (status = 200, description = "Pages are served", body = Readiness),
-        (status = 503, description = "The table is out of reach", body = Readiness),
+        (status = 503, description = "The table is out of reach, or its disk is full", body = Readiness),
     ),
 )]
 pub(crate) async fn readyz(stores: web::Data<StoreClients>) -> Result<HttpResponse, ApiError> {
     let (table, page_index) = tokio::join!(check_table(&stores), check_index(&stores));
     let (code, status) = match (table, page_index.state) {
         (TableState::Ok, IndexState::Ready) => (StatusCode::OK, ServiceState::Ready),
-        (TableState::Ok | TableState::Full, _) => (StatusCode::OK, ServiceState::Degraded),
+        (TableState::Ok, _) => (StatusCode::OK, ServiceState::Degraded),
+        (TableState::Full, _) => (StatusCode::SERVICE_UNAVAILABLE, ServiceState::Degraded),
         (TableState::Error, _) => (StatusCode::SERVICE_UNAVAILABLE, ServiceState::Unavailable),
     };
     Ok(HttpResponse::build(code).json(Readiness { status, table: TableReadiness { state: table }, page_index }))
