@@ -92,7 +92,7 @@ fn of_data_file(data_file: &Path, snapshot: &Path) -> rusqlite::Result<Vec<Check
         return Ok(vec![problem("database", found, "Without `up --dynamodb-url`, restore the folder from a backup")]);
     }
     let file = DataFile::of_stopped(data_file)?;
-    if let Some(first) = file.damage()?.first() {
+    if let Some(first) = file.damage()? {
         return Ok(vec![problem("database", format!("{DATA_FILE} is damaged: {first}"), RESTORE)]);
     }
     let (table_id, records) = (file.table_id(TABLE)?.unwrap_or_default(), file.backlog(TABLE)?);
@@ -217,7 +217,7 @@ mod tests {
             fs::copy(folder.path().join(&name), copy.path().join(&name)).unwrap();
         }
         let first = DataFile::of_stopped(&copy.path().join(DATA_FILE)).unwrap();
-        assert_eq!(first.damage().unwrap(), Vec::<String>::new());
+        assert_eq!(first.damage().unwrap(), None);
         let checks = of_stopped(copy.path()).await;
         let states: Vec<State> = checks.iter().map(|check| check.state).collect();
         assert_eq!(states, [State::Ok, State::Warning], "{checks:?}");

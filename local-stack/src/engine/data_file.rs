@@ -56,12 +56,11 @@ impl DataFile {
         Ok(Self { connection })
     }
 
-    /// What SQLite's `quick_check` finds wrong, at most 100 lines. It reads the whole file. It does not notice a change
+    /// The first fault that SQLite's `quick_check` finds, in one line. It reads the whole file. It does not notice a change
     /// inside a value.
-    pub(crate) fn damage(&self) -> rusqlite::Result<Vec<String>> {
-        let mut check = self.connection.prepare("PRAGMA quick_check(100)")?;
-        let lines: Vec<String> = check.query_map([], |row| row.get(0))?.collect::<Result<_, _>>()?;
-        Ok(lines.into_iter().filter(|line| line != "ok").collect())
+    pub(crate) fn damage(&self) -> rusqlite::Result<Option<String>> {
+        let found: String = self.connection.query_one("PRAGMA quick_check(1)", [], |row| row.get(0))?;
+        Ok(found.lines().last().filter(|line| *line != "ok").map(str::to_owned))
     }
 
     /// The id of a table; `None` without such a table.
@@ -91,7 +90,7 @@ pub(super) fn refuse_damaged(data_file: &Path) -> Result<(), EngineError> {
     File::open(data_file).and_then(|mut file| io::copy(&mut file, &mut io::sink())).ok();
     use ErrorCode::{CannotOpen, DatabaseBusy, DatabaseLocked, NotADatabase, PermissionDenied, ReadOnly};
     let damage = match DataFile::of_stopped(data_file).and_then(|file| file.damage()) {
-        Ok(lines) => lines.into_iter().next(),
+        Ok(found) => found,
         Err(error) => match error.sqlite_error_code() {
             Some(CannotOpen | DatabaseBusy | DatabaseLocked | NotADatabase | PermissionDenied | ReadOnly) => None,
             _ => Some(error.to_string()),

@@ -244,6 +244,20 @@ async fn the_second_connection_and_requests_that_write_wait_for_each_other() {
     engine.stop().await;
 }
 
+/// SQLite writes a heading above what it finds in a tree.
+#[tokio::test]
+async fn a_damaged_tree_is_named_in_one_line() {
+    let folder = Folder::new();
+    folder.start_with_table().await.0.stop().await;
+    let root = "SELECT rootpage FROM sqlite_schema WHERE name = '_stream_records'";
+    let page: u64 = Connection::open(folder.data_file()).unwrap().query_one(root, [], |row| row.get(0)).unwrap();
+    let mut content = std::fs::read(folder.data_file()).unwrap();
+    content[(page as usize - 1) * 4_096] = 0xff;
+    std::fs::write(folder.data_file(), content).unwrap();
+    let refused = folder.start().await.map(drop).unwrap_err().to_string();
+    assert!(refused.contains("Tree") && refused.lines().count() == 1, "{refused}");
+}
+
 #[tokio::test]
 async fn the_file_gets_shorter_after_a_trim_and_keeps_what_it_holds() {
     let folder = Folder::new();
