@@ -1,16 +1,17 @@
 //! What holds when everything is quiet. The derived data is what the comments imply. No acknowledged write is lost. The pages
 //! of some filters of each language are what the model says.
 
-use std::cmp::Reverse;
+use std::{cmp::Reverse, time::Duration};
 
 use actix_web::http::Method;
 use itertools::iproduct;
 use model::{Comment, Filter, RatingSet};
+use rand::RngExt;
 
 use super::{
     model::matches,
     plan::Part,
-    readers::listing,
+    readers::{ids, listing, random_filter},
     world::{LANGUAGES, PAGE_SIZE, World},
 };
 use crate::fixture::{
@@ -20,13 +21,19 @@ use crate::fixture::{
 
 /// What the functions alone have made, without a repair: they need none, unless something was lost that they had made.
 pub(crate) async fn before_repair(world: &World) {
-    let loses_ranks = [Part::IndexEmptied, Part::IndexRestored, Part::IndexFailsOver, Part::Rebuild];
+    if world.plan.has(Part::RecordsLost) {
+        return;
+    }
+    let loses_ranks = [Part::IndexEmptied, Part::IndexRestored, Part::IndexFailsOver];
     let contents = Contents::read(&world.calm_table()).await;
     let index = world.servers.calm_client();
     let mut differences = Vec::new();
     if !world.plan.has(Part::Damage) {
         differences.extend(differences_of_duplicates(&contents));
-        if !loses_ranks.into_iter().any(|part| world.plan.has(part)) {
+        // A rebuild that died has left partitions without a mark, and says so.
+        let table_id = world.calm_table().describe().await.unwrap().id;
+        let is_marked = index.marks(&table_id).await.unwrap().len() == index.partitions().count();
+        if is_marked && !loses_ranks.into_iter().any(|part| world.plan.has(part)) {
             differences.extend(differences_of_page_index(&contents, Checked::Embedded(&index)).await);
         }
     }
@@ -35,23 +42,58 @@ pub(crate) async fn before_repair(world: &World) {
     }
 }
 
+/// The published comments, newest first.
+fn published(contents: &Contents) -> Vec<Comment> {
+    let mut comments = contents.comments();
+    comments.retain(|comment| comment.status.is_published());
+    comments.sort_by_key(|comment| Reverse(comment.cd()));
+    comments
+}
+
+/// Reads while the last repair runs. What the page index has lost is not believed any more, or it is known to be right.
+pub(crate) async fn read_meanwhile(world: &World) {
+    let comments = published(&Contents::read(&world.calm_table()).await);
+    let mut random = world.plan.random("readers of the last repair");
+    let goes_unnoticed = [Part::Damage, Part::RecordsLost].into_iter().any(|part| world.plan.has(part));
+    while !goes_unnoticed {
+        tokio::time::sleep(Duration::from_millis(random.random_range(0..100))).await;
+        let filter = random_filter(&mut random);
+        let mut expected: Vec<&str> =
+            comments.iter().filter(|comment| matches(&filter, comment)).map(|comment| comment.id.as_str()).collect();
+        let total = expected.len();
+        expected.truncate(PAGE_SIZE as usize);
+        let url = format!("{}&page=1", listing(&filter));
+        let answer = world.request(&world.apis[0], Method::GET, &url, &[], None).await;
+        let json = answer.json();
+        let is_right = (json["total"] == total || json["index"] == "unavailable") && ids(&json) == expected;
+        world.check(answer.status == 503 || is_right, || {
+            format!("{url} of {total} is {answer:?}, and not {expected:?}")
+        });
+    }
+    std::future::pending().await
+}
+
 pub(crate) async fn at_rest(world: &World) {
     let contents = Contents::read(&world.calm_table()).await;
     let index = world.servers.calm_client();
     for difference in differences_at_rest(&contents, Checked::Embedded(&index)).await {
         world.violated(format!("at rest: {difference}"));
     }
-    let mut comments = contents.comments();
-    for difference in world.model.borrow().differences(&comments) {
+    for difference in world.model.borrow().differences(&contents.comments()) {
         world.violated(difference);
     }
-    comments.retain(|comment| comment.status.is_published());
-    comments.sort_by_key(|comment| Reverse(comment.cd()));
+    for (url, before) in world.archive.take() {
+        let answer = world.request(&world.apis[1], Method::GET, &url, &[], None).await;
+        world.check(ids(&answer.json()) == before, || {
+            format!("posts have changed the archive page {url}: {before:?}, and now {answer:?}")
+        });
+    }
+    let comments = published(&contents);
     // A few filters of each shape: all of them would take longer than everything else.
     let mut random = world.plan.random("filters at rest");
     let ratings: Vec<RatingSet> = RatingSet::every().collect();
     let languages = [None, Some(LANGUAGES[0]), Some(LANGUAGES[1])];
-    let chosen = |_: &RatingSet| rand::RngExt::random_ratio(&mut random, 1, 10);
+    let chosen = |_: &RatingSet| random.random_ratio(1, 10);
     let sets: Vec<Option<RatingSet>> =
         std::iter::once(None).chain(ratings.into_iter().filter(chosen).map(Some)).collect();
     for (language, ratings) in iproduct!(languages, sets) {

@@ -18,6 +18,7 @@ use local_stack::engine::{STREAM_INDEXES, client::http_client, operations::answe
 use rand::{RngExt, rngs::StdRng};
 use serde_json::{Value, json};
 use table::Table;
+use tokio::sync::Notify;
 
 use super::{
     plan::{Part, Plan},
@@ -37,8 +38,11 @@ pub(crate) struct Engine {
     trace: Trace,
     /// No call fails any more.
     pub(crate) is_calm: Arc<AtomicBool>,
-    /// Number of writes: readers of the stream look when it changes.
+    /// The process that cannot reach the table.
+    pub(crate) cut_off: Arc<Mutex<&'static str>>,
+    /// Number of writes, and the news of each: readers of the stream wait for them.
     pub(crate) writes: Arc<AtomicU64>,
+    pub(crate) written: Arc<Notify>,
 }
 
 impl Engine {
@@ -48,7 +52,15 @@ impl Engine {
         let path = format!("file:simulated{name}?mode=memory&cache=shared");
         let database = Database::new(&path).unwrap();
         rusqlite::Connection::open(&path).unwrap().execute_batch(STREAM_INDEXES).unwrap();
-        Self { database, plan, trace, is_calm: Arc::default(), writes: Arc::default() }
+        Self {
+            database,
+            plan,
+            trace,
+            is_calm: Arc::default(),
+            cut_off: Arc::default(),
+            writes: Arc::default(),
+            written: Arc::default(),
+        }
     }
 
     /// A client of the table, as one process has it.
@@ -73,10 +85,12 @@ impl Engine {
 
     /// The answer of an operation, at once.
     pub(crate) fn answer(&self, operation: &str, body: &[u8]) -> (u16, Vec<u8>) {
+        let answered = answer(&self.database, operation, body);
         if is_write(operation) {
             self.writes.fetch_add(1, Ordering::Relaxed);
+            self.written.notify_waiters();
         }
-        answer(&self.database, operation, body)
+        answered
     }
 
     async fn call(
@@ -99,6 +113,7 @@ impl Engine {
             tokio::time::sleep(Duration::from_millis(part % 4_000)).await;
         }
         let happens = match drawn {
+            _ if *self.cut_off.lock().unwrap() == process => Some(Part::TableAway),
             0..3 if has(Part::LostCalls) => Some(Part::LostCalls),
             3..6 if has(Part::LostAnswers) => Some(Part::LostAnswers),
             6..9 if has(Part::Throttled) => Some(Part::Throttled),
@@ -107,7 +122,7 @@ impl Engine {
             _ => None,
         };
         let answered = match happens {
-            Some(Part::LostCalls) => Err(io::Error::other("lost before the table")),
+            Some(Part::LostCalls | Part::TableAway) => Err(io::Error::other("lost before the table")),
             Some(Part::Throttled) => Ok(throttled()),
             Some(Part::LostAnswers) => {
                 self.answer(&operation, body);

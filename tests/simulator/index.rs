@@ -136,13 +136,15 @@ impl Client {
         Answered: Future<Output = Result<T, StoreError>>,
     {
         let Shared { servers, engine, plan, trace, process, random } = &*self.0;
-        let (drawn, ms) = {
+        let (drawn, fast, slow) = {
             let mut random = random.lock().unwrap();
-            (random.random_range(0..100), random.random_range(0..3))
+            (random.random_range(0..100), random.random_range(0..3), random.random_range(0..8_000))
         };
         let is_calm = engine.is_calm.load(std::sync::atomic::Ordering::Relaxed);
         let fails = |fault, within: std::ops::Range<u32>| plan.has(fault) && !is_calm && within.contains(&drawn);
-        tokio::time::sleep(Duration::from_millis(ms)).await;
+        // As with writes of a repair in the table.
+        let is_late = name == "apply" && *process == "check" && fails(Part::SlowCalls, 0..100);
+        tokio::time::sleep(Duration::from_millis(if is_late { slow } else { fast })).await;
         let failed = |why: &str| {
             trace.note(|| format!("{process}: {name} of the page index: {why}"));
             Err(StoreError::unavailable(Store::PageIndex, why))

@@ -36,6 +36,9 @@ const INVOCATION: Duration = Duration::from_secs(55);
 
 const POLL_EVERY: Duration = Duration::from_millis(250);
 
+/// The longest time without a look at a stream in which nothing was written.
+const IDLE: Duration = Duration::from_secs(20);
+
 /// The time until which a function that stands still may stand still.
 const STOP_MAX: Duration = Duration::from_secs(1_200);
 
@@ -117,6 +120,9 @@ async fn deliver_shard(
 ) {
     let mut random = world.plan.random(&format!("{function} of shard {shard}"));
     loop {
+        if position.get() >= world.stream.shards[shard].borrow().len() {
+            tokio::time::timeout(IDLE.mul_f64(random.random()), world.engine.written.notified()).await.ok();
+        }
         tokio::time::sleep(POLL_EVERY.mul_f64(random.random())).await;
         world.stream.poll(&world.engine);
         if world.may_fail(stops) && random.random_ratio(1, 100) {
@@ -129,6 +135,13 @@ async fn deliver_shard(
         }
         let (first, records) = next_batch(world, &mut random, position.get(), shard);
         if records.is_empty() {
+            continue;
+        }
+        if world.may_fail(Part::RecordsLost) && random.random_ratio(1, 20) {
+            world
+                .trace
+                .note(|| format!("{function} never gets {} records of shard {shard} from {first} on", records.len()));
+            position.set(position.get().max(first + records.len()));
             continue;
         }
         let numbers: Vec<Option<String>> = records.iter().map(|record| record.change.sequence_number.clone()).collect();
@@ -153,8 +166,7 @@ async fn deliver_shard(
 /// The position of the first of some records, and the records: those after a position. A redelivery begins earlier.
 fn next_batch(world: &World, random: &mut StdRng, from: usize, shard: usize) -> (usize, Vec<EventRecord>) {
     let records = world.stream.shards[shard].borrow();
-    let often = if from < records.len() { 6 } else { 100 };
-    let again = world.may_fail(Part::Redelivery) && random.random_ratio(1, often);
+    let again = world.may_fail(Part::Redelivery) && random.random_ratio(1, 6);
     let first = if again { from - random.random_range(0..=from.min(4)) } else { from };
     let end = records.len().min(first + random.random_range(1..=12));
     (first, records.get(first..end).unwrap_or_default().to_vec())

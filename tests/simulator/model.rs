@@ -34,17 +34,14 @@ struct Known {
     /// States that may be the present one too. The outcome of their writes is not known, or others were under way.
     maybe: Vec<Option<Comment>>,
     writes_under_way: usize,
+    /// Nobody knows which of the writes under way comes last.
+    overlaps: bool,
     /// Writes without an answer may be done until then.
     unknown_until: Option<Timestamp>,
     certain_since: Option<Timestamp>,
     /// How often it was created.
     times_created: usize,
     was_edited: bool,
-}
-
-/// A write that is under way.
-pub(crate) struct Write {
-    is_alone: bool,
 }
 
 #[derive(Debug, Default)]
@@ -60,18 +57,19 @@ impl Model {
         self.comments.keys().cloned().collect()
     }
 
-    pub(crate) fn begin(&mut self, id: &CommentId, now: Timestamp) -> Write {
+    pub(crate) fn begin(&mut self, id: &CommentId, now: Timestamp) {
         let known = self.comments.entry(id.clone()).or_default();
+        let is_unknown = known.unknown_until.is_some_and(|until| until >= now);
+        known.overlaps = is_unknown || known.writes_under_way > 0;
         known.writes_under_way += 1;
-        Write { is_alone: known.writes_under_way == 1 && known.unknown_until.is_none_or(|until| until < now) }
     }
 
     /// A write was answered: the comment is so now, unless another write is under way.
-    pub(crate) fn answered(&mut self, id: &CommentId, write: &Write, after: Option<Comment>, now: Timestamp) {
+    pub(crate) fn answered(&mut self, id: &CommentId, after: Option<Comment>, now: Timestamp) {
         self.note_body(id, after.as_ref());
         let known = self.comments.entry(id.clone()).or_default();
         known.writes_under_way -= 1;
-        if write.is_alone && known.writes_under_way == 0 {
+        if !known.overlaps && known.writes_under_way == 0 {
             *known = Known {
                 certain: Some(after),
                 certain_since: Some(now),
@@ -93,6 +91,12 @@ impl Model {
         known.writes_under_way -= 1;
         known.unknown_until = known.unknown_until.max(Some(until));
         known.maybe.extend(after);
+    }
+
+    /// The state before the only write that is under way, if it is certain.
+    pub(crate) fn alone(&self, id: &CommentId) -> Option<Comment> {
+        let known = self.comments.get(id).filter(|known| !known.overlaps && known.maybe.is_empty())?;
+        known.certain.clone()?
     }
 
     /// The states that a comment may be in, as far as a writer knows.

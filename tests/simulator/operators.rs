@@ -12,6 +12,7 @@ use super::{
     mappings::LAG_MAX,
     plan::{Mode, Part},
     world::{World, product},
+    writers,
 };
 
 /// The bits of a run that failed or left something.
@@ -41,11 +42,16 @@ pub(crate) async fn job(world: &World, part: Part, every: Duration) {
             }
             job.recent().await
         };
+        let changes = async {
+            if world.plan.has(Part::Editors) {
+                writers::editor(world, &mut random, 2, Duration::from_millis(400)).await;
+            }
+        };
         let lives_for = match world.plan.has(Part::JobDies) {
             true => Duration::from_millis(ms),
             false => Duration::from_secs(3_600),
         };
-        match tokio::time::timeout(lives_for, run).await {
+        match tokio::join!(tokio::time::timeout(lives_for, run), changes).0 {
             Ok(report) => {
                 note(world, &report);
                 world.check(report.exit_code() & exit::UNRESOLVED == 0, || format!("unresolved: {report}"));
@@ -63,16 +69,35 @@ fn note(world: &World, report: &Report) {
     });
 }
 
+/// A process cannot reach the table, longer than an invocation lasts.
+pub(crate) async fn outages(world: &World) {
+    let mut random = world.plan.random("outages");
+    loop {
+        tokio::time::sleep(Duration::from_millis(random.random_range(0..180_000))).await;
+        *world.engine.cut_off.lock().unwrap() = ["stream-writer", "repair", "api one"].choose(&mut random).unwrap();
+        world.while_not_calm(Duration::from_millis(random.random_range(0..150_000))).await;
+        *world.engine.cut_off.lock().unwrap() = "";
+    }
+}
+
 /// Checks single comments at any time, also while they change.
 pub(crate) async fn checks(world: &World) {
     let mut random = world.plan.random("checks");
     let (table, index) = (world.table("check"), world.index("check"));
-    while !world.is_calm() {
+    let mut left = 2 * world.plan.changes;
+    while left > 0 {
         // Right after a change, when what is derived from it is late.
         let id = world.edited.borrow_mut().pop();
         tokio::time::sleep(Duration::from_millis(random.random_range(0..200))).await;
         let Some(id) = id else { continue };
-        let checked = world.job(table.clone(), index.clone()).check(&id, Some(&product())).await;
+        left -= 1;
+        let job = world.job(table.clone(), index.clone());
+        let changed = async {
+            tokio::time::sleep(Duration::from_millis(random.random_range(0..2_000))).await;
+            writers::change(world, &mut random, &id).await;
+        };
+        let product = product();
+        let (checked, ()) = tokio::join!(job.check(&id, Some(&product)), changed);
         note(world, &checked.report);
     }
 }
@@ -139,7 +164,7 @@ pub(crate) fn needs_audit(world: &World) -> bool {
 
 /// Repairs what a calm world needs, as its operators would. Returns what is wrong with the reports.
 pub(crate) async fn repair_once(world: &World) -> Option<String> {
-    let job = || world.job(world.calm_table(), world.servers.calm_client());
+    let job = || world.job(world.table("repair"), world.index("repair"));
     if let Some(report) = job().rebuild_missing(1).await {
         note(world, &report);
         if report.exit_code() & BAD != 0 {

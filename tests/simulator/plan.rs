@@ -29,9 +29,11 @@ pub(crate) enum Part {
     /// Read numbered pages, the front page and lists; walk by cursor.
     Readers,
     Walkers,
+    /// Writers pause for minutes, so that delays, leases and confirmations end meanwhile.
+    Hours,
     /// The hourly jobs.
     Recent,
-    /// A person who has single comments checked and repaired, without waiting until they are settled.
+    /// A person who has single comments checked and repaired, while they are changed.
     Check,
     Audit,
     Rebuild,
@@ -42,12 +44,15 @@ pub(crate) enum Part {
     Unprocessed,
     SlowCalls,
     LateWrites,
+    /// One process cannot reach the table for some time.
+    TableAway,
     /// Calls of the page index.
     IndexCallsLost,
     IndexAnswersLost,
-    /// Deliveries: again from an earlier record; an invocation dies; a function stands still.
+    /// Deliveries: again from an earlier record; an invocation dies; a function never gets some records; it stands still.
     Redelivery,
     Crashes,
+    RecordsLost,
     WriterStops,
     IndexerStops,
     /// The servers of the page index: emptied, restored from a snapshot, replaced by a replica that lags, refusing writes.
@@ -68,7 +73,13 @@ impl Part {
     fn is_in(self, mode: Mode) -> bool {
         let shifts_pages = matches!(
             self,
-            Self::Editors | Self::Importer | Self::IndexEmptied | Self::IndexRestored | Self::IndexFailsOver
+            Self::Editors
+                | Self::Importer
+                | Self::Check
+                | Self::RecordsLost
+                | Self::IndexEmptied
+                | Self::IndexRestored
+                | Self::IndexFailsOver
         );
         match mode {
             Mode::Posts => !shifts_pages && self != Self::Damage,

@@ -4,13 +4,18 @@ use std::sync::{Arc, Mutex};
 
 use process::now;
 
+/// More lines than any schedule has that ends.
+const LINES_MAX: usize = 300_000;
+
 #[derive(Clone, Default)]
 pub(crate) struct Trace(Arc<Mutex<Vec<String>>>);
 
 impl Trace {
     pub(crate) fn note(&self, line: impl FnOnce() -> String) {
         let line = format!("{} {}", &now().to_string()[11..23], line());
-        self.0.lock().unwrap().push(line);
+        let mut lines = self.0.lock().unwrap();
+        lines.push(line);
+        assert!(lines.len() < LINES_MAX, "it does not end: {:?}", &lines[LINES_MAX - 30..]);
     }
 
     pub(crate) fn lines(&self) -> Vec<String> {

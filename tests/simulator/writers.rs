@@ -10,7 +10,8 @@ use serde_json::{Value, json};
 use table::{Created, NewComment, WriteError};
 
 use super::{
-    plan::Mode,
+    model::Seen,
+    plan::{Mode, Part},
     world::{Answer, Api, LANGUAGES, PRODUCT, World, product},
 };
 use crate::fixture::data;
@@ -25,13 +26,16 @@ pub(crate) async fn customers(world: &World) {
     let mut random = world.plan.random("customers");
     let count = if world.plan.mode == Mode::Posts { 3 * world.plan.changes } else { world.plan.changes };
     for number in 0..count {
-        pause(&mut random).await;
+        pause(world, &mut random).await;
         post(world, &mut random, number).await;
     }
 }
 
-async fn pause(random: &mut StdRng) {
-    let longest = *[0, 100, 2_000, 30_000].choose(random).unwrap();
+async fn pause(world: &World, random: &mut StdRng) {
+    let longest = match world.plan.has(Part::Hours) && random.random_ratio(1, 8) {
+        true => 1_500_000,
+        false => *[0, 100, 2_000, 30_000].choose(random).unwrap(),
+    };
     tokio::time::sleep(Duration::from_millis(random.random_range(0..=longest))).await;
 }
 
@@ -60,9 +64,9 @@ async fn post(world: &World, random: &mut StdRng, number: usize) {
             }
             let mut model = world.model.borrow_mut();
             model.unanswered.remove(&body);
-            let write = model.begin(&comment.id, world.now());
+            model.begin(&comment.id, world.now());
             model.note_created(&comment.id);
-            model.answered(&comment.id, &write, Some(comment.clone()), world.now());
+            model.answered(&comment.id, Some(comment.clone()), world.now());
             return;
         }
         world.check(answer.status == 503, || format!("a post is answered {answer:?}"));
@@ -84,30 +88,38 @@ fn comment_of(json: &Value) -> Comment {
 
 pub(crate) async fn editors(world: &World, name: &str) {
     let mut random = world.plan.random(name);
-    for _ in 0..2 * world.plan.changes {
-        pause(&mut random).await;
+    for _ in 0..world.plan.changes {
+        pause(world, &mut random).await;
+        editor(world, &mut random, 2, Duration::from_secs(2)).await;
+    }
+}
+
+/// Changes some comments, with pauses of at most `pause` in between.
+pub(crate) async fn editor(world: &World, random: &mut StdRng, changes: usize, pause: Duration) {
+    for _ in 0..changes {
+        tokio::time::sleep(pause.mul_f64(random.random())).await;
         let ids = world.model.borrow().ids();
-        let Some(id) = ids.choose(&mut random) else { continue };
+        let Some(id) = ids.choose(random) else { continue };
         match random.random_range(0..5) {
-            0 => delete(world, &mut random, id).await,
-            _ => change(world, &mut random, id).await,
+            0 => delete(world, random, id).await,
+            _ => change(world, random, id).await,
         }
     }
 }
 
 async fn delete(world: &World, random: &mut StdRng, id: &CommentId) {
-    let write = world.model.borrow_mut().begin(id, world.now());
+    world.model.borrow_mut().begin(id, world.now());
     let target = format!("/api/v1/comments/{id}");
     let answer = world.request(api(world, random), Method::DELETE, &target, &[], None).await;
     let mut model = world.model.borrow_mut();
     match answer.status {
-        204 | 404 => model.answered(id, &write, None, world.now()),
+        204 | 404 => model.answered(id, None, world.now()),
         _ => model.unanswered(id, vec![None], world.now().plus_ms(DONE_WITHIN_MS)),
     }
     world.check([204, 404, 503].contains(&answer.status), || format!("a deletion is answered {answer:?}"));
 }
 
-async fn change(world: &World, random: &mut StdRng, id: &CommentId) {
+pub(crate) async fn change(world: &World, random: &mut StdRng, id: &CommentId) {
     let mut fields = serde_json::Map::new();
     match random.random_range(0..4) {
         0 => fields.insert("rating".to_owned(), json!(random.random_range(1..=5))),
@@ -117,18 +129,24 @@ async fn change(world: &World, random: &mut StdRng, id: &CommentId) {
     };
     let change = Value::Object(fields);
     world.model.borrow_mut().note_edited(id);
-    let write = world.model.borrow_mut().begin(id, world.now());
+    world.model.borrow_mut().begin(id, world.now());
     let api = api(world, random);
     let answer = world.request(api, Method::PATCH, &format!("/api/v1/comments/{id}"), &[], Some(&change)).await;
-    settle_change(world, id, &write, &change, &answer);
+    settle_change(world, id, &change, &answer);
 }
 
-fn settle_change(world: &World, id: &CommentId, write: &super::model::Write, change: &Value, answer: &Answer) {
+fn settle_change(world: &World, id: &CommentId, change: &Value, answer: &Answer) {
     world.edited.borrow_mut().push(id.clone());
     let mut model = world.model.borrow_mut();
     match answer.status {
-        200 => model.answered(id, write, Some(comment_of(&answer.json())), world.now()),
-        404 => model.answered(id, write, None, world.now()),
+        200 => {
+            let after = comment_of(&answer.json());
+            let before = model.alone(id);
+            let is_right = before.is_none_or(|before| Seen::from(&changed(before, change)) == Seen::from(&after));
+            world.check(is_right, || format!("{change} has made {after:?}"));
+            model.answered(id, Some(after), world.now());
+        }
+        404 => model.answered(id, None, world.now()),
         _ => {
             let until = world.now().plus_ms(DONE_WITHIN_MS);
             let after = model.possible(id).into_iter().map(|before| before.map(|before| changed(before, change)));
@@ -161,16 +179,16 @@ pub(crate) async fn importer(world: &World) {
     let mut random = world.plan.random("the importer");
     let table = world.table("import");
     for _ in 0..2 * world.plan.changes {
-        pause(&mut random).await;
+        pause(world, &mut random).await;
         let id = data::comment_id(&format!("i{}", random.random_range(0..3)));
-        let write = world.model.borrow_mut().begin(&id, world.now());
+        world.model.borrow_mut().begin(&id, world.now());
         let until = world.now().plus_ms(DONE_WITHIN_MS);
         if random.random_bool(0.4) {
             let deleted = table.delete_comment(&id, None).await;
             world.trace.note(|| format!("import: delete {id}: {deleted:?}"));
             let mut model = world.model.borrow_mut();
             match deleted {
-                Ok(()) | Err(WriteError::NotFound) => model.answered(&id, &write, None, world.now()),
+                Ok(()) | Err(WriteError::NotFound) => model.answered(&id, None, world.now()),
                 Err(_) => model.unanswered(&id, vec![None], until),
             }
             continue;
@@ -185,7 +203,7 @@ pub(crate) async fn importer(world: &World) {
         let mut model = world.model.borrow_mut();
         match created {
             Ok(Created::New(comment) | Created::Before(comment)) => {
-                model.answered(&id, &write, Some(comment), world.now());
+                model.answered(&id, Some(comment), world.now());
             }
             // Also a refused one: an attempt without an answer may still be on its way.
             Err(_) => model.unanswered(&id, vec![Some(data::stored(&comment))], until),
