@@ -24,7 +24,7 @@ TESTED := $(UNIT_TESTED) --test guarantees
 # The modules that `make check` leaves out. A test that needs a tool beside Rust and Redis fails there unless its module
 # is in the first list. The second list keeps it below five minutes.
 CHECK_NEEDS_TOOLS := big_repair:: deployed:: described:: embed:: packaged:: pages::browser pages::feed template:: repair::quarantine smoke::
-CHECK_TAKES_LONG := cluster:: connections:: data_folder:: designs:: export::ends repair::audit repair::control repair::local repair::lost repair::missing repair::primaries repair::process repair::stopped repair::confirmed
+CHECK_TAKES_LONG := cluster:: connections:: data_folder:: export::ends repair::audit repair::control repair::local repair::lost repair::missing repair::primaries repair::process repair::stopped repair::confirmed
 
 check: tools redis ## Before a commit: the budget, format, lints, unit tests and most guarantees, with Rust and Redis alone (5 minutes)
 	@sh scripts/budget.sh
@@ -57,17 +57,17 @@ test-full: tools redis python-tools browser web-servers ## All tests on the whol
 # The modules of the package `tests` that write to a table or read its stream also run on DynamoDB Local, and those that
 # depend on the page index's server on Valkey beside it. A test
 # (`every_module_says_whether_it_runs_on_dynamodb_local`) checks that every module is in one of the two lists.
-DYNAMODB_LOCAL_TESTS := attributes:: backends:: behind:: cluster:: deployed:: described:: designs:: engines:: export:: failures:: fixture:: import:: input:: moderation:: ordering:: payloads:: preconditions:: readiness:: records:: repair:: selection:: serving:: turning:: upgrade:: writes::
+DYNAMODB_LOCAL_TESTS := attributes:: backends:: behind:: cluster:: deployed:: described:: engines:: export:: failures:: fixture:: import:: input:: moderation:: ordering:: payloads:: preconditions:: readiness:: records:: repair:: selection:: serving:: turning:: upgrade:: writes::
 # These modules depend on neither: they test pages, failing networks, the deployment, the installation or the code, or a
 # process with a separate engine. Skipped are a test of items that expire, which DynamoDB Local does not remove, tests of
 # repair and import that write fast or much, those of the control socket, a data folder with its own engine, and two tests
 # that meet faults of its indexes (docs/engines.md). Also skipped, because the table plays no part in them: formats and
-# messages of `pagemark import`, files of exports, and pages of the compared design. A name is a part of a test's name, so
-# `repair::` would also choose `big_repair::`.
+# messages of `pagemark import`, and files of exports. A name is a part of a test's name, so `repair::` would also choose
+# `big_repair::`.
 DYNAMODB_LOCAL_LEFT_OUT := big_repair:: bounds:: connections:: data_folder:: embed:: log:: outage:: packaged:: pages:: paused:: rehearsals:: restart:: secured:: sent_ahead:: settings:: simulator:: smoke:: telemetry:: template::
 DYNAMODB_LOCAL_SKIP := --skip big_repair:: --skip an_expired_comment --skip repair::control --skip repair::process --skip repair::local --skip repair::stopped \
     --skip repair::lost --skip repair::missing --skip repair::resumed \
-    --skip import::foreign --skip import::process --skip export::ends --skip designs::pages --skip designs::walks \
+    --skip import::foreign --skip import::process --skip export::ends \
     --skip an_erasure_that_was_killed --skip upgrade::a_data_folder
 
 # The whole workspace is named although one package is tested: with -p its dependencies would be built a second time.

@@ -21,7 +21,6 @@ mod connections;
 mod data_folder;
 mod deployed;
 mod described;
-mod designs;
 mod embed;
 mod engines;
 mod export;
@@ -29,7 +28,6 @@ mod failures;
 mod fixture;
 mod import;
 mod input;
-
 mod log;
 mod moderation;
 mod ordering;

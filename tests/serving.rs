@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use crate::fixture::{
     api::{ApiProcess, Served, api_variables, metric},
     data::{self, PRODUCT},
-    faults::{Schedule, TableFault, faulty_table},
+    faults::{TableFault, faulty_table},
     function::{SECRET, with},
     gate::{self, Gate},
     http::{Answer, Http, good_comment, ids, listing, product_path},
@@ -94,8 +94,7 @@ async fn a_table_that_throttles_or_fails_is_503_and_never_404() {
     let faults =
         [TableFault::Drop, TableFault::Stall, TableFault::Throttle, TableFault::ServerError, TableFault::Truncate];
     for fault in faults {
-        let always = Schedule::new(1, 100, &[fault]);
-        let table = faulty_table(&stores.table, &stores.engine_url(), always).await;
+        let table = faulty_table(&stores.table, &stores.engine_url(), fault).await;
         let api = Served::start(table, stores.index.clone(), ApiSettings::default());
         for answer in everything(&api.http).await {
             assert_eq!(answer.status, 503, "{fault:?}: {answer:?}");
