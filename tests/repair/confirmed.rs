@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use model::Timestamp;
-use page_index::{Mark, NotReady};
+use page_index::{ConfirmationTime, Mark, NotReady};
 use process::now;
 use repair_job::{JobSettings, Report, Stop, exit};
 
@@ -13,7 +13,6 @@ use super::{
     start_with,
 };
 use crate::fixture::{
-    damage::{set_confirmations, set_watermarks},
     data,
     gate::{self, Gate},
     redis_server::OwnRedis,
@@ -52,14 +51,24 @@ async fn marks(stores: &Stores) -> Vec<Mark> {
 
 /// Sets the watermarks back, as if repair had made no progress for twelve hours.
 async fn set_watermarks_back(stores: &Stores) {
-    set_watermarks(stores, now().plus_ms(-12 * HOUR_MS)).await;
+    let (index, table_id) = (&stores.index, stores.table_id().await);
+    let marks = index.marks(&table_id).await.unwrap().into_iter();
+    let from: Vec<_> = marks.map(|(partition, mark)| (partition, mark.watermark)).collect();
+    let servers = index.server_identity().await.unwrap();
+    let prepared = index.prepare_advance(&table_id, &from, &servers).await.unwrap();
+    assert_eq!(index.advance(prepared, now().plus_ms(-12 * HOUR_MS)).await.unwrap().len(), from.len());
 }
 
-/// Like [`set_watermarks_back`]. Also sets the last confirmation back by two hours, and returns its new time.
+/// Like [`set_watermarks_back`]. Also sets the last confirmation back by two hours, and returns its new time. The tokens
+/// stay.
 async fn set_marks_back(stores: &Stores) -> Timestamp {
     set_watermarks_back(stores).await;
-    let confirmed = now().plus_ms(-2 * HOUR_MS);
-    set_confirmations(stores, confirmed).await;
+    let (confirmed, table_id) = (now().plus_ms(-2 * HOUR_MS), stores.table_id().await);
+    for (partition, mark) in stores.index.marks(&table_id).await.unwrap() {
+        let (read, time) = ([(partition, mark.token.clone())], ConfirmationTime::At(confirmed));
+        let left = stores.index.leave_token(&table_id, &read, &mark.token, time).await.unwrap();
+        assert_eq!(left.len(), 1);
+    }
     confirmed
 }
 

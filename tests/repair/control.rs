@@ -1,6 +1,6 @@
 //! The control socket of a stack: commands of the repair job from another process, on the stores of this one.
 
-use std::{os::unix::fs::PermissionsExt, path::PathBuf, time::Duration};
+use std::{os::unix::fs::PermissionsExt, path::PathBuf};
 
 use clap::Parser;
 use local_stack::{
@@ -10,8 +10,7 @@ use local_stack::{
     settling::Settling,
 };
 use page_index::PageIndex;
-use rand::{SeedableRng, rngs::StdRng};
-use repair_job::{Config, Job, Outcome, RunArgs, Stop, exit, run_on};
+use repair_job::{Config, Outcome, RunArgs, exit};
 use serde_json::{Value, json};
 use table::Table;
 use tempfile::TempDir;
@@ -22,9 +21,8 @@ use tokio::{
     task::JoinHandle,
 };
 
-use super::{job, job_of, product, quarantine_batch, settings, start_with};
+use super::{job, job_of, product, settings, start_with};
 use crate::fixture::{
-    damage::{Damage, inflict_all},
     pagemark::{self, Up},
     stores::Stores,
     wait_for,
@@ -32,9 +30,6 @@ use crate::fixture::{
 
 /// A run that takes half a minute unless it is stopped.
 const SLOW: &[&str] = &["audit", "--segments=1", "--apply", "--max-read-units=1"];
-
-/// Maximum number of connections at the same time.
-const CONNECTIONS_MAX: usize = 64;
 
 const HEAD: &[u8] = b"POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9000000\r\n\r\n";
 
@@ -78,11 +73,6 @@ impl Served {
     }
 }
 
-/// What arrives before the server closes a connection, which must be soon.
-async fn answer_within(stream: UnixStream) -> String {
-    tokio::time::timeout(Duration::from_secs(60), answer(stream)).await.unwrap()
-}
-
 async fn answer(mut stream: UnixStream) -> String {
     let mut answer = Vec::new();
     // A connection that is closed before everything was read ends in an error, after the answer.
@@ -93,21 +83,6 @@ async fn answer(mut stream: UnixStream) -> String {
 fn args(line: &[&str]) -> RunArgs {
     let stores = ["repair-job", "--table=unused", "--redis-url=redis://unused"];
     Config::parse_from(stores.iter().chain(line)).run
-}
-
-/// The same command without a socket.
-async fn direct(stores: &Stores, line: &[&str]) -> Outcome {
-    let mut args = args(line);
-    args.set_quarantine(functions::quarantine::QuarantinePlace::Folder(stores.quarantine_folder()));
-    let job = Job::new(stores.table.clone(), stores.index.clone(), args.settings.clone(), Stop::default());
-    run_on(&job, &args).await.unwrap()
-}
-
-/// The JSON of an outcome without what differs from run to run.
-fn comparable(outcome: &Outcome) -> (u8, Value) {
-    let mut json: Value = serde_json::from_str(&outcome.output).unwrap();
-    json.as_object_mut().unwrap().remove("seconds");
-    (outcome.exit_code, json)
 }
 
 /// Waits until the run of [`SLOW`] holds its lease.
@@ -128,48 +103,6 @@ async fn exit_code_of_last_audit(stores: &Stores) -> u8 {
         if status.running.is_empty() { last.ok_or(status) } else { Err(status) }
     })
     .await
-}
-
-#[tokio::test]
-async fn a_command_through_the_socket_does_and_says_what_it_does_directly() {
-    let (stores, comments) = start_with(0..20, product).await;
-    let served = Served::start(&stores);
-    let mut kinds = Damage::all(&stores);
-    kinds.retain(|damage| *damage != Damage::DropName);
-    inflict_all(&stores, &mut StdRng::seed_from_u64(81), comments.iter().zip(kinds.into_iter().cycle())).await;
-    quarantine_batch(&stores.quarantine(), &stores.lambda_records().await[..1]).await;
-
-    let id = comments[0].id.as_str();
-    for line in [
-        &["audit", "--segments=1", "--json"][..],
-        &["check", id, "--json"],
-        &["quarantine", "--quarantine=mapping", "--json"],
-    ] {
-        let (through, directly) = (served.run(line).await, direct(&stores, line).await);
-        assert_eq!(comparable(&through), comparable(&directly), "{line:?}");
-        assert_eq!(through.exit_code & exit::DRIFT_FOUND, exit::DRIFT_FOUND, "{through:?}");
-    }
-    for line in [&["audit", "--explain"][..], &["rebuild", "--explain"], &["status", "--segments=1", "--explain"]] {
-        assert_eq!(served.run(line).await, direct(&stores, line).await, "{line:?}");
-    }
-    let status = served.run(&["status", "--segments=1", "--json"]).await;
-    assert_eq!(comparable(&status).1["quarantined"], json!(1), "{status:?}");
-
-    let applied = served.run(&["audit", "--segments=1", "--apply"]).await;
-    assert_eq!(applied.exit_code, exit::DRIFT_FOUND, "{applied:?}");
-    assert!(applied.output.contains("repaired, 0 left"), "{applied:?}");
-    stores.assert_invariants().await;
-    for line in [
-        &["quarantine", "--quarantine=mapping", "--apply"][..],
-        &["rebuild", "--segments=1", "--apply"],
-        &["recent", "--apply"],
-    ] {
-        let outcome = served.run(line).await;
-        assert_eq!(outcome.exit_code, 0, "{line:?}: {outcome:?}");
-    }
-    assert!(stores.quarantined_batches().is_empty());
-    served.stop().await;
-    stores.finish().await;
 }
 
 #[tokio::test]
@@ -229,25 +162,6 @@ async fn garbage_from_clients_harms_nothing() {
     for cut in [&b""[..], b"{", b"no HTTP\r\n\r\n", HEAD, &[HEAD, &with("/version", json!("9.9.9"))[..9]].concat()] {
         let mut stream = UnixStream::connect(&served.socket).await.unwrap();
         stream.write_all(cut).await.unwrap();
-    }
-    assert_eq!(served.run(&["status"]).await.exit_code, 0);
-    served.stop().await;
-    stores.finish().await;
-}
-
-#[tokio::test]
-async fn silent_clients_have_limits_in_number_and_time() {
-    let (stores, _) = start_with(0..4, product).await;
-    let served = Served::start(&stores);
-    let mut silent = Vec::new();
-    for _ in 0..CONNECTIONS_MAX {
-        silent.push(UnixStream::connect(&served.socket).await.unwrap());
-    }
-    // This one sends no command either, and waits for the end of the others.
-    let answer = served.answer_to(b"").await;
-    assert!(answer.contains("no command arrived within"), "{answer}");
-    for stream in silent {
-        assert_eq!(answer_within(stream).await, "");
     }
     assert_eq!(served.run(&["status"]).await.exit_code, 0);
     served.stop().await;

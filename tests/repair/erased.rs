@@ -8,7 +8,7 @@ use table::{NewComment, Table};
 
 use super::{
     job,
-    process::{kill_at, run},
+    process::{begin, run},
     product,
 };
 use crate::fixture::{
@@ -16,6 +16,7 @@ use crate::fixture::{
     gate::{self, Gate},
     invariants::{all_items, text},
     stores::Stores,
+    wait_for,
 };
 
 const AUTHOR: &str = "user 7/é";
@@ -47,17 +48,35 @@ async fn left(table: &Table) -> (usize, Vec<String>) {
     (comments.clone().count(), comments.filter(of_author).map(|item| text(item, attribute::PK)).collect())
 }
 
+/// Kills an erasure at a deletion: the gate lets `count` through and holds the next.
+async fn kill_at(stores: &Stores, gate: &Gate, count: usize, arguments: &[&str]) {
+    wait_for("the end of the lease of the run before", async || {
+        gate.hold_after(count);
+        let mut run = begin(stores, &[("PAGEMARK_DYNAMODB_URL", &*gate.url)], arguments).await;
+        let ended = wait_for("a deletion, or the end", async || match run.status() {
+            None if gate.is_holding() => Ok(None),
+            None => Err(()),
+            ended => Ok(ended),
+        });
+        let ended = ended.await;
+        run.kill().await;
+        gate.open();
+        let Some(status) = ended else { return Ok(()) };
+        assert_eq!(status.code(), Some(exit::HELD.into()), "it ended before {count} deletions");
+        Err(())
+    })
+    .await;
+}
+
 #[tokio::test]
 async fn an_erasure_that_was_killed_is_completed_and_leaves_nothing_of_the_author() {
     let stores = Stores::start_ready_with_redis().await;
     let deletions = Gate::start(&stores.engine_url(), gate::TRANSACTIONS).await;
-    let variables = [("PAGEMARK_DYNAMODB_URL", &*deletions.url)];
     let arguments = ["erase", "--apply", "--json", "--author", AUTHOR];
     for run in 0..3 {
         create(&stores.table, run).await;
         stores.deliver_all().await;
-        let count = 1 + usize::try_from(run).unwrap();
-        assert!(kill_at(&stores, &variables, &deletions, count, &arguments).await, "it ended before {count} deletions");
+        kill_at(&stores, &deletions, 1 + usize::try_from(run).unwrap(), &arguments).await;
     }
     let (comments, of_author) = left(&stores.table).await;
     assert!(!of_author.is_empty(), "a killed run leaves some");

@@ -1,18 +1,14 @@
-//! The local stack runs `recent` and audits on schedules. `pagemark repair --redis-url` runs the repair job's commands on
-//! its stores.
+//! The local stack runs `recent` and audits on schedules.
 
 use std::time::Duration;
 
-use local_stack::{repair::AuditSchedule, stack::StackSettings};
+use local_stack::{demo::demo_comments, repair::AuditSchedule, stack::StackSettings};
 use model::{BaseSet, plan::IndexEdit};
-use repair_job::exit;
 use table::NewComment;
 
 use crate::fixture::{
     damage, data, pagemark,
-    redis_server::OwnRedis,
-    reviews::reviews,
-    stack::{Running, settings, settings_at},
+    stack::{Running, settings},
     wait_for,
 };
 
@@ -41,34 +37,10 @@ async fn wait_until_repaired(running: &Running, comments: &[NewComment], set: &B
 async fn the_local_stack_repairs_damage_on_its_own_schedule() {
     let audit = Some(AuditSchedule { every: Duration::from_millis(100), rest_factor: 0 });
     let mut running = Running::start_with(StackSettings { audit, ..settings() }).await;
-    let comments = reviews(20);
+    let comments = demo_comments(20).collect::<Vec<_>>();
     running.import(&comments).await;
     let set = damage_by_hand(&running, &comments).await;
     wait_until_repaired(&running, &comments, &set).await;
-    running.finish().await;
-}
-
-#[tokio::test]
-async fn pagemark_repair_repairs_damage_in_its_own_process_with_redis() {
-    let redis = OwnRedis::start().await;
-    let mut running = Running::start_with(settings_at(&redis)).await;
-    let comments = reviews(20);
-    running.import(&comments).await;
-    let set = damage_by_hand(&running, &comments).await;
-    let (url, table) = (running.stack.dynamodb_url().to_owned(), running.stack.table().name().to_owned());
-    let redis_url = redis.server.url();
-    let repair = async |arguments: &[&str]| {
-        let place = ["--dynamodb-url", &url, "--table", &table, "--redis-url", &redis_url];
-        pagemark::run(&[&["repair"], arguments, &place[..]].concat()).await
-    };
-    repair(&["audit"]).await.expect(exit::DRIFT_FOUND | exit::DRIFT_LEFT);
-    let applied = repair(&["audit", "--apply"]).await.expect(exit::DRIFT_FOUND);
-    assert!(applied.stdout.contains("2 repaired, 0 left"), "{applied:?}");
-    wait_until_repaired(&running, &comments, &set).await;
-    for command in [&["audit"][..], &["check", comments[1].id.as_str()], &["quarantine", "--apply"], &["status"]] {
-        let ended = repair(command).await;
-        assert_eq!(ended.code(), 0, "{command:?}: {ended:?}");
-    }
     running.finish().await;
 }
 

@@ -1,11 +1,11 @@
 //! A page index that was lost: the function's scheduled runs rebuild it, without a command by a person.
 
-use std::{collections::BTreeSet, ops::Range, time::Duration};
+use std::{collections::BTreeSet, time::Duration};
 
-use model::{CommentId, ProductId};
+use model::ProductId;
 use page_index::NotReady;
 use process::now;
-use repair_job::{Asked, AuditOptions, Invoked, Job, Report, Stop, exit};
+use repair_job::{Asked, AuditOptions, Invoked, Job, Report, Stop};
 
 use super::{HeldRun, end_redis, is_ready, job, job_with, recent, settings};
 use crate::fixture::{data, gate, redis_server::OwnRedis, stores::Stores};
@@ -45,72 +45,6 @@ async fn fill(stores: &Stores) {
     super::expect(0, job(stores, true).recent().await);
 }
 
-/// Creates, changes and deletes comments. The functions see that later, or never.
-async fn write(stores: &Stores, numbers: Range<u64>) {
-    stores.create_all(numbers.start + COMMENTS..numbers.end + COMMENTS, product).await;
-    for number in numbers {
-        let id: CommentId = data::comment_id(&format!("c{number:04}"));
-        match number % 2 {
-            0 => stores.table.delete_comment(&id, None).await.unwrap(),
-            _ => drop(stores.table.patch_comment(&id, None, &data::rate(1 + number % 5)).await.unwrap()),
-        }
-    }
-}
-
-/// Stops a scheduled run in the middle of the rebuild, and lets the next one end it. Comments change all the time.
-async fn assert_rebuilt_by_two_runs(stores: &Stores) {
-    write(stores, 0..10).await;
-    let quarantine = stores.quarantine();
-    let run = async move |job: Job| {
-        Box::pin(repair_job::invoked(&job, &quarantine, AuditOptions::default(), SCHEDULED)).await
-    };
-    let run = HeldRun::start(stores, (gate::PRIMARIES, QUERIES_OF_HALF), settings(true), run).await;
-    write(stores, 10..20).await;
-    let first = run.stop().await;
-    let report = rebuild(&first).expect("a rebuild");
-    assert_eq!(report.exit_code() & exit::SKIPPED, exit::SKIPPED, "{report}");
-    assert!(!is_ready(stores, now()).await, "{report}");
-    write(stores, 20..30).await;
-    let second = invoke(job(stores, true), stores, SCHEDULED).await;
-    let resumed = rebuild(&second).expect("a rebuild");
-    assert_eq!(resumed.exit_code(), 0, "{resumed}");
-    assert!(resumed.notes.iter().any(|note| note.starts_with("it resumes")), "{resumed}");
-    // What the first run has read is not read again.
-    let (before, after) = (report.items, resumed.items);
-    assert!(before > 0 && before + after <= COMMENTS + 30, "{before} + {after}\n{report}\n{resumed}");
-    assert!(is_ready(stores, now()).await, "{resumed}");
-    assert_eq!(second.status.as_ref().unwrap().index.as_ref().unwrap().unmarked, 0);
-    // The index is right although the function `page-indexer` has seen none of these changes. It stays right afterwards.
-    stores.assert_index().await;
-    stores.deliver_all().await;
-    stores.assert_index().await;
-    let third = invoke(job(stores, true), stores, SCHEDULED).await;
-    assert!(rebuild(&third).is_none(), "{third:?}");
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn scheduled_runs_rebuild_a_redis_of_an_earlier_layout_that_is_flushed_meanwhile() {
-    let (redis, stores) = Stores::start_ready_on_own_redis().await;
-    fill(&stores).await;
-    // That layout had other markers, and sets of any rating.
-    for key in stores.key_names().await {
-        let earlier = key.replace(":marker:2", ":marker").replace("/1", "/~");
-        redis.ask::<()>(&format!("RENAME {key} {earlier}")).await;
-    }
-    assert!(!is_ready(&stores, now()).await);
-    // The first rebuild loses what it has put there. The next run does not resume it.
-    let quarantine = stores.quarantine();
-    let run = async move |job: Job| {
-        Box::pin(repair_job::invoked(&job, &quarantine, AuditOptions::default(), SCHEDULED)).await
-    };
-    let run = HeldRun::start(&stores, (gate::PRIMARIES, QUERIES_OF_HALF), settings(true), run).await;
-    assert!(!stores.key_names().await.iter().any(|key| key.ends_with("/~") || key.ends_with(":marker")));
-    redis.ask::<()>("FLUSHALL").await;
-    run.stop().await;
-    assert!(!is_ready(&stores, now()).await);
-    assert_rebuilt_by_two_runs(&stores).await;
-}
-
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn readers_keep_the_partitions_that_were_not_lost_while_others_are_rebuilt() {
     let stores = start().await;
@@ -139,7 +73,7 @@ async fn readers_keep_the_partitions_that_were_not_lost_while_others_are_rebuilt
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn nothing_is_rebuilt_that_another_run_fills_or_another_table_owns() {
+async fn a_scheduled_run_rebuilds_what_was_lost_and_nothing_that_another_run_fills_or_another_table_owns() {
     let stores = start().await;
     let untouched = async |invoked: &Invoked, why: &str| {
         assert!(rebuild(invoked).is_none_or(|report| report.held_by.is_some()), "{why}: {invoked:?}");
@@ -155,6 +89,12 @@ async fn nothing_is_rebuilt_that_another_run_fills_or_another_table_owns() {
     let late = job_with(&stores, settings(true), Stop::after(Some(Duration::ZERO)));
     invoke(late, &stores, SCHEDULED).await;
     assert!(!is_ready(&stores, now()).await);
+    // The next run has time. The one after it finds nothing to rebuild.
+    let next = invoke(job(&stores, true), &stores, SCHEDULED).await;
+    assert!(rebuild(&next).is_some() && is_ready(&stores, now()).await, "{next:?}");
+    stores.assert_index().await;
+    untouched(&invoke(job(&stores, true), &stores, SCHEDULED).await, "nothing is lost").await;
+    stores.index.clear().await.unwrap();
     // The index of another table.
     let other = stores.index.begin_rebuild().await.unwrap();
     stores.index.finish_rebuild(&other, "another-table", now()).await.unwrap();

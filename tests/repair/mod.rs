@@ -11,7 +11,7 @@
 //! - `local`: the local stack's own runs.
 //! - `lost`: a page index that is lost, emptied or refused while a run reads it.
 //! - `missing`: a lost page index is rebuilt by scheduled runs.
-//! - `process`: the binary, killed at a checkpoint, run twice in parallel, and as a function.
+//! - `process`: the binary, run twice in parallel, and as a function. `erased`: an erasure, killed at its writes.
 //! - `confirmed`: whether readers believe the page index while repair is behind, and after snapshots and fail-overs.
 //! - `resumed`: what resumes, and what starts anew.
 //! - `stopped`: runs that cannot complete: a store is down, time is up, a lease is lost.
@@ -39,12 +39,12 @@ mod stopped;
 use std::{ops::Range, time::Duration};
 
 use functions::{Quarantine, quarantine::Reason};
-use model::{BaseSet, Comment, ProductId, Timestamp, plan::reconcile::base_sets_in};
-use page_index::{IndexPart, PageIndex};
+use model::{Comment, ProductId, Status, Timestamp};
+use page_index::PageIndex;
 use redis_index::RedisIndexConfig;
 use repair_job::{AuditOptions, Job, JobSettings, Report, Stop};
 use serde_json::{Value, json};
-use table::Table;
+use table::{CommentPatch, Table};
 use tokio::task::JoinHandle;
 
 use crate::fixture::{
@@ -149,21 +149,6 @@ async fn is_ready(stores: &Stores, at: Timestamp) -> bool {
     ready > 0
 }
 
-/// What a scan of a page index inside the process shows, with the languages and ratings of every product, as text.
-async fn scanned(index: &PageIndex) -> String {
-    let (mut position, mut shown) = (index.begin_index_scan().await.unwrap(), Vec::new());
-    while let Some(part) = index.next_index_part(&mut position).await.unwrap() {
-        let IndexPart::Members(found) = part else { continue };
-        for (BaseSet { product, .. }, members) in found {
-            let sets = base_sets_in(&product, &index.names(&[&product].into()).await.unwrap()[&product].languages);
-            let ids: Vec<&str> = members.iter().map(|(id, _)| id.as_str()).collect();
-            let asked: Vec<_> = sets.iter().map(|set| (set, ids.clone())).collect();
-            shown.push(format!("{members:?} {asked:?} {:?}", index.scores(&asked).await.unwrap()));
-        }
-    }
-    shown.join("\n")
-}
-
 /// Asserts that the page index lacks writes, because otherwise the test of their loss tests nothing.
 async fn assert_writes_lost(stores: &Stores) {
     let differences = differences_of_page_index(&Contents::read(&stores.table).await, stores.redis()).await;
@@ -195,6 +180,19 @@ async fn quarantine_batch(quarantine: &Quarantine, records: &[Value]) {
 /// The whole table as one segment, because the embedded engine has one connection.
 pub(crate) fn whole() -> AuditOptions {
     AuditOptions { segments: 1, ..AuditOptions::default() }
+}
+
+/// Creates comments, and changes, hides or deletes most of them. The functions have seen nothing of it.
+async fn write_changes(stores: &Stores, numbers: Range<u64>) {
+    for (number, comment) in numbers.clone().zip(stores.create_all(numbers, product).await) {
+        let hidden = CommentPatch { status: Some(Status::Hidden), ..CommentPatch::default() };
+        match number % 4 {
+            0 => stores.table.delete_comment(&comment.id, None).await.unwrap(),
+            1 => drop(stores.table.patch_comment(&comment.id, None, &hidden).await.unwrap()),
+            2 => drop(stores.table.patch_comment(&comment.id, None, &data::rate(1 + number % 5)).await.unwrap()),
+            _ => {}
+        }
+    }
 }
 
 fn product(number: u64) -> ProductId {

@@ -1,27 +1,25 @@
-//! The binary: its exit codes and reports, killed at a checkpoint, run twice in parallel, and as a Lambda function. Server:
+//! The binary: its exit codes and reports, run twice in parallel, and as a Lambda function. Server:
 //! the binary has no other page index.
 
 use std::time::Duration;
 
 use model::CommentId;
-use rand::{SeedableRng, rngs::StdRng};
 use repair_job::exit;
 use serde_json::json;
 
-use super::{assert_clean, job, product, start_with_redis, whole};
+use super::{product, start_with_redis};
 use crate::fixture::{
     damage::{Damage, inflict_all},
     function::{self, Function, repair_job_variables, with},
     gate::{self, Gate},
     program::{Ended, Program},
     stores::Stores,
-    wait_for,
 };
 
 /// Number of comments in most tests.
 const COMMENTS: u64 = 40;
 
-async fn begin(stores: &Stores, others: &[(&'static str, &str)], arguments: &[&str]) -> Program {
+pub(super) async fn begin(stores: &Stores, others: &[(&'static str, &str)], arguments: &[&str]) -> Program {
     Program::start(function::binary("repair-job").await, arguments, with(repair_job_variables(stores), others))
 }
 
@@ -29,60 +27,15 @@ pub(super) async fn run(stores: &Stores, arguments: &[&str]) -> Ended {
     begin(stores, &[], arguments).await.end().await
 }
 
-/// Runs a command after the lease of a killed run has expired. It must find everything in order, or repair it. So the
-/// invariants hold, and an audit finds nothing.
-async fn complete(stores: &Stores, arguments: &[&str]) {
-    let last = wait_for("the end of the lease", async || {
-        let ended = run(stores, arguments).await;
-        if ended.code() & exit::HELD == 0 { Ok(ended) } else { Err(ended) }
-    })
-    .await;
-    assert_eq!(last.code() & !exit::DRIFT_FOUND, 0, "{last:?}");
-    stores.assert_invariants().await;
-    assert_clean(&job(stores, false).audit(whole()).await);
-}
-
-/// Kills a run at a write: the gate lets `count` writes through and holds the next. A run that ends earlier is left to
-/// end. Returns whether the run was killed.
-pub(super) async fn kill_at(
-    stores: &Stores,
-    variables: &[(&'static str, &str)],
-    gate: &Gate,
-    count: usize,
-    arguments: &[&str],
-) -> bool {
-    wait_for("the end of the lease of the run before", async || {
-        gate.hold_after(count);
-        let mut run = begin(stores, variables, arguments).await;
-        let ended = wait_for("the run's write, or its end", async || match run.status() {
-            None if gate.is_holding() => Ok(None),
-            None => Err(()),
-            Some(status) => Ok(Some(status)),
-        });
-        let ended = ended.await;
-        run.kill().await;
-        gate.open();
-        let is_held = ended.is_some_and(|status| status.code() == Some(exit::HELD.into()));
-        if is_held { Err(()) } else { Ok(ended.is_none()) }
-    })
-    .await
-}
-
-fn through<'gate>(table: &'gate Gate, index: &'gate Gate) -> [(&'static str, &'gate str); 2] {
-    [("PAGEMARK_DYNAMODB_URL", &table.url), ("PAGEMARK_REDIS_URL", &index.url)]
-}
-
-async fn start_damaged(seed: u64) -> (Stores, Vec<CommentId>) {
+async fn start_damaged() -> (Stores, Vec<CommentId>) {
     let (stores, comments) = start_with_redis(0..COMMENTS, product).await;
-    let mut kinds = Damage::all(&stores);
-    kinds.retain(|damage| *damage != Damage::DropName);
-    inflict_all(&stores, &mut StdRng::seed_from_u64(seed), comments.iter().zip(kinds.into_iter().cycle())).await;
+    inflict_all(&stores, comments.iter().zip(Damage::ALL.iter().copied().cycle())).await;
     (stores, comments.into_iter().map(|comment| comment.id).collect())
 }
 
 #[tokio::test]
 async fn each_commands_exit_code_and_report_say_what_it_found() {
-    let (stores, ids) = start_damaged(71).await;
+    let (stores, ids) = start_damaged().await;
     let looked = run(&stores, &["audit", "--segments", "1", "--json"]).await;
     assert_eq!(looked.code(), exit::DRIFT_FOUND | exit::DRIFT_LEFT, "{looked:?}");
     let report = looked.json();
@@ -133,25 +86,8 @@ async fn each_commands_exit_code_and_report_say_what_it_found() {
 }
 
 #[tokio::test]
-async fn the_next_run_completes_an_audit_killed_at_a_checkpoint() {
-    let (stores, _) = start_damaged(76).await;
-    let arguments = ["audit", "--segments", "3", "--apply"];
-    let table = Gate::start(&stores.engine_url(), gate::CHECKPOINTS).await;
-    let index = Gate::start(&stores.redis().url, gate::EDITS).await;
-    // The audit first reads the checkpoints. Then it writes its position, and that a segment is done.
-    let mut kills = 0;
-    for count in 1..6 {
-        kills += usize::from(kill_at(&stores, &through(&table, &index), &table, count, &arguments).await);
-    }
-    assert!(kills >= 3, "only {kills} runs were killed");
-    // The audit resumes from the checkpoints. A checkpoint ahead of the work would leave damage.
-    complete(&stores, &arguments).await;
-    stores.finish().await;
-}
-
-#[tokio::test]
 async fn a_second_concurrent_run_reports_the_lease_holder_and_ends() {
-    let (stores, _) = start_damaged(73).await;
+    let (stores, _) = start_damaged().await;
     let gate = Gate::holding(&stores.engine_url(), gate::TRANSACTIONS, 1).await;
     let arguments = ["audit", "--segments", "1", "--apply", "--json"];
     // A lease long enough not to expire on a busy machine.
@@ -176,7 +112,7 @@ async fn a_second_concurrent_run_reports_the_lease_holder_and_ends() {
 
 #[tokio::test]
 async fn a_signal_ends_a_run_cleanly() {
-    let (stores, _) = start_damaged(74).await;
+    let (stores, _) = start_damaged().await;
     let gate = Gate::holding(&stores.engine_url(), gate::TRANSACTIONS, 1).await;
     let others = [("PAGEMARK_DYNAMODB_URL", gate.url.as_str()), ("PAGEMARK_REPAIR_CONCURRENCY", "1")];
     let stopped = begin(&stores, &others, &["audit", "--segments", "16", "--at-once", "1", "--apply", "--json"]).await;
@@ -197,7 +133,7 @@ async fn a_signal_ends_a_run_cleanly() {
 
 #[tokio::test]
 async fn the_hourly_function_runs_all_commands_and_prints_its_metrics() {
-    let (stores, _) = start_damaged(75).await;
+    let (stores, _) = start_damaged().await;
     let function = Function::start("repair-job", repair_job_variables(&stores)).await;
     let event = json!({ "source": "aws.events", "detail-type": "Scheduled Event", "detail": {} }).to_string();
     for is_first in [true, false] {

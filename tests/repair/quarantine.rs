@@ -3,14 +3,12 @@
 
 use functions::Quarantine;
 use model::CommentId;
-use rand::{SeedableRng, rngs::StdRng};
 use repair_job::exit;
 use serde_json::{Value, json};
 
-use super::{assert_clean, expect, job, product, quarantine_batch};
+use super::{assert_clean, expect, job, product, quarantine_batch, write_changes};
 use crate::fixture::{
     data,
-    history::write_history,
     s3::{BUCKET, S3},
     stores::Stores,
 };
@@ -23,15 +21,18 @@ async fn a_bucket_is_repaired_from_the_comments_present_state() {
     let quarantine = Quarantine::connect(&place, Some(&s3.url)).await;
     // The run ignores an object of a different application.
     s3.client.put_object().bucket(BUCKET).key("other/object").body(Vec::new().into()).send().await.unwrap();
-    let mut random = StdRng::seed_from_u64(61);
-    write_history(&stores, &mut random, 40).await;
+    write_changes(&stores, 0..20).await;
     let records: Vec<Value> = stores.lambda_records().await;
     let batches: Vec<_> = records.chunks(7).collect();
     for batch in &batches {
         quarantine_batch(&quarantine, batch).await;
     }
     // The records are now old: replaying them would undo these changes.
-    write_history(&stores, &mut random, 15).await;
+    for number in [2, 3, 6, 7] {
+        let id = data::comment_id(&format!("c{number:04}"));
+        stores.table.patch_comment(&id, None, &data::rate(5)).await.unwrap();
+    }
+    stores.table.delete_comment(&data::comment_id("c0011"), None).await.unwrap();
     assert_eq!(quarantine.list(None, 1_000).await.unwrap().len(), batches.len());
     expect(exit::DRIFT_FOUND | exit::DRIFT_LEFT, job(&stores, false).quarantine(&quarantine).await);
     assert_eq!(quarantine.list(None, 1_000).await.unwrap().len(), batches.len(), "a dry run removes nothing");

@@ -1,21 +1,18 @@
 //! Stopped audits resume or start anew, so that an audit of everything checks everything.
 
 use model::Comment;
-use rand::{SeedableRng, rngs::StdRng};
 use repair_job::{AuditOptions, Report, exit};
 use serde_json::Value;
 
 use super::{HeldRun, end_redis, expect, job, restart_redis, settings, whole};
 use crate::fixture::{
     damage::{Damage, inflict_all},
-    data,
-    gate::{self, Kind},
+    data, gate,
     stores::Stores,
 };
 
-/// With this many comments, a scan of the table takes several answers. Spread over many products, a scan of the page index
-/// takes several batches, also inside the process, where it returns each comment once.
-const COMMENTS: u64 = 600;
+/// With this many comments, a scan of the table takes several answers.
+const COMMENTS: u64 = 150;
 const PRODUCTS: u64 = 12;
 
 async fn create(stores: &Stores, count: u64) -> Vec<Comment> {
@@ -35,7 +32,7 @@ async fn stop_in_the_middle(stores: &Stores, options: AuditOptions) -> Report {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_stopped_full_audit_resumes_and_reports_when_it_began() {
     let stores = Stores::start_ready().await;
-    create(&stores, COMMENTS / 4).await;
+    create(&stores, COMMENTS).await;
     let report = expect(exit::SKIPPED, stop_in_the_middle(&stores, whole()).await);
     let read = report.items;
     let pass: Value = stores.table.state("audit", "1/pass").await.unwrap().unwrap();
@@ -54,44 +51,13 @@ async fn a_stopped_full_audit_resumes_and_reports_when_it_began() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_audit_stopped_while_redis_was_away_does_not_resume_there() {
     let (redis, mut stores) = Stores::start_ready_on_own_redis().await;
-    let comments = create(&stores, COMMENTS / 4).await;
+    let comments = create(&stores, COMMENTS).await;
     let damages = comments.iter().step_by(3).map(|comment| (comment, Damage::DropRanks));
-    inflict_all(&stores, &mut StdRng::seed_from_u64(92), damages).await;
+    inflict_all(&stores, damages).await;
     redis.ask::<()>("SAVE").await;
     end_redis(&redis, &mut stores).await;
     expect(exit::SKIPPED, stop_in_the_middle(&stores, AuditOptions { index_scan: false, ..whole() }).await);
     restart_redis(&redis, &mut stores).await;
     expect(exit::DRIFT_FOUND, job(&stores, true).audit(AuditOptions { index_scan: false, ..whole() }).await);
     stores.assert_invariants().await;
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_progress_includes_earlier_runs_and_the_index_scan() {
-    let stores = Stores::start_ready().await;
-    create(&stores, COMMENTS).await;
-    // The share of the work that is done when the run is held.
-    let held = async |kind: Kind, after: usize| {
-        let mut progress = None;
-        let run = HeldRun::start(&stores, (kind, after), settings(true), |job| {
-            progress = Some(job.progress().clone());
-            async move { job.audit(AuditOptions { at_once: 1, ..whole() }).await }
-        });
-        let run = run.await;
-        let share = progress.unwrap().share();
-        run.stop().await;
-        share
-    };
-    // First the share after part of the table scan. Then, resumed, the share within the index scan, which itself
-    // resumes partly done.
-    let of_table = held(gate::TABLE_SCANS, 1).await;
-    let of_scan = held(gate::INDEX_SCANS, 1).await;
-    let of_resumed_scan = held(gate::INDEX_SCANS, 0).await;
-    assert!(of_table > 0.0 && of_table < 0.5, "{of_table}");
-    assert!(of_scan > 0.6 && of_scan < 0.99, "{of_scan}");
-    assert!(of_resumed_scan > of_scan + 0.01 && of_resumed_scan < 1.0, "{of_scan}: {of_resumed_scan}");
-    let last = job(&stores, true);
-    let progress = last.progress().clone();
-    assert_eq!(last.audit(whole()).await.exit_code(), 0);
-    assert_eq!(progress.share(), 1.0);
-    stores.index.clear().await.unwrap();
 }
