@@ -1,4 +1,5 @@
-//! Whatever the page index is made of, its markers protect it in the same way, and a scan returns everything.
+//! The conformance suite of page indexes, with the other tests that call [`for_each_index`]: Redis, and the index in the process,
+//! which is the simulator's stand-in. Here: markers protect it in the same way, and a scan returns everything.
 
 use std::collections::BTreeMap;
 

@@ -4,18 +4,15 @@
 use api::{ApiSettings, PastTheEnd, SiteSettings};
 use itertools::iproduct;
 use model::{Comment, ProductId, plan::index_edits};
-use page_indexer::PageIndexer;
 use serde_dynamo::AttributeValue;
 use serde_json::{Value, json};
-use stream_writer::StreamWriter;
-use table::NewComment;
 
 use crate::fixture::{
     api::{Served, metric},
     data::{self, PRODUCT},
     gate::{self, Gate},
     http::{Answer, Http, encoded, ids, listing, product_path},
-    stores::{INVOCATION, Stores, event},
+    stores::Stores,
 };
 
 /// Number of comments, and number of comments that keep their ranks.
@@ -211,32 +208,4 @@ async fn an_invalid_item_does_not_make_a_page_past_the_end_503() {
     assert_past_the_end(&api.http.get(&listing("page=2")).await);
     api.finish().await;
     stores.index.clear().await.unwrap();
-}
-
-#[tokio::test]
-async fn a_page_among_rows_of_deleted_comments_leads_to_an_older_comment_without_a_rank() {
-    let stores = Stores::start().await;
-    // Half of them are English, so three pages.
-    let comments = stores.fill(86).await;
-    let (writer, indexer) = (
-        StreamWriter::new(stores.table.clone(), stores.quarantine(), 4),
-        PageIndexer::new(stores.index.clone(), stores.quarantine()),
-    );
-    let oldest = NewComment { created_at: data::at_ms(1), ..data::new_comment("oldest", &product(0), "en", 3) };
-    let seen = stores.records().await.len();
-    stores.table.create_comment(oldest, None).await.unwrap();
-    let deadline = tokio::time::Instant::now() + INVOCATION;
-    writer.handle(&event(&stores.records().await[seen..]), deadline).await;
-    let english: Vec<&Comment> = comments.iter().filter(|comment| comment.language.as_str() == "en").collect();
-    for deleted in &english[22..25] {
-        stores.table.delete_comment(&deleted.id, None).await.unwrap();
-    }
-    indexer.handle(&event(&stores.records().await[seen + 1..]), deadline).await;
-
-    let api = Served::of(&stores);
-    let second = api.http.get(&listing("language=en&page=2")).await.expect(200);
-    assert_eq!((ids(&second).len(), &second["total_pages"]), (20, &json!(2)), "{second}");
-    let next = by_cursor("language=en", &second).expect("a cursor that leads on");
-    assert_eq!(ids(&api.http.get(&next).await.expect(200)), ["oldest"]);
-    api.finish_with(stores).await;
 }

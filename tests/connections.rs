@@ -167,7 +167,7 @@ async fn unread(http: &Http, target: &str) -> (TcpStream, String) {
 async fn answers_that_nobody_reads_hold_a_bounded_memory_and_give_it_back() {
     const ANSWER_MEMORY_MIB: u64 = 64;
     const READERS: usize = 60;
-    const WAVES: usize = 3;
+    const WAVES: usize = 2;
     // Additional memory for connections, the allocator and the making of answers.
     const SLACK: u64 = 64 * MIB;
     let (stores, api) = api_with(&[("PAGEMARK_ANSWER_MEMORY", &ANSWER_MEMORY_MIB.to_string())]).await;

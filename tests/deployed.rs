@@ -118,18 +118,6 @@ async fn inserts_changes_and_deletions_reach_both_stores_through_the_deployed_bi
     stores.finish().await;
 }
 
-#[tokio::test]
-async fn a_broken_record_is_reported_to_the_mapping_and_its_neighbours_are_applied() {
-    let stores = Stores::start_with_redis().await;
-    let (records, broken) = create_with_a_broken_record(&stores).await;
-    for function in start_both(&stores, &[]).await {
-        assert_eq!(function.deliver(&records).await, [sequence_number(&broken)]);
-        function.finish().await;
-    }
-    stores.assert_invariants().await;
-    stores.finish().await;
-}
-
 fn assert_put(put: &Value, broken: &Value) {
     assert_eq!(put["requestContext"]["condition"], "MalformedRecord");
     assert_eq!(put["DDBStreamBatchInfo"]["startSequenceNumber"], sequence_number(broken));

@@ -6,9 +6,7 @@ use std::time::Instant;
 
 use futures_util::{StreamExt, stream};
 use itertools::Itertools;
-use local_stack::demo::demo_comments;
 use model::{Cd, Filter, Language, Order, Placement, ProductId, RatingSet};
-use rand::{RngExt, SeedableRng, rngs::StdRng, seq::IndexedRandom};
 use serde_json::Value;
 use table::NewComment;
 
@@ -151,36 +149,5 @@ async fn pages_cursors_and_brute_force_agree_for_every_filter_of_every_product()
         what.extend(filters.into_iter().map(|filter| (product.clone(), filter, Order::Newest)));
     }
     check_listings(&running.http, &comments, what).await;
-    running.finish().await;
-}
-
-#[tokio::test]
-async fn a_comment_is_on_the_page_that_its_position_names() {
-    let mut random = StdRng::seed_from_u64(51);
-    let mut running = Running::start().await;
-    let comments: Vec<NewComment> = demo_comments(500).collect();
-    running.import(&comments).await;
-    let http = &running.http;
-    let listed: Vec<Listed> = comments.iter().map(Listed::from).collect();
-    for comment in listed.sample(&mut random, 60) {
-        let product = &comment.placement.product;
-        let filters = every_filter(&listed, product);
-        let (matching, others): (Vec<_>, Vec<_>) =
-            filters.into_iter().partition(|filter| filter.matches(&comment.placement));
-        let filter = matching.choose(&mut random).unwrap();
-        let order = if random.random() { Order::Newest } else { Order::Oldest };
-        let url = listing_url(product, filter, order, 3);
-        let query = url.split_once('?').unwrap().1;
-        let id = comment.cd.id.as_str();
-        let position = http.get(&format!("/api/v1/comments/{id}/position?{query}")).await.expect(200);
-        let page = http.get(&format!("{url}&page={}", position["page"])).await.expect(200);
-        let place = (position["position"].as_u64().unwrap() - 1) % 3;
-        assert_eq!(ids(&page)[usize::try_from(place).unwrap()], id, "{position} {page}");
-        assert_eq!(page["total"], position["total"]);
-
-        let url = listing_url(product, others.choose(&mut random).unwrap(), order, 3);
-        let query = url.split_once('?').unwrap().1;
-        assert_eq!(http.get(&format!("/api/v1/comments/{id}/position?{query}")).await.status, 404);
-    }
     running.finish().await;
 }

@@ -118,12 +118,3 @@ async fn a_restarted_stack_has_all_its_data_whatever_redis_holds() {
     assert_eq!(page["total"], 30);
     running.finish().await;
 }
-
-#[tokio::test]
-async fn the_local_stack_waits_for_redis_as_long_as_a_deployed_api_does() {
-    let redis = OwnRedis::start().await;
-    let running = Running::start_with(settings_at(&redis)).await;
-    let deployed = RedisIndexConfig::new("redis://deployed");
-    assert_eq!(running.stack.redis_config().unwrap().timeout, deployed.timeout);
-    running.finish().await;
-}

@@ -50,32 +50,6 @@ async fn interpreter(program: &Path) -> Result<String, String> {
     if output.status.success() { Ok(text(&output.stdout)) } else { Err(text(&output.stderr)) }
 }
 
-/// An executable with one program header of a type, whose content is a path.
-fn executable(kind: u32) -> Vec<u8> {
-    const PATH: &[u8] = b"/lib/ld-linux.so\0";
-    let mut binary = b"\x7fELF\x02\x01\x01".to_vec();
-    binary.resize(64, 0);
-    binary[32..40].copy_from_slice(&64_u64.to_le_bytes());
-    binary[54..56].copy_from_slice(&56_u16.to_le_bytes());
-    binary[56..58].copy_from_slice(&1_u16.to_le_bytes());
-    let mut header = vec![0; 56];
-    header[..4].copy_from_slice(&kind.to_le_bytes());
-    header[8..16].copy_from_slice(&120_u64.to_le_bytes());
-    header[32..40].copy_from_slice(&(PATH.len() as u64).to_le_bytes());
-    [binary, header, PATH.to_vec()].concat()
-}
-
-#[tokio::test]
-async fn a_program_that_needs_an_interpreter_is_distinguished_from_a_static_one() {
-    let folder = tempfile::tempdir().unwrap();
-    let program = folder.path().join("program");
-    // PT_LOAD and PT_INTERP (elf(5)).
-    for (contents, expected) in [(executable(1), Some("")), (executable(3), Some("/lib/ld-linux.so")), (vec![], None)] {
-        std::fs::write(&program, contents).unwrap();
-        assert_eq!(interpreter(&program).await.ok().as_deref(), expected);
-    }
-}
-
 #[tokio::test]
 async fn the_image_trusts_the_pinned_authorities() {
     let made = tempfile::tempdir().unwrap();

@@ -83,32 +83,6 @@ async fn assert_shown(http: &Http, expected: &BTreeSet<String>) {
     assert_eq!(shown, *expected);
 }
 
-#[tokio::test]
-async fn a_damaged_or_foreign_snapshot_is_reported_and_replaced() {
-    let (folder, other) = (folder_in_memory(), folder_in_memory());
-    let (up, http) = start(folder.path()).await;
-    let expected = post(&http, 45).await.into_iter().collect();
-    up.stop().await;
-    let (up, http) = start(other.path()).await;
-    post(&http, 3).await;
-    up.stop().await;
-
-    let snapshot = folder.path().join(SNAPSHOT);
-    let mut damaged = fs::read(&snapshot).unwrap();
-    let middle = damaged.len() / 2;
-    damaged[middle] ^= 1;
-    for (content, problem) in [(damaged, "is damaged"), (fs::read(other.path().join(SNAPSHOT)).unwrap(), "is foreign")]
-    {
-        fs::write(&snapshot, content).unwrap();
-        let (up, http) = start(folder.path()).await;
-        assert_shown(&http, &expected).await;
-        let log = up.stop().await;
-        assert!(log.contains(problem) && log.contains("rebuilt from the table"), "{log}");
-    }
-    let (up, _) = start(folder.path()).await;
-    assert!(!up.stop().await.contains("snapshot"));
-}
-
 /// An entry that the table does not have shows what the page index was filled from: a rebuild removes it.
 #[tokio::test]
 async fn a_restart_continues_from_the_snapshot_and_reconciles_what_it_lacks() {

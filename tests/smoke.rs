@@ -17,7 +17,7 @@ use crate::{
         function::{Variables, binary, repair_job_variables},
         http::WRITE_TOKEN,
         mappings::{Mappings, handler},
-        program::{Program, run_tool},
+        program::run_tool,
         python,
         s3::S3,
         stores::{INVOCATION, Stores},
@@ -132,53 +132,6 @@ async fn the_smoke_runs_on_the_stores_and_processes_of_this_machine() {
     stores.finish().await;
 }
 
-/// A load balancer with the certificate in this folder, that refuses everything. It prints its port.
-const BALANCER: &str = r#"
-import http.server, os, ssl, sys, threading
-class Refusing(http.server.BaseHTTPRequestHandler):
-    def do_POST(self):
-        self.send_error(418, f"refused for {self.headers['Host']}")
-os.chdir(sys.argv[1])
-server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Refusing)
-context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-context.load_cert_chain("certificate.pem", "key.pem")
-server.socket = context.wrap_socket(server.socket, server_side=True)
-print(server.server_port, flush=True)
-server.serve_forever()
-"#;
-
-#[tokio::test]
-async fn the_smoke_trusts_its_own_certificate_at_the_load_balancer_and_no_other() {
-    let aws = Aws::start().await;
-    let smoke = async |steps: &str| aws.sh(&format!("scripts/smoke.sh smoke-1 {steps}"), Vec::new()).await;
-    text(&smoke("certified").await, 0);
-    let work = aws.folder.path().join("smoke/smoke-1");
-    let interpreter = tool("python/bin/python", "python-tools");
-    let balancer = Program::start(interpreter, &["-c", BALANCER, work.to_str().unwrap()], Variables::new());
-    let port = balancer.wait_for_stdout("the port", |printed| printed.trim().parse::<u16>().ok()).await;
-    aws.make_stack("smoke-1", &format!("127.0.0.1:{port}"), TAG).await;
-    let refused = text(&smoke("filled").await, 22);
-    assert!(refused.contains("error: 418"), "{refused}");
-    // The same server, which now is an impostor.
-    std::fs::remove_file(work.join("done-certified")).unwrap();
-    text(&smoke("certified").await, 0);
-    let refused = text(&smoke("filled").await, 60);
-    assert!(refused.contains("certificate problem"), "{refused}");
-}
-
-#[tokio::test]
-async fn the_smoke_refuses_what_it_has_not_made() {
-    let aws = Aws::start().await;
-    let smoke = async |name: &str| aws.sh(&format!("scripts/smoke.sh {name}"), Vec::new()).await;
-    assert!(text(&smoke("pagemark").await, 2).contains("usage"));
-    assert!(text(&smoke("smoke-1 destroy").await, 2).contains("there is no step destroy"));
-    aws.done(&CREATE_TABLE.replace("pagemark", "smoke-1")).await;
-    assert!(text(&smoke("smoke-1 clean").await, 3).contains("the table smoke-1 exists"));
-    aws.make_stack("smoke-1", NOWHERE, "").await;
-    assert!(text(&smoke("smoke-1 clean").await, 3).contains("has not the tag"));
-    aws.done("aws dynamodb describe-table --table-name smoke-1").await;
-}
-
 /// What a run leaves that was interrupted at its end, beside things of others. In Python, which is quicker than a
 /// command line for each.
 const LEFT: &str = r#"
@@ -227,7 +180,6 @@ async fn the_smoke_deletes_everything_that_it_has_made_and_nothing_else() {
     let left: Vec<&str> = left.split_whitespace().collect();
     assert_eq!(left, ["pagemark", crate::fixture::s3::BUCKET, "comments.example.com"]);
     assert!(!aws.folder.path().join("smoke/smoke-1").exists());
-    aws.done("scripts/smoke.sh smoke-1 clean").await;
 }
 
 const CREATE_TABLE: &str = "aws dynamodb create-table --table-name pagemark --billing-mode PAY_PER_REQUEST \

@@ -153,21 +153,6 @@ async fn concurrent_unconditional_changes_of_one_comment_all_happen() {
 }
 
 #[tokio::test]
-async fn a_deleted_comment_is_not_found_while_its_duplicates_still_exist() {
-    let (stores, created) = with_comment(4).await;
-    stores.deliver_all().await;
-    stores.table.delete_comment(&created.id, None).await.unwrap();
-
-    let (primary, duplicates) = collection(&stores.table, &created.id).await;
-    assert_eq!((primary.len(), duplicates.len()), (0, 31));
-    assert_eq!(stores.table.comment(&created.id).await.unwrap(), None);
-    assert!(matches!(stores.table.patch_comment(&created.id, None, &rate(1)).await, Err(WriteError::NotFound)));
-    assert!(matches!(stores.table.delete_comment(&created.id, None).await, Err(WriteError::NotFound)));
-    assert_eq!(stores.journal_of(&created.id).await.len(), 2);
-    stores.finish().await;
-}
-
-#[tokio::test]
 async fn an_item_collection_larger_than_one_answer_is_read_completely() {
     let stores = Stores::start().await;
     let mut new = new_comment("c1", 4);

@@ -88,17 +88,6 @@ mod tests {
     }
 
     #[test]
-    fn several_records_of_one_comment_become_one_set_of_writes() {
-        check(
-            &[("a", 0, 4), ("a", 4, 5), ("a", 5, 0)],
-            expect![[r#"
-                0 puts, 25 deletes of {"a"}
-                0 puts, 22 deletes of {"a"}
-            "#]],
-        );
-    }
-
-    #[test]
     fn nothing_changed_needs_no_call() {
         check(&[], expect![[""]]);
     }

@@ -1,4 +1,5 @@
-//! The engine behaviour that Pagemark relies on, and the differences between the engines and DynamoDB.
+//! The conformance suite of engines: the behaviour that Pagemark relies on, and the differences from DynamoDB. The embedded
+//! engine is also the simulator's.
 //!
 //! Every test runs on either engine. A test with [`Under::expect`] records a difference and fails when an engine
 //! changes. So docs/engines.md, which cites DynamoDB's documentation for each difference, stays true.

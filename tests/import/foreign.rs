@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 use table::{NewComment, Table, TableConfig};
 use tempfile::TempDir;
 
-use super::{all_items, gzip, line, lines, process::write, some_reviews};
+use super::{all_items, gzip, line, lines, process::write, some_comments};
 use crate::fixture::{
     engine::delete_table,
     folder_in_memory, pagemark,
@@ -126,7 +126,7 @@ async fn every_format_ends_in_the_same_export() {
 async fn a_dry_run_writes_nothing_and_says_what_an_import_would_do() {
     let stores = Stores::start().await;
     let folder = folder_in_memory();
-    let comments = some_reviews(12);
+    let comments = some_comments(12);
     let path = write(&folder, "comments.jsonl", lines(&comments[..5]));
     import(&stores, &path, &[]).await.expect(0);
     let items = all_items(&stores).await;
@@ -146,7 +146,7 @@ async fn a_dry_run_writes_nothing_and_says_what_an_import_would_do() {
 async fn rejected_rows_are_corrected_and_imported_from_their_file() {
     let stores = Stores::start().await;
     let folder = folder_in_memory();
-    let comments = some_reviews(10);
+    let comments = some_comments(10);
     // One row has a rating that is none, another the id of a comment of another product.
     let mut rows: Vec<Map<String, Value>> = comments.iter().map(foreign).collect();
     rows[2].insert("score".to_owned(), 101.into());

@@ -7,7 +7,10 @@ use std::io::Write;
 
 use flate2::{Compression, write::GzEncoder};
 use itertools::Itertools;
-use local_stack::import::{ImportError, ImportOptions, ImportReport, ReadingArgs, Source, import, to_line};
+use local_stack::{
+    demo::demo_comments,
+    import::{ImportError, ImportOptions, ImportReport, ReadingArgs, Source, import, to_line},
+};
 use model::{AuthorId, Comment, CommentAttributes, CommentId, CommentText, SiteData};
 use serde_json::{Value, json};
 use table::{NewComment, Table, TableConfig};
@@ -69,8 +72,8 @@ async fn update_with(stores: &Stores, content: &str) -> ImportReport {
     ended.map(|()| report).unwrap()
 }
 
-fn some_reviews(count: usize) -> Vec<NewComment> {
-    reviews::reviews(count).into_iter().take(count).collect()
+fn some_comments(count: usize) -> Vec<NewComment> {
+    demo_comments(count.try_into().unwrap()).collect()
 }
 
 fn gzip(content: &[u8]) -> Vec<u8> {
@@ -96,7 +99,7 @@ async fn the_same_file_again_changes_nothing() {
     let stores = Stores::start().await;
     // A third of a sample: fewer on DynamoDB Local, which takes long to write their items.
     let count = 150.min(reviews::sample_size() / 3);
-    let comments = some_reviews(count);
+    let comments = some_comments(count);
     let content = lines(&comments);
     let first = imported(&stores, content.as_bytes()).await;
     assert_eq!((first.created, first.unchanged, first.differing, first.bad), (count as u64, 0, 0, 0), "{first:?}");
@@ -128,7 +131,7 @@ async fn the_same_file_again_changes_nothing() {
 #[tokio::test]
 async fn bad_lines_are_counted_and_named_by_number_and_reason() {
     let stores = Stores::start().await;
-    let good = lines(&some_reviews(3));
+    let good = lines(&some_comments(3));
     let good: Vec<&str> = good.lines().collect();
     let mut ahead: Value = serde_json::from_str(good[0]).unwrap();
     (ahead["id"], ahead["created_at"]) = ("ahead".into(), "2999-01-01T00:00:00Z".into());
@@ -157,7 +160,7 @@ async fn bad_lines_are_counted_and_named_by_number_and_reason() {
 #[tokio::test]
 async fn a_second_product_for_one_id_is_refused_and_a_differing_comment_is_kept() {
     let stores = Stores::start().await;
-    let comments = some_reviews(2);
+    let comments = some_comments(2);
     imported(&stores, lines(&comments).as_bytes()).await;
     stores.deliver_all().await;
     let before = all_items(&stores).await;
@@ -186,7 +189,7 @@ async fn a_second_product_for_one_id_is_refused_and_a_differing_comment_is_kept(
 #[tokio::test]
 async fn an_update_changes_what_differs_and_refuses_what_never_changes() {
     let stores = Stores::start().await;
-    let comments = some_reviews(6);
+    let comments = some_comments(6);
     imported(&stores, lines(&comments).as_bytes()).await;
     let before = Contents::read(&stores.table).await.comments();
     let mut lines: Vec<Value> = comments.iter().map(line).collect();
@@ -231,7 +234,7 @@ async fn an_update_leaves_what_a_row_does_not_name_and_empties_what_it_names_as_
             attributes: Some(CommentAttributes::parse(r#"{"verified":true}"#).unwrap()),
             author_id: Some(AuthorId::parse("customer-17").unwrap()),
         },
-        ..some_reviews(1).remove(0)
+        ..some_comments(1).remove(0)
     };
     stores.table.create_comment(whole.clone(), None).await.unwrap();
     let optional = ["title", "author", "attributes", "author_id", "status"];
@@ -259,28 +262,9 @@ async fn an_update_leaves_what_a_row_does_not_name_and_empties_what_it_names_as_
 }
 
 #[tokio::test]
-async fn an_update_of_a_products_record_leaves_what_its_line_does_not_name() {
-    let stores = Stores::start().await;
-    let update = async |line: &str| {
-        let source = Source::of_products(file_of(line.as_bytes()).path()).unwrap();
-        let (report, ended) = import(&stores.table, source, &updating()).await;
-        ended.unwrap();
-        let emptied = u64::from(line.contains("null"));
-        assert_eq!((report.created + report.updated, report.emptied, report.bad), (1, emptied, 0), "{report:?}");
-        stores.table.product(&product("p")).await.unwrap().unwrap().details
-    };
-    let whole = update(r#"{"product":"p","name":"Ada 3","url":"https://shop.example/ada","brand":"Ada"}"#).await;
-    let renamed = update(r#"{"product":"p","name":"Ada 3 new"}"#).await;
-    assert_eq!((&renamed.name[..], &renamed.url, &renamed.brand), ("Ada 3 new", &whole.url, &whole.brand));
-    let emptied = update(r#"{"product":"p","name":"Ada 3 new","brand":null}"#).await;
-    assert_eq!((emptied.url, emptied.brand), (whole.url, None));
-    stores.finish().await;
-}
-
-#[tokio::test]
 async fn an_update_does_not_change_a_comment_that_took_the_id_meanwhile() {
     let stores = Stores::start().await;
-    let mut comment = some_reviews(1).remove(0);
+    let mut comment = some_comments(1).remove(0);
     imported(&stores, lines(std::slice::from_ref(&comment)).as_bytes()).await;
     comment.text = body("Something else");
     let gate = Gate::holding(&stores.engine_url(), gate::COMMENTS, 1).await;
@@ -289,7 +273,7 @@ async fn an_update_does_not_change_a_comment_that_took_the_id_meanwhile() {
     let source = Source::of_comments(vec![comment.clone()]);
     let options = updating();
     let update = import(&table, source, &options);
-    let elsewhere = NewComment { product: product("another/product"), ..some_reviews(1).remove(0) };
+    let elsewhere = NewComment { product: product("another/product"), ..some_comments(1).remove(0) };
     let meanwhile = async {
         gate.wait_until_holding("the change of the comment").await;
         stores.table.delete_comment(&comment.id, None).await.unwrap();

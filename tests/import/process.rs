@@ -9,7 +9,7 @@ use local_stack::demo::demo_comments;
 use table::NewComment;
 use tempfile::TempDir;
 
-use super::{cut_off_gzip, gzip, lines, some_reviews};
+use super::{cut_off_gzip, gzip, lines, some_comments};
 use crate::fixture::{
     folder_in_memory,
     gate::{self, Gate},
@@ -35,7 +35,7 @@ pub(super) fn write(folder: &TempDir, name: &str, content: impl AsRef<[u8]>) -> 
 
 #[tokio::test]
 async fn a_file_that_is_cut_off_is_named_with_the_counts_so_far_and_imported_again_when_it_is_whole() {
-    let lines = lines(&some_reviews(120));
+    let lines = lines(&some_comments(120));
     let folder = folder_in_memory();
     // One block of zstd holds all lines, so none comes out of it.
     let packed_by_zstd = zstd::encode_all(lines.as_bytes(), 3).unwrap();
@@ -73,7 +73,7 @@ async fn an_interrupted_import_finishes_what_is_under_way_and_counts_it() {
     let folder = folder_in_memory();
     let comments: Vec<NewComment> = demo_comments(2_000).collect();
     let (first, second) =
-        (write(&folder, "first", lines(&comments)), write(&folder, "second", lines(&some_reviews(1))));
+        (write(&folder, "first", lines(&comments)), write(&folder, "second", lines(&some_comments(1))));
     for name in ["INT", "TERM"] {
         let before = Contents::read(&stores.table).await.primary.len();
         let gate = Gate::start(&stores.engine_url(), gate::TRANSACTIONS).await;
@@ -99,7 +99,7 @@ async fn an_interrupted_import_finishes_what_is_under_way_and_counts_it() {
 async fn an_interrupted_import_waits_for_no_write_that_is_held() {
     let stores = Stores::start().await;
     let folder = folder_in_memory();
-    let path = write(&folder, "comments", lines(&some_reviews(50)));
+    let path = write(&folder, "comments", lines(&some_comments(50)));
     for signals in 1..=2 {
         let gate = Gate::start(&stores.engine_url(), gate::TRANSACTIONS).await;
         gate.hold_after(0);
@@ -129,7 +129,7 @@ async fn an_import_that_waits_for_a_pipe_can_be_interrupted() {
     // Open for reading, too, so that this waits for nobody.
     let mut writer = std::fs::File::options().read(true).write(true).open(&pipe).unwrap();
     let pagemark = start_import(&stores, &stores.engine_url(), &[&pipe]).await;
-    writer.write_all(lines(&some_reviews(3)).as_bytes()).unwrap();
+    writer.write_all(lines(&some_comments(3)).as_bytes()).unwrap();
     wait_for("the lines that were written", async || {
         let there = Contents::read(&stores.table).await.primary.len();
         if there == 3 { Ok(()) } else { Err(there) }
@@ -144,7 +144,7 @@ async fn an_import_that_waits_for_a_pipe_can_be_interrupted() {
 #[tokio::test]
 async fn a_stack_is_not_ready_after_an_import_that_ended_early() {
     let folder = folder_in_memory();
-    let path = write(&folder, "comments", cut_off_gzip(&lines(&some_reviews(120))));
+    let path = write(&folder, "comments", cut_off_gzip(&lines(&some_comments(120))));
     let up = ["--repair-every", "0", "--import", path.to_str().unwrap()];
     let ended = pagemark::up_after("", &up).await.end().await;
     let (stdout, stderr) = (&ended.stdout, &ended.stderr);

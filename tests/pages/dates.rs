@@ -4,11 +4,7 @@ use model::{Filter, Language, Period, Placement, RatingSet};
 use table::NewComment;
 
 use super::{addresses::assert_leads_to, comment, html::Page, site_settings, start};
-use crate::fixture::{
-    http::{Http, ids},
-    redis_server::OwnRedis,
-    stack::settings_at,
-};
+use crate::fixture::http::{Http, ids};
 
 const PAGES: &str = "/product/p/comments";
 
@@ -95,18 +91,5 @@ async fn a_date_in_the_json_api_leads_to_that_page_too() {
             assert!(shown.contains(&wanted), "{query}{period}: {location}");
         }
     }
-    running.finish().await;
-}
-
-#[tokio::test]
-async fn without_the_index_a_date_is_for_later() {
-    let redis = OwnRedis::start().await;
-    let running = start(settings_at(&redis), &three_years()[..30]).await;
-    redis.kill().await;
-    for path in ["/product/p/comments?date=2024-05", "/api/v1/products/p/comments?date=2024-05"] {
-        running.http.get(path).await.assert_later();
-    }
-    redis.server.restart().await.unwrap();
-    running.http.wait_for_200("/product/p/comments?order=oldest&page=2").await;
     running.finish().await;
 }

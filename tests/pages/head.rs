@@ -84,28 +84,6 @@ async fn oldest_first_is_a_separate_listing_and_every_link_on_it_keeps_the_order
     running.finish().await;
 }
 
-#[tokio::test]
-async fn a_link_leads_to_the_other_order_and_back_with_the_same_filter() {
-    let running = start(site_settings(), &three_pages("p")).await;
-    for (filter, is_indexed) in [("", true), ("/en", true), ("/en/1.5", false)] {
-        let newest = Page::get(&running.http, &format!("/product/p/comments{filter}"), 200).await;
-        let there = newest.one(".order a");
-        assert_eq!((there.attr("rel"), text_of(there).as_str()), (Some("nofollow"), "Show the oldest first"));
-        let oldest = Page::get(&running.http, there.attr("href").unwrap(), 200).await;
-        assert_eq!(oldest.canonical().unwrap(), format!("{SITE}/product/p/comments{filter}?order=oldest"));
-        let back = oldest.one(".order a");
-        assert_eq!(text_of(back), "Show the newest first");
-        assert_eq!(back.attr("href").unwrap(), format!("/product/p/comments{filter}"));
-        assert_eq!(back.attr("rel").is_none(), is_indexed, "{filter}");
-    }
-    // A single comment needs no link to the other order.
-    let running_with_one = start(site_settings(), &[comment("one", "en", 5, 1)]).await;
-    let page = Page::get(&running_with_one.http, "/product/one/comments", 200).await;
-    assert!(page.all(".order").is_empty());
-    running_with_one.finish().await;
-    running.finish().await;
-}
-
 /// Each policy, and which pages it lets search engines index. The pages: without a filter, one language, one rating,
 /// several ratings, a language with a rating.
 const POLICIES: [(Indexable, [bool; 5]); 5] = [

@@ -3,23 +3,21 @@
 
 use std::{cmp::Reverse, collections::BTreeMap};
 
-use api::{ApiSettings, PastTheEnd};
+use api::PastTheEnd;
 use itertools::Itertools;
-use local_stack::stack::StackSettings;
 use model::{Cd, Filter, Placement, ProductId, RatingCounts, Timestamp, plan::index_edits};
 use page_index::{RankedQuery, Stats, StatsWanted};
 use process::now;
 use serde_json::{Value, json};
 
-use super::{SITE, comment, html::Page, in_turn, site_settings, start};
+use super::{SITE, comment, html::Page, site_settings, start};
 use crate::fixture::{
-    api::Served,
     data,
     http::{Http, good_comment, page_path, product_path},
     invariants::Contents,
     page_indexes::for_each_index,
-    redis_server::{OwnRedis, TABLE_ID},
-    stack::{Running, settings_at},
+    redis_server::TABLE_ID,
+    stack::Running,
     wait_for,
 };
 
@@ -204,40 +202,6 @@ async fn every_page_of_the_list_is_that_of_a_sort_of_all_products() {
     let products = check_list(&running).await;
     assert_eq!(products.len(), 45);
     assert!(products.iter().all(|of| of.product != single));
-    running.finish().await;
-}
-
-#[tokio::test]
-async fn without_a_ready_index_there_is_neither_a_list_nor_a_sitemap() {
-    let redis = OwnRedis::start().await;
-    let settings = StackSettings { page_index: settings_at(&redis).page_index, ..site_settings() };
-    let running = start(settings, &in_turn(&["en", "de"], &[5], 45)).await;
-    redis.kill().await;
-    // Another process, which has walked over no product yet.
-    let api = Served::start(running.stack.table().clone(), running.stack.index().clone(), ApiSettings::default());
-    let http = &api.http;
-    let part = format!("/sitemap/{}-1.xml", running.stack.index().partition_of(&data::product("p")).number());
-    for path in [
-        "/api/v1/products",
-        "/products",
-        "/products?page=999",
-        "/sitemap/lists.xml",
-        "/sitemap.xml",
-        &part,
-        "/sitemap/0-1.xml",
-    ] {
-        http.get(path).await.assert_later();
-    }
-    let home = Page::get(http, "/", 200).await;
-    assert_eq!((home.robots().as_str(), home.answer.header("cache-control")), ("index,follow", Some("no-store")));
-    assert!(home.links(".products a").is_empty());
-    assert_eq!(http.get("/robots.txt").await.status, 200);
-    // The server comes back without data, and a rebuild fills it.
-    redis.server.restart().await.unwrap();
-    http.wait_for_200("/products").await;
-    let urls = http.wait_for_200(&part).await.body.matches("<loc>").count();
-    assert_eq!(urls, 4, "the front page and page 1, and one page for each language");
-    api.finish().await;
     running.finish().await;
 }
 

@@ -268,6 +268,13 @@ async fn json_listings_take_stable_numbers_too() {
             assert_eq!(position, json!({ "page": page, "position": 330 - number, "total": 330 }));
         }
     }
+    // In the order of the listing, and only among those that match.
+    let position = async |query: &str| http.get(&format!("/api/v1/comments/{}/position?{query}", comments[9].id)).await;
+    for (query, page, place) in [("order=oldest&page_size=3", 4, 10), ("page_size=3&rating=5", 22, 65)] {
+        assert_eq!(position(query).await.expect(200)["page"], page, "{query}");
+        assert_eq!(position(query).await.expect(200)["position"], place, "{query}");
+    }
+    assert_eq!(position("language=fr").await.status, 404);
     for excluded in ["order=newest&", "order=oldest&page=2&", "as_of=2024-01-01T00:00:00Z&"] {
         let refused = http.get(&format!("{api}?{excluded}numbering=stable")).await;
         assert_eq!((refused.status, &refused.problem()["field"]), (400, &json!(excluded.split('=').next())));

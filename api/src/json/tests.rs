@@ -81,6 +81,12 @@ async fn without_stores_reading_is_503_and_never_404() {
         // In the canonical spelling of pages, an unreserved character is not encoded.
         format!("/product/{}/comments/en/1.5?page=2", odd.replace("%7E", "~")),
         "/comments/c1".to_owned(),
+        "/api/v1/products".to_owned(),
+        "/products?page=999".to_owned(),
+        "/sitemap.xml".to_owned(),
+        "/sitemap/0-1.xml".to_owned(),
+        "/product/p/comments?date=2024-05".to_owned(),
+        "/api/v1/products/p/comments?date=2024-05".to_owned(),
         "/readyz".to_owned(),
     ] {
         let answer = ask(TestRequest::with_uri(&uri)).await;
