@@ -18,10 +18,7 @@ use table::{Table, TableConfig};
 use tokio::sync::oneshot;
 
 use crate::{
-    http::{
-        connection::{Deadlines, Places},
-        server::{self, ServerBounds},
-    },
+    http::{connection::Bounds, server},
     look::LookError,
     ops::{self, series},
     service::Service,
@@ -95,23 +92,20 @@ impl Application {
     ) -> Result<Self, StartError> {
         let (listener, address) = bind(listen)?;
         let operations = settings.operations_listen.map(bind).transpose()?;
-        let deadlines = Deadlines {
-            head: HEAD_TIMEOUT,
-            request: settings.request_timeout,
-            unread: settings.unread_timeout,
-            keep_alive: Duration::from_secs(settings.keep_alive_seconds),
-        };
+        let (head, request, unread) = (HEAD_TIMEOUT, settings.request_timeout, settings.unread_timeout);
+        let keep_alive = Duration::from_secs(settings.keep_alive_seconds);
         let connections_max = settings.connections_max;
         let metrics_namespace = settings.metrics_namespace.clone();
         let service = Service::new(table, index, settings, address)?;
-        let places = Places::new(connections_max, service.malformed_requests());
-        let bounds = ServerBounds { deadlines, places, stop_grace_seconds: STOP_GRACE_SECONDS };
-        let operations = operations.map(|listening| operations_server(listening, service.clone(), deadlines));
+        let malformed = service.malformed_requests();
+        let bounds = Bounds { head, request, unread, keep_alive, connections_max, malformed };
+        let operations = operations.map(|listening| operations_server(listening, service.clone(), &bounds));
         let operations = operations.transpose()?;
         let routes = if operations.is_some() { Service::configure } else { Service::configure_all };
         let of_threads = service.clone();
-        let server = server::serve(listener, server::threads(), bounds, move || of_threads.app(routes))
-            .map_err(cannot_listen(address))?;
+        let server =
+            server::serve(listener, server::threads(), bounds, STOP_GRACE_SECONDS, move || of_threads.app(routes))
+                .map_err(cannot_listen(address))?;
         Ok(Self { address, server, operations, service, metrics_namespace })
     }
 
@@ -172,15 +166,13 @@ pub fn in_process(
 fn operations_server(
     (listener, address): (TcpListener, SocketAddr),
     service: Service,
-    deadlines: Deadlines,
+    bounds: &Bounds,
 ) -> Result<(SocketAddr, Server), StartError> {
-    let bounds = ServerBounds {
-        deadlines: Deadlines { keep_alive: OPERATIONS_KEEP_ALIVE, ..deadlines },
-        places: Places::new(OPERATIONS_CONNECTIONS_MAX, service.malformed_requests()),
-        stop_grace_seconds: OPERATIONS_STOP_GRACE_SECONDS,
-    };
+    let (keep_alive, connections_max) = (OPERATIONS_KEEP_ALIVE, OPERATIONS_CONNECTIONS_MAX);
+    let bounds = Bounds { keep_alive, connections_max, ..bounds.clone() };
     let app = move || service.app(|_, config| ops::configure(config));
-    let server = server::serve(listener, 1, bounds, app).map_err(cannot_listen(address))?;
+    let server =
+        server::serve(listener, 1, bounds, OPERATIONS_STOP_GRACE_SECONDS, app).map_err(cannot_listen(address))?;
     Ok((address, server))
 }
 

@@ -18,7 +18,7 @@ use crate::{
         answer_memory::{self, AnswerMemory},
         base_path,
         body::BodyTimeout,
-        connection, cross_origin, deadline,
+        connection, cross_origin,
         load::{self, Load},
         panics, routing,
     },
@@ -131,21 +131,19 @@ impl Service {
             .app_data(self.products.clone())
             .app_data(self.description.clone())
             .app_data(self.body_timeout)
-            // 11. What it asks of the stores is kept, and its answer says how long they took.
+            // 10. What it asks of the stores is kept, and its answer says how long they took.
             .wrap(from_fn(cost::follow))
-            // 10. A panic of a handler is a 500.
+            // 9. A panic of a handler is a 500.
             .wrap(from_fn(panics::catch))
-            // 9. A request that takes too long is a 503.
-            .wrap(from_fn(move |request, next| deadline::bound(request_timeout, request, next)))
             // 8. The memory of readers' answers is bounded.
             .wrap(from_fn(move |request: ServiceRequest, next| {
                 let memory = (!is_operational(request.path())).then(|| memory.clone());
                 answer_memory::hold(memory, request, next)
             }))
-            // 7. The number of requests under way is bounded.
+            // 7. The number of requests under way is bounded, and so is the time of each.
             .wrap(from_fn(move |request: ServiceRequest, next| {
                 let load = if is_operational(request.path()) { &operations } else { &readers };
-                load::bound(load.clone(), request, next)
+                load::bound(load.clone(), request_timeout, request, next)
             }))
             // 6. Errors for people are written in the language of the site.
             .wrap(from_fn(explanation::write))

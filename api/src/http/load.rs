@@ -1,9 +1,13 @@
-//! Bounds the number of concurrent requests.
+//! Bounds the number of concurrent requests, and the time of each.
 //!
 //! **Invariant:** a request beyond that bound is answered 503 at once. No store is called, and its body is not read
 //! (`requests_beyond_the_limit_are_refused_at_once`). The memory of answers has another bound (`answer_memory`).
 //!
+//! Each store call has a separate time limit. The one of a request bounds their sum and all other waiting.
+//!
 //! Health checks and metrics have a separate bound, so that they are answered when there are too many readers.
+
+use std::time::Duration;
 
 use actix_web::{
     Error,
@@ -42,20 +46,22 @@ impl Load {
     }
 }
 
+/// Answers 503 when there are too many requests, or when this one takes longer than `timeout`. That drops its pending work:
+/// a write may or may not have happened.
 pub(crate) async fn bound(
     load: Data<Load>,
+    timeout: Duration,
     request: ServiceRequest,
     next: Next<BoxBody>,
 ) -> Result<ServiceResponse, Error> {
-    match load.enter() {
-        // The permit is dropped with the answer, or with the request when its client disconnects.
-        Some(_permit) => next.call(request).await,
-        None => {
-            load.refused.inc();
-            let error = Audience::of_path(request.path()).error(ApiError::Overloaded);
-            Ok(request.error_response(error))
-        }
-    }
+    let audience = Audience::of_path(request.path());
+    // The permit is dropped with the answer, or with the request when its client disconnects.
+    let Some(_permit) = load.enter() else {
+        load.refused.inc();
+        return Ok(request.error_response(audience.error(ApiError::Overloaded)));
+    };
+    let answer = tokio::time::timeout(timeout, next.call(request)).await;
+    answer.unwrap_or_else(|_| Err(audience.error(ApiError::TimedOut)))
 }
 
 #[cfg(test)]

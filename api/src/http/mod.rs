@@ -1,9 +1,8 @@
 //! What surrounds every request: the server, its connections, and the layers between a connection and a handler.
 //!
-//! - `server`: actix's server with bounded connections (`connection`); a body is requested when it is read
-//!   (`expectation`).
-//! - The layers around all handlers: `connection::follow`, `base_path`, `cross_origin`, `load`, `answer_memory`, `deadline`,
-//!   `panics`. [`crate::service`] lists them in order.
+//! - `server`: actix's server with bounded connections (`connection`).
+//! - The layers around all handlers: `connection::follow`, `base_path`, `cross_origin`, `load`, `answer_memory`, `panics`.
+//!   [`crate::service`] lists them in order.
 //! - The layers around some resources: `compression` and `caching`. `routing` registers such resources.
 //! - For handlers: `path_and_query`, `body`, `entity_tag`, `asset`, `audience`.
 
@@ -16,9 +15,7 @@ pub(crate) mod caching;
 pub(crate) mod compression;
 pub(crate) mod connection;
 pub(crate) mod cross_origin;
-pub(crate) mod deadline;
 pub(crate) mod entity_tag;
-mod expectation;
 pub(crate) mod load;
 pub(crate) mod panics;
 pub(crate) mod path_and_query;

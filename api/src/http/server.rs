@@ -1,39 +1,28 @@
-//! actix's server with what `HttpServer` lacks: deadlines on the socket, connections that end after their last answer,
-//! and bodies that are requested when they are read.
+//! actix's server with what `HttpServer` lacks: bounded connections.
 
-use std::{io, net::TcpListener, num::NonZeroUsize, thread};
+use std::{io, net::TcpListener, num::NonZeroUsize, sync::Arc, thread};
 
 use actix_http::{HttpService, Protocol, Response};
 use actix_service::{IntoServiceFactory, ServiceFactoryExt, apply_fn_factory, map_config};
 use actix_web::{
     App, Error,
-    body::BoxBody,
     dev::{AppConfig, Server, Service, ServiceFactory, ServiceRequest, ServiceResponse},
     rt::net::TcpStream,
 };
+use tokio::sync::Semaphore;
 
-use super::{
-    connection::{Deadlines, LINGER, Places, TimedStream},
-    expectation::{Answering, begin, resume},
-};
+use super::connection::{Bounds, LINGER, TimedStream};
 
-#[derive(Debug, Clone)]
-pub(crate) struct ServerBounds {
-    pub(crate) deadlines: Deadlines,
-    /// Connections of all threads; further ones wait until others end.
-    pub(crate) places: Places,
-    /// How long requests under way may take to finish after a stop, in seconds.
-    pub(crate) stop_grace_seconds: u64,
-}
-
-/// Serves what `app` makes on each of `threads` threads.
+/// Serves what `app` makes on each of `threads` threads. After a stop, requests under way may take `stop_grace_seconds` to
+/// finish.
 ///
 /// # Errors
 /// The listener cannot be used.
 pub(crate) fn serve<S>(
     listener: TcpListener,
     threads: usize,
-    bounds: ServerBounds,
+    bounds: Bounds,
+    stop_grace_seconds: u64,
     app: impl Fn() -> App<S> + Clone + Send + 'static,
 ) -> io::Result<Server>
 where
@@ -41,41 +30,31 @@ where
 {
     let builder = Server::build()
         .workers(threads)
-        .max_concurrent_connections(bounds.places.max().div_ceil(threads))
-        .shutdown_timeout(bounds.stop_grace_seconds)
+        .max_concurrent_connections(bounds.connections_max.div_ceil(threads))
+        .shutdown_timeout(stop_grace_seconds)
         .disable_signals();
     let stopping = builder.graceful_shutdown_signal();
+    let places = Arc::new(Semaphore::new(bounds.connections_max.min(Semaphore::MAX_PERMITS)));
     let factory = move || {
-        let ServerBounds { deadlines, places, .. } = bounds.clone();
-        let stopping = stopping.clone();
-        let app = || map_config(app().into_factory().map_err(Response::from), |()| AppConfig::default());
+        let (bounds, places, stopping) = (bounds.clone(), Arc::clone(&places), stopping.clone());
         let http = HttpService::build()
             .graceful_shutdown_signal(move || {
                 let stopping = stopping.clone();
                 async move { stopping.notified().await }
             })
-            .keep_alive(deadlines.keep_alive)
-            .client_request_timeout(deadlines.head)
+            .keep_alive(bounds.keep_alive)
+            .client_request_timeout(bounds.head)
             .client_disconnect_timeout(LINGER)
             .on_connect_ext(|stream: &TimedStream, data| {
                 data.insert(stream.progress());
             })
-            .expect(apply_fn_factory(app(), |request, app| begin(request, |request| answer(app.call(request)))))
-            .finish(apply_fn_factory(app(), |request, app| {
-                let answering = resume(request, |request| answer(app.call(request)));
-                async move { Ok::<_, Response<BoxBody>>(answering.await) }
-            }));
+            .finish(map_config(app().into_factory().map_err(Response::from), |()| AppConfig::default()));
         apply_fn_factory(http, move |io: TcpStream, http| {
             let peer = io.peer_addr().ok();
-            http.call((TimedStream::new(io, deadlines, &places), Protocol::Http1, peer))
+            http.call((TimedStream::new(io, bounds.clone(), &places), Protocol::Http1, peer))
         })
     };
     Ok(builder.listen("api", listener, factory)?.run())
-}
-
-/// The answer of the app, also when that is an error.
-fn answer(answering: impl Future<Output = Result<ServiceResponse, Response<BoxBody>>> + 'static) -> Answering {
-    Box::pin(async move { answering.await.map_or_else(|error| error, Response::from) })
 }
 
 /// As many threads as the machine, or the container, has processors.
