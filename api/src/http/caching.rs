@@ -1,4 +1,4 @@
-//! Caching rules for browsers and intermediate caches, and revalidation.
+//! Caching rules for browsers and intermediate caches, and revalidation. An answer that is sent is compressed after that.
 //!
 //! Every page and listing has an entity tag and a short age, because a deleted text must not live on. The tag covers the
 //! whole answer, unless the handler has set another one. Answers have no `Last-Modified`: a deletion changes a page but
@@ -14,9 +14,11 @@ use actix_web::{
         header::{self, EntityTag, HeaderValue, IfNoneMatch},
     },
     middleware::Next,
+    web::Bytes,
 };
 
-use super::entity_tag::weak_tag;
+use super::{audience::Audience, compression, entity_tag::weak_tag};
+use crate::error::ApiError;
 
 /// `Cache-Control` of an answer that must not be cached: it is incomplete, because a store is down.
 pub(crate) const NO_STORE: (header::HeaderName, &str) = (header::CACHE_CONTROL, "no-store");
@@ -27,38 +29,40 @@ pub(crate) fn lead_to(location: &str) -> HttpResponse {
 }
 
 /// Adds an entity tag and an age to answers with 200 that lack them. Answers 304 to clients that already have the
-/// content (RFC 9110 section 13.1.2).
-pub(crate) async fn revalidate(
+/// content (RFC 9110 section 13.1.2), and compresses what others get.
+pub(crate) async fn serve(
     max_age_seconds: u32,
     request: ServiceRequest,
     next: Next<BoxBody>,
 ) -> Result<ServiceResponse, Error> {
     let reads = matches!(*request.method(), Method::GET | Method::HEAD);
-    let known = request.get_header::<IfNoneMatch>();
-    let answer = next.call(request).await?;
-    if !reads || answer.status() != StatusCode::OK {
-        return Ok(answer);
+    let (known, coding) = (request.get_header::<IfNoneMatch>(), compression::wanted(&request));
+    let audience = Audience::of_path(request.path());
+    let (request, answer) = next.call(request).await?.into_parts();
+    let (mut answer, body) = answer.into_parts();
+    let mut body = match body.try_into_bytes() {
+        Ok(body) => body,
+        // A streamed body. This service never sends one.
+        Err(body) => return Ok(ServiceResponse::new(request, answer.set_body(body))),
+    };
+    if reads && answer.status() == StatusCode::OK {
+        let headers = answer.headers_mut();
+        if !headers.contains_key(header::ETAG) {
+            headers.insert(header::ETAG, value(&weak_tag(&body)));
+        }
+        if !headers.contains_key(header::CACHE_CONTROL) {
+            headers.insert(header::CACHE_CONTROL, value(&cache_control(max_age_seconds)));
+        }
+        headers.append(header::VARY, HeaderValue::from_static("accept-encoding"));
+        if known.is_some_and(|known| headers.get(header::ETAG).is_some_and(|tag| is_known(&known, tag))) {
+            headers.remove(header::CONTENT_TYPE);
+            *answer.status_mut() = StatusCode::NOT_MODIFIED;
+            body = Bytes::new();
+        }
     }
-    Ok(answer.map_body(|head, body| {
-        let body = match body.try_into_bytes() {
-            Ok(body) => body,
-            // A streamed body. This service never sends one.
-            Err(body) => return body,
-        };
-        if !head.headers.contains_key(header::ETAG) {
-            head.headers.insert(header::ETAG, value(&weak_tag(&body)));
-        }
-        if !head.headers.contains_key(header::CACHE_CONTROL) {
-            head.headers.insert(header::CACHE_CONTROL, value(&cache_control(max_age_seconds)));
-        }
-        head.headers.append(header::VARY, HeaderValue::from_static("accept-encoding"));
-        if known.is_some_and(|known| head.headers.get(header::ETAG).is_some_and(|tag| is_known(&known, tag))) {
-            head.headers.remove(header::CONTENT_TYPE);
-            head.status = StatusCode::NOT_MODIFIED;
-            return BoxBody::new(());
-        }
-        BoxBody::new(body)
-    }))
+    let body = compression::compress(coding, &mut answer, body).await;
+    let body = body.map_err(|error| audience.error(ApiError::internal(error.to_string())))?;
+    Ok(ServiceResponse::new(request, answer.set_body(BoxBody::new(body))))
 }
 
 /// `stale-if-error=0` is for CloudFront, which otherwise shows an old copy, with a deleted text, while the API fails.

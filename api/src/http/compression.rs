@@ -10,18 +10,13 @@
 use std::io::{self, Write};
 
 use actix_web::{
-    Error, HttpMessage,
-    body::{BoxBody, MessageBody},
-    dev::{ServiceRequest, ServiceResponse},
+    HttpMessage, HttpResponse,
+    dev::ServiceRequest,
     http::header::{self, AcceptEncoding, Encoding, HeaderValue},
-    middleware::Next,
     web::{self, Bytes},
 };
 use brotli::CompressorWriter;
 use flate2::{Compression, write::GzEncoder};
-
-use super::audience::Audience;
-use crate::error::ApiError;
 
 /// A shorter text is sent as it is: compression saves less than the size of a packet's head.
 const BYTES_MIN: usize = 256;
@@ -38,13 +33,13 @@ const BROTLI_WINDOW: u32 = 18;
 const BROTLI_BUFFER_BYTES: usize = 4_096;
 
 /// A content coding: its name, and what compresses a text with it.
-type Coding = (&'static str, fn(&[u8]) -> io::Result<Vec<u8>>);
+pub(super) type Coding = (&'static str, fn(&[u8]) -> io::Result<Vec<u8>>);
 
 /// The coding that the client prefers, or the shorter one if it has no preference.
 ///
 /// A client that accepts neither an available coding nor a plain answer gets a plain one. RFC 9110 (section 12.5.3)
 /// lets a server ignore the header, and a readable text helps more than a refusal.
-fn wanted(request: &ServiceRequest) -> Option<Coding> {
+pub(super) fn wanted(request: &ServiceRequest) -> Option<Coding> {
     let offered = [Encoding::brotli(), Encoding::gzip(), Encoding::identity()];
     // A client that does not send the header may be able to read only plain text.
     match request.get_header::<AcceptEncoding>()?.negotiate(offered.iter())? {
@@ -67,31 +62,20 @@ fn gzip(text: &[u8]) -> io::Result<Vec<u8>> {
     encoder.finish()
 }
 
-pub(crate) async fn compress(request: ServiceRequest, next: Next<BoxBody>) -> Result<ServiceResponse, Error> {
-    let (wanted, audience) = (wanted(&request), Audience::of_path(request.path()));
-    let answer = next.call(request).await?;
-    let (request, answer) = answer.into_parts();
-    let (mut answer, body) = answer.into_parts();
-    let body = match body.try_into_bytes() {
-        Ok(body) => body,
-        // A streamed body. This service never sends one.
-        Err(body) => return Ok(ServiceResponse::new(request, answer.set_body(body))),
-    };
-    // A strong entity tag stands for the exact bytes.
-    let is_exact = answer.headers().get(header::ETAG).is_some_and(|tag| !tag.as_bytes().starts_with(b"W/"));
-    let Some((coding, compress)) = wanted.filter(|_| body.len() >= BYTES_MIN && !is_exact) else {
-        return Ok(ServiceResponse::new(request, answer.set_body(BoxBody::new(body))));
-    };
-    let compressed = match body.len() {
-        ..=BYTES_MAX_HERE => compress(&body),
-        // A panic of that thread is an error here.
-        _ => web::block(move || compress(&body)).await.unwrap_or_else(|error| Err(io::Error::other(error))),
-    };
-    let compressed = compressed.map_err(|error| audience.error(ApiError::internal(error.to_string())))?;
+/// Compresses a body, if its client wants that and it saves something.
+pub(super) async fn compress(coding: Option<Coding>, answer: &mut HttpResponse<()>, body: Bytes) -> io::Result<Bytes> {
     let headers = answer.headers_mut();
-    headers.insert(header::CONTENT_ENCODING, HeaderValue::from_static(coding));
+    // A strong entity tag stands for the exact bytes.
+    let is_exact = headers.get(header::ETAG).is_some_and(|tag| !tag.as_bytes().starts_with(b"W/"));
+    let Some((name, compress)) = coding.filter(|_| body.len() >= BYTES_MIN && !is_exact) else { return Ok(body) };
+    let compressed = match body.len() {
+        ..=BYTES_MAX_HERE => compress(&body)?,
+        // A panic of that thread is an error here.
+        _ => web::block(move || compress(&body)).await.unwrap_or_else(|error| Err(io::Error::other(error)))?,
+    };
+    headers.insert(header::CONTENT_ENCODING, HeaderValue::from_static(name));
     if !headers.contains_key(header::VARY) {
         headers.insert(header::VARY, HeaderValue::from_static("accept-encoding"));
     }
-    Ok(ServiceResponse::new(request, answer.set_body(BoxBody::new(Bytes::from(compressed)))))
+    Ok(compressed.into())
 }

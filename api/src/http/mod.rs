@@ -3,7 +3,7 @@
 //! - `server`: actix's server with bounded connections (`connection`).
 //! - The layers around all handlers: `connection::follow`, `base_path`, `cross_origin`, `load`, `answer_memory`, `panics`.
 //!   [`crate::service`] lists them in order.
-//! - The layers around some resources: `compression` and `caching`. `routing` registers such resources.
+//! - The layer around some resources: `caching`, with `compression`. `routing` registers such resources.
 //! - For handlers: `path_and_query`, `body`, `entity_tag`, `asset`, `audience`.
 
 pub(crate) mod answer_memory;
@@ -12,7 +12,7 @@ pub(crate) mod audience;
 pub(crate) mod base_path;
 pub(crate) mod body;
 pub(crate) mod caching;
-pub(crate) mod compression;
+mod compression;
 pub(crate) mod connection;
 pub(crate) mod cross_origin;
 pub(crate) mod entity_tag;

@@ -8,10 +8,10 @@ use actix_web::{
     web,
 };
 
-use super::{audience::Audience, caching, compression};
+use super::{audience::Audience, caching};
 use crate::error::ApiError;
 
-/// A resource whose answers are compressed, and which caches may keep for a while and revalidate.
+/// A resource whose answers caches may keep for a while and revalidate, and which are compressed.
 pub(crate) fn cached(
     path: &str,
     allow: &'static str,
@@ -20,8 +20,7 @@ pub(crate) fn cached(
     impl ServiceFactory<ServiceRequest, Config = (), Response = ServiceResponse, Error = Error, InitError = ()> + use<>,
 > {
     web::resource(path)
-        .wrap(from_fn(move |request, next| caching::revalidate(max_age_seconds, request, next)))
-        .wrap(from_fn(compression::compress))
+        .wrap(from_fn(move |request, next| caching::serve(max_age_seconds, request, next)))
         .default_service(not_allowed(allow))
 }
 
