@@ -221,13 +221,8 @@ impl Engine {
         let mut deleted_total = 0;
         // This loop ends: records up to a fixed number are finite, and new ones get greater numbers.
         loop {
-            let (stream_table, table_name) = (Arc::clone(&self.stream_table), table_name.to_owned());
-            let alone = self.write_lock.second_connection().await;
-            let deleted = blocking_on(&self.calls.runtime, move || {
-                let _alone = alone;
-                stream_table.trim_chunk(&table_name, up_to)
-            });
-            let deleted = deleted.await?;
+            let table_name = table_name.to_owned();
+            let deleted = self.alone(move |records| records.trim_chunk(&table_name, up_to)).await?;
             deleted_total += deleted;
             if deleted < stream_table::TRIM_CHUNK_RECORDS {
                 return Ok(deleted_total);
@@ -242,24 +237,32 @@ impl Engine {
     /// It works in chunks, like a trim. It does nothing in a file that an older version of this stack created.
     pub async fn release_free_pages(&self) -> Result<(), EngineError> {
         // This loop ends: each chunk makes the file shorter.
-        loop {
-            let stream_table = Arc::clone(&self.stream_table);
-            let alone = self.write_lock.second_connection().await;
-            let has_more = blocking_on(&self.calls.runtime, move || {
-                let _alone = alone;
-                stream_table.release_chunk()
-            });
-            if !has_more.await? {
-                return Ok(());
-            }
+        while self.alone(StreamTable::release_chunk).await? {
             tokio::time::sleep(TRIM_PAUSE).await;
         }
+        Ok(())
+    }
+
+    /// Lets the second connection write, and nothing else meanwhile.
+    async fn alone<T: Send + 'static>(&self, work: impl FnOnce(&StreamTable) -> T + Send + 'static) -> T {
+        let alone = self.write_lock.second_connection().await;
+        let work = move |stream_table: &StreamTable| {
+            let _alone = alone;
+            work(stream_table)
+        };
+        self.look(work).await
+    }
+
+    /// Lets the second connection read.
+    async fn look<T: Send + 'static>(&self, work: impl FnOnce(&StreamTable) -> T + Send + 'static) -> T {
+        let stream_table = Arc::clone(&self.stream_table);
+        blocking_on(&self.calls.runtime, move || work(&stream_table)).await
     }
 
     /// The newest stream record of a table, by its stored number ([`Engine::stored_number`]); 0 without one.
     pub(crate) async fn newest_stream_record(&self, table_name: &str) -> Result<i64, EngineError> {
-        let (stream_table, table_name) = (Arc::clone(&self.stream_table), table_name.to_owned());
-        blocking_on(&self.calls.runtime, move || stream_table.newest(&table_name)).await
+        let table_name = table_name.to_owned();
+        self.look(move |records| records.newest(&table_name)).await
     }
 
     /// The stored form of a sequence number that `GetRecords` shows. Later records have greater ones.
@@ -278,21 +281,14 @@ impl Engine {
         after_sequence_number: Option<&str>,
     ) -> Result<u64, EngineError> {
         let after = after_sequence_number.map(stream_table::parse_sequence_number).transpose()?.unwrap_or(0);
-        let (stream_table, table_name) = (Arc::clone(&self.stream_table), table_name.to_owned());
-        blocking_on(&self.calls.runtime, move || stream_table.count_after(&table_name, after)).await
+        let table_name = table_name.to_owned();
+        self.look(move |records| records.count_after(&table_name, after)).await
     }
 
     /// Deletes every expired item of every table with a TTL now, and returns how many. The engine also does so in the
     /// background from time to time; this is for callers that cannot wait.
     pub async fn sweep_expired_items(&self) -> Result<usize, EngineError> {
-        let (database, sweeping) = (self.calls.database.clone(), self.write_lock.sweep().await);
-        let swept = blocking_on(&self.calls.runtime, move || {
-            let _sweeping = sweeping;
-            database.sweep_ttl()
-        });
-        let swept = swept.await;
-        self.wake_readers();
-        swept.map_err(|source| EngineError::Sweep(source.into()))
+        self.calls.sweep().await.map_err(EngineError::Sweep)
     }
 
     /// Waits until the engine no longer runs.
@@ -348,18 +344,10 @@ async fn sweep_from_time_to_time(calls: &Calls) {
     loop {
         tokio::time::sleep(rest).await;
         let begun = Instant::now();
-        let (swept, sweeping) = (calls.database.clone(), calls.write_lock.sweep().await);
-        let sweep = move || {
-            let _sweeping = sweeping;
-            swept.sweep_ttl()
-        };
-        match tokio::task::spawn_blocking(sweep).await {
-            Ok(Ok(deleted)) => tracing::debug!(deleted, "swept expired items"),
-            Ok(Err(error)) => tracing::warn!(%error, "the sweep for expired items failed; it will be tried again"),
-            // It panicked, or the engine is stopping, and then this loop ends too.
-            Err(error) => tracing::error!(%error, "the sweep for expired items broke; it will be tried again"),
+        match calls.sweep().await {
+            Ok(deleted) => tracing::debug!(deleted, "swept expired items"),
+            Err(error) => tracing::warn!(%error, "the sweep for expired items failed; it will be tried again"),
         }
-        calls.writes.send_replace(());
         rest = SWEEP_INTERVAL.max(begun.elapsed().saturating_mul(SWEEP_REST_FACTOR));
     }
 }

@@ -10,6 +10,7 @@
 
 use std::{
     collections::HashMap,
+    error::Error,
     io,
     sync::Arc,
     time::{Duration, Instant},
@@ -79,6 +80,18 @@ impl Calls {
         // A refused write waits, too: it may be refused because an earlier one, which has no answer yet, was made.
         self.disk.wait().await;
         answer
+    }
+
+    /// Deletes every expired item of every table with a TTL, and returns how many. A panic is an error too.
+    pub(super) async fn sweep(&self) -> Result<usize, Box<dyn Error + Send + Sync>> {
+        let (database, sweeping) = (self.database.clone(), self.write_lock.sweep().await);
+        let sweep = move || {
+            let _sweeping = sweeping;
+            database.sweep_ttl()
+        };
+        let swept = self.runtime.spawn_blocking(sweep).await;
+        self.writes.send_replace(());
+        Ok(swept??)
     }
 
     fn answer(&self, operation: &str, body: &Bytes) -> Answer {
