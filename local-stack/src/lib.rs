@@ -4,12 +4,12 @@
 //! - [`engine`]: the embedded DynamoDB engine, with the differences from DynamoDB worked around.
 //! - [`index_place`]: the page index inside the process, or in Redis.
 //! - [`event_source_mapping`]: polls the stream and calls the real handlers the way the Lambda service does.
+//! - `served`: the API of a stack.
 //! - [`import`], [`demo`]: comments from files, and generated ones. `export`: comments to a file. `compression`: how a
 //!   file is compressed.
-//! - [`repair`], `index_keeper`, `trim`: what runs in the background: the repair job, rebuilds, the removal of stream
-//!   records.
+//! - `index_keeper`: what a start does before readers may believe the page index, and rebuilds.
+//! - [`repair`], `trim`: what runs in the background: the repair job, the removal of stream records.
 //! - `quiet`: which runs of the repair job are left out, because the journal has no new entry.
-//! - `catch_up`: what a start does before readers may believe the page index.
 //! - `doctor`: looks at a data folder. `room`: whether its disk is full.
 //! - `data_dir`: the folder of the data. `file_lock`: locks of files. [`memory`]: memory use. `cursor_key`: what keeps
 //!   cursors valid over a restart.
@@ -21,9 +21,7 @@
 
 mod attached;
 mod blocking;
-mod catch_up;
 pub mod cli;
-pub mod clients;
 mod compression;
 pub mod control;
 mod cursor_key;
@@ -42,6 +40,7 @@ mod parts;
 mod quiet;
 pub mod repair;
 mod room;
+mod served;
 pub mod settling;
 pub mod stack;
 mod trim;

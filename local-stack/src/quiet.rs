@@ -7,9 +7,9 @@
 
 use std::time::Duration;
 
-use tokio::{sync::watch, time::Instant};
+use tokio::time::Instant;
 
-use crate::event_source_mapping::MappingState;
+use crate::{event_source_mapping::MappingState, settling::Settling};
 
 /// The longest time between two runs, because the start of the next stack reads the journal since the watermark.
 const RUN_AT_LEAST_EVERY: Duration = Duration::from_secs(600);
@@ -17,57 +17,41 @@ const RUN_AT_LEAST_EVERY: Duration = Duration::from_secs(600);
 /// Decides whether the next run is left out.
 #[derive(Debug)]
 pub(crate) struct QuietRuns {
-    changes: LastChanges,
+    mappings: Settling,
     /// How long runs look at a change, after which it counts as old.
     lately: Duration,
+    /// How many entries of the journal both mappings had passed at the last look. So what the stack itself writes, such as
+    /// duplicates and the state of the repair job, is no change.
+    entries: u64,
+    looked_at: Instant,
+    /// The first look after the last change, or the last look at which a mapping was behind.
+    changed_at: Instant,
     /// The end of the last run, if it found nothing to repair and nothing that needs another run.
     clean_at: Option<Instant>,
 }
 
 impl QuietRuns {
-    /// For runs at an interval. `window` is the settle delay and the overlap together.
-    pub(crate) fn new(changes: LastChanges, interval: Duration, window: Duration) -> Self {
-        Self { changes, lately: interval + window, clean_at: None }
+    /// Begins to look at the mappings, for runs at an interval. `window` is the settle delay and the overlap together. What
+    /// came before counts as a change of this moment.
+    pub(crate) fn new(mappings: Settling, begun: Instant, interval: Duration, window: Duration) -> Self {
+        let (looked_at, changed_at) = (begun, begun);
+        Self { mappings, lately: interval + window, entries: 0, looked_at, changed_at, clean_at: None }
     }
 
     /// Whether the run that is due may be left out. Asked before each run.
     pub(crate) fn leaves_out(&mut self, now: Instant) -> bool {
-        let is_quiet = self.changes.quiet_for(now) > self.lately;
+        let is_quiet = self.quiet_for(now) > self.lately;
         is_quiet && self.clean_at.is_some_and(|at| now - at < RUN_AT_LEAST_EVERY)
     }
 
     pub(crate) fn has_run(&mut self, now: Instant, is_clean: bool) {
         self.clean_at = is_clean.then_some(now);
     }
-}
-
-/// The last entries of the journal that both mappings have passed.
-///
-/// So what the stack itself writes, such as duplicates and the state of the repair job, is no change.
-#[derive(Debug)]
-pub(crate) struct LastChanges {
-    mappings: [watch::Receiver<MappingState>; 2],
-    /// How many entries the mappings had passed at the last look.
-    entries: u64,
-    looked_at: Instant,
-    /// The first look after the last change, or the last look at which a mapping was behind.
-    changed_at: Instant,
-}
-
-impl LastChanges {
-    /// Begins to look at the mappings. What came before counts as a change of this moment.
-    pub(crate) fn of(mappings: [watch::Receiver<MappingState>; 2]) -> Self {
-        Self::since(mappings, Instant::now())
-    }
-
-    fn since(mappings: [watch::Receiver<MappingState>; 2], begun: Instant) -> Self {
-        Self { mappings, entries: 0, looked_at: begun, changed_at: begun }
-    }
 
     /// Looks again, and returns how long the journal has had no new entry for certain. One since the last look may be
     /// missed, but not by the next look.
     fn quiet_for(&mut self, now: Instant) -> Duration {
-        let states = self.mappings.each_ref().map(|mapping| mapping.borrow().clone());
+        let states = self.mappings.states();
         let entries = states.iter().map(|state| state.journal_entries).sum();
         let is_read = |state: &MappingState| state.caught_up_at.is_some_and(|at| at > self.looked_at);
         if entries != self.entries || !states.iter().all(is_read) {
@@ -82,6 +66,7 @@ impl LastChanges {
 mod tests {
     use rand::{RngExt, SeedableRng, rngs::StdRng};
     use repair_job::JobSettings;
+    use tokio::sync::watch;
 
     use super::*;
 
@@ -96,8 +81,11 @@ mod tests {
             Self([watch::Sender::default(), watch::Sender::default()])
         }
 
-        fn changes(&self, begun: Instant) -> LastChanges {
-            LastChanges::since(self.0.each_ref().map(watch::Sender::subscribe), begun)
+        /// Runs with the default schedule.
+        fn runs(&self, begun: Instant) -> QuietRuns {
+            let mappings = Settling::of(self.0.each_ref().map(watch::Sender::subscribe), None);
+            let JobSettings { settle, overlap, .. } = JobSettings::default();
+            QuietRuns::new(mappings, begun, MINUTE, settle + overlap)
         }
 
         /// Both have passed so many entries, and everything before these instants.
@@ -112,14 +100,14 @@ mod tests {
     #[test]
     fn it_is_quiet_while_both_mappings_have_read_all_and_found_no_change() {
         let (mappings, begun) = (Mappings::new(), Instant::now());
-        let mut changes = mappings.changes(begun);
+        let mut runs = mappings.runs(begun);
         let mut minute = 0;
         // Looks a minute later. `read` says how many seconds ago each mapping had read everything.
         let mut look = |entries: u64, read: [u32; 2]| {
             minute += 1;
             let now = begun + minute * MINUTE;
             mappings.show(entries, read.map(|seconds| now - seconds * SECOND));
-            changes.quiet_for(now)
+            runs.quiet_for(now)
         };
         assert_eq!(look(5, [1, 1]), Duration::ZERO, "what was before the first look counts as a change");
         assert_eq!(look(5, [1, 1]), MINUTE);
@@ -150,8 +138,7 @@ mod tests {
             changes.push(at);
         }
         let mappings = Mappings::new();
-        let settings = JobSettings::default();
-        let mut runs = QuietRuns::new(mappings.changes(begun), MINUTE, settings.settle + settings.overlap);
+        let mut runs = mappings.runs(begun);
         let mut due = Vec::new();
         let mut now = begun;
         while now < begun + 24 * 60 * MINUTE {

@@ -16,7 +16,7 @@ use repair_job::{AuditOptions, Job, JobSettings, Report, Stop, exit};
 use table::Table;
 use tokio::time::Instant;
 
-use crate::quiet::{LastChanges, QuietRuns};
+use crate::{quiet::QuietRuns, settling::Settling};
 
 /// The table is read as one segment, because the engine has one connection, and sorts the whole table for each answer
 /// of a parallel scan.
@@ -60,12 +60,21 @@ pub(crate) async fn begin_watermark(table: &Table) -> Result<(), StoreError> {
     Ok(())
 }
 
+/// Ends the leases of the repair job. The caller has the only engine on the table, so runs of the last stack have
+/// ended. A run of another process that has survived stops when it finds its lease gone.
+pub(crate) async fn release_leases(table: &Table) -> Result<(), StoreError> {
+    for (scope, lease) in table.leases().await? {
+        table.release_lease(&scope, &lease.holder).await?;
+    }
+    Ok(())
+}
+
 /// Runs `recent` and audits, if they have schedules, until it is dropped. Begins when the stack has `started`. With
-/// `changes`, runs of `recent` are left out while there are none.
+/// `mappings`, runs of `recent` are left out while they find no change.
 pub(crate) async fn on_schedule(
     table: Table,
     index: PageIndex,
-    changes: Option<LastChanges>,
+    mappings: Option<Settling>,
     started: impl Future<Output = ()>,
     of_repair: Option<RepairSchedule>,
     of_audit: Option<AuditSchedule>,
@@ -73,7 +82,7 @@ pub(crate) async fn on_schedule(
     started.await;
     let repairs = async {
         if let Some(schedule) = of_repair {
-            repair(&table, &index, schedule, changes).await;
+            repair(&table, &index, schedule, mappings).await;
         }
     };
     let audits = async {
@@ -85,9 +94,9 @@ pub(crate) async fn on_schedule(
 }
 
 /// Runs `recent` until it is dropped.
-async fn repair(table: &Table, index: &PageIndex, schedule: RepairSchedule, changes: Option<LastChanges>) {
+async fn repair(table: &Table, index: &PageIndex, schedule: RepairSchedule, mappings: Option<Settling>) {
     let window = schedule.settle + JobSettings::default().overlap;
-    let mut quiet_runs = changes.map(|changes| QuietRuns::new(changes, schedule.every, window));
+    let mut quiet_runs = mappings.map(|mappings| QuietRuns::new(mappings, Instant::now(), schedule.every, window));
     loop {
         tokio::time::sleep(schedule.every).await;
         if quiet_runs.as_mut().is_some_and(|runs| runs.leaves_out(Instant::now())) {

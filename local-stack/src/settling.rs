@@ -17,7 +17,7 @@ const SAY_EVERY: Duration = Duration::from_secs(5);
 
 #[derive(Debug, Clone)]
 pub struct Settling {
-    /// `stream-writer`'s, then `page-indexer`'s.
+    /// The progress of `stream-writer`, then of `page-indexer`.
     mappings: [watch::Receiver<MappingState>; 2],
     /// A stop of the stack takes the engine. Other engines do not say how many records are left.
     engine: Weak<Engine>,
@@ -26,6 +26,17 @@ pub struct Settling {
 impl Settling {
     pub fn of(mappings: [watch::Receiver<MappingState>; 2], engine: Option<&Arc<Engine>>) -> Self {
         Self { mappings, engine: engine.map(Arc::downgrade).unwrap_or_default() }
+    }
+
+    pub(crate) fn states(&self) -> [MappingState; 2] {
+        self.mappings.each_ref().map(|state| state.borrow().clone())
+    }
+
+    /// The last record that both mappings have processed.
+    pub(crate) fn last_processed(&self) -> Option<String> {
+        let [fan_out, indexing] = self.states().map(|state| state.processed);
+        // Sequence numbers have up to 40 digits; shorter ones are smaller.
+        [fan_out?, indexing?].into_iter().min_by_key(|number| (number.len(), number.clone()))
     }
 
     /// Waits until both mappings have processed every record written before this call.
@@ -45,7 +56,7 @@ impl Settling {
         if timeout(SAY_EVERY, self.wait()).await.is_ok() {
             return None;
         }
-        let [fan_out, indexing] = self.mappings.each_ref().map(|mapping| mapping.borrow().clone());
+        let [fan_out, indexing] = self.states();
         let left = match self.engine.upgrade() {
             Some(engine) => {
                 let left = engine.pending_stream_records(TABLE, fan_out.processed.as_deref()).await.unwrap_or_default();

@@ -8,7 +8,7 @@ use std::{
 };
 
 use anyhow::{Context, bail};
-use api::{ApiSettings, Application, BearerToken, CursorKey, NamedToken, SiteSettings, WritingSettings};
+use api::{BearerToken, CursorKey, SiteSettings, WritingSettings};
 use functions::Quarantine;
 use futures_util::FutureExt;
 use model::BlobFormat;
@@ -18,27 +18,21 @@ use process::{aws::new_http_client, now};
 use redis_index::RedisIndexConfig;
 use stream_writer::StreamWriter;
 use table::{Table, TableConfig};
-use tokio::{
-    sync::{oneshot, watch},
-    task::JoinHandle,
-};
+use tokio::{sync::watch, time::timeout};
 
 use crate::{
     attached::Running,
     blocking::blocking,
-    catch_up::{Replay, release_leases},
-    clients::streams_client,
     control::ControlSocket,
-    cursor_key::cursor_key,
     data_dir::{DataDir, Entrance},
     engine::{DataFile, Engine},
-    event_source_mapping::{EventSourceMapping, Handler, MappingSettings, MappingState},
-    index_keeper::{IndexState, keep_index, looked_at},
+    event_source_mapping::{EventSourceMapping, Handler, MappingSettings, MappingState, streams_client},
+    index_keeper::{IndexKeeper, IndexState, Replay, looked_at},
     index_place::{IndexPlace, PlacedIndex, SNAPSHOT_EVERY},
     parts::Parts,
-    quiet::LastChanges,
-    repair::{AuditSchedule, RepairSchedule, begin_watermark, on_schedule},
+    repair::{AuditSchedule, RepairSchedule, begin_watermark, on_schedule, release_leases},
     room::watch_room,
+    served::ServedApi,
     settling::Settling,
     trim::{trim, trim_processed},
 };
@@ -53,8 +47,6 @@ pub(crate) const LOCAL_ENGINE: &str = "http://127.0.0.1:8000";
 const WRITE_CONCURRENCY: usize = 4;
 /// Maximum number of retries of a batch; after them it goes to quarantine.
 const RETRY_ATTEMPTS_MAX: u32 = 20;
-/// Grace period for requests under way at a stop.
-const API_STOP_TIMEOUT: Duration = Duration::from_secs(5);
 /// Time limit of the handlers at a stop, to process what is left. Without that, the next start takes longer.
 const SETTLE_TIMEOUT: Duration = Duration::from_secs(2);
 /// Time limit of one call to the engine: as long as a call with all its retries takes elsewhere. A writer's journal
@@ -128,21 +120,12 @@ pub struct Stack {
     index: PageIndex,
     dynamodb_url: String,
     placed: PlacedIndex,
-    mappings: [watch::Receiver<MappingState>; 2],
+    mappings: Settling,
     index_state: watch::Receiver<IndexState>,
     parts: Parts,
-    api: Option<Api>,
+    api: Option<ServedApi>,
     engine: Option<Arc<Engine>>,
     data_dir: DataDir,
-}
-
-#[derive(Debug)]
-struct Api {
-    address: SocketAddr,
-    /// The address of health and metrics, if they have a separate one.
-    operations: Option<SocketAddr>,
-    task: JoinHandle<()>,
-    stop: oneshot::Sender<()>,
 }
 
 impl Stack {
@@ -161,65 +144,63 @@ impl Stack {
 
     /// Like [`Stack::start`], in a folder that is locked already.
     pub(crate) async fn start_in(mut data_dir: DataDir, settings: StackSettings) -> anyhow::Result<Self> {
+        let mut parts = Parts::default();
+        // 1. The engine, and the table in it.
         let (engine, dynamodb_url) = start_engine(&settings, &data_dir).await?;
-        let table_config =
+        let config =
             TableConfig { comment_blob: settings.comment_blob, ..table_config(&settings.table, &dynamodb_url) };
-        let (table, table_id, stream_arn) = open_table(&table_config, engine.as_deref()).await?;
+        let (table, table_id, stream_arn) = open_table(&config, engine.as_deref()).await?;
+        // 2. The page index, with what its snapshot holds.
         let placed = PlacedIndex::open(&settings.page_index, &data_dir, &table_id).await;
         let index = placed.client()?;
         index.ping().await?;
-
-        let quarantine = data_dir.path.join(QUARANTINE);
+        // 3. Where other commands find this stack.
         let control = ControlSocket::bind(&data_dir.path)?;
         Running { socket: control.path().to_owned(), has_redis: placed.redis_config().is_some() }
             .announce(&table)
             .await?;
+        // 4. The two functions, and the keeper of the page index, which waits for what the stream delivers again.
+        let quarantine = data_dir.path.join(QUARANTINE);
         let http_client =
             engine.as_ref().map_or_else(new_http_client(Some(&dynamodb_url)), |engine| engine.http_client());
-        let [fan_out, indexing] = event_source_mappings(
-            engine.as_deref(),
-            streams_client(&dynamodb_url, http_client).await,
-            stream_arn,
-            &table,
-            &index,
-            &Quarantine::Folder(quarantine.clone()),
-        );
-        let mappings = [fan_out.state(), indexing.state()];
+        let streams = streams_client(&dynamodb_url, http_client).await;
+        let to = Quarantine::Folder(quarantine.clone());
+        let [fan_out, indexing] = event_source_mappings(engine.as_deref(), streams, stream_arn, &table, &index, &to);
+        let mappings = Settling::of([fan_out.state(), indexing.state()], engine.as_ref());
         let replay = match &engine {
             Some(engine) => Some(Replay::of(engine, &settings.table, indexing.state()).await?),
             None => None,
         };
-        let (index_state_sender, index_state) = watch::channel(IndexState::default());
-        let mut parts = Parts::default();
+        let keeper = IndexKeeper::new(table.clone(), table_id.clone(), index.clone());
+        let index_state = keeper.state();
+        // 5. The API.
         let disk_is_full = Arc::<AtomicBool>::default();
-        let full = Arc::clone(&disk_is_full);
-        let api = start_api(&settings, &data_dir.path, table.clone(), placed.client()?, full, &parts).await?;
+        let (clients, full) = ((table.clone(), placed.client()?), Arc::clone(&disk_is_full));
+        let api = ServedApi::start(&settings, &data_dir.path, clients, full, &parts).await?;
         if api.is_some() {
-            data_dir.announce(Entrance { dynamodb_url: dynamodb_url.clone(), table_id: table_id.clone() })?;
+            data_dir.announce(Entrance { dynamodb_url: dynamodb_url.clone(), table_id })?;
         }
-
+        // 6. What runs as long as the stack.
         parts.spawn("the mapping of stream-writer", fan_out.run());
         parts.spawn("the mapping of page-indexer", indexing.run());
         // Another process may write to another engine while no stack runs.
         let is_from_snapshot = placed.is_from_snapshot() && engine.is_some();
-        let kept = keep_index(table.clone(), index.clone(), table_id, replay, is_from_snapshot, index_state_sender);
-        parts.spawn("the keeper of the page index", kept);
-        if let (PlacedIndex::Embedded(embedded), Some(engine), false) = (&placed, &engine, data_dir.is_temporary()) {
-            let saved = embedded.clone().save_regularly(engine.clone(), settings.snapshot_every);
-            parts.spawn("what saves the page index", saved);
-        }
-        let settling = Settling::of(mappings.clone(), engine.as_ref());
-        let controlled = control.serve(table.clone(), index.clone(), quarantine, index_state.clone(), settling);
+        parts.spawn("the keeper of the page index", keeper.run(replay, is_from_snapshot));
+        let controlled = control.serve(table.clone(), index.clone(), quarantine, index_state.clone(), mappings.clone());
         parts.spawn("the control socket", controlled);
         if let Some(engine) = &engine {
+            if let (PlacedIndex::Embedded(embedded), false) = (&placed, data_dir.is_temporary()) {
+                let saved = embedded.clone().save_regularly(engine.clone(), settings.snapshot_every);
+                parts.spawn("what saves the page index", saved);
+            }
             parts.spawn("the engine", engine.ended());
             parts.spawn("what watches the disk", watch_room(data_dir.path.clone(), disk_is_full));
             parts.spawn("what trims the stream", trim(engine.clone(), table.name().to_owned(), mappings.clone()));
         }
         let started = looked_at(index_state.clone());
-        let changes = matches!(placed, PlacedIndex::Embedded(_)).then(|| LastChanges::of(mappings.clone()));
+        let quiet = matches!(placed, PlacedIndex::Embedded(_)).then(|| mappings.clone());
         if settings.repair.is_some() || settings.audit.is_some() {
-            let repaired = on_schedule(table.clone(), index.clone(), changes, started, settings.repair, settings.audit);
+            let repaired = on_schedule(table.clone(), index.clone(), quiet, started, settings.repair, settings.audit);
             parts.spawn("the schedule of repairs", repaired);
         }
         Ok(Self { table, index, dynamodb_url, placed, mappings, index_state, parts, api, engine, data_dir })
@@ -269,7 +250,7 @@ impl Stack {
 
     /// The progress of the two mappings: `stream-writer`'s, then `page-indexer`'s.
     pub fn mapping_states(&self) -> [MappingState; 2] {
-        self.mappings.clone().map(|state| state.borrow().clone())
+        self.mappings.states()
     }
 
     pub fn index_state(&self) -> IndexState {
@@ -278,11 +259,11 @@ impl Stack {
 
     /// Waits until both mappings have processed every record written before this call.
     pub async fn settle(&mut self) {
-        self.settling().wait().await;
+        self.mappings.wait().await;
     }
 
     pub(crate) fn settling(&self) -> Settling {
-        Settling::of(self.mappings.clone(), self.engine.as_ref())
+        self.mappings.clone()
     }
 
     /// Waits until the page index is ready.
@@ -315,45 +296,34 @@ impl Stack {
     /// Stops everything: requests under way are finished, the page index is saved, no child stays behind, and temporary
     /// data is removed.
     pub async fn stop(mut self) {
-        if let Some(Api { mut task, stop, .. }) = self.api.take() {
-            drop(stop);
-            if tokio::time::timeout(API_STOP_TIMEOUT, &mut task).await.is_err() {
-                task.abort();
-            }
+        // 1. Nothing new comes in.
+        if let Some(api) = self.api.take() {
+            api.stop().await;
         }
+        // 2. The functions process what is left.
         let keeps_data = self.engine.is_some() && !self.data_dir.is_temporary();
-        // A change without its duplicates is in the stream, in quarantine, or older than the unfinished catching up.
-        let is_whole = keeps_data
-            && tokio::time::timeout(SETTLE_TIMEOUT, self.settle()).await.is_ok()
-            && self.index_state() == IndexState::Ready
-            && !self.has_quarantine();
-        if is_whole && let Err(error) = self.table.advance_watermark(now()).await {
-            tracing::warn!(%error, "the next start takes longer");
-        }
-        let table_stays = keeps_data || self.engine.is_none();
         if keeps_data {
-            // `stream-writer` has written records for `page-indexer` to pass over.
-            tokio::time::timeout(SETTLE_TIMEOUT, self.settle()).await.ok();
+            self.leave_no_change().await;
         }
         self.parts.shutdown().await;
-        match &self.placed {
-            // The table is removed, so its page index would stay behind unused.
-            PlacedIndex::Redis(_) if !table_stays => {
-                if let Err(error) = self.index.clear().await {
-                    tracing::warn!(%error, "the page index is left behind");
-                }
-            }
-            PlacedIndex::Embedded(_) | PlacedIndex::Redis(_) => {}
+        // 3. The table is removed with its engine. Its page index in Redis would stay behind unused.
+        let table_is_removed = self.engine.is_some() && !keeps_data;
+        if table_is_removed
+            && self.redis_config().is_some()
+            && let Err(error) = self.index.clear().await
+        {
+            tracing::warn!(%error, "the page index is left behind");
         }
-        // If a task still shared the engine, the last one to drop it would stop it.
+        // 4. The engine. If a task still shared it, the last one to drop it would stop it.
         if let Some(engine) = self.engine.take().and_then(Arc::into_inner) {
             if keeps_data {
                 // The next start can do it. An engine that has ended by itself would not, and a sweep may be under way.
                 let trimmed = trim_processed(&engine, self.table.name(), &self.mappings);
-                tokio::time::timeout(SETTLE_TIMEOUT, trimmed).await.ok();
+                timeout(SETTLE_TIMEOUT, trimmed).await.ok();
             }
             engine.sync().await;
             engine.stop().await;
+            // 5. The page index, of which nothing can change any more.
             if keeps_data && let PlacedIndex::Embedded(embedded) = &self.placed {
                 if self.has_indexed_everything().await {
                     embedded.leave_nothing_to_reconcile().await;
@@ -361,7 +331,19 @@ impl Stack {
                 embedded.save(None).await;
             }
         }
-        drop(self.data_dir);
+    }
+
+    /// Waits until every change has its duplicates, and then advances the watermark.
+    async fn leave_no_change(&mut self) {
+        // A change without its duplicates is in the stream, in quarantine, or older than the unfinished catching up.
+        let is_whole = timeout(SETTLE_TIMEOUT, self.settle()).await.is_ok()
+            && self.index_state() == IndexState::Ready
+            && !self.has_quarantine();
+        if is_whole && let Err(error) = self.table.advance_watermark(now()).await {
+            tracing::warn!(%error, "the next start takes longer");
+        }
+        // `stream-writer` has written records for `page-indexer` to pass over.
+        timeout(SETTLE_TIMEOUT, self.settle()).await.ok();
     }
 
     /// Whether stream records wait in quarantine, of this life of the stack or of an earlier one.
@@ -454,41 +436,4 @@ fn event_source_mappings(
         mapping(stream_writer::FUNCTION, MappingSettings::STREAM_WRITER, fan_out),
         mapping(page_indexer::FUNCTION, MappingSettings::PAGE_INDEXER, indexing),
     ]
-}
-
-/// Starts the API, if the settings ask for it.
-async fn start_api(
-    settings: &StackSettings,
-    folder: &Path,
-    table: Table,
-    index: PageIndex,
-    disk_is_full: Arc<AtomicBool>,
-    parts: &Parts,
-) -> anyhow::Result<Option<Api>> {
-    let Some(listen) = settings.listen else { return Ok(None) };
-    let given = settings.cursor_keys.clone();
-    let cursor_keys = if given.is_empty() { vec![cursor_key(folder)?] } else { given };
-    let mut writing = settings.writing.clone();
-    writing.tokens.push(NamedToken::local(settings.write_token.hash()));
-    let api_settings = ApiSettings {
-        operations_listen: settings.operations_listen,
-        cursor_keys,
-        writing,
-        site: settings.site.clone(),
-        archive_after_seconds: settings.archive_after_seconds,
-        disk_is_full,
-        ..ApiSettings::default()
-    };
-    let application = Application::with_stores(listen, table, index, api_settings)?;
-    let (address, operations) = (application.address(), application.operations_address());
-    let (stop, stopped) = oneshot::channel::<()>();
-    // A dropped sender stops the API as well.
-    let served = async move {
-        match application.run_until(stopped.map(drop)).await {
-            Ok(()) => "it ended".to_owned(),
-            Err(error) => error.to_string(),
-        }
-    };
-    let task = tokio::spawn(parts.watched("the API", served));
-    Ok(Some(Api { address, operations, task, stop }))
 }

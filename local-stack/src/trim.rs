@@ -2,9 +2,9 @@
 
 use std::{sync::Arc, time::Duration};
 
-use tokio::{sync::watch, time::Instant};
+use tokio::time::Instant;
 
-use crate::{engine::Engine, event_source_mapping::MappingState};
+use crate::{engine::Engine, settling::Settling};
 
 /// Interval between two removals of the stream records that both mappings have processed.
 const TRIM_EVERY: Duration = Duration::from_millis(500);
@@ -13,14 +13,13 @@ const ERROR_PAUSE: Duration = Duration::from_secs(30);
 
 /// Removes the stream records that both mappings have processed; the engine would keep them for ever. When both have
 /// caught up, it gives the room back to the file system.
-pub(crate) async fn trim(engine: Arc<Engine>, table: String, mappings: [watch::Receiver<MappingState>; 2]) {
+pub(crate) async fn trim(engine: Arc<Engine>, table: String, mappings: Settling) {
     let mut trimmed = None;
     // An earlier run may have left free room.
     let (mut has_room, mut trimmed_at) = (true, Instant::now());
     loop {
         tokio::time::sleep(TRIM_EVERY).await;
-        let states = mappings.each_ref().map(|state| state.borrow().clone());
-        if let Some(lowest) = lowest_processed(&states).filter(|lowest| trimmed.as_ref() != Some(lowest)) {
+        if let Some(lowest) = mappings.last_processed().filter(|lowest| trimmed.as_ref() != Some(lowest)) {
             match engine.trim_stream(&table, &lowest).await {
                 Ok(_) => (trimmed, has_room, trimmed_at) = (Some(lowest), true, Instant::now()),
                 Err(error) => {
@@ -28,7 +27,8 @@ pub(crate) async fn trim(engine: Arc<Engine>, table: String, mappings: [watch::R
                     tokio::time::sleep(ERROR_PAUSE).await;
                 }
             }
-        } else if has_room && states.iter().all(|state| state.caught_up_at.is_some_and(|at| at > trimmed_at)) {
+        } else if has_room && mappings.states().iter().all(|state| state.caught_up_at.is_some_and(|at| at > trimmed_at))
+        {
             match engine.release_free_pages().await {
                 Ok(()) => has_room = false,
                 Err(error) => tracing::warn!(%error, "the data file is not made shorter"),
@@ -39,18 +39,10 @@ pub(crate) async fn trim(engine: Arc<Engine>, table: String, mappings: [watch::R
 
 /// Removes the stream records that both mappings have processed, at an orderly stop. The next start would deliver them
 /// again.
-pub(crate) async fn trim_processed(engine: &Engine, table: &str, mappings: &[watch::Receiver<MappingState>; 2]) {
-    let states = mappings.each_ref().map(|state| state.borrow().clone());
-    if let Some(lowest) = lowest_processed(&states)
+pub(crate) async fn trim_processed(engine: &Engine, table: &str, mappings: &Settling) {
+    if let Some(lowest) = mappings.last_processed()
         && let Err(error) = engine.trim_stream(table, &lowest).await
     {
         tracing::warn!(%error, "the stream is not trimmed");
     }
-}
-
-/// The last record that both mappings have processed.
-fn lowest_processed(states: &[MappingState; 2]) -> Option<String> {
-    let processed: Option<Vec<&String>> = states.iter().map(|state| state.processed.as_ref()).collect();
-    // Sequence numbers have up to 40 digits; shorter ones are smaller.
-    processed?.into_iter().min_by_key(|number| (number.len(), *number)).cloned()
 }

@@ -16,7 +16,11 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::sync::watch;
 
 use super::{Engine, EngineError};
-use crate::{clients::streams_client, event_source_mapping::MappingState, trim::trim};
+use crate::{
+    event_source_mapping::{MappingState, streams_client},
+    settling::Settling,
+    trim::trim,
+};
 
 const TABLE: &str = "comments";
 
@@ -291,7 +295,8 @@ async fn the_stack_gives_room_back_when_both_mappings_have_caught_up() {
     let newest = clients.put_long_versions().await;
     let engine = Arc::new(engine);
     let states = [(); 2].map(|()| watch::Sender::new(MappingState::default()));
-    let trimming = trim(Arc::clone(&engine), TABLE.to_owned(), states.each_ref().map(watch::Sender::subscribe));
+    let settling = Settling::of(states.each_ref().map(watch::Sender::subscribe), None);
+    let trimming = trim(Arc::clone(&engine), TABLE.to_owned(), settling);
     let mappings = async {
         for state in &states {
             state.send_modify(|state| state.processed = Some(newest.clone()));

@@ -50,8 +50,8 @@ use plan::{Attempt, Next, Record, first_failed, next, sequence_number};
 pub use records::to_lambda_record;
 pub use settings::{MappingSettings, passes_filter};
 use shards::Shards;
-pub use stream::StreamError;
 use stream::{Polled, Stream};
+pub use stream::{StreamError, streams_client};
 
 /// A function that processes a batch. It also gets the time until which the invocation may start calls.
 pub type Handler = Arc<dyn Fn(Event, Instant) -> BoxFuture<'static, DynamoDbEventResponse> + Send + Sync>;

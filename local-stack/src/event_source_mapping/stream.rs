@@ -1,13 +1,19 @@
 //! The calls that read a stream of DynamoDB.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, time::Duration};
 
 use aws_sdk_dynamodbstreams::{
     Client,
     error::{ProvideErrorMetadata, SdkError},
     types::{Record, ShardIteratorType},
 };
+use aws_smithy_runtime_api::client::http::SharedHttpClient;
+use process::aws::{Calls, sdk_config};
 use thiserror::Error;
+
+/// Limits of calls. No reader waits for them.
+const CALLS: Calls =
+    Calls { attempt_timeout: Duration::from_secs(10), call_timeout: Duration::from_secs(60), max_attempts: 6 };
 
 /// Records asked for in one `GetRecords`; the most that DynamoDB allows.
 const GET_RECORDS_LIMIT: i32 = 1_000;
@@ -26,6 +32,10 @@ pub enum StreamError {
     /// The stream no longer has the shard and its records, or the stream itself is deleted.
     #[error("there is no such stream or shard any more")]
     Gone,
+}
+
+pub async fn streams_client(endpoint: &str, http_client: SharedHttpClient) -> Client {
+    Client::new(&sdk_config(Some(endpoint), http_client, CALLS).await)
 }
 
 pub(super) struct Stream {

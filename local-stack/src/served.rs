@@ -1,0 +1,75 @@
+//! The API of a stack: it starts last, and stops first.
+
+use std::{
+    net::SocketAddr,
+    path::Path,
+    sync::{Arc, atomic::AtomicBool},
+    time::Duration,
+};
+
+use api::{ApiSettings, Application, NamedToken};
+use futures_util::FutureExt;
+use page_index::PageIndex;
+use table::Table;
+use tokio::{sync::oneshot, task::JoinHandle};
+
+use crate::{cursor_key::cursor_key, parts::Parts, stack::StackSettings};
+
+/// Grace period for requests under way at a stop.
+const STOP_TIMEOUT: Duration = Duration::from_secs(5);
+
+#[derive(Debug)]
+pub(crate) struct ServedApi {
+    pub(crate) address: SocketAddr,
+    /// The address of health and metrics, if they have a separate one.
+    pub(crate) operations: Option<SocketAddr>,
+    task: JoinHandle<()>,
+    stop: oneshot::Sender<()>,
+}
+
+impl ServedApi {
+    /// Starts the API, if the settings ask for it. The caller holds the lock of the data folder.
+    pub(crate) async fn start(
+        settings: &StackSettings,
+        folder: &Path,
+        (table, index): (Table, PageIndex),
+        disk_is_full: Arc<AtomicBool>,
+        parts: &Parts,
+    ) -> anyhow::Result<Option<Self>> {
+        let Some(listen) = settings.listen else { return Ok(None) };
+        let given = settings.cursor_keys.clone();
+        let cursor_keys = if given.is_empty() { vec![cursor_key(folder)?] } else { given };
+        let mut writing = settings.writing.clone();
+        writing.tokens.push(NamedToken::local(settings.write_token.hash()));
+        let api_settings = ApiSettings {
+            operations_listen: settings.operations_listen,
+            cursor_keys,
+            writing,
+            site: settings.site.clone(),
+            archive_after_seconds: settings.archive_after_seconds,
+            disk_is_full,
+            ..ApiSettings::default()
+        };
+        let application = Application::with_stores(listen, table, index, api_settings)?;
+        let (address, operations) = (application.address(), application.operations_address());
+        let (stop, stopped) = oneshot::channel::<()>();
+        // A dropped sender stops the API as well.
+        let served = async move {
+            match application.run_until(stopped.map(drop)).await {
+                Ok(()) => "it ended".to_owned(),
+                Err(error) => error.to_string(),
+            }
+        };
+        let task = tokio::spawn(parts.watched("the API", served));
+        Ok(Some(Self { address, operations, task, stop }))
+    }
+
+    /// Accepts no more requests, and finishes those under way.
+    pub(crate) async fn stop(self) {
+        let Self { mut task, stop, .. } = self;
+        drop(stop);
+        if tokio::time::timeout(STOP_TIMEOUT, &mut task).await.is_err() {
+            task.abort();
+        }
+    }
+}
