@@ -4,7 +4,7 @@
 //!   the table itself and the repair job.
 //! - `change`, `parts`: what callers ask for, and the answers.
 //! - `idempotency`, `duplicates`, `transaction`, `definition`, `item`: the calls' content, as pure functions.
-//! - `page_answer`, `item_json`: read a query's answer directly from its JSON. `page_rows`: makes a page of it.
+//! - `page_answer`: reads a query's answer directly from its JSON. `page_rows`: makes a page of it.
 //! - `error`: the meaning of the SDK's errors.
 //! - `capacity`: counts and limits the units that calls consume.
 //! - `args`: the settings.
@@ -18,7 +18,6 @@ mod duplicates;
 mod error;
 mod idempotency;
 mod item;
-mod item_json;
 mod page_answer;
 mod page_rows;
 mod parts;
@@ -46,8 +45,7 @@ pub use duplicates::{DuplicatesWritten, FailedWrites};
 pub use error::store_error;
 pub use idempotency::Idempotency;
 pub use item::{InvalidEntry, ItemKey};
-pub use item_json::ItemJson;
-pub use page_answer::{Consumed, MalformedItem, QueryAnswer, QueryReader};
+pub use page_answer::{Consumed, ItemJson, MalformedItem, QueryAnswer, QueryReader};
 pub use parts::{
     AuthorPart, CommentsPart, CommentsPosition, JournalPart, JournalPosition, JournalRow, ModerationPart,
     ModerationPosition, Page, PageQuery, PrimariesPart, PrimariesPosition, ProductsPart, RecordsPart, RecordsPosition,

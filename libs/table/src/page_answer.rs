@@ -5,6 +5,8 @@
 //! (docs/benchmarks-notes.md). So this module replaces the SDK's reader for such queries. The SDK still does signing,
 //! time-outs, retries and errors.
 
+mod item_json;
+
 use std::{collections::HashMap, fmt::Debug, sync::Arc};
 
 use aws_sdk_dynamodb::operation::query::QueryOutput;
@@ -31,10 +33,8 @@ use serde::{Deserialize, de::DeserializeOwned};
 use serde_dynamo::{AttributeValue, Item};
 use serde_json::Value;
 
-use super::{
-    item::{InvalidEntry, ItemKey},
-    item_json::ItemJson,
-};
+use super::item::{InvalidEntry, ItemKey};
+pub use item_json::ItemJson;
 
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "PascalCase", bound = "I: DeserializeOwned")]
