@@ -1,7 +1,6 @@
 //! The site as seen from outside: its public address, and which pages search engines may index.
 
 use std::{
-    fmt,
     net::{Ipv6Addr, SocketAddr},
     path::PathBuf,
     str::FromStr,
@@ -9,7 +8,7 @@ use std::{
 };
 
 use actix_web::http::Uri;
-use clap::{ArgAction, ValueEnum};
+use clap::{ArgAction, ValueEnum, builder::PossibleValue};
 use derive_more::Display;
 use model::{Filter, Order};
 
@@ -288,7 +287,7 @@ impl Site {
     }
 
     /// The settings that pages of comments depend on. None of them is secret.
-    pub(crate) fn settings_of_pages(&self) -> impl fmt::Debug {
+    pub(crate) fn settings_of_pages(&self) -> String {
         // A new field must be named here, so that nobody forgets to decide about it.
         let SiteSettings {
             public_url: _,
@@ -303,7 +302,9 @@ impl Site {
             // A page has its look in it.
             site_dir: _,
         } = &self.settings;
-        (&self.public_url, indexable, indexable_comments_min, comment_form)
+        let indexable = indexable.to_possible_value();
+        let indexable = indexable.as_ref().map_or("", PossibleValue::get_name);
+        format!("{} {indexable} {indexable_comments_min} {comment_form}", self.public_url)
     }
 }
 

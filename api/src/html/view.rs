@@ -1,6 +1,6 @@
 //! The texts that the template of a page of comments shows.
 
-use std::{borrow::Cow, fmt::Write};
+use std::borrow::Cow;
 
 use askama::Template;
 use model::{Comment, Documented, Filter, Language, Order, ProductRecord, WebUrl};
@@ -190,7 +190,9 @@ impl<'page> CommentsPage<'page> {
         }
         self.volatile = None;
         let mut tag = WeakTagWriter::new();
-        write!(tag, "{SHAPE}{:?}{:?}", site.settings_of_pages(), self.t.version())?;
+        for shape in [SHAPE.as_bytes(), site.settings_of_pages().as_bytes(), self.t.version()] {
+            tag.add(shape);
+        }
         self.render_into(&mut tag)?;
         Ok(Some(tag.finish()))
     }

@@ -29,6 +29,10 @@ impl WeakTagWriter {
         Self(Sha256::new())
     }
 
+    pub(crate) fn add(&mut self, piece: &[u8]) {
+        self.0.update(piece);
+    }
+
     pub(crate) fn finish(self) -> String {
         weak_tag_of(&self.0.finalize())
     }
@@ -36,7 +40,7 @@ impl WeakTagWriter {
 
 impl fmt::Write for WeakTagWriter {
     fn write_str(&mut self, piece: &str) -> fmt::Result {
-        self.0.update(piece.as_bytes());
+        self.add(piece.as_bytes());
         Ok(())
     }
 }

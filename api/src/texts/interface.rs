@@ -1,6 +1,6 @@
 //! The messages of one language.
 
-use std::{borrow::Cow, fmt};
+use std::borrow::Cow;
 
 use fluent_bundle::{FluentArgs, FluentResource, FluentValue, concurrent::FluentBundle, types::FluentNumber};
 use icu_decimal::{DecimalFormatter, input::Decimal};
@@ -46,8 +46,8 @@ impl Interface {
     }
 
     /// Stands for all messages: other texts have another version.
-    pub(crate) fn version(&self) -> impl fmt::Debug {
-        self.version
+    pub(crate) fn version(&self) -> &[u8] {
+        &self.version
     }
 
     pub(crate) fn text(&self, id: &'static str) -> Cow<'_, str> {
