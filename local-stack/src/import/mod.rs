@@ -175,17 +175,12 @@ pub async fn import(table: &Table, source: Source, options: &ImportOptions) -> (
     let (writes, keys, report) = (JoinSet::new(), HashSet::new(), ImportReport::default());
     let mut import = Import { table, options, name, progress, writes, keys, report };
     let interrupted = async {
-        let is_interrupted = match options.interrupted.clone() {
-            Some(mut interrupted) => interrupted.wait_for(|is| *is).await.is_ok(),
-            None => false,
-        };
-        if !is_interrupted {
-            std::future::pending::<()>().await;
-        }
+        let mut interrupted = options.interrupted.clone()?;
+        interrupted.wait_for(|is| *is).await.ok().map(drop)
     };
     let ended = tokio::select! {
         ended = import.write_all(rows) => ended,
-        () = interrupted => Err(ImportError::Interrupted),
+        Some(()) = interrupted => Err(ImportError::Interrupted),
     };
     if matches!(ended, Err(ImportError::Interrupted)) {
         // The rest is dropped. An import that is run again finds what became of it.
