@@ -78,8 +78,8 @@ test-dynamodb-local: tools redis python-tools ## The tests of tables and streams
 	PAGEMARK_TEST_ENGINE=dynamodb-local PAGEMARK_DYNAMODB_LOCAL=$(abspath $(TARGET))/dynamodb-local \
 	    cargo test --locked --workspace --test guarantees -- $(DYNAMODB_LOCAL_TESTS) $(DYNAMODB_LOCAL_SKIP)
 
-# A hundred schedules are in `make test`. `make simulate SEED=7` repeats one, and prints what happened. `BUGS=1` finds all
-# planted bugs.
+# A hundred schedules are in `make test`. `make simulate SEED=7` repeats one, and prints what happened. `BUGS=1` finds the
+# planted bugs, or the one that `BUG` names.
 simulate: tools ## Simulate the whole system under faults: SEEDS=10000 schedules from FROM=0 on
 	PAGEMARK_SIMULATE_SEEDS=$(or $(SEEDS),1000) PAGEMARK_SIMULATE_FROM=$(FROM) PAGEMARK_SIMULATE_SEED=$(SEED) \
 	PAGEMARK_SIMULATE_WITHOUT=$(WITHOUT) PAGEMARK_SIMULATE_CHANGES=$(CHANGES) PAGEMARK_SIMULATE_BUG=$(BUG) \
