@@ -24,7 +24,7 @@ use model::{
     plan::reconcile::Places,
     planted::{self, Bug},
 };
-use page_index::{ConfirmationTime, IndexPartition, Rebuild, ServerIdentity};
+use page_index::{ConfirmationTime, Rebuild, ServerIdentity};
 use process::{Store, StoreError, now};
 use table::Table;
 use tokio::time::Instant;
@@ -38,7 +38,7 @@ use crate::{
     },
     run::{Job, Run, error::index_is_away, settings::ms},
     state::{
-        continuity::{Check, Findings, LastConfirmation, judge},
+        confirm_plan::{Check, LastConfirmation, Seen, Step, Tokens, plan},
         index_snapshot::{IndexSnapshot, Scope},
     },
 };
@@ -130,6 +130,7 @@ impl<'run> Confirmer<'run> {
         }
     }
 
+    /// Reads what a confirmation depends on, and takes the planned steps.
     async fn try_to_confirm(&self, snapshot: &IndexSnapshot, began_with: &ServerIdentity) -> Result<(), Refusal> {
         let Job { table, index, settings, .. } = self.run.job;
         let present = now();
@@ -139,45 +140,57 @@ impl<'run> Confirmer<'run> {
         if snapshot.is_given_up() {
             return Err(Refusal::BeginAnew);
         }
-        let before: Option<LastConfirmation> = table.state(CONFIRMATION, INDEX).await?;
+        let stored: Option<LastConfirmation> = table.state(CONFIRMATION, INDEX).await?;
         let mut marks = index.marks(&self.table_id).await?;
         marks.retain(|(partition, _)| snapshot.has(*partition));
         if marks.is_empty() {
             return Ok(());
         }
-        let findings = judge(before.as_ref(), &marks, &servers, settings, present, process::new_ulid());
-        if findings.is_new {
-            let is_taken_away = |(partition, _): &(IndexPartition, String)| {
-                marks.iter().any(|(marked, mark)| marked == partition && mark.confirmed.is_some())
-            };
-            let loses_readers = findings.restored.iter().any(is_taken_away);
-            replace(table, before.as_ref(), &findings.remembered).await?;
-            let token = &findings.remembered.token;
-            index.leave_token(&self.table_id, &findings.restored, token, ConfirmationTime::TakenAway).await?;
-            index.leave_token(&self.table_id, &findings.unreached, token, ConfirmationTime::Unchanged).await?;
-            self.note(&findings, marks.len(), loses_readers);
+        let seen = Seen { stored: stored.as_ref(), marks: &marks, servers: &servers, began_with, present };
+        let steps = plan(&seen, settings, [process::new_ulid(), process::new_ulid()]);
+        self.take(steps, snapshot, stored).await
+    }
+
+    /// Takes steps in their order. `stored` is what the table stores.
+    async fn take(
+        &self,
+        steps: Vec<Step>,
+        snapshot: &IndexSnapshot,
+        mut stored: Option<LastConfirmation>,
+    ) -> Result<(), Refusal> {
+        let Job { table, index, .. } = self.run.job;
+        let leave = async |read: &Tokens, token: &str, time| index.leave_token(&self.table_id, read, token, time).await;
+        let mut sampled_at = now();
+        for step in steps {
+            match step {
+                Step::Store(next) => {
+                    if !replace(table, &mut stored, next).await? {
+                        return Err(Refusal::because(ANOTHER_RUN));
+                    }
+                }
+                Step::Leave { read, token, time } => drop(leave(&read, &token, time).await?),
+                Step::Report { what, since, loses_readers } => self.report_losses(&what, since, loses_readers),
+                Step::BeginAnew => return Err(Refusal::BeginAnew),
+                Step::CheckLosses(check) => self.check_losses(check, snapshot, &mut stored).await?,
+                Step::Sample => {
+                    sampled_at = now();
+                    self.sample(snapshot, sampled_at).await?;
+                }
+                Step::AssertServers(servers) => {
+                    if index.server_identity().await? != servers {
+                        return Err(Refusal::BeginAnew);
+                    }
+                }
+                Step::Confirm { read, token } => {
+                    leave(&read, &token, ConfirmationTime::At(sampled_at)).await?;
+                }
+            }
         }
-        if servers != *began_with {
-            return Err(Refusal::BeginAnew);
-        }
-        let mut remembered = findings.remembered;
-        self.check_possible_losses(&mut remembered, snapshot).await?;
-        let present = now();
-        self.sample(snapshot, present).await?;
-        let partitions = marks.into_iter().map(|(partition, _)| (partition, remembered.token.clone())).collect();
-        self.leave_confirmation(remembered, partitions, present).await
+        Ok(())
     }
 
     /// Reports that possible losses are checked. The log warns only if readers believed a partition until now.
-    fn note(&self, findings: &Findings<IndexPartition>, all: usize, loses_readers: bool) {
-        let Some(check) = &findings.remembered.check else { return };
-        let (since, restored) = (check.began, findings.restored.len());
-        let what = match restored {
-            0 => "the page index has other servers, or lacks the last confirmation".to_owned(),
-            _ => format!(
-                "{restored} of {all} partitions of the page index are older than the last confirmation, and not believed"
-            ),
-        };
+    fn report_losses(&self, what: &str, since: Timestamp, loses_readers: bool) {
         let next = "possible losses of the page index are checked first";
         match loses_readers {
             true => tracing::warn!(what, %since, next),
@@ -186,18 +199,18 @@ impl<'run> Confirmer<'run> {
         self.run.ledger.add_note(format!("{what}: what has changed since {since} is checked first"));
     }
 
-    async fn check_possible_losses(
+    async fn check_losses(
         &self,
-        remembered: &mut LastConfirmation,
+        check: Check,
         snapshot: &IndexSnapshot,
+        stored: &mut Option<LastConfirmation>,
     ) -> Result<(), Refusal> {
-        let Some(Check { from, to, .. }) = remembered.check else { return Ok(()) };
         if planted::has(Bug::ConfirmedTooEarly) {
             return Ok(());
         }
         let (run, words) = (self.run, "the next run looks for lost changes from");
-        let mut finder = JournalFinder::new(&run.job.table, Window { from, to }, words);
-        let mut losses = PossibleLosses { run, snapshot, remembered, refusal: None };
+        let mut finder = JournalFinder::new(&run.job.table, Window { from: check.from, to: check.to }, words);
+        let mut losses = PossibleLosses { run, snapshot, stored, refusal: None };
         let is_complete = find_and_repair(run, &mut finder, &mut losses).await?;
         match losses.refusal {
             None if is_complete => Ok(()),
@@ -247,46 +260,26 @@ impl<'run> Confirmer<'run> {
         let unchanged: Vec<_> = stream::iter(looks).buffered(settings.concurrency.max(1)).try_collect().await?;
         Ok(unchanged.into_iter().flatten().collect())
     }
-
-    async fn leave_confirmation(
-        &self,
-        before: LastConfirmation,
-        mut partitions: Vec<(IndexPartition, String)>,
-        present: Timestamp,
-    ) -> Result<(), Refusal> {
-        let Job { table, index, .. } = self.run.job;
-        let mut next =
-            LastConfirmation { token: process::new_ulid(), before: Some(before.token.clone()), ..before.clone() };
-        replace(table, Some(&before), &next).await?;
-        if next.check.is_some() {
-            // As with watermarks: repairs may have been lost again before the servers are asked. A server that takes
-            // over later has the repairs, or lacks the token.
-            partitions =
-                index.leave_token(&self.table_id, &partitions, &next.token, ConfirmationTime::Unchanged).await?;
-            if index.server_identity().await? != next.servers {
-                return Err(Refusal::BeginAnew);
-            }
-            let done = LastConfirmation { check: None, ..next.clone() };
-            replace(table, Some(&next), &done).await?;
-            next = done;
-        }
-        index.leave_token(&self.table_id, &partitions, &next.token, ConfirmationTime::At(present)).await?;
-        Ok(())
-    }
 }
 
-async fn replace(table: &Table, before: Option<&LastConfirmation>, next: &LastConfirmation) -> Result<(), Refusal> {
-    match table.replace_state(CONFIRMATION, INDEX, before, next).await? {
-        true => Ok(()),
-        false => Err(Refusal::because(ANOTHER_RUN)),
+/// Replaces what the table stores. Returns `false` when another run has replaced it.
+async fn replace(
+    table: &Table,
+    stored: &mut Option<LastConfirmation>,
+    next: LastConfirmation,
+) -> Result<bool, StoreError> {
+    let is_replaced = table.replace_state(CONFIRMATION, INDEX, stored.as_ref(), &next).await?;
+    if is_replaced {
+        *stored = Some(next);
     }
+    Ok(is_replaced)
 }
 
 /// The checkpoint of the changes that may be lost. The run reports unreadable entries when it reaches them.
 struct PossibleLosses<'run> {
     run: &'run Run<'run>,
     snapshot: &'run IndexSnapshot,
-    remembered: &'run mut LastConfirmation,
+    stored: &'run mut Option<LastConfirmation>,
     refusal: Option<&'static str>,
 }
 
@@ -300,14 +293,13 @@ impl Checkpoint<Part> for PossibleLosses<'_> {
             self.refusal = Some("not all possible losses were checked");
             return Ok(false);
         }
-        let check = self.remembered.check.clone().map(|check| Check { from: part.window.to, ..check });
-        let next = LastConfirmation { check, ..self.remembered.clone() };
-        if !self.run.job.table.replace_state(CONFIRMATION, INDEX, Some(&*self.remembered), &next).await? {
+        let Some(stored) = self.stored.clone() else { return Ok(true) };
+        let check = stored.check.map(|check| Check { from: part.window.to, ..check });
+        let is_stored = replace(&self.run.job.table, self.stored, LastConfirmation { check, ..stored }).await?;
+        if !is_stored {
             self.refusal = Some(ANOTHER_RUN);
-            return Ok(false);
         }
-        *self.remembered = next;
-        Ok(true)
+        Ok(is_stored)
     }
 }
 

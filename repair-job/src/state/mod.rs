@@ -3,7 +3,7 @@
 
 pub(crate) mod checkpoint;
 pub(crate) mod confirm;
-pub(crate) mod continuity;
+pub(crate) mod confirm_plan;
 pub(crate) mod filling;
 pub(crate) mod index_snapshot;
 pub(crate) mod unresolved;
