@@ -49,7 +49,7 @@ pub(crate) struct SegmentCheckpoint<'run> {
     name: String,
     pass: Timestamp,
     state: SegmentState,
-    /// Whether the page index was checked so far. When it was not, the stored position stays.
+    /// Whether everything was checked so far, including the page index. When it was not, the stored position stays.
     counts: bool,
     stored_at: Instant,
     items: u64,
@@ -119,7 +119,9 @@ impl Checkpoint<TablePosition> for SegmentCheckpoint<'_> {
             self.snapshot.give_up_and_report(why, &self.run.ledger);
         }
         if outcome.left_out() > 0 {
-            return Ok(false);
+            // The next run resumes before these comments. If they only took too long, the rest is checked now.
+            self.store().await?;
+            self.counts = false;
         }
         self.counts &= self.snapshot.answers();
         self.advance(position.items);
@@ -159,6 +161,8 @@ pub(crate) struct IndexCheckpoint<'run> {
     run: &'run Run<'run>,
     snapshot: &'run IndexSnapshot,
     state: IndexScanState,
+    /// Whether everything was checked so far. When it was not, the stored position stays.
+    counts: bool,
     stored_at: Instant,
 }
 
@@ -199,7 +203,7 @@ impl<'run> IndexCheckpoint<'run> {
             state.first_began.get_or_insert(began);
         }
         job.progress.advance(index_steps(*state.members.get_or_insert_default()));
-        Ok(Some(Self { run, snapshot, state, stored_at: Instant::now() }))
+        Ok(Some(Self { run, snapshot, state, counts: true, stored_at: Instant::now() }))
     }
 
     pub(crate) fn start(&self) -> Option<IndexScanPosition> {
@@ -225,7 +229,7 @@ impl<'run> IndexCheckpoint<'run> {
 
     async fn store(&mut self) -> Result<(), StoreError> {
         self.stored_at = Instant::now();
-        if self.run.may_remember() {
+        if self.counts && self.run.may_remember() {
             self.run.job.table.put_state(INDEX_SCAN, POSITION, &self.state).await?;
         }
         Ok(())
@@ -244,7 +248,9 @@ impl Checkpoint<IndexPosition> for IndexCheckpoint<'_> {
             return Ok(false);
         }
         if outcome.left_out() > 0 {
-            return Ok(false);
+            // The next run resumes before these comments. If they only took too long, the rest is checked now.
+            self.store().await?;
+            self.counts = false;
         }
         *self.state.members.get_or_insert_default() += position.comments;
         self.state.position = Some(position.next);
@@ -253,5 +259,43 @@ impl Checkpoint<IndexPosition> for IndexCheckpoint<'_> {
             self.store().await?;
         }
         Ok(true)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+    use model::CommentId;
+
+    use super::*;
+    use crate::{
+        entry::config::Config,
+        repair::suspect::State,
+        run::{Job, settings::JobSettings, stop::Stop},
+    };
+
+    /// Neither store is asked for anything that the test needs.
+    const LINE: [&str; 5] =
+        ["repair-job", "--table=t", "--dynamodb-url=http://127.0.0.1:1", "--redis-url=redis://127.0.0.1:1", "audit"];
+
+    #[tokio::test]
+    async fn a_comment_that_takes_too_long_does_not_end_the_audit_of_its_segment() {
+        let config = Config::parse_from(LINE);
+        let table = Table::connect(&config.table.config()).await;
+        let index = redis_index::connect(&config.page_index.config()).unwrap();
+        let job = Job::new(table, index, JobSettings::default(), Stop::default());
+        let too_late = State::LeftOut("its edits came too late after it was read".to_owned());
+        let outcome = Outcome { states: vec![(CommentId::parse("c1").unwrap(), too_late)] };
+        let (mut goes_on, mut counts) = (false, true);
+        let work = async |run: &Run<'_>| {
+            let snapshot = IndexSnapshot::read(run, "t").await?;
+            let place = (0, 1, 100);
+            let mut checkpoint = SegmentCheckpoint::new(run, &snapshot, place, SegmentState::default(), run.began);
+            goes_on = checkpoint.record(TablePosition::default(), &outcome).await?;
+            counts = checkpoint.close(true).await?;
+            Ok(())
+        };
+        let report = job.run("audit", None, work).await;
+        assert_eq!((report.failure, goes_on, counts), (None, true, false));
     }
 }
