@@ -20,7 +20,7 @@
 //! The markers get the instant up to which the last pass found the journal complete, never a later one
 //! (`tests/repair/primaries.rs`).
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use futures_util::{
     FutureExt,
@@ -68,9 +68,6 @@ const READ_LIMIT: u32 = 4_000;
 
 /// Number of edits sent together: enough to hide the round trip, even when each product has few comments.
 const EDITS_TOGETHER: usize = 128;
-
-/// Maximum number of unreadable entries that are remembered as counted.
-const UNREADABLE_KNOWN_MAX: usize = 10_000;
 
 const RESUMES: &str = "the function's next run resumes the rebuild, the command starts anew";
 const STOPPED_AT: &str = "the function's next run resumes the rebuild, the command starts anew; this one stopped at";
@@ -243,7 +240,7 @@ async fn reconcile(run: &Run<'_>, filling: &Filling<'_>, is_filled: bool) -> Res
         return Ok(is_filled.then(now));
     }
     let rebuild = &filling.rebuild;
-    let mut changed = ChangedMeanwhile { run, rebuild, unreadable: BTreeSet::new(), is_whole: is_filled };
+    let mut changed = ChangedMeanwhile { run, rebuild, is_whole: is_filled };
     changed.is_whole &= repair(run, filling, unresolved::remembered(&job.table).await?).await?;
     // Reading may have taken days, and entries expire.
     if !reaches_back_to(from) {
@@ -267,12 +264,11 @@ async fn reconcile(run: &Run<'_>, filling: &Filling<'_>, is_filled: bool) -> Res
     Ok(changed.is_whole.then_some(reconciled_to))
 }
 
-/// The checkpoint of the comments that changed during the rebuild. It stores nothing. An unreadable entry is reported
-/// unless it is already in `unreadable`.
+/// The checkpoint of the comments that changed during the rebuild. It stores nothing. The passes over the journal
+/// overlap, so an unreadable entry may come several times.
 struct ChangedMeanwhile<'run> {
     run: &'run Run<'run>,
     rebuild: &'run Rebuild,
-    unreadable: BTreeSet<String>,
     is_whole: bool,
 }
 
@@ -282,11 +278,7 @@ impl Checkpoint<Part> for ChangedMeanwhile<'_> {
     }
 
     async fn record(&mut self, part: Part, outcome: &Outcome) -> Result<bool, StoreError> {
-        for what in part.unreadable {
-            if self.unreadable.len() >= UNREADABLE_KNOWN_MAX || self.unreadable.insert(what.clone()) {
-                self.run.ledger.add_unresolved(what);
-            }
-        }
+        part.unreadable.into_iter().for_each(|what| self.run.ledger.add_unresolved_once(what));
         self.is_whole &= outcome.is_complete();
         Ok(true)
     }

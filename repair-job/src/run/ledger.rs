@@ -1,12 +1,13 @@
-//! What a run has found and done so far: its report, and the differences already counted, so that a difference found in
-//! two ways counts once.
+//! What a run has found and done so far: its report, and what it has counted already, so that a difference found in two
+//! ways counts once.
 //!
 //! Memory is bounded, even when everything is wrong and nothing is repaired, as in a dry run over a table without
-//! duplicates. A difference takes four bytes, a comment about sixty more.
+//! duplicates.
 
 use std::{
-    collections::{BTreeMap, BTreeSet, HashMap, HashSet},
-    hash::{BuildHasher, BuildHasherDefault, DefaultHasher, Hash},
+    collections::{BTreeMap, HashSet},
+    hash::{BuildHasher, BuildHasherDefault, DefaultHasher},
+    sync::atomic::{AtomicBool, Ordering},
 };
 
 use model::{
@@ -21,9 +22,10 @@ use crate::{
     run::report::{Report, TEXTS_MAX},
 };
 
-/// Maximum number of comments remembered as counted. 200,000 comments with all 37 entries wrong take about 60 MB.
-/// Beyond it, a difference that is found twice counts twice.
-const COUNTED_MAX: usize = 200_000;
+/// Maximum number of differences and comments remembered as counted: those of 190,000 comments with all 37 entries wrong.
+/// They take 75 MB, because they fill a hash table of 8 million places of 9 bytes. Beyond it, what is found twice counts
+/// twice.
+const COUNTED_MAX: usize = 7 << 20;
 
 /// Maximum number of unresolved comments whose reason is kept.
 pub(crate) const UNRESOLVED_MAX: usize = 1_000;
@@ -31,26 +33,21 @@ pub(crate) const UNRESOLVED_MAX: usize = 1_000;
 #[derive(Debug)]
 pub(crate) struct Ledger {
     report: Mutex<Report>,
-    counted: Mutex<Counted>,
-}
-
-#[derive(Debug, Default)]
-struct Counted {
-    /// The remaining differences of each comment, as hashes. The key is the hash of the comment's id.
-    left: HashMap<u64, Box<[u32]>>,
-    /// The remaining differences of names, as hashes. A name belongs to all comments of its product.
-    names_left: HashSet<u64>,
-    unresolved_ids: HashSet<u64>,
-    unresolved: BTreeMap<CommentId, (String, Places)>,
-    /// Products whose keys in the page index hold values of the wrong type.
-    unreadable_products: BTreeSet<ProductId>,
-    has_left_out: bool,
+    /// What was counted, as hashes.
+    counted: Mutex<HashSet<u64>>,
+    unresolved: Mutex<BTreeMap<CommentId, (String, Places)>>,
+    has_left_out: AtomicBool,
 }
 
 impl Ledger {
     pub(crate) fn new(command: &str, apply: bool) -> Self {
         let report = Report { command: command.to_owned(), apply, ..Report::default() };
-        Self { report: Mutex::new(report), counted: Mutex::default() }
+        Self {
+            report: Mutex::new(report),
+            counted: Mutex::default(),
+            unresolved: Mutex::default(),
+            has_left_out: AtomicBool::new(false),
+        }
     }
 
     pub(crate) fn report(&self) -> MutexGuard<'_, Report> {
@@ -59,6 +56,27 @@ impl Ledger {
 
     pub(crate) fn into_report(self) -> Report {
         self.report.into_inner()
+    }
+
+    /// Whether this is counted for the first time.
+    fn is_new(&self, of: &str, what: &str) -> bool {
+        let hash = BuildHasherDefault::<DefaultHasher>::default().hash_one((of, what));
+        let mut counted = self.counted.lock();
+        if counted.len() < COUNTED_MAX { counted.insert(hash) } else { !counted.contains(&hash) }
+    }
+
+    /// Whether a remaining difference is new. A name belongs to all comments of its product: the first repair would add
+    /// it for all.
+    fn is_new_drift(&self, id: &CommentId, drift: &Drift) -> bool {
+        let is_of_name = matches!(drift.kind(), DriftKind::MissingName | DriftKind::ExtraName);
+        self.is_new(if is_of_name { "" } else { id.as_str() }, &drift.to_string())
+    }
+
+    /// Like [`Self::add_unresolved`], for a text that may come several times.
+    pub(crate) fn add_unresolved_once(&self, what: String) {
+        if self.is_new("", &what) {
+            self.add_unresolved(what);
+        }
     }
 
     pub(crate) fn add_unresolved(&self, what: String) {
@@ -84,7 +102,7 @@ impl Ledger {
 
     /// Reports, once, a product whose keys in the page index hold values of the wrong type.
     pub(crate) fn add_unreadable_product(&self, product: &ProductId, error: &StoreError) {
-        if self.counted.lock().unreadable_products.insert(product.clone()) {
+        if self.is_new(product.as_str(), "is unreadable") {
             self.add_unresolved(format!(
                 "product {product} in the page index: {error}: repair-job rebuild --apply removes what is wrong"
             ));
@@ -109,12 +127,12 @@ impl Ledger {
 
     /// The unresolved comments with their reasons and places. At most [`UNRESOLVED_MAX`] of them are kept.
     pub(crate) fn unresolved_comments(&self) -> Vec<(CommentId, String, Places)> {
-        let counted = self.counted.lock();
-        counted.unresolved.iter().map(|(id, (what, places))| (id.clone(), what.clone(), places.clone())).collect()
+        let unresolved = self.unresolved.lock();
+        unresolved.iter().map(|(id, (what, places))| (id.clone(), what.clone(), places.clone())).collect()
     }
 
     pub(crate) fn has_left_out(&self) -> bool {
-        self.counted.lock().has_left_out
+        self.has_left_out.load(Ordering::Relaxed)
     }
 
     /// Adds the result for a comment; `state` is `None` when a store failed. A remaining difference counts once, even
@@ -128,23 +146,24 @@ impl Ledger {
         state: Option<&State>,
         is_stopping: bool,
     ) {
-        let (left, was_counted) = self.counted.lock().add_left(id, left);
-        let count = |drift: &[Drift]| u64::try_from(drift.len()).unwrap_or(u64::MAX);
+        let was_counted = !left.is_empty() && !self.is_new(id.as_str(), "");
+        let left: Vec<&Drift> = left.iter().filter(|drift| self.is_new_drift(id, drift)).collect();
+        let count = |drift: usize| u64::try_from(drift).unwrap_or(u64::MAX);
         {
             let mut report = self.report();
             report.drifted_comments += u64::from(!was_counted && (!repaired.is_empty() || !left.is_empty()));
-            for drift in repaired.iter().chain(&left) {
+            for drift in repaired.iter().chain(left.iter().copied()) {
                 *report.drifted.entry(drift.kind()).or_default() += 1;
             }
-            report.repaired += count(repaired);
-            report.left += count(&left);
+            report.repaired += count(repaired.len());
+            report.left += count(left.len());
         }
         repaired.iter().for_each(|drift| tracing::info!(comment = %id, %drift, "repaired"));
         left.iter().for_each(|drift| tracing::info!(comment = %id, %drift, "found"));
         match state {
             None | Some(State::Settled) => {}
             Some(State::Unresolved(what)) => {
-                if self.counted.lock().add_unresolved(id, what, places) {
+                if self.is_newly_unresolved(id, what, places) {
                     self.add_unresolved(what.clone());
                 }
             }
@@ -152,75 +171,24 @@ impl Ledger {
                 self.add_skipped(format!("comment {id} keeps changing; its last change is in the journal"));
             }
             // The run says so when it ends.
-            Some(State::LeftOut(_)) if is_stopping => self.counted.lock().has_left_out = true,
+            Some(State::LeftOut(_)) if is_stopping => self.has_left_out.store(true, Ordering::Relaxed),
             Some(State::LeftOut(why)) => self.add_skipped(format!("comment {id}: {why}")),
             Some(State::IndexAway(error)) => {
                 self.add_skipped(format!("comment {id}: its entries in the page index, because {error}"));
             }
         }
     }
-}
-
-impl Counted {
-    /// Counts remaining differences. Returns the new ones, and whether the comment already had counted ones.
-    fn add_left(&mut self, id: &CommentId, left: &[Drift]) -> (Vec<Drift>, bool) {
-        if left.is_empty() {
-            return (Vec::new(), false);
-        }
-        let name = hash_of(id);
-        let was_counted = self.left.contains_key(&name);
-        let mut hashes = self.left.get(&name).map_or(Vec::new(), |before| before.to_vec());
-        let mut new = Vec::new();
-        for drift in left {
-            let hash = short_hash_of(drift);
-            if !hashes.contains(&hash) {
-                hashes.push(hash);
-                if self.is_new_name(drift) {
-                    new.push(drift.clone());
-                }
-            }
-        }
-        if was_counted || self.left.len() < COUNTED_MAX {
-            self.left.insert(name, hashes.into_boxed_slice());
-        }
-        (new, was_counted)
-    }
-
-    /// `false` for a name that another comment has counted: the first repair would add it for both.
-    fn is_new_name(&mut self, drift: &Drift) -> bool {
-        let is_of_name = matches!(drift.kind(), DriftKind::MissingName | DriftKind::ExtraName);
-        if !is_of_name || self.names_left.len() >= COUNTED_MAX {
-            return true;
-        }
-        self.names_left.insert(hash_of(&drift.to_string()))
-    }
-
     /// Counts an unresolved comment and the places where it was looked for. Returns `false` when it was counted before.
-    fn add_unresolved(&mut self, id: &CommentId, what: &str, places: &Places) -> bool {
-        let name = hash_of(id);
-        if self.unresolved_ids.contains(&name) {
-            if let Some((_, before)) = self.unresolved.get_mut(id) {
-                before.join(places);
-            }
-            return false;
+    fn is_newly_unresolved(&self, id: &CommentId, what: &str, places: &Places) -> bool {
+        let is_new = self.is_new(id.as_str(), "unresolved");
+        let mut unresolved = self.unresolved.lock();
+        if let Some((_, before)) = unresolved.get_mut(id) {
+            before.join(places);
+        } else if is_new && unresolved.len() < UNRESOLVED_MAX {
+            unresolved.insert(id.clone(), (what.to_owned(), places.clone()));
         }
-        if self.unresolved_ids.len() < COUNTED_MAX {
-            self.unresolved_ids.insert(name);
-        }
-        if self.unresolved.len() < UNRESOLVED_MAX {
-            self.unresolved.insert(id.clone(), (what.to_owned(), places.clone()));
-        }
-        true
+        is_new
     }
-}
-
-fn hash_of(what: &impl Hash) -> u64 {
-    BuildHasherDefault::<DefaultHasher>::default().hash_one(what)
-}
-
-/// The chance that two of one comment's few dozen differences share a hash is one in millions.
-fn short_hash_of(drift: &Drift) -> u32 {
-    u32::try_from(hash_of(&drift.to_string()) >> 32).unwrap_or(u32::MAX)
 }
 
 #[cfg(test)]
@@ -231,46 +199,44 @@ mod tests {
 
     #[test]
     fn a_difference_that_is_found_twice_counts_once() {
-        let id = CommentId::parse("c1").unwrap();
+        let id = |id: &str| CommentId::parse(id).unwrap();
         let key = |text: &str| FilterKey::parse(text).unwrap();
-        let one = Drift::MissingDuplicate(key("PRODUCT#p/en/~"));
-        let another = Drift::ExtraDuplicate(key("PRODUCT#p/en/~"));
-        let mut counted = Counted::default();
-        assert_eq!(counted.add_left(&id, &[]), (Vec::new(), false));
-        assert_eq!(counted.add_left(&id, std::slice::from_ref(&one)), (vec![one.clone()], false));
-        assert_eq!(counted.add_left(&id, &[one.clone(), another.clone()]), (vec![another], true));
-        assert_eq!(counted.add_left(&CommentId::parse("c2").unwrap(), std::slice::from_ref(&one)), (vec![one], false));
-        // A name is missing for all comments of its product, and the first repair adds it for all.
         let name = |language: Option<&str>| {
             let language = language.map(|tag| Language::parse(tag).unwrap());
             Drift::MissingName(ProductId::parse("p").unwrap(), language)
         };
-        for (comment, drift, is_new) in
-            [("c3", name(None), true), ("c4", name(None), false), ("c4", name(Some("en")), true)]
-        {
-            let (new, _) = counted.add_left(&CommentId::parse(comment).unwrap(), std::slice::from_ref(&drift));
-            assert_eq!(new, if is_new { vec![drift] } else { vec![] }, "{comment}");
-        }
+        let ledger = Ledger::new("audit", false);
         let mut places = Places::default();
-        assert!(counted.add_unresolved(&id, "why", &places));
+        let one = Drift::MissingDuplicate(key("PRODUCT#p/en/~"));
+        let another = Drift::ExtraDuplicate(key("PRODUCT#p/en/~"));
+        for (comment, left, counts) in [
+            ("c1", vec![], (0, 0)),
+            ("c1", vec![one.clone()], (1, 1)),
+            ("c1", vec![one.clone(), another], (1, 2)),
+            ("c2", vec![one], (2, 3)),
+            // A name is missing for all comments of its product, and the first repair adds it for all.
+            ("c3", vec![name(None)], (3, 4)),
+            ("c4", vec![name(None)], (3, 4)),
+            ("c4", vec![name(Some("en"))], (3, 5)),
+        ] {
+            let found = Differences { left, ..Differences::default() };
+            ledger.add_repaired(&id(comment), &places, &found, Some(&State::Settled), false);
+            let report = ledger.report();
+            assert_eq!((report.drifted_comments, report.left), counts, "{comment} {found:?}");
+        }
+        let add = |places: &Places, why: &str| {
+            let state = State::Unresolved(why.to_owned());
+            ledger.add_repaired(&id("c1"), places, &Differences::default(), Some(&state), false);
+        };
+        add(&places, "why");
         places.add(&ProductId::parse("p").unwrap(), None);
-        assert!(!counted.add_unresolved(&id, "why else", &places));
-        assert_eq!(counted.unresolved, [(id, ("why".to_owned(), places))].into());
+        add(&places, "why else");
+        assert_eq!(ledger.unresolved_comments(), [(id("c1"), "why".to_owned(), places)]);
+        assert_eq!(ledger.report().unresolved_count, 1);
     }
 
     #[test]
-    fn many_comments_with_everything_wrong_take_little_memory() {
-        let product = ProductId::parse("p").unwrap();
-        let drift: Vec<Drift> = (0..37)
-            .map(|number| FilterKey::parse(&format!("PRODUCT#{product}/x-{number}/~")).unwrap())
-            .map(Drift::MissingDuplicate)
-            .collect();
-        let mut counted = Counted::default();
-        for number in 0..COUNTED_MAX / 100 {
-            let id = CommentId::parse(&format!("c{number}")).unwrap();
-            assert_eq!(counted.add_left(&id, &drift).0.len(), drift.len());
-        }
-        let kept: usize = counted.left.values().map(|hashes| size_of_val(&**hashes) + size_of_val(hashes)).sum();
-        assert!(kept <= COUNTED_MAX / 100 * (37 * 4 + 16), "{kept}");
+    fn what_is_remembered_as_counted_fills_its_memory() {
+        assert_eq!(HashSet::<u64>::with_capacity(COUNTED_MAX).capacity(), COUNTED_MAX);
     }
 }
