@@ -9,7 +9,7 @@
 //!   `status`. `audit_plan`: which segments an audit checks. `big_repair`: an audit in parts, for a state machine that
 //!   invokes the function for each.
 //! - `run`: a run, with its lease, its end (`stop`), its totals (`ledger`, `report`) and its `progress`.
-//! - `find`: the four finders. `changes`: what changed while the whole table is read, for a rebuild and for an export.
+//! - `find`: the finders. `changes`: what changed while the whole table is read, for a rebuild and for an export.
 //! - `repair`: the only code that repairs comments. `suspect`: what finders hand over, and what becomes of it.
 //! - `state`: `index_snapshot`: the page index as the run found it. `confirm_plan`: the steps that confirm which
 //!   partitions readers may believe. `confirm`: takes them. `watermarks`, `checkpoint`, `filling`: how far `recent`, an

@@ -10,8 +10,6 @@ pub(crate) mod rebuild;
 pub(crate) mod recent;
 pub(crate) mod status;
 
-use std::time::Duration;
-
 use functions::Quarantine;
 use model::{CommentId, ProductId, Timestamp};
 use process::StoreError;
@@ -22,16 +20,11 @@ use crate::{
         audit_plan::{AuditOptions, Which, state_name},
         check::{Checked, check},
         quarantine::work_off,
-        rebuild::{LEASE, is_ready, rebuild_index},
         recent::recent,
         status::{Status, status},
     },
-    run::{Job, Run, report::Report},
-    state::filling::Wanted,
+    run::{Job, report::Report},
 };
-
-/// Pause between two looks at a lease that another run holds.
-const LEASE_PAUSE: Duration = Duration::from_secs(1);
 
 impl Job {
     pub async fn recent(&self) -> Report {
@@ -55,45 +48,6 @@ impl Job {
 
     pub async fn quarantine(&self, quarantine: &Quarantine) -> Report {
         self.run("quarantine", Some("quarantine"), async |run| Box::pin(work_off(run, quarantine)).await).await
-    }
-
-    /// Rebuilds the page index. Reads `segments` shards of the table's index in parallel. Without `--apply`, it only
-    /// counts the comments that it would index.
-    ///
-    /// While another rebuild is under way, it waits for that one. If the page index is ready then, nothing is left to do.
-    pub async fn rebuild(&self, segments: u32) -> Report {
-        let mut has_waited = false;
-        loop {
-            let work = async |run: &Run<'_>| {
-                if has_waited && is_ready(self).await? {
-                    run.ledger.add_note("another rebuild has made the page index ready meanwhile".to_owned());
-                    return Ok(());
-                }
-                Box::pin(rebuild_index(run, segments, Wanted::All)).await
-            };
-            let report = self.run("rebuild", Some(LEASE), work).await;
-            if report.held_by.is_none() || self.stop.reason().is_some() {
-                return report;
-            }
-            has_waited = true;
-            tokio::time::sleep(LEASE_PAUSE).await;
-        }
-    }
-
-    /// Rebuilds the partitions of the page index without any marker, and resumes an earlier rebuild of them. `None`
-    /// when there are none, or the page index does not answer.
-    pub async fn rebuild_missing(&self, segments: u32) -> Option<Report> {
-        match self.index.unmarked().await {
-            Ok(missing) if missing.is_empty() => None,
-            Ok(_) => {
-                let work = async |run: &Run<'_>| Box::pin(rebuild_index(run, segments, Wanted::Missing)).await;
-                Some(self.run("rebuild", Some(LEASE), work).await)
-            }
-            Err(error) => {
-                tracing::warn!(%error, "whether the page index lacks partitions is unknown");
-                None
-            }
-        }
     }
 
     /// Checks one comment. `product` names another product to look in. It needs no lease, because its writes are

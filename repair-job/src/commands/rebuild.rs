@@ -20,22 +20,17 @@
 //! The markers get the instant up to which the last pass found the journal complete, never a later one
 //! (`tests/repair/primaries.rs`).
 
-use std::collections::BTreeMap;
+use std::time::Duration;
 
-use futures_util::{
-    FutureExt,
-    future::{try_join, try_join_all},
-};
+use futures_util::{FutureExt, future::try_join_all};
 use model::{
-    CommentId, FilterKey, Timestamp,
-    item::{PlacedComment, comment_id_of_pk},
-    plan::{IndexEdit, index_edits, reconcile::Places},
+    Timestamp,
     planted::{self, Bug},
     primaries::PRIMARIES_SHARDS,
 };
-use page_index::{PageIndex, Rebuild};
+use page_index::PageIndex;
 use process::{StoreError, now};
-use table::{InvalidEntry, Table};
+use table::Table;
 
 use crate::{
     find::{
@@ -57,23 +52,60 @@ use crate::{
     state::{
         checkpoint::ITEMS_PER_COMMENT,
         confirm::remember_rebuild,
-        filling::{Filling, Reached, Wanted},
-        index_snapshot::{IndexScope, Scope},
+        filling::{Filler, Filling, RESUMES, Wanted},
+        index_snapshot::Scope,
         unresolved,
     },
 };
 
-/// Maximum number of entries read in one call. An answer also ends after a megabyte.
-const READ_LIMIT: u32 = 4_000;
-
-/// Number of edits sent together: enough to hide the round trip, even when each product has few comments.
-const EDITS_TOGETHER: usize = 128;
-
-const RESUMES: &str = "the function's next run resumes the rebuild, the command starts anew";
 const STOPPED_AT: &str = "the function's next run resumes the rebuild, the command starts anew; this one stopped at";
 
 /// Keeps two rebuilds apart. Each would empty what the other fills.
-pub(crate) const LEASE: &str = "rebuild";
+const LEASE: &str = "rebuild";
+
+/// Pause between two looks at a lease that another run holds.
+const LEASE_PAUSE: Duration = Duration::from_secs(1);
+
+impl Job {
+    /// Rebuilds the page index. Reads `segments` shards of the table's index in parallel. Without `--apply`, it only
+    /// counts the comments that it would index.
+    ///
+    /// While another rebuild is under way, it waits for that one. If the page index is ready then, nothing is left to do.
+    pub async fn rebuild(&self, segments: u32) -> Report {
+        let mut has_waited = false;
+        loop {
+            let work = async |run: &Run<'_>| {
+                if has_waited && is_ready(self).await? {
+                    run.ledger.add_note("another rebuild has made the page index ready meanwhile".to_owned());
+                    return Ok(());
+                }
+                Box::pin(rebuild_index(run, segments, Wanted::All)).await
+            };
+            let report = self.run("rebuild", Some(LEASE), work).await;
+            if report.held_by.is_none() || self.stop.reason().is_some() {
+                return report;
+            }
+            has_waited = true;
+            tokio::time::sleep(LEASE_PAUSE).await;
+        }
+    }
+
+    /// Rebuilds the partitions of the page index without any marker, and resumes an earlier rebuild of them. `None`
+    /// when there are none, or the page index does not answer.
+    pub async fn rebuild_missing(&self, segments: u32) -> Option<Report> {
+        match self.index.unmarked().await {
+            Ok(missing) if missing.is_empty() => None,
+            Ok(_) => {
+                let work = async |run: &Run<'_>| Box::pin(rebuild_index(run, segments, Wanted::Missing)).await;
+                Some(self.run("rebuild", Some(LEASE), work).await)
+            }
+            Err(error) => {
+                tracing::warn!(%error, "whether the page index lacks partitions is unknown");
+                None
+            }
+        }
+    }
+}
 
 /// Like [`rebuild`], while it holds the lease of the command. `None` when another rebuild holds it; nothing is done then.
 ///
@@ -95,7 +127,7 @@ pub async fn rebuild_unless_under_way(
 }
 
 /// Whether readers may believe the whole page index.
-pub(crate) async fn is_ready(job: &Job) -> Result<bool, StoreError> {
+async fn is_ready(job: &Job) -> Result<bool, StoreError> {
     let table_id = job.table.describe().await?.id;
     Ok(job.index.readiness(&table_id, now()).await?.iter().all(|(_, answer)| answer.is_ok()))
 }
@@ -119,7 +151,7 @@ pub async fn rebuild(table: &Table, index: &PageIndex, segments: u32) -> Result<
 }
 
 /// Rebuilds what is wanted of the page index, and notes what was read.
-pub(crate) async fn rebuild_index(run: &Run<'_>, segments: u32, wanted: Wanted) -> Result<(), StoreError> {
+async fn rebuild_index(run: &Run<'_>, segments: u32, wanted: Wanted) -> Result<(), StoreError> {
     let job = run.job;
     let described = job.table.describe().await?;
     // A table without the index fails here, while the page index still has its entries.
@@ -129,12 +161,14 @@ pub(crate) async fn rebuild_index(run: &Run<'_>, segments: u32, wanted: Wanted) 
         return Ok(());
     };
     job.progress.expect(described.items / ITEMS_PER_COMMENT);
-    let readers = (0..segments.clamp(1, PRIMARIES_SHARDS)).map(|_| fill(run, &filling).boxed());
+    let read = async || find_and_repair(run, &mut Filler::new(&filling), &mut &filling).await;
+    let readers = (0..segments.clamp(1, PRIMARIES_SHARDS)).map(|_| read().boxed());
     let filled = try_join_all(readers).await;
-    if !matches!(&filled, Ok(are_whole) if are_whole.iter().all(|is_whole| *is_whole)) {
+    let is_filled = filled.is_ok() && filling.is_filled();
+    if !is_filled {
         filling.store().await?;
     }
-    let is_filled = filled?.into_iter().all(|is_whole| is_whole);
+    filled?;
     let comments = run.ledger.report().checked;
     if job.settings.apply {
         let reconciled_to = reconcile(run, &filling, is_filled && job.stop.reason().is_none()).await?;
@@ -155,83 +189,6 @@ pub(crate) async fn rebuild_index(run: &Run<'_>, segments: u32, wanted: Wanted) 
     Ok(())
 }
 
-/// Puts the comments of shards into the page index: of one shard, then of the next one that no other reader has taken.
-/// Returns whether all were read, and the comments of all invalid entries were repaired.
-async fn fill(run: &Run<'_>, filling: &Filling<'_>) -> Result<bool, StoreError> {
-    let job = run.job;
-    let (mut edits, mut reached, mut is_whole) = (Vec::new(), Vec::new(), true);
-    let apply = async |edits: &[IndexEdit]| if job.settings.apply { job.index.apply(edits).await } else { Ok(()) };
-    'shards: while let Some((shard, mut position)) = filling.next_shard() {
-        let mut is_right = true;
-        loop {
-            if run.must_stop(RESUMES) {
-                is_whole = false;
-                break 'shards;
-            }
-            let read = job.table.primaries_part(shard, position, READ_LIMIT);
-            let part = if edits.len() < EDITS_TOGETHER {
-                read.await?
-            } else {
-                let (part, ()) = try_join(read, apply(&edits)).await?;
-                edits.clear();
-                filling.record(reached.drain(..)).await?;
-                part
-            };
-            run.ledger.report().items += part.read;
-            job.progress.advance(part.read);
-            let (before, mut invalid) = (edits.len(), Vec::new());
-            for comment in part.comments {
-                match comment {
-                    Ok(PlacedComment { id, placement, created_at, .. }) => {
-                        let partition = job.index.partition_of(&placement.product);
-                        if filling.rebuild.partitions.contains(&partition) {
-                            edits.extend(index_edits(&id, Some((&placement, created_at)), &[]));
-                        }
-                    }
-                    Err(entry) => invalid.push(entry),
-                }
-            }
-            run.add_checked(edits.len() - before);
-            is_right &= repair(run, filling, places_of(run, invalid)).await?;
-            position = part.next;
-            if is_right {
-                reached.push((shard, position.clone().map_or(Reached::Everything, Reached::Position)));
-            }
-            if position.is_none() {
-                break;
-            }
-        }
-        is_whole &= is_right;
-    }
-    apply(&edits).await?;
-    filling.record(reached).await?;
-    Ok(is_whole)
-}
-
-fn places_of(run: &Run<'_>, invalid: Vec<InvalidEntry>) -> BTreeMap<CommentId, Places> {
-    let mut comments: BTreeMap<CommentId, Places> = BTreeMap::new();
-    for InvalidEntry { key, problem } in invalid {
-        match (comment_id_of_pk(&key.pk), FilterKey::parse(&key.sk)) {
-            (Some(id), Ok(of)) => comments.entry(id).or_default().add(&of.product, None),
-            _ => run.ledger.add_unresolved(problem.to_string()),
-        }
-    }
-    comments
-}
-
-fn scope<'run>(run: &Run<'_>, rebuild: &'run Rebuild) -> Scope<'run> {
-    let index = if run.job.settings.apply { IndexScope::Partitions(&rebuild.partitions) } else { IndexScope::Nothing };
-    Scope { duplicates: false, index }
-}
-
-async fn repair(
-    run: &Run<'_>,
-    filling: &Filling<'_>,
-    comments: BTreeMap<CommentId, Places>,
-) -> Result<bool, StoreError> {
-    Ok(Box::pin(repair_all(run, comments.into(), &scope(run, &filling.rebuild))).await?.is_complete())
-}
-
 /// Repairs the unresolved comments, and those that have changed since the rebuild began. Returns the instant up to
 /// which the page index is then complete; `None` when it is not, as when it was not filled.
 async fn reconcile(run: &Run<'_>, filling: &Filling<'_>, is_filled: bool) -> Result<Option<Timestamp>, StoreError> {
@@ -239,9 +196,9 @@ async fn reconcile(run: &Run<'_>, filling: &Filling<'_>, is_filled: bool) -> Res
     if planted::has(Bug::MarkedBeforeJournal) {
         return Ok(is_filled.then(now));
     }
-    let rebuild = &filling.rebuild;
-    let mut changed = ChangedMeanwhile { run, rebuild, is_whole: is_filled };
-    changed.is_whole &= repair(run, filling, unresolved::remembered(&job.table).await?).await?;
+    let mut changed = ChangedMeanwhile { run, filling, is_whole: is_filled };
+    let unresolved = unresolved::remembered(&job.table).await?;
+    changed.is_whole &= Box::pin(repair_all(run, unresolved.into(), &filling.scope())).await?.is_complete();
     // Reading may have taken days, and entries expire.
     if !reaches_back_to(from) {
         changed.is_whole = false;
@@ -268,13 +225,13 @@ async fn reconcile(run: &Run<'_>, filling: &Filling<'_>, is_filled: bool) -> Res
 /// overlap, so an unreadable entry may come several times.
 struct ChangedMeanwhile<'run> {
     run: &'run Run<'run>,
-    rebuild: &'run Rebuild,
+    filling: &'run Filling<'run>,
     is_whole: bool,
 }
 
 impl Checkpoint<Part> for ChangedMeanwhile<'_> {
     fn scope(&self) -> Scope<'_> {
-        scope(self.run, self.rebuild)
+        self.filling.scope()
     }
 
     async fn record(&mut self, part: Part, outcome: &Outcome) -> Result<bool, StoreError> {

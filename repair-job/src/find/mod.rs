@@ -1,10 +1,12 @@
-//! The four finders. They differ only in where they look and in what a position is.
+//! The finders. They differ only in where they look and in what a position is. That of `primaries` stands beside its only
+//! user.
 //!
 //! | finder | looks at | position |
 //! | --- | --- | --- |
 //! | `journal` | the comments that the change journal names | an instant |
 //! | `table_scan` | the items of one segment of the table, and the scores of their comments | an item's key |
 //! | `index_scan` | every member and name of the page index | a cursor |
+//! | `primaries` | the entries of the table's index `primaries` | a shard's key |
 //! | `quarantine` | the comments that batches in quarantine name | a batch |
 
 pub(crate) mod changes;

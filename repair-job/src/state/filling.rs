@@ -1,33 +1,49 @@
-//! How far a rebuild has come. The table stores it, so that the function resumes a rebuild that takes longer than a
-//! run.
+//! Fills the page index from the table's index `primaries`, which several readers read shard by shard. The table stores how
+//! far each shard has come, so that the function resumes a rebuild that takes longer than a run.
 //!
 //! **Invariant:** a position is stored only when the page index has everything before it. A rebuild is resumed only in
 //! servers that still have its tokens, and only while the journal reaches back to its beginning
 //! (`tests/repair/missing.rs`).
 
 use std::{
-    collections::BTreeSet,
+    collections::{BTreeMap, BTreeSet},
     sync::atomic::{AtomicU32, Ordering},
     time::Duration,
 };
 
-use model::{Timestamp, primaries::PRIMARIES_SHARDS};
+use futures_util::future::join;
+use model::{
+    CommentId, FilterKey, Timestamp,
+    item::{PlacedComment, comment_id_of_pk},
+    plan::{IndexEdit, index_edits, reconcile::Places},
+    primaries::PRIMARIES_SHARDS,
+};
 use page_index::{IndexPartition, Rebuild, ServerIdentity};
 use parking_lot::Mutex;
 use process::{StoreError, now};
 use serde::{Deserialize, Serialize};
-use table::PrimariesPosition;
+use table::{InvalidEntry, PrimariesPart, PrimariesPosition};
 use tokio::time::Instant;
 
 use crate::{
     find::changes::{journal_from, reaches_back_to},
+    repair::{
+        pipeline::{Checkpoint, Finder, Found},
+        suspect::Outcome,
+    },
     run::Run,
+    state::index_snapshot::{IndexScope, Scope},
 };
 
 const REBUILD: &str = "rebuild";
 const PROGRESS: &str = "progress";
 
 const STORE_EVERY: Duration = Duration::from_secs(10);
+
+/// Maximum number of entries read in one call. An answer also ends after a megabyte.
+const READ_LIMIT: u32 = 4_000;
+
+pub(crate) const RESUMES: &str = "the function's next run resumes the rebuild, the command starts anew";
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Wanted {
@@ -103,7 +119,7 @@ impl<'run> Filling<'run> {
         Self { run, rebuild, journal_from, next: AtomicU32::new(0), begun: Mutex::new((begun, Instant::now())) }
     }
 
-    pub(crate) fn next_shard(&self) -> Option<(u32, Option<PrimariesPosition>)> {
+    fn next_shard(&self) -> Option<(u32, Option<PrimariesPosition>)> {
         loop {
             let shard = self.next.fetch_add(1, Ordering::Relaxed);
             match self.begun.lock().0.shards.get(usize::try_from(shard).ok()?)? {
@@ -114,16 +130,16 @@ impl<'run> Filling<'run> {
         }
     }
 
-    pub(crate) async fn record(&self, reached: impl IntoIterator<Item = (u32, Reached)>) -> Result<(), StoreError> {
-        let is_due = {
-            let mut begun = self.begun.lock();
-            for (shard, reached) in reached {
-                let place = usize::try_from(shard).ok().and_then(|shard| begun.0.shards.get_mut(shard));
-                place.into_iter().for_each(|place| *place = reached.clone());
-            }
-            begun.1.elapsed() >= STORE_EVERY
+    pub(crate) fn is_filled(&self) -> bool {
+        self.begun.lock().0.shards.iter().all(|reached| *reached == Reached::Everything)
+    }
+
+    pub(crate) fn scope(&self) -> Scope<'_> {
+        let index = match self.run.job.settings.apply {
+            true => IndexScope::Partitions(&self.rebuild.partitions),
+            false => IndexScope::Nothing,
         };
-        if is_due { self.store().await } else { Ok(()) }
+        Scope { duplicates: false, index }
     }
 
     pub(crate) async fn store(&self) -> Result<(), StoreError> {
@@ -136,6 +152,95 @@ impl<'run> Filling<'run> {
             self.run.job.table.put_state(REBUILD, PROGRESS, &begun).await?;
         }
         Ok(())
+    }
+}
+
+impl Checkpoint<(u32, Reached)> for &Filling<'_> {
+    fn scope(&self) -> Scope<'_> {
+        Filling::scope(self)
+    }
+
+    async fn record(&mut self, (shard, reached): (u32, Reached), outcome: &Outcome) -> Result<bool, StoreError> {
+        if !outcome.is_complete() {
+            return Ok(false);
+        }
+        let is_due = {
+            let mut begun = self.begun.lock();
+            let place = usize::try_from(shard).ok().and_then(|shard| begun.0.shards.get_mut(shard));
+            place.into_iter().for_each(|place| *place = reached.clone());
+            begun.1.elapsed() >= STORE_EVERY
+        };
+        if is_due {
+            self.store().await?;
+        }
+        Ok(true)
+    }
+}
+
+/// Puts the comments of `primaries` into the page index. Its suspects are the comments whose entries are invalid. While the
+/// comments of one answer are put there, the next answer is read.
+pub(crate) struct Filler<'run> {
+    filling: &'run Filling<'run>,
+    /// The next answer, with its shard.
+    ahead: Option<Result<Option<(u32, PrimariesPart)>, StoreError>>,
+}
+
+impl<'run> Filler<'run> {
+    pub(crate) fn new(filling: &'run Filling<'run>) -> Self {
+        Self { filling, ahead: None }
+    }
+
+    /// Reads on in a shard, or the next shard that no reader has taken.
+    async fn read(&self, next: Option<(u32, PrimariesPosition)>) -> Result<Option<(u32, PrimariesPart)>, StoreError> {
+        let next = next.map(|(shard, position)| (shard, Some(position)));
+        let Some((shard, position)) = next.or_else(|| self.filling.next_shard()) else { return Ok(None) };
+        Ok(Some((shard, self.filling.run.job.table.primaries_part(shard, position, READ_LIMIT).await?)))
+    }
+
+    async fn fill(&self, edits: &[IndexEdit]) -> Result<(), StoreError> {
+        let job = self.filling.run.job;
+        if job.settings.apply { job.index.apply(edits).await } else { Ok(()) }
+    }
+}
+
+impl Finder for Filler<'_> {
+    /// A shard, and how far it has been put into the page index.
+    type Position = (u32, Reached);
+
+    async fn find(&mut self) -> Result<Option<Found<(u32, Reached)>>, StoreError> {
+        let (run, index) = (self.filling.run, &self.filling.run.job.index);
+        let read = match self.ahead.take() {
+            Some(ahead) => ahead,
+            None => self.read(None).await,
+        };
+        let Some((shard, part)) = read? else { return Ok(None) };
+        let (mut edits, mut invalid) = (Vec::new(), BTreeMap::<CommentId, Places>::new());
+        for comment in part.comments {
+            match comment {
+                Ok(PlacedComment { id, placement, created_at, .. }) => {
+                    if self.filling.rebuild.partitions.contains(&index.partition_of(&placement.product)) {
+                        edits.extend(index_edits(&id, Some((&placement, created_at)), &[]));
+                    }
+                }
+                Err(InvalidEntry { key, problem }) => match (comment_id_of_pk(&key.pk), FilterKey::parse(&key.sk)) {
+                    (Some(id), Ok(of)) => invalid.entry(id).or_default().add(&of.product, None),
+                    _ => run.ledger.add_unresolved(problem.to_string()),
+                },
+            }
+        }
+        let next = part.next.clone().map(|next| (shard, next));
+        let (filled, ahead) = Box::pin(join(self.fill(&edits), self.read(next))).await;
+        filled?;
+        run.ledger.report().items += part.read;
+        run.job.progress.advance(part.read);
+        let is_last = matches!(ahead, Ok(None));
+        self.ahead = Some(ahead);
+        let position = (shard, part.next.map_or(Reached::Everything, Reached::Position));
+        Ok(Some(Found { suspects: invalid.into(), checked: edits.len(), position, is_last }))
+    }
+
+    fn resumes(&self) -> String {
+        RESUMES.to_owned()
     }
 }
 
