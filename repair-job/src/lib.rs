@@ -12,8 +12,8 @@
 //! - `find`: the finders. `changes`: what changed while the whole table is read, for a rebuild and for an export.
 //! - `repair`: the only code that repairs comments. `suspect`: what finders hand over, and what becomes of it.
 //! - `state`: `index_snapshot`: the page index as the run found it. `confirm_plan`: the steps that confirm which
-//!   partitions readers may believe. `confirm`: takes them. `watermarks`, `checkpoint`, `filling`: how far `recent`, an
-//!   audit and a rebuild have come. `unresolved`: remembers the comments that need a person.
+//!   partitions readers may believe. `confirm`: takes them. `checkpoint`, `filling`: how far an audit and a rebuild have
+//!   come. `unresolved`: remembers the comments that need a person.
 //!
 //! **Invariant:** only this crate marks index partitions ready, confirms them, and advances watermarks.
 //!

@@ -13,7 +13,7 @@ use crate::{
     commands::audit_plan::{AuditOptions, AuditPlan, SegmentState, Which, pass_name, plan_audit, state_name},
     find::{index_scan::IndexScan, table_scan::TableScan},
     repair::pipeline::find_and_repair,
-    run::{Run, error::answer_of_index, settings::ms},
+    run::{Job, Run, error::answer_of_index, report::Report, settings::ms},
     state::{
         checkpoint::{AUDIT, ITEMS_PER_COMMENT, IndexCheckpoint, SegmentCheckpoint, index_steps, segment_states},
         index_snapshot::IndexSnapshot,
@@ -30,8 +30,19 @@ struct Audit<'run> {
     began: Timestamp,
 }
 
-/// Compares the table with itself and with the page index, and repairs the differences.
-pub(crate) async fn audit(run: &Run<'_>, options: AuditOptions) -> Result<(), StoreError> {
+impl Job {
+    /// Compares the table with itself and with the page index, and repairs the differences.
+    pub async fn audit(&self, options: AuditOptions) -> Report {
+        let scope = match options.which {
+            Which::One(segment) => format!("audit {}", state_name(segment, options.segments)),
+            Which::NoneOfThem => "audit of the page index".to_owned(),
+            Which::All | Which::Due => "audit".to_owned(),
+        };
+        self.run("audit", Some(&scope), async |run| Box::pin(audit(run, options)).await).await
+    }
+}
+
+async fn audit(run: &Run<'_>, options: AuditOptions) -> Result<(), StoreError> {
     let job = run.job;
     let described = job.table.describe().await?;
     let snapshot = IndexSnapshot::read(run, &described.id).await?;

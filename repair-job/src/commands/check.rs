@@ -53,23 +53,27 @@ impl Checked {
     }
 }
 
-pub(crate) async fn check(job: &Job, id: &CommentId, product: Option<&ProductId>) -> Checked {
-    let (mut lines, mut rows) = (Vec::new(), Vec::new());
-    let mut places = Places::default();
-    product.into_iter().for_each(|product| places.add(product, None));
-    let work = async |run: &Run<'_>| {
-        let table_id = job.table.describe().await?.id;
-        let snapshot = IndexSnapshot::read(run, &table_id).await?;
-        let scope = Scope { duplicates: true, index: snapshot.scope() };
-        rows = describe(job, id, &places, &scope, &mut lines).await?;
-        let suspects = BTreeMap::from([(id.clone(), places.clone())]);
-        run.add_checked(repair_all(run, suspects.into(), &scope).await?.checked());
-        Ok(())
-    };
-    let report = job.run("check", None, work).await;
-    let lines: String = lines.iter().map(|line| format!("  {line}\n")).collect();
-    let below = if rows.is_empty() { String::new() } else { table(&rows) };
-    Checked { table: format!("comment {id}\n{lines}{below}"), rows, report }
+impl Job {
+    /// Checks one comment. `product` names another product to look in. It needs no lease, because its writes are
+    /// conditional.
+    pub async fn check(&self, id: &CommentId, product: Option<&ProductId>) -> Checked {
+        let (mut lines, mut rows) = (Vec::new(), Vec::new());
+        let mut places = Places::default();
+        product.into_iter().for_each(|product| places.add(product, None));
+        let work = async |run: &Run<'_>| {
+            let table_id = self.table.describe().await?.id;
+            let snapshot = IndexSnapshot::read(run, &table_id).await?;
+            let scope = Scope { duplicates: true, index: snapshot.scope() };
+            rows = describe(self, id, &places, &scope, &mut lines).await?;
+            let suspects = BTreeMap::from([(id.clone(), places.clone())]);
+            run.add_checked(repair_all(run, suspects.into(), &scope).await?.checked());
+            Ok(())
+        };
+        let report = self.run("check", None, work).await;
+        let lines: String = lines.iter().map(|line| format!("  {line}\n")).collect();
+        let below = if rows.is_empty() { String::new() } else { table(&rows) };
+        Checked { table: format!("comment {id}\n{lines}{below}"), rows, report }
+    }
 }
 
 async fn describe(

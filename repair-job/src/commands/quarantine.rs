@@ -3,23 +3,33 @@
 //! Comments are repaired by their **current** state. The records themselves, which may be old, are never applied. A
 //! batch is removed when all its comments are right. It stays when a comment needs a person or a record is unreadable.
 
-use functions::Quarantine;
+use std::collections::{BTreeMap, VecDeque};
+
+use functions::{Quarantine, quarantine::QuarantinedBatch};
+use model::{CommentId, plan::reconcile::Places};
 use process::StoreError;
 
 use crate::{
-    find::quarantine::{BatchRead, QuarantineFinder},
     repair::{
-        pipeline::{Checkpoint, find_and_repair},
+        pipeline::{Checkpoint, Finder, Found, find_and_repair},
         suspect::Outcome,
     },
-    run::Run,
+    run::{Job, Run, report::Report},
     state::index_snapshot::{IndexSnapshot, Scope},
 };
 
 /// Maximum number of batches that are counted, for the progress display or the status.
 pub(crate) const COUNTED_MAX: usize = 10_000;
 
-pub(crate) async fn work_off(run: &Run<'_>, quarantine: &Quarantine) -> Result<(), StoreError> {
+const LIST_LIMIT: usize = 200;
+
+impl Job {
+    pub async fn quarantine(&self, quarantine: &Quarantine) -> Report {
+        self.run("quarantine", Some("quarantine"), async |run| Box::pin(work_off(run, quarantine)).await).await
+    }
+}
+
+async fn work_off(run: &Run<'_>, quarantine: &Quarantine) -> Result<(), StoreError> {
     let table_id = run.job.table.describe().await?.id;
     let snapshot = IndexSnapshot::read(run, &table_id).await?;
     let all = quarantine.list(None, COUNTED_MAX).await?.len();
@@ -29,6 +39,54 @@ pub(crate) async fn work_off(run: &Run<'_>, quarantine: &Quarantine) -> Result<(
     find_and_repair(run, &mut finder, &mut removal).await?;
     run.ledger.add_note(format!("{} batches removed, {} kept", removal.removed, removal.kept));
     Ok(())
+}
+
+struct QuarantineFinder<'run> {
+    run: &'run Run<'run>,
+    quarantine: &'run Quarantine,
+    names: VecDeque<String>,
+    /// The last name listed; `None` when all are listed.
+    listed: Option<Option<String>>,
+}
+
+struct BatchRead {
+    name: String,
+    is_readable: bool,
+}
+
+impl<'run> QuarantineFinder<'run> {
+    fn new(run: &'run Run<'run>, quarantine: &'run Quarantine) -> Self {
+        Self { run, quarantine, names: VecDeque::new(), listed: Some(None) }
+    }
+}
+
+impl Finder for QuarantineFinder<'_> {
+    type Position = BatchRead;
+
+    async fn find(&mut self) -> Result<Option<Found<BatchRead>>, StoreError> {
+        loop {
+            if let (true, Some(after)) = (self.names.is_empty(), &self.listed) {
+                self.names = self.quarantine.list(after.as_deref(), LIST_LIMIT).await?.into();
+                self.listed = self.names.back().cloned().map(Some);
+            }
+            let Some(name) = self.names.pop_front() else { return Ok(None) };
+            let Some(document) = self.quarantine.get(&name).await? else { continue };
+            let batch = QuarantinedBatch::read(&document);
+            for what in &batch.unreadable {
+                self.run.ledger.add_unresolved(format!("{name}: {what}"));
+            }
+            let mut comments: BTreeMap<CommentId, Places> = BTreeMap::new();
+            for (id, places) in batch.comments {
+                comments.entry(id).or_default().join(&places);
+            }
+            let position = BatchRead { name, is_readable: batch.unreadable.is_empty() };
+            return Ok(Some(Found { checked: comments.len(), suspects: comments.into(), position, is_last: false }));
+        }
+    }
+
+    fn resumes(&self) -> String {
+        "the next run resumes with what is left".to_owned()
+    }
 }
 
 struct Removal<'run> {

@@ -1,25 +1,48 @@
 //! `recent`: repairs every comment that the journal names since the watermarks, and advances the watermarks.
 //!
 //! It confirms the page index at its beginning, at its end and every minute in between (`confirm`).
+//!
+//! **Invariant:** a watermark advances to the end of a part of the journal only when every comment that the part names
+//! is repaired, is reported as unresolved, or keeps changing. In the last case a later part names the comment again.
+//! Every part is complete, because it ended at least a settle delay ago.
+
+use std::time::Duration;
 
 use model::Timestamp;
 use process::{StoreError, now};
 use tokio::time::Instant;
 
 use crate::{
-    find::journal::{JournalFinder, Window, oldest_entry},
-    repair::{pipeline::find_and_repair, repair_all, suspect::State},
-    run::{Run, settings::ms},
+    find::journal::{JournalFinder, Part, Window, oldest_entry},
+    repair::{
+        pipeline::{Checkpoint, find_and_repair},
+        repair_all,
+        suspect::{Outcome, State},
+    },
+    run::{Job, Run, report::Report, settings::ms},
     state::{
         confirm::Confirmer,
         index_snapshot::{IndexSnapshot, Scope},
         unresolved,
-        watermarks::Watermarks,
     },
 };
 
-/// Repairs what changed recently. Begins at `since` if that is earlier than the watermarks.
-pub(crate) async fn recent(run: &Run<'_>, since: Option<Timestamp>) -> Result<(), StoreError> {
+/// How often the watermarks advance through empty parts of the journal.
+const ADVANCE_EVERY: Duration = Duration::from_secs(5);
+
+impl Job {
+    pub async fn recent(&self) -> Report {
+        self.recent_since(None).await
+    }
+
+    /// Like [`Self::recent`], but begins at `since` if that is earlier than the watermarks. The run checks again the
+    /// changes reconciled since then, and does not move the watermarks back.
+    pub async fn recent_since(&self, since: Option<Timestamp>) -> Report {
+        self.run("recent", Some("recent"), async |run| Box::pin(recent(run, since)).await).await
+    }
+}
+
+async fn recent(run: &Run<'_>, since: Option<Timestamp>) -> Result<(), StoreError> {
     let (job, present) = (run.job, now());
     let (to, oldest) = (present.plus_ms(-ms(job.settings.settle)), oldest_entry(present));
     let table_id = job.table.describe().await?.id;
@@ -101,4 +124,45 @@ async fn check_unresolved(run: &Run<'_>, snapshot: &IndexSnapshot) -> Result<(),
         }
     }
     Ok(())
+}
+
+/// The watermarks, and the confirmations that are due while they advance.
+struct Watermarks<'run> {
+    run: &'run Run<'run>,
+    snapshot: IndexSnapshot,
+    confirmer: Confirmer<'run>,
+    to: Timestamp,
+    moves_duplicates: bool,
+    advanced_at: Instant,
+}
+
+impl Checkpoint<Part> for Watermarks<'_> {
+    fn scope(&self) -> Scope<'_> {
+        Scope { duplicates: true, index: self.snapshot.scope() }
+    }
+
+    async fn record(&mut self, part: Part, outcome: &Outcome) -> Result<bool, StoreError> {
+        let run = self.run;
+        part.unreadable.into_iter().for_each(|what| run.ledger.add_unresolved(what));
+        if outcome.index_away().is_some() {
+            self.snapshot.give_up();
+        }
+        if outcome.left_out() > 0 {
+            return Ok(false);
+        }
+        run.job.progress.advance(part.window.span_ms());
+        let is_last = part.window.to >= self.to;
+        let is_due = outcome.checked() > 0 || is_last || self.advanced_at.elapsed() > ADVANCE_EVERY;
+        if run.may_remember() && is_due {
+            self.advanced_at = Instant::now();
+            if self.moves_duplicates {
+                run.job.table.advance_watermark(part.window.to).await?;
+            }
+            self.snapshot.advance(&run.job.index, part.window.to, is_last, &run.ledger).await?;
+        }
+        if !is_last && self.confirmer.is_due() {
+            return self.confirmer.confirm(&self.snapshot).await;
+        }
+        Ok(true)
+    }
 }

@@ -48,40 +48,43 @@ pub struct Status {
     pub quarantined: Option<usize>,
 }
 
-pub(crate) async fn status(job: &Job, segments: u32, quarantine: Option<&Quarantine>) -> Result<Status, StoreError> {
-    let (table, present) = (&job.table, now());
-    let table_id = table.describe().await?.id;
-    let watermark = table.watermark().await?;
-    let runs: Vec<(String, LastRun)> = table.states(RUN).await?;
-    let leases: Vec<(String, Lease)> = table.leases().await?;
-    let audited = segment_states(table, &table_id).await?;
-    let is_recent = |state: &SegmentState| {
-        state.last_began.is_some_and(|began| (present.plus_ms(-ms(EVERY))..=present).contains(&began))
-    };
-    let segments = segments.max(1);
-    let names: Vec<String> = (0..segments).map(|segment| state_name(segment, segments)).collect();
-    let covered = audited.iter().filter(|(name, state)| names.contains(name) && is_recent(state)).count();
-    let index_scan: Option<IndexScanState> = table.state(INDEX_SCAN, POSITION).await?;
-    let quarantined = match quarantine {
-        Some(quarantine) => Some(quarantine.list(None, COUNTED_MAX).await?.len()),
-        None => None,
-    };
-    Ok(Status {
-        index: index_status(&job.index, &table_id, present).await?,
-        duplicates_watermark: watermark,
-        journal_reaches_back: watermark.is_none_or(|watermark| watermark >= oldest_entry(present)),
-        last_runs: runs.into_iter().map(|(_, run)| run).collect(),
-        segments,
-        audited_share: f64::from(u32::try_from(covered).unwrap_or(u32::MAX)) / f64::from(segments),
-        last_index_scan: index_scan.as_ref().and_then(|scan| scan.last_ended),
-        index_scanned_since: index_scan.and_then(|scan| scan.last_began.or(scan.first_began)),
-        running: leases
-            .into_iter()
-            .filter(|(_, lease)| lease.until_ms >= present.epoch_ms())
-            .map(|(scope, lease)| (scope, describe(&lease)))
-            .collect(),
-        quarantined,
-    })
+impl Job {
+    /// The state of everything. `segments` is the number with which the audit runs.
+    pub async fn status(&self, segments: u32, quarantine: Option<&Quarantine>) -> Result<Status, StoreError> {
+        let (table, present) = (&self.table, now());
+        let table_id = table.describe().await?.id;
+        let watermark = table.watermark().await?;
+        let runs: Vec<(String, LastRun)> = table.states(RUN).await?;
+        let leases: Vec<(String, Lease)> = table.leases().await?;
+        let audited = segment_states(table, &table_id).await?;
+        let is_recent = |state: &SegmentState| {
+            state.last_began.is_some_and(|began| (present.plus_ms(-ms(EVERY))..=present).contains(&began))
+        };
+        let segments = segments.max(1);
+        let names: Vec<String> = (0..segments).map(|segment| state_name(segment, segments)).collect();
+        let covered = audited.iter().filter(|(name, state)| names.contains(name) && is_recent(state)).count();
+        let index_scan: Option<IndexScanState> = table.state(INDEX_SCAN, POSITION).await?;
+        let quarantined = match quarantine {
+            Some(quarantine) => Some(quarantine.list(None, COUNTED_MAX).await?.len()),
+            None => None,
+        };
+        Ok(Status {
+            index: index_status(&self.index, &table_id, present).await?,
+            duplicates_watermark: watermark,
+            journal_reaches_back: watermark.is_none_or(|watermark| watermark >= oldest_entry(present)),
+            last_runs: runs.into_iter().map(|(_, run)| run).collect(),
+            segments,
+            audited_share: f64::from(u32::try_from(covered).unwrap_or(u32::MAX)) / f64::from(segments),
+            last_index_scan: index_scan.as_ref().and_then(|scan| scan.last_ended),
+            index_scanned_since: index_scan.and_then(|scan| scan.last_began.or(scan.first_began)),
+            running: leases
+                .into_iter()
+                .filter(|(_, lease)| lease.until_ms >= present.epoch_ms())
+                .map(|(scope, lease)| (scope, describe(&lease)))
+                .collect(),
+            quarantined,
+        })
+    }
 }
 
 async fn index_status(

@@ -1,5 +1,5 @@
-//! The finders. They differ only in where they look and in what a position is. That of `primaries` stands beside its only
-//! user.
+//! The finders. They differ only in where they look and in what a position is. Those of `primaries` and of the quarantine
+//! stand beside their only users.
 //!
 //! | finder | looks at | position |
 //! | --- | --- | --- |
@@ -12,7 +12,6 @@
 pub(crate) mod changes;
 pub(crate) mod index_scan;
 pub(crate) mod journal;
-pub(crate) mod quarantine;
 pub(crate) mod table_scan;
 
 use std::collections::{BTreeMap, BTreeSet};

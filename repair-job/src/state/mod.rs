@@ -7,4 +7,3 @@ pub(crate) mod confirm_plan;
 pub(crate) mod filling;
 pub(crate) mod index_snapshot;
 pub(crate) mod unresolved;
-pub(crate) mod watermarks;
