@@ -266,11 +266,55 @@ const SPELLED: [&str; 4] = ["a/b c/5", "a,:'()!*+&=@;$b", "x[y]\"<>^`{|}\\", "é
 
 const PUBLIC_PORTS: Range<u16> = 20_000..32_000;
 
+fn nginx_program() -> &'static str {
+    let paths = ["/usr/sbin/nginx", "/usr/bin/nginx"];
+    paths.into_iter().find(|path| Path::new(path).exists()).expect("make web-servers")
+}
+
+/// Starts nginx on a port, with its files in a folder. `http` and `server` are what stands in these blocks.
+fn nginx(port: u16, folder: &Path, http: &str, server: &str) -> Program {
+    let (conf, own) = (folder.join("conf"), folder.display());
+    let stores = ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"];
+    let stores = stores.map(|store| format!("{store}_temp_path {own}/{store};")).concat();
+    let text = format!(
+        "daemon off; master_process off; pid {own}/pid; error_log {own}/log; events {{}}
+         http {{ access_log off; {stores} {http} server {{ listen 127.0.0.1:{port}; {server} }} }}"
+    );
+    std::fs::write(&conf, text).unwrap();
+    Program::start(nginx_program(), &["-c", conf.to_str().unwrap()], [("PATH", "/usr/bin")])
+}
+
+/// A page of a shop includes the fragment, as readable text also for a browser that takes compressed answers, and also
+/// when nginx keeps a copy.
+#[tokio::test]
+async fn nginx_includes_a_fragment_in_a_page_of_the_shop() {
+    let (running, folder) = (start().await, tempfile::tempdir().unwrap());
+    let block = |kind: &str, word: &str| blocks().into_iter().find(|block| block.0 == kind && block.1.contains(word));
+    let documented = block("nginx", "ssi on").unwrap().1;
+    let (cache, locations) = documented.split_once("\n\n").unwrap();
+    let cache = cache.replace("/var/cache/nginx/comments", &format!("{}/cache", folder.path().display()));
+    let locations = locations.replace("https://comments.example.com", &format!("http://{}", running.http.authority()));
+    let include = block("text", "include virtual").unwrap().1;
+    std::fs::write(folder.path().join("shop.html"), format!("<title>Espresso</title>{include}")).unwrap();
+    let (port, root) = (free_port(PUBLIC_PORTS), format!("root {}; {locations}", folder.path().display()));
+    let server = nginx(port, folder.path(), &format!("types {{ text/html html; }} {cache}"), &root);
+    let shop = Http::new(format!("http://127.0.0.1:{port}"));
+    let ready = async || tokio::net::TcpStream::connect(shop.authority()).await.map(drop).map_err(|_| server.stderr());
+    wait_for("nginx", ready).await;
+    for _ in 0..2 {
+        let page = shop.send(Method::GET, "/shop.html", &[("accept-encoding", "gzip, br, zstd")], b"").await;
+        assert!(
+            page.status == 200 && page.body.contains("<title>Espresso") && page.body.contains("<article"),
+            "{page:?}"
+        );
+    }
+    running.finish().await;
+}
+
 /// nginx and Apache before a service at `inner`: as `docs/pages.md` says, and in their default forms.
 fn web_servers(inner: &str, folder: &Path) -> Vec<(u16, Program)> {
     let at = |paths: &[&'static str]| *paths.iter().find(|path| Path::new(path).exists()).expect("make web-servers");
-    let (nginx, apache) =
-        (at(&["/usr/sbin/nginx", "/usr/bin/nginx"]), at(&["/usr/sbin/apache2", "/usr/sbin/httpd", "/usr/bin/httpd"]));
+    let apache = at(&["/usr/sbin/apache2", "/usr/sbin/httpd", "/usr/bin/httpd"]);
     let modules = at(&["/usr/lib/apache2/modules", "/usr/lib64/httpd/modules", "/usr/lib/httpd/modules"]);
     let of = |kind: &str| {
         let block = blocks().into_iter().rfind(|block| block.0 == kind).unwrap().1;
@@ -281,30 +325,22 @@ fn web_servers(inner: &str, folder: &Path) -> Vec<(u16, Program)> {
     let canonical = unchanged.replace(" nocanon", "").replace("NoDecode", "On");
     let stripped = canonical.replace(&format!("{inner}{BASE_PATH}"), inner);
     assert!(decoding != as_is && canonical != unchanged && stripped != canonical);
-    let configs = [(nginx, as_is), (nginx, decoding), (apache, unchanged), (apache, canonical), (apache, stripped)];
-    let start = |(number, (program, block)): (usize, (&str, String))| {
+    let configs = [(true, as_is), (true, decoding), (false, unchanged), (false, canonical), (false, stripped)];
+    let start = |(number, (is_nginx, block)): (usize, (bool, String))| {
         let (port, own) = (free_port(PUBLIC_PORTS), folder.join(number.to_string()));
         std::fs::create_dir(&own).unwrap();
+        if is_nginx {
+            return (port, nginx(port, &own, "", &block));
+        }
         let (conf, own) = (own.join("conf"), own.display());
-        let text = if program == nginx {
-            let stores = ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"];
-            let stores = stores.map(|store| format!("{store}_temp_path {own}/{store};")).concat();
-            format!(
-                "daemon off; master_process off; pid {own}/pid; error_log {own}/log; events {{}}
-                 http {{ access_log off; {stores} server {{ listen 127.0.0.1:{port}; {block} }} }}"
-            )
-        } else {
-            let load = |name| format!("LoadModule {name}_module {modules}/mod_{name}.so\n");
-            let loaded = ["mpm_prefork", "authz_core", "proxy", "proxy_http"].map(load).concat();
-            format!(
-                "ServerRoot {own}\nDefaultRuntimeDir {own}\nPidFile {own}/pid\nErrorLog {own}/log\n\
-                 User nobody\nServerName localhost\nListen 127.0.0.1:{port}\n{loaded}{block}"
-            )
-        };
+        let load = |name| format!("LoadModule {name}_module {modules}/mod_{name}.so\n");
+        let loaded = ["mpm_prefork", "authz_core", "proxy", "proxy_http"].map(load).concat();
+        let text = format!(
+            "ServerRoot {own}\nDefaultRuntimeDir {own}\nPidFile {own}/pid\nErrorLog {own}/log\n\
+             User nobody\nServerName localhost\nListen 127.0.0.1:{port}\n{loaded}{block}"
+        );
         std::fs::write(&conf, text).unwrap();
-        let conf = conf.to_str().unwrap();
-        let arguments = if program == nginx { vec!["-c", conf] } else { vec!["-X", "-f", conf] };
-        (port, Program::start(program, &arguments, [("PATH", "/usr/bin")]))
+        (port, Program::start(apache, &["-X", "-f", conf.to_str().unwrap()], [("PATH", "/usr/bin")]))
     };
     configs.into_iter().enumerate().map(start).collect()
 }
