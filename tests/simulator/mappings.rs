@@ -40,7 +40,7 @@ const POLL_EVERY: Duration = Duration::from_millis(250);
 const IDLE: Duration = Duration::from_secs(20);
 
 /// The time until which a function that stands still may stand still.
-const STOP_MAX: Duration = Duration::from_secs(1_200);
+const STOP_MAX: Duration = Duration::from_secs(3_600);
 
 /// Together with a refusing page index less than the lag that archive pages bear.
 pub(crate) const LAG_MAX: Duration = Duration::from_secs(8);
