@@ -8,7 +8,7 @@ use table::{NewComment, Table};
 
 use super::{
     job,
-    process::{begin, run},
+    process::{kill_at, run},
     product,
 };
 use crate::fixture::{
@@ -16,7 +16,6 @@ use crate::fixture::{
     gate::{self, Gate},
     invariants::{all_items, text},
     stores::Stores,
-    wait_for,
 };
 
 const AUTHOR: &str = "user 7/é";
@@ -48,26 +47,6 @@ async fn left(table: &Table) -> (usize, Vec<String>) {
     (comments.clone().count(), comments.filter(of_author).map(|item| text(item, attribute::PK)).collect())
 }
 
-/// Kills an erasure at a deletion: the gate lets `count` through and holds the next.
-async fn kill_at(stores: &Stores, gate: &Gate, count: usize, arguments: &[&str]) {
-    wait_for("the end of the lease of the run before", async || {
-        gate.hold_after(count);
-        let mut run = begin(stores, &[("PAGEMARK_DYNAMODB_URL", &*gate.url)], arguments).await;
-        let ended = wait_for("a deletion, or the end", async || match run.status() {
-            None if gate.is_holding() => Ok(None),
-            None => Err(()),
-            ended => Ok(ended),
-        });
-        let ended = ended.await;
-        run.kill().await;
-        gate.open();
-        let Some(status) = ended else { return Ok(()) };
-        assert_eq!(status.code(), Some(exit::HELD.into()), "it ended before {count} deletions");
-        Err(())
-    })
-    .await;
-}
-
 #[tokio::test]
 async fn an_erasure_that_was_killed_is_completed_and_leaves_nothing_of_the_author() {
     let stores = Stores::start_ready_with_redis().await;
@@ -76,7 +55,9 @@ async fn an_erasure_that_was_killed_is_completed_and_leaves_nothing_of_the_autho
     for run in 0..3 {
         create(&stores.table, run).await;
         stores.deliver_all().await;
-        kill_at(&stores, &deletions, 1 + usize::try_from(run).unwrap(), &arguments).await;
+        let through = [("PAGEMARK_DYNAMODB_URL", &*deletions.url)];
+        let is_killed = kill_at(&stores, &through, &deletions, 1 + usize::try_from(run).unwrap(), &arguments).await;
+        assert!(is_killed, "it ended before its deletions");
     }
     let (comments, of_author) = left(&stores.table).await;
     assert!(!of_author.is_empty(), "a killed run leaves some");

@@ -1,4 +1,4 @@
-//! The binary: its exit codes and reports, run twice in parallel, and as a Lambda function. Server:
+//! The binary: its exit codes and reports, killed at a checkpoint, run twice in parallel, and as a Lambda function. Server:
 //! the binary has no other page index.
 
 use std::time::Duration;
@@ -7,24 +7,51 @@ use model::CommentId;
 use repair_job::exit;
 use serde_json::json;
 
-use super::{product, start_with_redis};
+use super::{assert_clean, job, product, start_with_redis, whole};
 use crate::fixture::{
     damage::{Damage, inflict_all},
     function::{self, Function, repair_job_variables, with},
     gate::{self, Gate},
     program::{Ended, Program},
     stores::Stores,
+    wait_for,
 };
 
 /// Number of comments in most tests.
 const COMMENTS: u64 = 40;
 
-pub(super) async fn begin(stores: &Stores, others: &[(&'static str, &str)], arguments: &[&str]) -> Program {
+async fn begin(stores: &Stores, others: &[(&'static str, &str)], arguments: &[&str]) -> Program {
     Program::start(function::binary("repair-job").await, arguments, with(repair_job_variables(stores), others))
 }
 
 pub(super) async fn run(stores: &Stores, arguments: &[&str]) -> Ended {
     begin(stores, &[], arguments).await.end().await
+}
+
+/// Kills a run at a write: the gate lets `count` writes through and holds the next. A run that ends earlier is left to
+/// end. Returns whether the run was killed.
+pub(super) async fn kill_at(
+    stores: &Stores,
+    variables: &[(&'static str, &str)],
+    gate: &Gate,
+    count: usize,
+    arguments: &[&str],
+) -> bool {
+    wait_for("the end of the lease of the run before", async || {
+        gate.hold_after(count);
+        let mut run = begin(stores, variables, arguments).await;
+        let ended = wait_for("the run's write, or its end", async || match run.status() {
+            None if gate.is_holding() => Ok(None),
+            None => Err(()),
+            ended => Ok(ended),
+        });
+        let ended = ended.await;
+        run.kill().await;
+        gate.open();
+        let is_held = ended.is_some_and(|status| status.code() == Some(exit::HELD.into()));
+        if is_held { Err(()) } else { Ok(ended.is_none()) }
+    })
+    .await
 }
 
 async fn start_damaged() -> (Stores, Vec<CommentId>) {
@@ -82,6 +109,29 @@ async fn each_commands_exit_code_and_report_say_what_it_found() {
     let wrong = run(&stores, &["no-such-command"]).await.expect(exit::USAGE);
     assert!(wrong.stderr.contains("no-such-command"), "{wrong:?}");
     run(&stores, &["audit", "--segment", "7", "--segments", "7"]).await.expect(exit::USAGE);
+    stores.finish().await;
+}
+
+/// An audit resumes from its checkpoints. One that is ahead of the work would leave damage.
+#[tokio::test]
+async fn the_next_run_completes_an_audit_killed_at_a_checkpoint() {
+    let (stores, _) = start_damaged().await;
+    let arguments = ["audit", "--segments", "3", "--apply"];
+    let table = Gate::start(&stores.engine_url(), gate::CHECKPOINTS).await;
+    let mut kills = 0;
+    for count in 1..6 {
+        let through = [("PAGEMARK_DYNAMODB_URL", &*table.url)];
+        kills += usize::from(kill_at(&stores, &through, &table, count, &arguments).await);
+    }
+    assert!(kills >= 3, "only {kills} runs were killed");
+    let last = wait_for("the end of the lease", async || {
+        let ended = run(&stores, &arguments).await;
+        if ended.code() & exit::HELD == 0 { Ok(ended) } else { Err(ended) }
+    });
+    let last = last.await;
+    assert_eq!(last.code() & !exit::DRIFT_FOUND, 0, "{last:?}");
+    stores.assert_invariants().await;
+    assert_clean(&job(&stores, false).audit(whole()).await);
     stores.finish().await;
 }
 
