@@ -17,7 +17,7 @@ use aws_lambda_events::{
 use futures_util::future::LocalBoxFuture;
 use local_stack::event_source_mapping::passes_filter;
 use process::now;
-use rand::{RngExt, rngs::StdRng};
+use rand::{RngExt, rngs::StdRng, seq::IndexedRandom};
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
@@ -34,7 +34,7 @@ const SHARDS: usize = 2;
 /// The time of an invocation in which a function may start calls, as in the template.
 const INVOCATION: Duration = Duration::from_secs(55);
 
-const POLL_EVERY: Duration = Duration::from_millis(250);
+const POLLS: [Duration; 3] = [Duration::from_millis(50), Duration::from_millis(250), Duration::from_secs(2)];
 
 /// The longest time without a look at a stream in which nothing was written.
 const IDLE: Duration = Duration::from_secs(20);
@@ -123,7 +123,7 @@ async fn deliver_shard(
         if position.get() >= world.stream.shards[shard].borrow().len() {
             tokio::time::timeout(IDLE.mul_f64(random.random()), world.engine.written.notified()).await.ok();
         }
-        tokio::time::sleep(POLL_EVERY.mul_f64(random.random())).await;
+        tokio::time::sleep(POLLS.choose(&mut random).unwrap().mul_f64(random.random())).await;
         world.stream.poll(&world.engine);
         if world.may_fail(stops) && random.random_ratio(1, 100) {
             // In Posts the page indexer's lag stays within the bound of ADR 57.

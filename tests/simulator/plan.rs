@@ -88,6 +88,12 @@ impl Part {
         }
     }
 
+    /// Whether less can be checked before the last repair, because something is lost that only a repair brings back.
+    fn hides_faults(self) -> bool {
+        use Part::{Damage, IndexEmptied, IndexFailsOver, IndexRestored, RecordsLost};
+        matches!(self, Damage | IndexEmptied | IndexFailsOver | IndexRestored | RecordsLost)
+    }
+
     fn is_always_there(self) -> bool {
         matches!(self, Self::Customers | Self::Readers)
     }
@@ -112,8 +118,9 @@ impl Plan {
             2..7 => Mode::FaultsThatEnd,
             _ => Mode::AnyFaults,
         };
-        let share = random.random_range(0.1..0.6);
-        let drawn: BTreeSet<Part> = Part::iter().filter(|_| random.random_bool(share)).collect();
+        let share: f64 = random.random_range(0.2..0.8);
+        let often = |part: &Part| if part.hides_faults() { 0.4 * share } else { share };
+        let drawn: BTreeSet<Part> = Part::iter().filter(|part| random.random_bool(often(part))).collect();
         let parts = Part::iter().filter(|part| part.is_in(mode) && (part.is_always_there() || drawn.contains(part)));
         Self { seed, mode, parts: parts.collect(), changes: random.random_range(4..=14), bug: None }
     }
