@@ -24,7 +24,7 @@ pub(crate) async fn before_repair(world: &World) {
     if world.plan.has(Part::RecordsLost) {
         return;
     }
-    let loses_ranks = [Part::IndexEmptied, Part::IndexRestored, Part::IndexFailsOver];
+    let loses_ranks = [Part::IndexEmptied, Part::IndexRestored, Part::IndexFailsOver, Part::JobDies];
     let contents = Contents::read(&world.calm_table()).await;
     let index = world.servers.calm_client();
     let mut differences = Vec::new();

@@ -27,7 +27,7 @@ pub(crate) async fn job(world: &World, part: Part, every: Duration) {
     let mut random = world.plan.random(&format!("the job {part}"));
     let (table, index) = (world.table("repair"), world.index("repair"));
     while !world.is_calm() {
-        tokio::time::sleep(every.mul_f64(random.random_range(0.3..1.5))).await;
+        world.while_not_calm(every.mul_f64(random.random_range(0.3..1.5))).await;
         let job = world.job(table.clone(), index.clone());
         let (restart, ms) = (random.random(), random.random_range(0..2_000));
         let run = async {
@@ -85,7 +85,7 @@ pub(crate) async fn checks(world: &World) {
     let mut random = world.plan.random("checks");
     let (table, index) = (world.table("check"), world.index("check"));
     let mut left = 2 * world.plan.changes;
-    while left > 0 {
+    while left > 0 && !world.is_calm() {
         // Right after a change, when what is derived from it is late.
         let id = world.edited.borrow_mut().pop();
         tokio::time::sleep(Duration::from_millis(random.random_range(0..200))).await;
