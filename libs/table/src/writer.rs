@@ -11,7 +11,7 @@
 //!
 //! Duplicates are written by `BatchWriteItem`: up to 25 writes of any comments, one by one.
 
-use std::{collections::HashMap, time::Duration};
+use std::{collections::BTreeMap, time::Duration};
 
 use aws_sdk_dynamodb::types::{AttributeValue, Delete, Put, TransactWriteItem, Update, WriteRequest};
 use model::{
@@ -74,7 +74,7 @@ const IS_REPLACED: &str = "revision = :replaced";
 const PRIMARY: usize = 0;
 const IDEMPOTENCY: usize = 2;
 
-type Pending = HashMap<(String, String), (DuplicateKey, WriteRequest)>;
+type Pending = BTreeMap<(String, String), (DuplicateKey, WriteRequest)>;
 
 impl Table {
     /// Creates a comment.
