@@ -166,6 +166,20 @@ mod tests {
     }
 
     #[test]
+    fn items_are_read_as_serde_dynamo_reads_them() {
+        let long = "the same again and ".repeat(50);
+        for format in [BlobFormat::Map, BlobFormat::Zstd] {
+            for body in ["Fine.", "a\n\u{1F600}\t\"quoted\"", &long] {
+                for auto in [None, Some(true)] {
+                    let item = item(format, body, auto);
+                    let expected: CommentItem = serde_dynamo::from_item(item.clone()).unwrap();
+                    assert_eq!(read(&serde_json::to_value(&item).unwrap()).unwrap(), expected);
+                }
+            }
+        }
+    }
+
+    #[test]
     fn attributes_that_nobody_asks_for_do_not_matter() {
         let item = item(BlobFormat::Map, "Fine.", None);
         let expected: CommentItem = serde_dynamo::from_item(item.clone()).unwrap();
