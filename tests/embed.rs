@@ -284,8 +284,8 @@ fn nginx(port: u16, folder: &Path, http: &str, server: &str) -> Program {
     Program::start(nginx_program(), &["-c", conf.to_str().unwrap()], [("PATH", "/usr/bin")])
 }
 
-/// A page of a shop includes the fragment, as readable text also for a browser that takes compressed answers, and also
-/// when nginx keeps a copy.
+/// A shop's page shows the fragment as text, although the browser takes compressed answers. The second answer comes from
+/// nginx's copy.
 #[tokio::test]
 async fn nginx_includes_a_fragment_in_a_page_of_the_shop() {
     let (running, folder) = (start().await, tempfile::tempdir().unwrap());

@@ -27,6 +27,7 @@ use crate::{
 };
 
 const DAY_MS: i64 = 24 * 3_600_000;
+
 async fn watermarks(stores: &Stores, index: &PageIndex) -> Vec<(IndexPartition, Timestamp)> {
     let marks = index.marks(&stores.table_id().await).await.unwrap();
     marks.into_iter().map(|(partition, mark)| (partition, mark.watermark)).collect()

@@ -34,6 +34,7 @@ const SHARDS: usize = 2;
 /// The time of an invocation in which a function may start calls, as in the template.
 const INVOCATION: Duration = Duration::from_secs(55);
 
+/// The longest pauses between two looks at a stream. After a long one, a batch has several records of a comment.
 const POLLS: [Duration; 3] = [Duration::from_millis(50), Duration::from_millis(250), Duration::from_secs(2)];
 
 /// The longest time without a look at a stream in which nothing was written.

@@ -48,8 +48,8 @@ const WRITING_MAX: Duration = Duration::from_secs(4 * 3_600);
 /// When everything is calm, until calls under way have ended, also those of writers that have given up.
 const CALLS_END: Duration = Duration::from_secs(60);
 
-/// Beyond the repair job's settle delay, the life of its leases, the difference of clocks, and the time for which readers
-/// believe a page index that nobody confirms.
+/// Longer than any delay in the system. The longest is the time for which readers believe a page index that nobody
+/// confirms.
 const SETTLED: Duration = Duration::from_secs(1_000);
 
 /// The most schedules that a planted bug may survive.
@@ -149,8 +149,8 @@ async fn write(world: &World) {
     futures_util::future::join_all(writers).await;
 }
 
-/// Those who act as long as somebody writes. A repair that has begun ends, because only `recent` repairs what one leaves that
-/// was cut off between its edit and its second look.
+/// Everybody but the writers. Readers stop in a calm world. Repairs come to their end: one that is cut off between its edit
+/// and its second look may leave a wrong rank, which only `recent` repairs.
 fn act(world: &World) -> Vec<LocalBoxFuture<'_, ()>> {
     let minutes = |minutes: u64| Duration::from_secs(60 * minutes);
     let servers = [Part::IndexEmptied, Part::IndexRestored, Part::IndexFailsOver, Part::IndexRefuses];

@@ -2,9 +2,9 @@
 //!
 //! It confirms the page index at its beginning, at its end and every minute in between (`confirm`).
 //!
-//! **Invariant:** a watermark advances to the end of a part of the journal only when every comment that the part names
-//! is repaired, is reported as unresolved, or keeps changing. In the last case a later part names the comment again.
-//! Every part is complete, because it ended at least a settle delay ago.
+//! **Invariant:** a watermark passes a part of the journal only when no comment of the part is left out. Each was repaired,
+//! was reported as unresolved, or keeps changing. A comment that keeps changing is named again by a later part. Every part
+//! is complete, because it ended at least a settle delay ago.
 
 use std::time::Duration;
 

@@ -1,5 +1,5 @@
-//! What a run has found and done so far: its report, and what it has counted already, so that a difference found in two
-//! ways counts once.
+//! What a run has found and done so far. It remembers what it has counted, so a difference that is found in two ways
+//! counts once.
 //!
 //! Memory is bounded, even when everything is wrong and nothing is repaired, as in a dry run over a table without
 //! duplicates.
@@ -178,6 +178,7 @@ impl Ledger {
             }
         }
     }
+
     /// Counts an unresolved comment and the places where it was looked for. Returns `false` when it was counted before.
     fn is_newly_unresolved(&self, id: &CommentId, what: &str, places: &Places) -> bool {
         let is_new = self.is_new(id.as_str(), "unresolved");

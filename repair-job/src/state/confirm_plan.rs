@@ -99,8 +99,8 @@ pub(crate) fn plan(seen: &Seen<'_>, settings: &JobSettings, [of_new_table, next]
     steps
 }
 
-/// Judges whether the page index is still the one of the last confirmation. Returns what the table has to store, and the
-/// first steps: none when nothing may be lost that was not known.
+/// Judges whether the page index is still the one of the last confirmation. Returns what the table has to store. The steps
+/// that it returns come first; there are none without new possible losses.
 fn judge(seen: &Seen<'_>, settings: &JobSettings, of_new_table: String) -> (LastConfirmation, Vec<Step>) {
     let Seen { stored, marks, servers, present, .. } = *seen;
     let are_other_servers = stored.is_none_or(|stored| stored.servers != *servers);
