@@ -123,6 +123,7 @@ async fn pages_at_rest(world: &World, comments: &[Comment], filter: &Filter) {
         world.check(shown == expected, || format!("at rest {order} {filter:?}: {shown:?}, and not {expected:?}"));
         expected.reverse();
     }
+    walk_at_rest(world, &expected, filter).await;
     let pages = (expected.len() as u64 / PAGE_SIZE).saturating_sub(1);
     for number in 1..=pages {
         let url = format!("{}&numbering=stable&page={number}", listing(filter));
@@ -130,4 +131,15 @@ async fn pages_at_rest(world: &World, comments: &[Comment], filter: &Filter) {
         // The comments of the last minute are not settled.
         world.check([200, 302].contains(&answer.status), || format!("at rest {url} is {answer:?}"));
     }
+}
+
+/// A walk by cursor shows every comment of a filter, once and in order.
+async fn walk_at_rest(world: &World, expected: &[&str], filter: &Filter) {
+    let (mut shown, mut url) = (Vec::new(), Some(listing(filter)));
+    while let Some(next) = url.take().filter(|_| shown.len() <= expected.len()) {
+        let json = world.request(&world.apis[0], Method::GET, &next, &[], None).await.json();
+        shown.extend(ids(&json));
+        url = json["cursor"]["next"].as_str().map(|cursor| format!("{}&cursor={cursor}", listing(filter)));
+    }
+    world.check(shown == expected, || format!("at rest a walk of {filter:?}: {shown:?}, and not {expected:?}"));
 }

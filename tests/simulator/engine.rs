@@ -36,8 +36,9 @@ pub(crate) struct Engine {
     database: Database,
     plan: Arc<Plan>,
     trace: Trace,
-    /// No call fails any more.
+    /// No call fails any more, and the news of that.
     pub(crate) is_calm: Arc<AtomicBool>,
+    pub(crate) calmed: Arc<Notify>,
     /// The process that cannot reach the table.
     pub(crate) cut_off: Arc<Mutex<&'static str>>,
     /// Number of writes, and the news of each: readers of the stream wait for them.
@@ -57,6 +58,7 @@ impl Engine {
             plan,
             trace,
             is_calm: Arc::default(),
+            calmed: Arc::default(),
             cut_off: Arc::default(),
             writes: Arc::default(),
             written: Arc::default(),

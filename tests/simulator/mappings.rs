@@ -31,6 +31,9 @@ use crate::fixture::stores::event;
 /// Shards of the stream. The functions read each on its own, so items of different shards come in any order.
 const SHARDS: usize = 2;
 
+/// The most records that the engine returns at once.
+const RECORDS_MAX: usize = 1_000;
+
 /// The time of an invocation in which a function may start calls, as in the template.
 const INVOCATION: Duration = Duration::from_secs(55);
 
@@ -78,18 +81,19 @@ impl Stream {
             *iterator = ask("GetShardIterator", asked)["ShardIterator"].as_str().map(ToOwned::to_owned);
         }
         loop {
-            let mut read = ask("GetRecords", json!({ "ShardIterator": *iterator, "Limit": 1_000 }));
+            let mut read = ask("GetRecords", json!({ "ShardIterator": *iterator, "Limit": RECORDS_MAX }));
             *iterator = read["NextShardIterator"].as_str().map(ToOwned::to_owned);
             let Some(records) = read["Records"].as_array_mut() else { return };
-            if records.is_empty() {
-                return;
-            }
+            let is_end = records.len() < RECORDS_MAX;
             for record in records.iter_mut().filter(|record| passes_filter(record)) {
                 record["dynamodb"]["ApproximateCreationDateTime"] = json!(now().epoch_ms() / 1_000);
                 let key = record["dynamodb"]["Keys"]["pk"]["S"].as_str().unwrap();
                 let hash = BuildHasherDefault::<DefaultHasher>::default().hash_one(key);
                 let shard = usize::from(hash.is_multiple_of(2));
                 self.shards[shard].borrow_mut().push(serde_json::from_value(record.take()).unwrap());
+            }
+            if is_end {
+                return;
             }
         }
     }

@@ -104,6 +104,7 @@ async fn simulate(world: &Rc<World>) {
         let written = async {
             tokio::time::timeout(WRITING_MAX, write(world)).await.ok();
             world.engine.is_calm.store(true, Ordering::Relaxed);
+            world.engine.calmed.notify_waiters();
             *world.engine.cut_off.lock().unwrap() = "";
             world.servers.refuse(false);
         };

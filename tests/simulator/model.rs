@@ -5,9 +5,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use itertools::Itertools;
 use model::{Comment, CommentId, Filter, Placement, Timestamp};
 
+use super::world::PRODUCT;
+
 /// The fields that matter, of a comment that readers see or do not see.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Seen {
+    pub(crate) product: String,
     pub(crate) language: String,
     pub(crate) rating: u8,
     pub(crate) created_at: Timestamp,
@@ -18,6 +21,7 @@ pub(crate) struct Seen {
 impl From<&Comment> for Seen {
     fn from(comment: &Comment) -> Self {
         Self {
+            product: comment.product.to_string(),
             language: comment.language.to_string(),
             rating: comment.rating.get(),
             created_at: comment.created_at,
@@ -167,10 +171,13 @@ impl Model {
     }
 }
 
+/// Whether a comment of the product that everybody reads matches a filter.
 pub(crate) fn matches(filter: &Filter, comment: &Comment) -> bool {
-    filter.matches(&Placement {
-        product: comment.product.clone(),
-        language: comment.language.clone(),
-        rating: comment.rating,
-    })
+    let is_read = comment.product.as_str() == PRODUCT;
+    is_read
+        && filter.matches(&Placement {
+            product: comment.product.clone(),
+            language: comment.language.clone(),
+            rating: comment.rating,
+        })
 }

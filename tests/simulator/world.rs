@@ -30,7 +30,6 @@ use repair_job::{Job, JobSettings, Stop};
 use serde_json::Value;
 use stream_writer::StreamWriter;
 use table::{Table, TableConfig};
-use tokio::time::Instant;
 
 use super::{
     engine::{Engine, TABLE},
@@ -45,7 +44,9 @@ use crate::fixture::{api::named_token, data, http::WRITE_TOKEN};
 /// The instant at which every simulation begins.
 const EPOCH_MS: i64 = 1_790_000_000_000;
 
+/// The product that everybody reads. Another one is only imported to.
 pub(crate) const PRODUCT: &str = "p";
+pub(crate) const OTHER_PRODUCT: &str = "q";
 pub(crate) const LANGUAGES: [&str; 2] = ["en", "ko"];
 
 /// How far clocks are apart: within the bound of ADR 57, or beyond everything that anybody assumes.
@@ -190,12 +191,16 @@ impl World {
         self.plan.has(part) && !self.is_calm()
     }
 
+    pub(crate) async fn until_calm(&self) {
+        let calmed = self.engine.calmed.notified();
+        if !self.is_calm() {
+            calmed.await;
+        }
+    }
+
     /// Waits for a time, or until no fault happens any more.
     pub(crate) async fn while_not_calm(&self, time: Duration) {
-        let until = Instant::now() + time;
-        while !self.is_calm() && Instant::now() < until {
-            tokio::time::sleep(Duration::from_secs(5)).await;
-        }
+        tokio::time::timeout(time, self.until_calm()).await.ok();
     }
 
     /// Notes the first promise that was broken.
@@ -279,14 +284,9 @@ pub(crate) fn product() -> ProductId {
 
 /// Runs a part of the schedule for as long as the world is not calm.
 pub(crate) async fn until_calm(world: &World, part: impl Future<Output = ()>) {
-    let calm = async {
-        while !world.is_calm() {
-            tokio::time::sleep(Duration::from_secs(1)).await;
-        }
-    };
     tokio::select! {
         biased;
         () = part => {}
-        () = calm => {}
+        () = world.until_calm() => {}
     }
 }

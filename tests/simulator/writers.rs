@@ -12,7 +12,7 @@ use table::{Created, NewComment, WriteError};
 use super::{
     model::Seen,
     plan::{Mode, Part},
-    world::{Answer, Api, LANGUAGES, PRODUCT, World, product},
+    world::{Answer, Api, LANGUAGES, OTHER_PRODUCT, PRODUCT, World},
 };
 use crate::fixture::data;
 
@@ -81,7 +81,12 @@ fn comment_of(json: &Value) -> Comment {
         created_at: Timestamp::parse(&text("created_at")).unwrap(),
         text: data::body(&text("body")),
         status: json["status"].as_str().map(|status| Status::parse(status).unwrap()),
-        ..data::new_comment(&text("id"), &product(), &text("language"), json["rating"].as_u64().unwrap())
+        ..data::new_comment(
+            &text("id"),
+            &data::product(&text("product")),
+            &text("language"),
+            json["rating"].as_u64().unwrap(),
+        )
     };
     data::stored(&new)
 }
@@ -174,13 +179,16 @@ fn changed(mut comment: Comment, change: &Value) -> Comment {
     comment
 }
 
-/// Creates and deletes comments under few ids and with few dates, so that many have equal times.
+/// Creates and deletes comments under few ids and with few dates, so that many have equal times. One of them is of
+/// another product.
 pub(crate) async fn importer(world: &World) {
     let mut random = world.plan.random("the importer");
     let table = world.table("import");
     for _ in 0..2 * world.plan.changes {
         pause(world, &mut random).await;
-        let id = data::comment_id(&format!("i{}", random.random_range(0..3)));
+        let number = random.random_range(0..4);
+        let id = data::comment_id(&format!("i{number}"));
+        let product = data::product(if number == 0 { OTHER_PRODUCT } else { PRODUCT });
         world.model.borrow_mut().begin(&id, world.now());
         let until = world.now().plus_ms(DONE_WITHIN_MS);
         if random.random_bool(0.4) {
@@ -195,7 +203,7 @@ pub(crate) async fn importer(world: &World) {
         }
         let created_at = data::at_ms(data::CREATED_MS + random.random_range(0..2));
         let language = LANGUAGES.choose(&mut random).unwrap();
-        let comment = data::new_comment(id.as_str(), &product(), language, random.random_range(1..=5));
+        let comment = data::new_comment(id.as_str(), &product, language, random.random_range(1..=5));
         let comment = NewComment { created_at, text: data::body(&world.new_body()), ..comment };
         world.model.borrow_mut().note_created(&id);
         let created = table.create_comment(comment.clone(), None).await;
