@@ -136,7 +136,7 @@ async fn of_running(folder: &Path, holder: Option<&Holder>) -> Vec<Check> {
 
 async fn status(folder: &Path) -> anyhow::Result<Status> {
     let command = Command::Status { segments: 1, quarantine: None, s3_url: None };
-    let args = RunArgs { settings: JobSettings::default(), explain: false, json: true, max_run_time: None, command };
+    let args = RunArgs { settings: JobSettings::default(), json: true, max_run_time: None, command };
     let asked = timeout(ANSWER_WITHIN, request(&folder.join(SOCKET), &args, std::future::pending())).await;
     let outcome = asked.with_context(|| format!("no status came within {} s", ANSWER_WITHIN.as_secs()))??;
     Ok(serde_json::from_str(&outcome.output)?)

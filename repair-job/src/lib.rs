@@ -3,7 +3,7 @@
 //! Every command that repairs is a pipeline (`repair::pipeline`): finder → suspects → repair → checkpoint. The folders in
 //! reading order:
 //!
-//! - `entry`: how a command begins. `config`, `command_line`, `explain`: the command line, which `pagemark repair` shares.
+//! - `entry`: how a command begins. `config`, `command_line`: the command line, which `pagemark repair` shares.
 //!   `function`: the same commands, called by Lambda every five minutes and every hour.
 //! - `commands`: what each command does, as one run: `recent`, `audit`, `quarantine`, `rebuild`, `check`, `erase`,
 //!   `status`. `audit_plan`: which segments an audit checks. `big_repair`: an audit in parts, for a state machine that

@@ -11,10 +11,7 @@ use table::Table;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::{
-    entry::{
-        config::{Command, RunArgs},
-        explain::explain,
-    },
+    entry::config::{Command, RunArgs},
     run::{
         Job,
         report::{Report, exit},
@@ -39,9 +36,7 @@ pub async fn run_command(args: &RunArgs, table: Table, index: PageIndex) -> anyh
     }
     let stop = Stop::after(args.max_run_time);
     let job = Job::new(table, index, args.settings.clone(), stop.clone());
-    if !args.explain {
-        tokio::spawn(stop_on_signals(move || stop.ask())?);
-    }
+    tokio::spawn(stop_on_signals(move || stop.ask())?);
     let display = args.has_progress().then(|| job.progress().show((&args.command).into()));
     let outcome = run_on(&job, args).await;
     drop(display);
@@ -58,10 +53,6 @@ pub async fn run_command(args: &RunArgs, table: Table, index: PageIndex) -> anyh
 /// itself are in its report.
 pub async fn run_on(job: &Job, args: &RunArgs) -> anyhow::Result<Outcome> {
     args.validate().map_err(anyhow::Error::msg)?;
-    if args.explain {
-        let output = explain(job, &args.command).await.context("nothing can be explained")?;
-        return Ok(Outcome { output, exit_code: 0 });
-    }
     let run: BoxFuture<'_, Report> = match &args.command {
         Command::Status { segments, quarantine, s3_url } => {
             let quarantine = match quarantine {

@@ -48,9 +48,6 @@ pub struct Config {
 pub struct RunArgs {
     #[command(flatten)]
     pub settings: JobSettings,
-    /// Describe what would be read and written, and do nothing.
-    #[arg(long, global = true)]
-    pub explain: bool,
     /// Print the report as JSON.
     #[arg(long, global = true)]
     pub json: bool,
@@ -86,7 +83,7 @@ impl RunArgs {
 
     /// Whether the command takes so long that its progress is shown.
     pub fn has_progress(&self) -> bool {
-        !self.explain && !matches!(self.command, Command::Check { .. } | Command::Status { .. })
+        !matches!(self.command, Command::Check { .. } | Command::Status { .. })
     }
 
     /// Makes this the place of the quarantine, for a command that uses it.
@@ -257,7 +254,7 @@ mod tests {
         for line in [
             &["status", "--quarantine=s3://b/p", "--s3-url=http://h"][..],
             &["audit", "--apply", "--rolling", "--max-run-time=15m", "--lease=5s"],
-            &["recent", "--since=2024-01-31T06:00:00Z", "--explain", "--max-read-units=7"],
+            &["recent", "--since=2024-01-31T06:00:00Z", "--max-read-units=7"],
             &["check", "c1", "--product=p", "--json"],
             &["quarantine", "--quarantine=folder:/q"],
             &["erase", "--author=u 7/é", "--apply"],

@@ -2,5 +2,4 @@
 
 pub(crate) mod command_line;
 pub(crate) mod config;
-pub(crate) mod explain;
 pub(crate) mod function;
