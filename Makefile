@@ -3,7 +3,7 @@
 # measurements.
 
 .DEFAULT_GOAL := help
-.PHONY: help run check test test-full test-dynamodb-local bench bench-publish lighthouse package package-pagemark simulate smoke fmt lint doc tools redis postgres ab python-tools browser web-servers cargo-deny
+.PHONY: help run install check test test-full test-dynamodb-local bench bench-publish lighthouse package package-pagemark simulate smoke fmt lint doc tools redis postgres ab python-tools browser web-servers cargo-deny
 
 # Cargo's target folder.
 TARGET := $(or $(CARGO_TARGET_DIR),target)
@@ -15,7 +15,12 @@ help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-20s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
 
 run: tools ## Run the whole stack on this machine with generated comments (Ctrl-C ends it)
+	@echo "This build is quick to make and slow to run; make install makes the fast one."
 	cargo run --locked --profile local --package local-stack -- up --demo
+
+install: tools ## Build the fast pagemark, and put it into PREFIX=/usr/local
+	cargo build --locked --release --bin pagemark
+	install -D -m 755 $(TARGET)/release/pagemark $(DESTDIR)$(or $(PREFIX),/usr/local)/bin/pagemark
 
 # Every target with tests. The other programs only call their library, and linking them as tests takes long.
 UNIT_TESTED := --lib --bin bench
