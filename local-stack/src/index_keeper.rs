@@ -52,7 +52,7 @@ pub(crate) async fn looked_at(mut state: watch::Receiver<IndexState>) {
 /// The stream records that the engine held at the start. Old states of comments follow each other in the page index
 /// until they are processed.
 #[derive(Debug)]
-pub(crate) struct Replay {
+pub struct Replay {
     newest: i64,
     indexing: watch::Receiver<MappingState>,
 }
@@ -77,7 +77,8 @@ impl Replay {
     }
 }
 
-pub(crate) struct IndexKeeper {
+#[derive(Debug)]
+pub struct IndexKeeper {
     table: Table,
     table_id: String,
     index: PageIndex,
@@ -85,11 +86,11 @@ pub(crate) struct IndexKeeper {
 }
 
 impl IndexKeeper {
-    pub(crate) fn new(table: Table, table_id: String, index: PageIndex) -> Self {
+    pub fn new(table: Table, table_id: String, index: PageIndex) -> Self {
         Self { table, table_id, index, state: watch::Sender::default() }
     }
 
-    pub(crate) fn state(&self) -> watch::Receiver<IndexState> {
+    pub fn state(&self) -> watch::Receiver<IndexState> {
         self.state.subscribe()
     }
 
@@ -97,7 +98,7 @@ impl IndexKeeper {
     ///
     /// A Redis server that the stack did not start may hold an index from an earlier life of the stack. So the first look
     /// rebuilds, unless the index is from a snapshot and can catch up. `replay` is over before either.
-    pub(crate) async fn run(self, replay: Option<Replay>, is_from_snapshot: bool) {
+    pub async fn run(self, replay: Option<Replay>, is_from_snapshot: bool) {
         let mut doubtful = true;
         if let Some(mut replay) = replay {
             replay.finished().await;

@@ -7,7 +7,7 @@
 //! - `served`: the API of a stack.
 //! - [`import`], [`demo`]: comments from files, and generated ones. `export`: comments to a file. `compression`: how a
 //!   file is compressed.
-//! - `index_keeper`: what a start does before readers may believe the page index, and rebuilds.
+//! - [`index_keeper`]: what a start does before readers may believe the page index, and rebuilds.
 //! - [`repair`], `trim`: what runs in the background: the repair job, the removal of stream records.
 //! - `quiet`: which runs of the repair job are left out, because the journal has no new entry.
 //! - `doctor`: looks at a data folder. `room`: whether its disk is full.
@@ -33,7 +33,7 @@ pub mod event_source_mapping;
 mod export;
 mod file_lock;
 pub mod import;
-mod index_keeper;
+pub mod index_keeper;
 pub mod index_place;
 pub mod memory;
 mod parts;

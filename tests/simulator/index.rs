@@ -79,8 +79,8 @@ impl Servers {
         *self.now.write().unwrap() = self.copies.lock().unwrap()[from as usize].copy().unwrap();
     }
 
-    pub(crate) fn restart_empty(&self) {
-        *self.now.write().unwrap() = EmbeddedIndex::new(PARTITIONS);
+    pub(crate) fn restart_with(&self, index: EmbeddedIndex) {
+        *self.now.write().unwrap() = index;
     }
 
     pub(crate) fn refuse(&self, refuses: bool) {

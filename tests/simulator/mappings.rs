@@ -46,6 +46,9 @@ const IDLE: Duration = Duration::from_secs(20);
 /// The time until which a function that stands still may stand still.
 const STOP_MAX: Duration = Duration::from_secs(3_600);
 
+/// The most records that the stream still has, although all functions have processed them.
+const UNTRIMMED_MAX: usize = 20;
+
 /// Together with a refusing page index less than the lag that archive pages bear.
 pub(crate) const LAG_MAX: Duration = Duration::from_secs(8);
 
@@ -60,6 +63,11 @@ pub(crate) struct Stream {
 }
 
 impl Stream {
+    /// Where the newest records end.
+    pub(crate) fn end(&self) -> [usize; SHARDS] {
+        self.shards.each_ref().map(|shard| shard.borrow().len())
+    }
+
     /// Reads what is new.
     pub(crate) fn poll(&self, engine: &Engine) {
         let writes = engine.writes.load(Ordering::Relaxed);
@@ -104,12 +112,21 @@ impl Stream {
 pub(crate) struct Position([Cell<usize>; SHARDS]);
 
 impl Position {
-    pub(crate) fn is_at_end(&self, stream: &Stream) -> bool {
-        self.0.iter().zip(&stream.shards).all(|(position, shard)| position.get() >= shard.borrow().len())
+    pub(crate) fn is_past(&self, end: [usize; SHARDS]) -> bool {
+        self.0.iter().zip(end).all(|(position, end)| position.get() >= end)
+    }
+
+    /// All functions begin again where the stream does: what all of them have processed is trimmed, a while later.
+    pub(crate) fn restart(positions: &[Self; 2], random: &mut StdRng) {
+        for shard in 0..SHARDS {
+            let processed = positions.iter().map(|position| position.0[shard].get()).min().unwrap();
+            let first = processed - random.random_range(0..=processed.min(UNTRIMMED_MAX));
+            positions.iter().for_each(|position| position.0[shard].set(first));
+        }
     }
 }
 
-/// Delivers to one function until the simulation ends.
+/// Delivers to one function until it is dropped.
 pub(crate) async fn deliver(world: &World, function: &'static str, stops: Part, position: &Position, handler: Handler) {
     let shards = (0..SHARDS).map(|shard| deliver_shard(world, function, stops, &position.0[shard], shard, &handler));
     futures_util::future::join_all(shards).await;

@@ -6,7 +6,7 @@
 //!
 //! - `plan`: what a seed does. `trace`: what happened. `world`: stores, processes and clocks of one simulation.
 //! - `engine`, `index`, `mappings`: the three boundaries, where calls fail.
-//! - `writers`, `readers`, `operators`: the actors. `model`: what the writers know.
+//! - `writers`, `readers`, `operators`, `kill`: the actors. `model`: what the writers know.
 //! - `checks`: what holds when everything is quiet.
 //!
 //! A new actor is an async function of the [`World`], a [`Part`] for its name, and a line in [`act`].
@@ -14,6 +14,7 @@
 mod checks;
 mod engine;
 mod index;
+mod kill;
 mod mappings;
 mod model;
 mod operators;
@@ -92,11 +93,14 @@ fn run(plan: &Plan) -> Outcome {
 async fn simulate(world: &Rc<World>) {
     let ([writer_at, indexer_at], is_over) = (&world.positions, tokio::sync::Notify::new());
     let functions = async {
-        tokio::select! {
-            biased;
-            () = is_over.notified() => {}
-            () = mappings::deliver(world, stream_writer::FUNCTION, Part::WriterStops, writer_at, world.writer()) => {}
-            () = mappings::deliver(world, page_indexer::FUNCTION, Part::IndexerStops, indexer_at, world.indexer()) => {}
+        loop {
+            tokio::select! {
+                biased;
+                () = is_over.notified() => return,
+                () = world.killed.notified() => {}
+                () = mappings::deliver(world, stream_writer::FUNCTION, Part::WriterStops, writer_at, world.writer()) => {}
+                () = mappings::deliver(world, page_indexer::FUNCTION, Part::IndexerStops, indexer_at, world.indexer()) => {}
+            }
         }
     };
     let schedule = async {
@@ -114,7 +118,7 @@ async fn simulate(world: &Rc<World>) {
         let delivered = async {
             loop {
                 world.stream.poll(&world.engine);
-                if world.positions.iter().all(|position| position.is_at_end(&world.stream)) {
+                if world.positions.iter().all(|position| position.is_past(world.stream.end())) {
                     return;
                 }
                 tokio::time::sleep(Duration::from_secs(1)).await;
@@ -150,16 +154,17 @@ async fn write(world: &World) {
     futures_util::future::join_all(writers).await;
 }
 
-/// Everybody but the writers. Readers stop in a calm world. Repairs come to their end: one that is cut off between its edit
+/// Everybody but the writers. Readers stop in a calm world. Repairs and starts come to their end: one that is cut off between its edit
 /// and its second look may leave a wrong rank, which only `recent` repairs.
 fn act(world: &World) -> Vec<LocalBoxFuture<'_, ()>> {
     let minutes = |minutes: u64| Duration::from_secs(60 * minutes);
     let servers = [Part::IndexEmptied, Part::IndexRestored, Part::IndexFailsOver, Part::IndexRefuses];
-    let repairs: [(bool, LocalBoxFuture<'_, ()>); 4] = [
+    let repairs: [(bool, LocalBoxFuture<'_, ()>); 5] = [
         (world.plan.has(Part::Recent), operators::job(world, Part::Recent, minutes(2)).boxed_local()),
         (world.plan.has(Part::Check), operators::checks(world).boxed_local()),
         (world.plan.has(Part::Audit), operators::job(world, Part::Audit, minutes(3)).boxed_local()),
         (world.plan.has(Part::Rebuild), operators::job(world, Part::Rebuild, minutes(4)).boxed_local()),
+        (world.plan.has(Part::Kill), kill::kills(world).boxed_local()),
     ];
     let others: [(bool, LocalBoxFuture<'_, ()>); 5] = [
         (world.plan.has(Part::Readers), readers::readers(world).boxed_local()),

@@ -2,13 +2,14 @@
 
 use std::time::Duration;
 
+use embedded_index::EmbeddedIndex;
 use model::plan::index_edits;
 use rand::{RngExt, seq::IndexedRandom};
 use repair_job::{AuditOptions, Report, Which, exit};
 use table::Table;
 
 use super::{
-    index::Copied,
+    index::{Copied, PARTITIONS},
     mappings::LAG_MAX,
     plan::{Mode, Part},
     world::{World, product},
@@ -28,6 +29,7 @@ pub(crate) async fn job(world: &World, part: Part, every: Duration) {
     let (table, index) = (world.table("repair"), world.index("repair"));
     while !world.is_calm() {
         world.while_not_calm(every.mul_f64(random.random_range(0.3..1.5))).await;
+        world.started().await;
         let job = world.job(table.clone(), index.clone());
         let (restart, ms) = (random.random(), random.random_range(0..2_000));
         let run = async {
@@ -51,12 +53,12 @@ pub(crate) async fn job(world: &World, part: Part, every: Duration) {
             true => Duration::from_millis(ms),
             false => Duration::from_secs(3_600),
         };
-        match tokio::join!(tokio::time::timeout(lives_for, run), changes).0 {
-            Ok(report) => {
+        match tokio::join!(tokio::time::timeout(lives_for, world.unless_killed(run)), changes).0 {
+            Ok(Some(report)) => {
                 note(world, &report);
                 world.check(report.exit_code() & exit::UNRESOLVED == 0, || format!("unresolved: {report}"));
             }
-            Err(_) => world.trace.note(|| format!("the job {part} died")),
+            Ok(None) | Err(_) => world.trace.note(|| format!("the job {part} died")),
         }
     }
 }
@@ -92,14 +94,17 @@ pub(crate) async fn checks(world: &World) {
         tokio::time::sleep(Duration::from_millis(random.random_range(0..200))).await;
         let Some(id) = id else { continue };
         left -= 1;
+        world.started().await;
         let job = world.job(table.clone(), index.clone());
         let changed = async {
             tokio::time::sleep(Duration::from_millis(random.random_range(0..2_000))).await;
             writers::change(world, &mut random, &id).await;
         };
         let product = product();
-        let (checked, ()) = tokio::join!(job.check(&id, Some(&product)), changed);
-        note(world, &checked.report);
+        let (checked, ()) = tokio::join!(world.unless_killed(job.check(&id, Some(&product))), changed);
+        if let Some(checked) = checked {
+            note(world, &checked.report);
+        }
     }
 }
 
@@ -120,7 +125,7 @@ pub(crate) async fn servers(world: &World) {
             world.while_not_calm(longest.mul_f64(random.random())).await;
             world.servers.refuse(false);
         } else if *kind == Part::IndexEmptied {
-            world.servers.restart_empty();
+            world.servers.restart_with(EmbeddedIndex::new(PARTITIONS));
         } else if happens {
             world.servers.replace_by(copied);
         } else {

@@ -66,6 +66,8 @@ pub(crate) enum Part {
     Clocks,
     /// A duplicate is lost or altered, or a rank is, by something else than Pagemark.
     Damage,
+    /// `kill -9` of `pagemark up`, and its start.
+    Kill,
 }
 
 impl Part {
@@ -91,7 +93,15 @@ impl Part {
     /// Whether less can be checked before the last repair, because something is lost that only a repair brings back.
     fn hides_faults(self) -> bool {
         use Part::{Damage, IndexEmptied, IndexFailsOver, IndexRestored, RecordsLost};
-        matches!(self, Damage | IndexEmptied | IndexFailsOver | IndexRestored | RecordsLost)
+        // A page index that can be killed has no other faults of its own.
+        matches!(self, Damage | IndexEmptied | IndexFailsOver | IndexRestored | RecordsLost | Self::Kill)
+    }
+
+    /// What cannot happen to a page index in the process of `pagemark up`.
+    fn is_of_servers(self) -> bool {
+        use Part::{IndexAnswersLost, IndexCallsLost, IndexEmptied, IndexFailsOver, IndexRefuses, IndexRestored};
+        let of_calls = matches!(self, IndexCallsLost | IndexAnswersLost | IndexRefuses);
+        of_calls || matches!(self, IndexEmptied | IndexFailsOver | IndexRestored)
     }
 
     fn is_always_there(self) -> bool {
@@ -121,7 +131,8 @@ impl Plan {
         let share: f64 = random.random_range(0.2..0.8);
         let often = |part: &Part| if part.hides_faults() { 0.4 * share } else { share };
         let drawn: BTreeSet<Part> = Part::iter().filter(|part| random.random_bool(often(part))).collect();
-        let parts = Part::iter().filter(|part| part.is_in(mode) && (part.is_always_there() || drawn.contains(part)));
+        let happens = |part: &Part| !(drawn.contains(&Part::Kill) && part.is_of_servers()) && drawn.contains(part);
+        let parts = Part::iter().filter(|part| part.is_in(mode) && (part.is_always_there() || happens(part)));
         Self { seed, mode, parts: parts.collect(), changes: random.random_range(4..=14), bug: None }
     }
 

@@ -30,6 +30,8 @@ use repair_job::{Job, JobSettings, Stop};
 use serde_json::Value;
 use stream_writer::StreamWriter;
 use table::{Table, TableConfig};
+use tempfile::TempDir;
+use tokio::sync::Notify;
 
 use super::{
     engine::{Engine, TABLE},
@@ -56,13 +58,14 @@ const CLOCKS_FAR_APART_MS: i64 = 180_000;
 /// A page of two comments, so that few comments make several pages.
 pub(crate) const PAGE_SIZE: u64 = 2;
 
-type Call = Box<dyn Fn(Request) -> LocalBoxFuture<'static, Answer>>;
+type Call = Rc<dyn Fn(Request) -> LocalBoxFuture<'static, Answer>>;
 
 /// An API process.
 pub(crate) struct Api {
     pub(crate) name: &'static str,
     ahead_ms: i64,
-    call: Call,
+    /// The process, until it is killed.
+    call: RefCell<Call>,
 }
 
 #[derive(Debug)]
@@ -95,10 +98,18 @@ pub(crate) struct World {
     pub(crate) bodies: Cell<u64>,
     /// The comments that were changed, the last one last.
     pub(crate) edited: RefCell<Vec<CommentId>>,
+    /// Everything that runs in the process of `pagemark up` ends now.
+    pub(crate) killed: Notify,
+    /// It has been started, and its page index was not looked at yet.
+    pub(crate) is_starting: Cell<bool>,
+    /// What is on the disk.
+    pub(crate) folder: TempDir,
 }
 
 impl World {
     pub(crate) async fn new(plan: &Plan, base: &Client) -> Rc<Self> {
+        // Before the chance of the simulation begins, because the folder's name is drawn too.
+        let folder = tempfile::tempdir().unwrap();
         simulation::begin(plan.seed, Timestamp::from_epoch_ms(EPOCH_MS).unwrap());
         fastrand::seed(plan.seed);
         let (plan, trace) = (Arc::new(plan.clone()), Trace::default());
@@ -122,6 +133,9 @@ impl World {
             base: base.clone(),
             bodies: Cell::default(),
             edited: RefCell::default(),
+            killed: Notify::new(),
+            is_starting: Cell::default(),
+            folder,
             plan,
         };
         let mut random = world.plan.random("clocks");
@@ -129,7 +143,7 @@ impl World {
             let apart = if world.plan.mode == Mode::AnyFaults { CLOCKS_FAR_APART_MS } else { CLOCKS_APART_MS };
             let ahead_ms = if world.plan.has(Part::Clocks) { random.random_range(-apart / 2..=apart / 2) } else { 0 };
             let call = world.api(name).await;
-            world.apis.push(Api { name, ahead_ms, call });
+            world.apis.push(Api { name, ahead_ms, call: RefCell::new(call) });
         }
         Rc::new(world)
     }
@@ -145,7 +159,7 @@ impl World {
         let (table, index) = (self.table(name), self.index(name));
         let app = api::in_process(table, index, settings, ([127, 0, 0, 1], 8080).into()).unwrap();
         let service = Rc::new(actix_web::test::init_service(app).await);
-        Box::new(move |request| answer(Rc::clone(&service), request).boxed_local())
+        Rc::new(move |request| answer(Rc::clone(&service), request).boxed_local())
     }
 
     pub(crate) fn table(&self, process: &'static str) -> Table {
@@ -203,6 +217,33 @@ impl World {
         tokio::time::timeout(time, self.until_calm()).await.ok();
     }
 
+    /// Runs something in the process of `pagemark up`; `None` when it was killed meanwhile.
+    pub(crate) fn unless_killed<T>(&self, work: impl Future<Output = T>) -> impl Future<Output = Option<T>> {
+        let work = Box::pin(work);
+        async {
+            tokio::select! {
+                biased;
+                () = self.killed.notified() => None,
+                done = work => Some(done),
+            }
+        }
+    }
+
+    /// Waits until the page index was looked at after a start, as everything does that repairs.
+    pub(crate) async fn started(&self) {
+        while self.is_starting.get() {
+            tokio::time::sleep(Duration::from_secs(1)).await;
+        }
+    }
+
+    /// Begins the API processes anew, without anything that they had in memory.
+    pub(crate) async fn restart_apis(&self) {
+        for api in &self.apis {
+            let call = self.api(api.name).await;
+            api.call.replace(call);
+        }
+    }
+
     /// Notes the first promise that was broken.
     pub(crate) fn violated(&self, what: String) {
         self.trace.note(|| format!("VIOLATION {what}"));
@@ -240,7 +281,10 @@ impl World {
             request = request.set_json(body);
         }
         let answered = NAMED.scope(Mutex::default(), async {
-            let answer = (api.call)(request.to_request()).await;
+            let call = Rc::clone(&api.call.borrow());
+            // Its client knows no more after a kill than after a 503.
+            let killed = || Answer { status: 503, body: String::new(), named: Vec::new() };
+            let answer = self.unless_killed(call(request.to_request())).await.unwrap_or_else(killed);
             let named = NAMED.with(|named| std::mem::take(&mut *named.lock().unwrap()));
             Answer { named, ..answer }
         });

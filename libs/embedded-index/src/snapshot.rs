@@ -17,7 +17,10 @@ use std::{
 };
 
 use crate::counted_tree::Code;
-use model::{Cd, CommentId, Language, ProductId, Timestamp};
+use model::{
+    Cd, CommentId, Language, ProductId, Timestamp,
+    planted::{self, Bug},
+};
 use page_index::{IndexPartition, Marker, owner};
 use serde::{Deserialize, Serialize};
 use ulid::Ulid;
@@ -121,7 +124,8 @@ impl Content {
     }
 
     fn restore(self) -> Result<Partition, String> {
-        let marker = Marker { owner: self.owner, watermark: self.watermark, confirmed: None, token: self.token };
+        let confirmed = self.watermark.filter(|_| planted::has(Bug::SnapshotConfirmed));
+        let marker = Marker { owner: self.owner, watermark: self.watermark, confirmed, token: self.token };
         let mut partition = Partition::default();
         (partition.marker, partition.languages) = (marker, Languages::of(self.languages));
         for (id, entries) in self.products {

@@ -27,6 +27,8 @@ pub enum Bug {
     NoSecondLook,
     /// A restored or replaced server counts as the one that was confirmed.
     SnapshotBelieved,
+    /// An index from a snapshot of `pagemark up` counts as confirmed.
+    SnapshotConfirmed,
     /// Readers believe the page index before its possible losses were checked.
     ConfirmedTooEarly,
     /// A rebuild marks partitions before it has read the journal.
