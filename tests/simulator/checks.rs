@@ -1,7 +1,7 @@
 //! What holds when everything is quiet. The derived data is what the comments imply. No acknowledged write is lost. The pages
 //! of some filters of each language are what the model says.
 
-use std::{cmp::Reverse, time::Duration};
+use std::{cmp::Reverse, collections::BTreeSet, time::Duration};
 
 use actix_web::http::Method;
 use itertools::iproduct;
@@ -16,7 +16,9 @@ use super::{
 };
 use crate::fixture::{
     data,
-    invariants::{Checked, Contents, differences_at_rest, differences_of_duplicates, differences_of_page_index},
+    invariants::{
+        Checked, Contents, all_items, differences_at_rest, differences_of_duplicates, differences_of_page_index,
+    },
 };
 
 /// What the functions alone have made, without a repair: they need none, unless something was lost that they had made.
@@ -80,6 +82,15 @@ pub(crate) async fn at_rest(world: &World) {
     }
     for difference in world.model.borrow().differences(&contents.comments()) {
         world.violated(difference);
+    }
+    if world.plan.has(Part::Erasure) {
+        let stored = format!("{:?}", all_items(&world.calm_table()).await);
+        let comments = contents.comments();
+        let texts: BTreeSet<&str> = comments.iter().map(|comment| comment.text.body.as_str()).collect();
+        let gone = world.all_bodies().filter(|body| !texts.contains(body.as_str()));
+        for left in gone.filter(|body| stored.contains(&format!("\"{body}\""))) {
+            world.violated(format!("at rest the table still has the text {left:?}, which no comment has"));
+        }
     }
     for (url, before) in world.archive.take() {
         let answer = world.request(&world.apis[1], Method::GET, &url, &[], None).await;

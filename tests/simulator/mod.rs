@@ -159,12 +159,13 @@ async fn write(world: &World) {
 fn act(world: &World) -> Vec<LocalBoxFuture<'_, ()>> {
     let minutes = |minutes: u64| Duration::from_secs(60 * minutes);
     let servers = [Part::IndexEmptied, Part::IndexRestored, Part::IndexFailsOver, Part::IndexRefuses];
-    let repairs: [(bool, LocalBoxFuture<'_, ()>); 5] = [
+    let repairs: [(bool, LocalBoxFuture<'_, ()>); 6] = [
         (world.plan.has(Part::Recent), operators::job(world, Part::Recent, minutes(2)).boxed_local()),
         (world.plan.has(Part::Check), operators::checks(world).boxed_local()),
         (world.plan.has(Part::Audit), operators::job(world, Part::Audit, minutes(3)).boxed_local()),
         (world.plan.has(Part::Rebuild), operators::job(world, Part::Rebuild, minutes(4)).boxed_local()),
         (world.plan.has(Part::Kill), kill::kills(world).boxed_local()),
+        (world.plan.has(Part::Erasure), operators::erasures(world).boxed_local()),
     ];
     let others: [(bool, LocalBoxFuture<'_, ()>); 5] = [
         (world.plan.has(Part::Readers), readers::readers(world).boxed_local()),

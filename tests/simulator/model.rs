@@ -103,6 +103,12 @@ impl Model {
         known.certain.clone()?
     }
 
+    /// Whether a comment certainly does not exist.
+    pub(crate) fn is_gone(&self, id: &CommentId) -> bool {
+        let known = self.comments.get(id).filter(|known| known.writes_under_way == 0 && known.maybe.is_empty());
+        known.is_some_and(|known| known.certain == Some(None))
+    }
+
     /// The states that a comment may be in, as far as a writer knows.
     pub(crate) fn possible(&self, id: &CommentId) -> Vec<Option<Comment>> {
         let known = self.comments.get(id);

@@ -108,6 +108,35 @@ pub(crate) async fn checks(world: &World) {
     }
 }
 
+/// Erases everything of the author whose comments are imported, while they are imported again.
+pub(crate) async fn erasures(world: &World) {
+    let mut random = world.plan.random("erasures");
+    let (table, index) = (world.table("erase"), world.index("erase"));
+    while !world.is_calm() {
+        world.while_not_calm(Duration::from_millis(random.random_range(0..200_000))).await;
+        world.started().await;
+        let (ids, began) = (writers::imported_ids(), world.now());
+        ids.iter().for_each(|id| world.model.borrow_mut().begin(id, began));
+        let job = world.job(table.clone(), index.clone());
+        let erased = world.unless_killed(job.erase(&writers::imported_author())).await;
+        let is_complete = erased.as_ref().is_some_and(|erasure| erasure.exit_code() & BAD == 0);
+        world
+            .trace
+            .note(|| format!("erase: {:?}", erased.map(|erasure| (erasure.found, erasure.left, erasure.failure))));
+        for id in ids {
+            let now = world.now();
+            if is_complete {
+                world.model.borrow_mut().answered(&id, None, now);
+            } else {
+                world.model.borrow_mut().unanswered(&id, vec![None], now.plus_ms(writers::DONE_WITHIN_MS));
+            }
+            let is_there = world.calm_table().comment(&id).await.unwrap().is_some();
+            let is_gone = world.model.borrow().is_gone(&id);
+            world.check(!is_gone || !is_there, || format!("{id} is there after its erasure"));
+        }
+    }
+}
+
 /// What happens to the servers of the page index.
 pub(crate) async fn servers(world: &World) {
     let mut random = world.plan.random("servers");

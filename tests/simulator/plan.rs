@@ -68,6 +68,8 @@ pub(crate) enum Part {
     Damage,
     /// `kill -9` of `pagemark up`, and its start.
     Kill,
+    /// An author wants everything erased, while it is changed and imported again.
+    Erasure,
 }
 
 impl Part {
@@ -77,6 +79,7 @@ impl Part {
             self,
             Self::Editors
                 | Self::Importer
+                | Self::Erasure
                 | Self::Check
                 | Self::RecordsLost
                 | Self::IndexEmptied

@@ -258,7 +258,11 @@ impl World {
 
     pub(crate) fn new_body(&self) -> String {
         self.bodies.set(self.bodies.get() + 1);
-        format!("text {}", self.bodies.get())
+        self.all_bodies().last().unwrap()
+    }
+
+    pub(crate) fn all_bodies(&self) -> impl Iterator<Item = String> {
+        (1..=self.bodies.get()).map(|number| format!("text {number}"))
     }
 
     /// Sends a request to an API process, as a client with all rights if it writes.

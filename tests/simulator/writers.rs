@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use actix_web::http::Method;
-use model::{Comment, CommentId, Status, Timestamp};
+use model::{AuthorId, Comment, CommentId, SiteData, Status, Timestamp};
 use rand::{RngExt, rngs::StdRng, seq::IndexedRandom};
 use serde_json::{Value, json};
 use table::{Created, NewComment, WriteError};
@@ -17,7 +17,7 @@ use super::{
 use crate::fixture::data;
 
 /// A write without an answer may be done until so long after it.
-const DONE_WITHIN_MS: i64 = 40_000;
+pub(crate) const DONE_WITHIN_MS: i64 = 40_000;
 
 /// How often a client repeats a request that was answered "later".
 const REPEATS: usize = 3;
@@ -179,6 +179,15 @@ fn changed(mut comment: Comment, change: &Value) -> Comment {
     comment
 }
 
+pub(crate) fn imported_ids() -> [CommentId; 4] {
+    ["i0", "i1", "i2", "i3"].map(data::comment_id)
+}
+
+/// The author of all imported comments.
+pub(crate) fn imported_author() -> AuthorId {
+    AuthorId::parse("an author").unwrap()
+}
+
 /// Creates and deletes comments under few ids and with few dates, so that many have equal times. One of them is of
 /// another product.
 pub(crate) async fn importer(world: &World) {
@@ -186,9 +195,8 @@ pub(crate) async fn importer(world: &World) {
     let table = world.table("import");
     for _ in 0..2 * world.plan.changes {
         pause(world, &mut random).await;
-        let number = random.random_range(0..4);
-        let id = data::comment_id(&format!("i{number}"));
-        let product = data::product(if number == 0 { OTHER_PRODUCT } else { PRODUCT });
+        let id = imported_ids().choose(&mut random).unwrap().clone();
+        let product = data::product(if id.as_str() == "i0" { OTHER_PRODUCT } else { PRODUCT });
         world.model.borrow_mut().begin(&id, world.now());
         let until = world.now().plus_ms(DONE_WITHIN_MS);
         if random.random_bool(0.4) {
@@ -204,7 +212,8 @@ pub(crate) async fn importer(world: &World) {
         let created_at = data::at_ms(data::CREATED_MS + random.random_range(0..2));
         let language = LANGUAGES.choose(&mut random).unwrap();
         let comment = data::new_comment(id.as_str(), &product, language, random.random_range(1..=5));
-        let comment = NewComment { created_at, text: data::body(&world.new_body()), ..comment };
+        let site = SiteData { author_id: Some(imported_author()), ..SiteData::default() };
+        let comment = NewComment { created_at, site, text: data::body(&world.new_body()), ..comment };
         world.model.borrow_mut().note_created(&id);
         let created = table.create_comment(comment.clone(), None).await;
         world.trace.note(|| format!("import: create {id}: {}", created.is_ok()));

@@ -49,6 +49,8 @@ pub enum Bug {
     CursorRepeats,
     /// A repeated post creates a second comment.
     KeyForgotten,
+    /// An erasure takes a deletion without an answer for done.
+    UnansweredIsErased,
     /// A deletion has no entry in the journal.
     DeletedWithoutJournal,
 }
