@@ -23,7 +23,7 @@ use crate::fixture::{
 
 /// What the functions alone have made, without a repair: they need none, unless something was lost that they had made.
 pub(crate) async fn before_repair(world: &World) {
-    if world.plan.has(Part::RecordsLost) {
+    if world.loses_records() {
         return;
     }
     let loses_ranks = [Part::IndexEmptied, Part::IndexRestored, Part::IndexFailsOver, Part::JobDies];
@@ -56,7 +56,7 @@ fn published(contents: &Contents) -> Vec<Comment> {
 pub(crate) async fn read_meanwhile(world: &World) {
     let comments = published(&Contents::read(&world.calm_table()).await);
     let mut random = world.plan.random("readers of the last repair");
-    if [Part::Damage, Part::RecordsLost].into_iter().any(|part| world.plan.has(part)) {
+    if world.plan.has(Part::Damage) || world.loses_records() {
         // What only a repair notices.
         return std::future::pending().await;
     }

@@ -14,6 +14,7 @@ use aws_lambda_events::{
     dynamodb::{Event, EventRecord},
     streams::DynamoDbEventResponse,
 };
+use functions::quarantine::Reason;
 use futures_util::future::LocalBoxFuture;
 use local_stack::event_source_mapping::passes_filter;
 use process::now;
@@ -163,6 +164,9 @@ async fn deliver_shard(
             world
                 .trace
                 .note(|| format!("{function} never gets {} records of shard {shard} from {first} on", records.len()));
+            if world.plan.has(Part::Quarantine) {
+                give_up(world, function, &records).await;
+            }
             position.set(position.get().max(first + records.len()));
             continue;
         }
@@ -183,6 +187,14 @@ async fn deliver_shard(
         world.trace.note(|| format!("{function}: {count} records of shard {shard} from {first} on, done up to {end}"));
         position.set(end);
     }
+}
+
+/// Puts a batch into quarantine, as a mapping does after its last try.
+async fn give_up(world: &World, function: &str, records: &[EventRecord]) {
+    let (function, condition, detail) =
+        (function.to_owned(), "RetryAttemptsExhausted".to_owned(), "Unhandled".to_owned());
+    let reason = Reason { function, condition, detail, invoke_count: 1 };
+    world.quarantine().put(&reason, &json!({ "Records": records })).await.unwrap();
 }
 
 /// The position of the first of some records, and the records: those after a position. A redelivery begins earlier.

@@ -127,6 +127,7 @@ async fn simulate(world: &Rc<World>) {
         if tokio::time::timeout(DELIVERED, delivered).await.is_err() {
             world.violated("the functions do not get on in a calm world".to_owned());
         }
+        operators::work_off_quarantine(world).await;
         checks::before_repair(world).await;
         tokio::time::sleep(SETTLED).await;
         let problem = tokio::select! {
@@ -159,11 +160,12 @@ async fn write(world: &World) {
 fn act(world: &World) -> Vec<LocalBoxFuture<'_, ()>> {
     let minutes = |minutes: u64| Duration::from_secs(60 * minutes);
     let servers = [Part::IndexEmptied, Part::IndexRestored, Part::IndexFailsOver, Part::IndexRefuses];
-    let repairs: [(bool, LocalBoxFuture<'_, ()>); 6] = [
+    let repairs: [(bool, LocalBoxFuture<'_, ()>); 7] = [
         (world.plan.has(Part::Recent), operators::job(world, Part::Recent, minutes(2)).boxed_local()),
         (world.plan.has(Part::Check), operators::checks(world).boxed_local()),
         (world.plan.has(Part::Audit), operators::job(world, Part::Audit, minutes(3)).boxed_local()),
         (world.plan.has(Part::Rebuild), operators::job(world, Part::Rebuild, minutes(4)).boxed_local()),
+        (world.plan.has(Part::Quarantine), operators::job(world, Part::Quarantine, minutes(4)).boxed_local()),
         (world.plan.has(Part::Kill), kill::kills(world).boxed_local()),
         (world.plan.has(Part::Erasure), operators::erasures(world).boxed_local()),
     ];

@@ -70,6 +70,8 @@ pub(crate) enum Part {
     Kill,
     /// An author wants everything erased, while it is changed and imported again.
     Erasure,
+    /// What a function never gets is in quarantine, and its operator works it off.
+    Quarantine,
 }
 
 impl Part {

@@ -181,6 +181,16 @@ impl World {
         Job::new(table, index, JobSettings { overlap, ..settings }, Stop::default())
     }
 
+    /// Where the mappings put the records that their functions never get.
+    pub(crate) fn quarantine(&self) -> Quarantine {
+        Quarantine::Folder(self.folder.path().join("quarantine"))
+    }
+
+    /// Whether records are lost for ever.
+    pub(crate) fn loses_records(&self) -> bool {
+        self.plan.has(Part::RecordsLost) && !self.plan.has(Part::Quarantine)
+    }
+
     pub(crate) fn writer(&self) -> Handler {
         let writer = StreamWriter::new(self.table(stream_writer::FUNCTION), Quarantine::Mapping, 2);
         Rc::new(move |event, deadline| {

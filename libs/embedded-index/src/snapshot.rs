@@ -124,8 +124,8 @@ impl Content {
     }
 
     fn restore(self) -> Result<Partition, String> {
-        let confirmed = self.watermark.filter(|_| planted::has(Bug::SnapshotConfirmed));
-        let marker = Marker { owner: self.owner, watermark: self.watermark, confirmed, token: self.token };
+        let watermark = if planted::has(Bug::SnapshotIsCurrent) { Some(process::now()) } else { self.watermark };
+        let marker = Marker { owner: self.owner, watermark, confirmed: None, token: self.token };
         let mut partition = Partition::default();
         (partition.marker, partition.languages) = (marker, Languages::of(self.languages));
         for (id, entries) in self.products {

@@ -27,8 +27,8 @@ pub enum Bug {
     NoSecondLook,
     /// A restored or replaced server counts as the one that was confirmed.
     SnapshotBelieved,
-    /// An index from a snapshot of `pagemark up` counts as confirmed.
-    SnapshotConfirmed,
+    /// An index from a snapshot of `pagemark up` counts as reconciled up to the start.
+    SnapshotIsCurrent,
     /// Readers believe the page index before its possible losses were checked.
     ConfirmedTooEarly,
     /// A rebuild marks partitions before it has read the journal.
@@ -49,8 +49,8 @@ pub enum Bug {
     CursorRepeats,
     /// A repeated post creates a second comment.
     KeyForgotten,
-    /// An erasure takes a deletion without an answer for done.
-    UnansweredIsErased,
+    /// An erasure passes over hidden comments.
+    HiddenIsNotErased,
     /// A deletion has no entry in the journal.
     DeletedWithoutJournal,
 }

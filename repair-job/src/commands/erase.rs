@@ -115,6 +115,9 @@ enum Erased {
 
 async fn erase_one(job: &Job, author: &AuthorId, comment: Result<Comment, Malformed>) -> Erased {
     let id = match comment {
+        Ok(Comment { status, .. }) if planted::has(Bug::HiddenIsNotErased) && !status.is_published() => {
+            return Erased::Gone;
+        }
         Ok(Comment { id, .. }) => id,
         Err(malformed) => return Erased::Problem(malformed.to_string()),
     };
@@ -125,7 +128,6 @@ async fn erase_one(job: &Job, author: &AuthorId, comment: Result<Comment, Malfor
     match job.table.delete_comment_of(&id, author).await {
         Ok(()) => Erased::Deleted,
         Err(WriteError::NotFound) => Erased::Gone,
-        Err(WriteError::Store(_)) if planted::has(Bug::UnansweredIsErased) => Erased::Gone,
         Err(WriteError::Store(StoreError::Malformed(malformed))) => Erased::Problem(malformed.to_string()),
         Err(WriteError::Store(error)) => Erased::Failed(error),
         Err(other) => problem(&id, &other),
