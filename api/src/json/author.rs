@@ -1,22 +1,15 @@
 //! `GET /api/v1/authors/{author_id}/comments`
 
-use actix_web::{HttpRequest, HttpResponse, web};
+use actix_web::{HttpResponse, web};
 use model::{AuthorId, CommentId, PageSize};
 use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::{
     comment_body::{self, CommentBody},
-    parameters::{AUTHOR_ID, AUTHORS_CURSOR, PAGE_SIZE, Parameter, Parsed, Query, Request},
+    parameters::{AUTHOR_ID, AUTHORS_CURSOR, Given, Parsed, Request},
 };
-use crate::{
-    error::ApiError,
-    http::{caching::NO_STORE, path_and_query},
-    links,
-    site::Site,
-    store::StoreClients,
-    tokens::CommentWriter,
-};
+use crate::{error::ApiError, http::caching::NO_STORE, links, site::Site, store::StoreClients, tokens::CommentWriter};
 
 pub(crate) struct AuthorRequest {
     author: AuthorId,
@@ -25,15 +18,9 @@ pub(crate) struct AuthorRequest {
 }
 
 impl Request for AuthorRequest {
-    const PARAMETERS: &'static [&'static Parameter] = &[&AUTHOR_ID, &PAGE_SIZE, &AUTHORS_CURSOR];
-
-    fn read(request: &HttpRequest) -> Result<Self, ApiError> {
-        let author = AuthorId::parse_stored(&path_and_query::path_part(request, 4, AuthorId::FIELD)?)?;
-        let query = Query::read(request, Self::PARAMETERS)?;
-        let after = query.parse(&AUTHORS_CURSOR, |id| {
-            CommentId::parse(id).map_err(|_| model::InvalidInput::new(AUTHORS_CURSOR.name, "is of no earlier answer"))
-        })?;
-        Ok(Self { author, page_size: query.page_size()?, after })
+    fn read(given: &Given<'_>) -> Result<Self, ApiError> {
+        let (author, page_size) = (given.in_path(&AUTHOR_ID)?, Request::read(given)?);
+        Ok(Self { author, page_size, after: given.get(&AUTHORS_CURSOR)? })
     }
 }
 

@@ -10,27 +10,17 @@ use utoipa::ToSchema;
 use super::{
     comment_body::CommentBody,
     fields::{CommentChange, read_change},
-    headers::{Conditions, IF_MATCH, IF_NONE_MATCH, Revisions},
-    parameters::{COMMENT_ID, LANGUAGE, NUMBERING, ORDER, PAGE_SIZE, Parameter, Parsed, Query, RATING, Request},
+    headers::{Conditions, Revisions},
+    parameters::{Given, NUMBERING, ORDER, Parsed, Request},
 };
 use crate::{
     error::ApiError,
-    http::{entity_tag::strong_tag, path_and_query::comment_id},
+    http::entity_tag::strong_tag,
     read::ListingQuery,
     secrets::Scope,
     store::StoreClients,
     tokens::{AnyCaller, CommentWriter, WriterOrModerator},
 };
-
-impl Request for CommentId {
-    const PARAMETERS: &'static [&'static Parameter] = &[&COMMENT_ID];
-
-    fn read(request: &HttpRequest) -> Result<Self, ApiError> {
-        let id = comment_id(request, 4)?;
-        Query::read(request, Self::PARAMETERS)?;
-        Ok(id)
-    }
-}
 
 /// A comment, as it is now. With a token, also its author's id.
 ///
@@ -74,20 +64,8 @@ pub(crate) async fn get_comment(
     Ok(answer.append_header((header::VARY, "Authorization")).json(body))
 }
 
-pub(crate) struct WriteRequest {
-    id: CommentId,
-    conditions: Conditions,
-}
-
-impl Request for WriteRequest {
-    const PARAMETERS: &'static [&'static Parameter] = &[&COMMENT_ID, &IF_MATCH, &IF_NONE_MATCH];
-
-    fn read(request: &HttpRequest) -> Result<Self, ApiError> {
-        let id = comment_id(request, 4)?;
-        Query::read(request, Self::PARAMETERS)?;
-        Ok(Self { id, conditions: Conditions::read(request)? })
-    }
-}
+/// Which comment to write, and on which conditions.
+type Target = (CommentId, Conditions);
 
 /// A change of a comment.
 ///
@@ -97,7 +75,7 @@ impl Request for WriteRequest {
     patch,
     path = "/api/v1/comments/{id}",
     tag = "comments",
-    params(Parsed<WriteRequest>),
+    params(Parsed<Target>),
     request_body(content(
         (CommentChange = "application/merge-patch+json"),
         (CommentChange = "application/json"),
@@ -114,7 +92,7 @@ impl Request for WriteRequest {
 )]
 pub(crate) async fn change_comment(
     WriterOrModerator(caller): WriterOrModerator,
-    Parsed(target): Parsed<WriteRequest>,
+    Parsed((id, conditions)): Parsed<Target>,
     request: HttpRequest,
     payload: web::Payload,
     stores: web::Data<StoreClients>,
@@ -126,8 +104,8 @@ pub(crate) async fn change_comment(
     if (CommentPatch { status: None, ..patch.clone() }) != CommentPatch::default() {
         caller.check(Scope::WriteComments)?;
     }
-    let expected = expected_revision(&stores, &target).await?;
-    Ok(answer(&stores.patch(&target.id, expected, &patch).await?))
+    let expected = expected_revision(&stores, &id, &conditions).await?;
+    Ok(answer(&stores.patch(&id, expected, &patch).await?))
 }
 
 /// The end of a comment.
@@ -135,7 +113,7 @@ pub(crate) async fn change_comment(
     delete,
     path = "/api/v1/comments/{id}",
     tag = "comments",
-    params(Parsed<WriteRequest>),
+    params(Parsed<Target>),
     responses(
         (status = 204, description = "It is gone; pages stop showing it a moment later"),
     ),
@@ -143,11 +121,11 @@ pub(crate) async fn change_comment(
 )]
 pub(crate) async fn delete_comment(
     _: CommentWriter,
-    Parsed(target): Parsed<WriteRequest>,
+    Parsed((id, conditions)): Parsed<Target>,
     stores: web::Data<StoreClients>,
 ) -> Result<HttpResponse, ApiError> {
-    let expected = expected_revision(&stores, &target).await?;
-    stores.delete(&target.id, expected).await?;
+    let expected = expected_revision(&stores, &id, &conditions).await?;
+    stores.delete(&id, expected).await?;
     Ok(HttpResponse::NoContent().finish())
 }
 
@@ -155,8 +133,12 @@ pub(crate) async fn delete_comment(
 ///
 /// `If-Match` is evaluated first (RFC 9110 section 13.2.2). A comment never has a revision twice. So if `If-None-Match`
 /// does not exclude a revision now, it does not exclude it when the write happens.
-async fn expected_revision(stores: &StoreClients, target: &WriteRequest) -> Result<Option<Revision>, ApiError> {
-    let Conditions { if_match, if_none_match } = &target.conditions;
+async fn expected_revision(
+    stores: &StoreClients,
+    id: &CommentId,
+    conditions: &Conditions,
+) -> Result<Option<Revision>, ApiError> {
+    let Conditions { if_match, if_none_match } = conditions;
     let excludes_nothing = matches!(if_none_match, Revisions::These(excluded) if excluded.is_empty());
     match if_match {
         None | Some(Revisions::All) if excludes_nothing => return Ok(None),
@@ -165,7 +147,7 @@ async fn expected_revision(stores: &StoreClients, target: &WriteRequest) -> Resu
         }
         None | Some(Revisions::All | Revisions::These(_)) => {}
     }
-    let current = stores.comment_of_any_status(&target.id).await?.ok_or(ApiError::NoSuchComment)?.revision;
+    let current = stores.comment_of_any_status(id).await?.ok_or(ApiError::NoSuchComment)?.revision;
     if if_match.as_ref().is_some_and(|allowed| !allowed.contains(current)) {
         return Err(ApiError::RevisionMismatch { current });
     }
@@ -190,14 +172,13 @@ pub(crate) struct PositionRequest {
 }
 
 impl Request for PositionRequest {
-    const PARAMETERS: &'static [&'static Parameter] =
-        &[&COMMENT_ID, &LANGUAGE, &PAGE_SIZE, &ORDER, &NUMBERING, &RATING];
-
-    fn read(request: &HttpRequest) -> Result<Self, ApiError> {
-        let id = comment_id(request, 4)?;
-        let query = Query::read(request, Self::PARAMETERS)?;
-        let (filter, page_size, order) = (query.filter()?, query.page_size()?, query.order()?);
-        Ok(Self { id, filter, page_size, order, is_stable: query.is_stable(&[&ORDER])? })
+    fn read(given: &Given<'_>) -> Result<Self, ApiError> {
+        let ((id, filter), page_size) = Request::read(given)?;
+        let (order, stable) = (given.get(&ORDER)?, given.get(&NUMBERING)?);
+        if stable.is_some() {
+            given.check_absent(&[&ORDER], NUMBERING.name)?;
+        }
+        Ok(Self { id, filter, page_size, order: order.unwrap_or_default(), is_stable: stable.is_some() })
     }
 }
 

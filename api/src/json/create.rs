@@ -3,35 +3,15 @@
 use actix_web::{HttpRequest, HttpResponse, http::header, web};
 use model::ProductId;
 
-use super::{
-    comment_body::CommentBody,
-    fields::read_content,
-    headers::{IDEMPOTENCY_KEY, idempotency_key},
-    parameters::{PRODUCT, Parameter, Parsed, Query, Request},
-};
+use super::{comment_body::CommentBody, fields::read_content, parameters::Parsed};
 use crate::{
-    error::{ApiError, PROBLEM_JSON, Problem},
-    http::{entity_tag::strong_tag, path_and_query},
+    error::ApiError,
+    http::entity_tag::strong_tag,
     links,
     store::StoreClients,
     tokens::CommentWriter,
     write::{self, IdempotencyKey, content::NewContent},
 };
-
-pub(crate) struct CreateRequest {
-    product: ProductId,
-    key: Option<IdempotencyKey>,
-}
-
-impl Request for CreateRequest {
-    const PARAMETERS: &'static [&'static Parameter] = &[&PRODUCT, &IDEMPOTENCY_KEY];
-
-    fn read(request: &HttpRequest) -> Result<Self, ApiError> {
-        let product = path_and_query::new_product(request, 4)?;
-        Query::read(request, Self::PARAMETERS)?;
-        Ok(Self { product, key: idempotency_key(request)? })
-    }
-}
 
 /// A new comment.
 ///
@@ -42,7 +22,7 @@ impl Request for CreateRequest {
     post,
     path = "/api/v1/products/{product}/comments",
     tag = "comments",
-    params(Parsed<CreateRequest>),
+    params(Parsed<(ProductId, Option<IdempotencyKey>)>),
     request_body(content = NewContent, content_type = "application/json"),
     responses(
         (
@@ -60,29 +40,17 @@ impl Request for CreateRequest {
                 ("position" = (operation_id = "comment_position", parameters(("id" = "$response.body#/id")))),
             ),
         ),
-        (
-            status = 409,
-            description = "The comment that this `Idempotency-Key` created has been deleted since, and an earlier \
-                           version of the service created it",
-            body = Problem<'static>,
-            content_type = PROBLEM_JSON,
-        ),
-        (
-            status = 422,
-            description = "This `Idempotency-Key` was used for another request",
-            body = Problem<'static>,
-            content_type = PROBLEM_JSON,
-        ),
     ),
     security(("token" = ["comments:write"])),
 )]
 pub(crate) async fn create_comment(
     CommentWriter(writer): CommentWriter,
-    Parsed(CreateRequest { product, key }): Parsed<CreateRequest>,
+    Parsed((product, key)): Parsed<(ProductId, Option<IdempotencyKey>)>,
     request: HttpRequest,
     payload: web::Payload,
     stores: web::Data<StoreClients>,
 ) -> Result<HttpResponse, ApiError> {
+    ProductId::parse(product.as_str())?;
     let content = read_content(&request, payload).await?;
     let comment = write::create(&stores, product, content, &writer, key).await?;
     Ok(HttpResponse::Created()

@@ -3,7 +3,7 @@
 use std::{borrow::Cow, fmt};
 
 use actix_web::{HttpRequest, web};
-use model::{AuthorId, CommentAttributes, CommentText, ProductDetails};
+use model::{AuthorId, CommentAttributes, CommentText, ProductDetails, Status};
 use serde::{
     Deserializer,
     de::{Error, MapAccess, Visitor},
@@ -12,7 +12,10 @@ use serde_json::{Value, json, value::RawValue};
 use table::CommentPatch;
 use utoipa::{
     PartialSchema, ToSchema,
-    openapi::{ObjectBuilder, RefOr, Schema, schema::AdditionalProperties},
+    openapi::{
+        ObjectBuilder, RefOr, Schema, Type,
+        schema::{AdditionalProperties, SchemaType},
+    },
 };
 
 use super::schema;
@@ -25,25 +28,49 @@ use crate::{
     },
 };
 
-/// The fields of a comment that a client may set.
+/// The fields of a comment that a client may set. No schema can express the limits of attributes, which are in bytes.
 fn fields_schema() -> ObjectBuilder {
-    let line = |max_chars, description| schema::optional_line(max_chars).description(Some(description));
-    let language = schema::language().description(Some("The language it is written in: a BCP 47 tag"));
-    let title = line(CommentText::TITLE_MAX_CHARS, "One line; without a visible character it is none");
-    let body = schema::body().description(Some(
-        "The text, with at least one visible character; line breaks and tabs are its only control characters",
-    ));
-    let author =
-        line(CommentText::AUTHOR_MAX_CHARS, "The name to show, one line; without a visible character it is none");
-    ObjectBuilder::new()
-        .additional_properties(Some(AdditionalProperties::FreeForm(false)))
-        .property("language", language)
-        .property("rating", schema::rating())
-        .property("title", title)
-        .property("body", body)
-        .property("author", author)
-        .property(CommentAttributes::FIELD, schema::attributes())
-        .property(AuthorId::FIELD, schema::author_id())
+    let line = schema::optional_line;
+    let attributes = ObjectBuilder::new()
+        .schema_type(SchemaType::from_iter([Type::Object, Type::Null]))
+        .additional_properties(Some(AdditionalProperties::FreeForm(true)));
+    object([
+        ("language", schema::language(), "The language it is written in: a BCP 47 tag"),
+        ("rating", schema::rating(), ""),
+        ("title", line(CommentText::TITLE_MAX_CHARS), "One line; without a visible character it is none"),
+        (
+            "body",
+            schema::body(),
+            "The text, with at least one visible character; line breaks and tabs are its only control characters",
+        ),
+        (
+            "author",
+            line(CommentText::AUTHOR_MAX_CHARS),
+            "The name to show, one line; without a visible character it is none",
+        ),
+        (
+            CommentAttributes::FIELD,
+            attributes,
+            "Any object of at most 4,096 bytes of JSON without white space, and at most 32 levels; kept to the letter. \
+             Everybody may read it. Pages for people show `verified` (`true`) and `reply` (an object with `text`, perhaps \
+             `author` and `at`)",
+        ),
+        (
+            AuthorId::FIELD,
+            schema::or_null(schema::line(AuthorId::MAX_BYTES)),
+            "The author's id at the site, at most 128 bytes of UTF-8; the first and the last character are visible; only \
+             clients with a write token read it",
+        ),
+    ])
+}
+
+/// An object with these fields, each with its description, and no others.
+pub(super) fn object<const N: usize>(fields: [(&str, ObjectBuilder, &str); N]) -> ObjectBuilder {
+    let empty = ObjectBuilder::new().additional_properties(Some(AdditionalProperties::FreeForm(false)));
+    fields.into_iter().fold(empty, |object, (name, field, description)| {
+        let description = Some(description).filter(|description| !description.is_empty());
+        object.property(name, field.description(description))
+    })
 }
 
 /// Reads the content of a new comment from the body of a request.
@@ -95,7 +122,10 @@ impl PartialSchema for CommentChange {
         let description = "JSON Merge Patch (RFC 7396): fields that are left out stay, null removes an optional one. `attributes` is \
              replaced as a whole, and nothing in it is merged.";
         fields_schema()
-            .property(STATUS, schema::status().description(Some("Whether readers see it")))
+            .property(
+                STATUS,
+                schema::one_of(Status::ALL.map(Status::as_str)).description(Some("Whether readers see it")),
+            )
             .description(Some(description))
             .examples([json!({ "rating": 4, "title": null }), json!({ "status": "hidden" })])
             .into()

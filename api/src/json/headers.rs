@@ -1,36 +1,41 @@
 //! The headers that writes read: `If-Match`, `If-None-Match` and `Idempotency-Key`.
 
-use actix_web::HttpRequest;
-use model::Revision;
+use model::{InvalidInput, Revision};
 use serde_json::json;
 use utoipa::openapi::path::ParameterIn;
 
-use super::{parameters::Parameter, schema};
-use crate::{error::ApiError, write::IdempotencyKey};
+use super::{
+    parameters::{Given, Parameter, Request, parsed},
+    schema,
+};
+use crate::{error::ApiError, http::path_and_query::repeated, write::IdempotencyKey};
 
-pub(crate) static IF_MATCH: Parameter = Parameter {
+pub(crate) static IF_MATCH: Parameter<Revisions> = Parameter {
     name: "If-Match",
     place: ParameterIn::Header,
     description: "Only at one of these revisions: entity tags, or `*` for any. `W/` in front changes nothing",
     schema: schema::if_match,
     example: || json!("*"),
+    parse: Revisions::parse,
 };
 
-pub(crate) static IF_NONE_MATCH: Parameter = Parameter {
+pub(crate) static IF_NONE_MATCH: Parameter<Revisions> = Parameter {
     name: "If-None-Match",
     place: ParameterIn::Header,
     description: "Only at none of these revisions: entity tags, or `*` for any, so only where there is nothing yet",
     schema: schema::if_match,
     example: || json!("\"01JCP3D7W0Q4N1R5Y8B3C6D9EF\""),
+    parse: Revisions::parse,
 };
 
-pub(crate) static IDEMPOTENCY_KEY: Parameter = Parameter {
+pub(crate) static IDEMPOTENCY_KEY: Parameter<IdempotencyKey> = Parameter {
     name: IdempotencyKey::HEADER,
     place: ParameterIn::Header,
     description: "Names this comment among all that are created with the same token for the same product; it is kept \
                   for a day",
     schema: || schema::text("^[!-~]+$").max_length(Some(IdempotencyKey::MAX_LEN)).into(),
     example: || json!("6d1f0a52-1d5c-4f0f-9f3b-2b1f6c1c8a77"),
+    parse: IdempotencyKey::parse,
 };
 
 /// The revisions that a header lists.
@@ -50,22 +55,22 @@ impl Revisions {
         }
     }
 
-    /// Reads a header, which may occur several times: together they are one list (RFC 9110 section 5.3). `None` without
-    /// the header. A weak tag counts like the strong one: proxies that compress answers make our tags weak, and a
-    /// revision names one content.
-    fn read(request: &HttpRequest, parameter: &Parameter) -> Result<Option<Self>, ApiError> {
-        let values: Vec<_> = request.headers().get_all(parameter.name).collect();
-        if values.is_empty() {
-            return Ok(None);
+    /// Reads the list of a header. A weak tag counts like the strong one: proxies that compress answers make our tags weak,
+    /// and a revision names one content.
+    fn parse(list: &str) -> Result<Self, InvalidInput> {
+        if list.trim() == "*" {
+            return Ok(Self::All);
         }
-        let refuse = || ApiError::invalid(parameter.name, "must be * or entity tags: revisions in double quotes");
-        let values: Option<Vec<&str>> = values.into_iter().map(|value| value.to_str().ok()).collect();
-        let value = values.ok_or_else(refuse)?.join(",");
-        if value.trim() == "*" {
-            return Ok(Some(Self::All));
-        }
-        let tags = entity_tags(&value).filter(|tags| !tags.is_empty()).ok_or_else(refuse)?;
-        Ok(Some(Self::These(tags.into_iter().filter_map(|tag| Revision::parse(tag).ok()).collect())))
+        let tags = entity_tags(list)
+            .filter(|tags| !tags.is_empty())
+            .ok_or_else(|| InvalidInput::new(IF_MATCH.name, "must be * or entity tags: revisions in double quotes"))?;
+        Ok(Self::These(tags.into_iter().filter_map(|tag| Revision::parse(tag).ok()).collect()))
+    }
+
+    /// `None` without the header. It may occur several times: together they are one list (RFC 9110 section 5.3).
+    fn read(given: &Given<'_>, header: &'static Parameter<Self>) -> Result<Option<Self>, ApiError> {
+        let values = given.in_headers(header)?;
+        (!values.is_empty()).then(|| parsed(header, &values.join(","))).transpose()
     }
 }
 
@@ -78,17 +83,14 @@ pub(crate) struct Conditions {
     pub(crate) if_none_match: Revisions,
 }
 
-impl Conditions {
-    /// # Errors
-    /// A header is neither `*` nor entity tags.
-    pub(crate) fn read(request: &HttpRequest) -> Result<Self, ApiError> {
-        let if_none_match = Revisions::read(request, &IF_NONE_MATCH)?;
-        Ok(Self {
-            if_match: Revisions::read(request, &IF_MATCH)?,
-            if_none_match: if_none_match.unwrap_or(Revisions::These(Vec::new())),
-        })
+impl Request for Conditions {
+    fn read(given: &Given<'_>) -> Result<Self, ApiError> {
+        let [if_match, if_none_match] = [&IF_MATCH, &IF_NONE_MATCH].map(|header| Revisions::read(given, header));
+        Ok(Self { if_match: if_match?, if_none_match: if_none_match?.unwrap_or(Revisions::These(Vec::new())) })
     }
+}
 
+impl Conditions {
     /// Whether they hold (RFC 9110 section 13.1): `current` is `None` when nothing is there.
     pub(crate) fn hold(&self, current: Option<Revision>) -> bool {
         let matches = |revisions: &Revisions| current.is_some_and(|current| revisions.contains(current));
@@ -118,19 +120,14 @@ fn entity_tags(mut list: &str) -> Option<Vec<&str>> {
     }
 }
 
-/// The header `Idempotency-Key`.
-///
-/// # Errors
-/// The header is repeated, or [`IdempotencyKey::parse`]'s.
-pub(crate) fn idempotency_key(request: &HttpRequest) -> Result<Option<IdempotencyKey>, ApiError> {
-    let mut values = request.headers().get_all(IDEMPOTENCY_KEY.name);
-    let Some(value) = values.next() else { return Ok(None) };
-    let refuse = |problem: &str| ApiError::invalid(IDEMPOTENCY_KEY.name, problem);
-    if values.next().is_some() {
-        return Err(refuse("is given more than once"));
+impl Request for Option<IdempotencyKey> {
+    fn read(given: &Given<'_>) -> Result<Self, ApiError> {
+        match given.in_headers(&IDEMPOTENCY_KEY)?.as_slice() {
+            [] => Ok(None),
+            [key] => parsed(&IDEMPOTENCY_KEY, key.trim()).map(Some),
+            [..] => Err(repeated(IDEMPOTENCY_KEY.name)),
+        }
     }
-    let key = value.to_str().map_err(|_| refuse("holds characters that are not visible ASCII"))?;
-    IdempotencyKey::parse(key.trim()).map(Some)
 }
 
 #[cfg(test)]
@@ -144,7 +141,7 @@ mod tests {
 
     #[test]
     fn if_match_is_entity_tags_or_a_star() {
-        let read_all = |request: TestRequest| Ok(Conditions::read(&request.to_http_request())?.if_match);
+        let read_all = |request: TestRequest| Ok(Conditions::read(&Given::of(&request.to_http_request()))?.if_match);
         let read = |list: &str| read_all(TestRequest::patch().insert_header((header::IF_MATCH, list)));
         let revision = Revision::parse(REVISION).unwrap();
         let strong = strong_tag(revision);
@@ -172,7 +169,8 @@ mod tests {
 
     #[test]
     fn if_none_match_excludes_revisions_by_weak_tags_too() {
-        let read_all = |request: TestRequest| Ok(Conditions::read(&request.to_http_request())?.if_none_match);
+        let read_all =
+            |request: TestRequest| Ok(Conditions::read(&Given::of(&request.to_http_request()))?.if_none_match);
         let read = |value: &str| read_all(TestRequest::patch().insert_header((header::IF_NONE_MATCH, value)));
         let revision = Revision::parse(REVISION).unwrap();
         let strong = strong_tag(revision);
@@ -190,10 +188,10 @@ mod tests {
         let strong = strong_tag(revision);
         let hold = |name: &'static str, value: &str| {
             let request = TestRequest::put().insert_header((name, value)).to_http_request();
-            let conditions = Conditions::read(&request).unwrap();
+            let conditions = Conditions::read(&Given::of(&request)).unwrap();
             (conditions.hold(None), conditions.hold(Some(revision)))
         };
-        let none = Conditions::read(&TestRequest::put().to_http_request()).unwrap();
+        let none = Conditions::read(&Given::of(&TestRequest::put().to_http_request())).unwrap();
         assert!(none.hold(None) && none.hold(Some(revision)));
         assert_eq!(hold("if-match", "*"), (false, true));
         assert_eq!(hold("if-match", &strong), (false, true));
@@ -206,6 +204,6 @@ mod tests {
     #[test]
     fn a_wrong_idempotency_key_is_named() {
         let request = TestRequest::post().insert_header((IDEMPOTENCY_KEY.name, "a b")).to_http_request();
-        assert_eq!(refused_field(idempotency_key(&request)), "Idempotency-Key");
+        assert_eq!(refused_field(Option::<IdempotencyKey>::read(&Given::of(&request))), "Idempotency-Key");
     }
 }

@@ -9,14 +9,11 @@ use utoipa::ToSchema;
 use super::{
     comment_body::{self, CommentBody},
     explanation::Explanation,
-    parameters::{
-        AS_OF, CURSOR, DATE, EXPLAIN, LANGUAGE, NUMBERING, ORDER, PAGE, PAGE_SIZE, PRODUCT, Parameter, Parsed, Query,
-        RATING, Request,
-    },
+    parameters::{AS_OF, CURSOR, DATE, EXPLAIN, Given, NUMBERING, ORDER, PAGE, Parsed, Request},
 };
 use crate::{
-    error::{ApiError, PROBLEM_JSON, Problem},
-    http::{answer_memory::AnswerMemory, caching, path_and_query},
+    error::ApiError,
+    http::{answer_memory::AnswerMemory, caching},
     links::{self, ListingUrls},
     ops::cost,
     read::{
@@ -55,34 +52,28 @@ enum Place {
 }
 
 impl Request for ListRequest {
-    const PARAMETERS: &'static [&'static Parameter] =
-        &[&PRODUCT, &LANGUAGE, &PAGE, &PAGE_SIZE, &ORDER, &NUMBERING, &DATE, &AS_OF, &CURSOR, &EXPLAIN, &RATING];
-
-    fn read(request: &HttpRequest) -> Result<Self, ApiError> {
-        let product = path_and_query::product(request, 4)?;
-        let query = Query::read(request, Self::PARAMETERS)?;
-        let (filter, order, page_size) = (query.filter()?, query.order()?, query.page_size()?);
-        let listing = ListingQuery { product, filter, order, page_size };
-        let as_of = query.parse(&AS_OF, Timestamp::parse)?;
-        let number = query.parse(&PAGE, PageNumber::parse)?;
-        let explains = query.explains()?;
-        let is_stable = query.is_stable(&[&ORDER, &AS_OF, &CURSOR])?;
-        if let Some(period) = query.parse(&DATE, Period::parse)? {
-            return match [&PAGE, &AS_OF, &CURSOR].into_iter().find(|parameter| query.get(parameter).is_some()) {
-                Some(other) => Err(ApiError::invalid(other.name, "cannot be combined with date")),
-                None => Ok(Self { listing, asked: Asked::Date { period, is_stable }, explains }),
-            };
+    fn read(given: &Given<'_>) -> Result<Self, ApiError> {
+        let ((product, filter), page_size) = Request::read(given)?;
+        let (number, order, stable) = (given.get(&PAGE)?, given.get(&ORDER)?, given.get(&NUMBERING)?);
+        let (period, as_of, cursor) = (given.get(&DATE)?, given.get(&AS_OF)?, given.get(&CURSOR)?);
+        let explains = given.get(&EXPLAIN)?.unwrap_or_default();
+        if stable.is_some() {
+            given.check_absent(&[&ORDER, &AS_OF, &CURSOR], NUMBERING.name)?;
         }
-        let place = match query.get(&CURSOR) {
-            None if is_stable => Place::Stable(number),
-            None => Place::Page { number: number.unwrap_or(PageNumber::FIRST), as_of },
-            Some(_) if number.is_some() => return Err(ApiError::invalid(PAGE.name, "cannot be combined with cursor")),
-            Some(_) if as_of.is_some() => {
-                return Err(ApiError::invalid(AS_OF.name, "cannot be combined with cursor, which needs no instant"));
-            }
-            Some(text) => Place::Cursor(text.to_owned()),
+        if period.is_some() {
+            given.check_absent(&[&PAGE, &AS_OF, &CURSOR], DATE.name)?;
+        }
+        if cursor.is_some() {
+            given.check_absent(&[&PAGE, &AS_OF], CURSOR.name)?;
+        }
+        let listing = ListingQuery { product, filter, order: order.unwrap_or_default(), page_size };
+        let asked = match (period, cursor) {
+            (Some(period), _) => Asked::Date { period, is_stable: stable.is_some() },
+            (None, Some(cursor)) => Asked::Page(Place::Cursor(cursor)),
+            (None, None) if stable.is_some() => Asked::Page(Place::Stable(number)),
+            (None, None) => Asked::Page(Place::Page { number: number.unwrap_or(PageNumber::FIRST), as_of }),
         };
-        Ok(Self { listing, asked: Asked::Page(place), explains })
+        Ok(Self { listing, asked, explains })
     }
 }
 
@@ -121,13 +112,6 @@ impl Request for ListRequest {
             headers(
                 ("Location" = String, description = "The page for the date, or the front page"),
             ),
-        ),
-        (
-            status = 404,
-            description = "The page lies past the end. Or nobody knows the product, and the site does not serve such \
-                           products",
-            body = Problem<'static>,
-            content_type = PROBLEM_JSON,
         ),
     ),
 )]
@@ -384,10 +368,8 @@ fn stable_links(
 
 #[cfg(test)]
 mod tests {
-    use actix_web::test::TestRequest;
-
     use super::*;
-    use crate::error::tests::refused_field;
+    use crate::{error::tests::refused_field, json::parameters::tests::read_at};
 
     #[test]
     fn a_cursor_and_stable_numbering_are_not_combined_with_what_they_exclude() {
@@ -402,8 +384,8 @@ mod tests {
             ("date=2024-13", "date"),
             ("explain=yes", "explain"),
         ] {
-            let request = TestRequest::with_uri(&format!("/api/v1/products/p/comments?{query}")).to_http_request();
-            assert_eq!(refused_field(ListRequest::read(&request)), field);
+            let read = read_at::<ListRequest>(&format!("/api/v1/products/p/comments?{query}"));
+            assert_eq!(refused_field(read), field);
         }
     }
 }

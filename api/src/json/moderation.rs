@@ -1,7 +1,7 @@
 //! `GET /api/v1/moderation`: the comments that readers do not see, for moderators.
 
-use actix_web::{HttpRequest, HttpResponse, web};
-use model::{Cd, Comment, InvalidInput, PageSize, Status};
+use actix_web::{HttpResponse, web};
+use model::{Cd, Comment, PageSize, Status};
 use serde::Serialize;
 use serde_json::json;
 use table::ModerationPosition;
@@ -9,7 +9,7 @@ use utoipa::ToSchema;
 
 use super::{
     comment_body::{self, CommentBody},
-    parameters::{MODERATION_CURSOR, PAGE_SIZE, Parameter, Parsed, Query, Request, STATUS},
+    parameters::{Given, MODERATION_CURSOR, Parsed, Request, STATUS},
 };
 use crate::{
     error::ApiError,
@@ -40,19 +40,11 @@ pub(crate) struct ModerationRequest {
 }
 
 impl Request for ModerationRequest {
-    const PARAMETERS: &'static [&'static Parameter] = &[&STATUS, &PAGE_SIZE, &MODERATION_CURSOR];
-
-    fn read(request: &HttpRequest) -> Result<Self, ApiError> {
-        let query = Query::read(request, Self::PARAMETERS)?;
-        let status = query.parse(&STATUS, unpublished)?.unwrap_or(Status::Pending);
-        let list = ModerationList { status, page_size: query.page_size()? };
-        Ok(Self { list, cursor: query.get(&MODERATION_CURSOR).map(str::to_owned) })
+    fn read(given: &Given<'_>) -> Result<Self, ApiError> {
+        let status = given.get(&STATUS)?.unwrap_or(Status::Pending);
+        let list = ModerationList { status, page_size: Request::read(given)? };
+        Ok(Self { list, cursor: given.get(&MODERATION_CURSOR)? })
     }
-}
-
-fn unpublished(text: &str) -> Result<Status, InvalidInput> {
-    let status = Status::parse(text).ok().filter(|status| !status.is_published());
-    status.ok_or_else(|| InvalidInput::new(STATUS.name, "must be pending or hidden"))
 }
 
 /// A page of comments that readers do not see.

@@ -1,18 +1,23 @@
-//! The parameters of requests, each with its description for the OpenAPI document.
+//! The parameters of requests. Each is declared once: its name, how it is read, and how the OpenAPI document describes it.
 //!
-//! A [`Request`] is the typed form of a request. It names its parameters and reads them. No other parameter is accepted.
+//! A [`Request`] is the typed form of a request. What it asks for while it is read are its parameters: they are described,
+//! and no others are accepted.
 
-use std::future::{Ready, ready};
+use std::{
+    cell::RefCell,
+    future::{Ready, ready},
+};
 
 use actix_web::{FromRequest, HttpRequest, dev::Payload};
 use model::{
-    AuthorId, CommentId, Filter, InvalidInput, Language, Order, PageNumber, PageSize, Rating, RatingSet, Status,
+    AuthorId, CommentId, Filter, InvalidInput, Language, Order, PageNumber, PageSize, Period, ProductId, Rating,
+    RatingSet, Status, Timestamp,
 };
 use serde_json::{Value, json};
 use utoipa::{
     IntoParams,
     openapi::{
-        ArrayBuilder, KnownFormat, ObjectBuilder, Required, Schema, SchemaFormat, Type,
+        ArrayBuilder, KnownFormat, Required, Schema, SchemaFormat, Type,
         path::{Parameter as Description, ParameterBuilder, ParameterIn},
     },
 };
@@ -20,34 +25,36 @@ use utoipa::{
 use super::schema;
 use crate::{
     error::ApiError,
-    http::path_and_query::{not_encoded, pairs, repeated},
+    http::path_and_query::{Pair, not_encoded, pairs, path_part, repeated},
     links,
     read::cursor::SEALED_MAX_LEN,
 };
 
-pub(crate) struct Parameter {
+pub(crate) struct Parameter<T> {
     pub(crate) name: &'static str,
     pub(crate) place: ParameterIn,
     pub(crate) description: &'static str,
     pub(crate) schema: fn() -> Schema,
+    /// A text that is read, in the spelling of a path or a header.
     pub(crate) example: fn() -> Value,
+    pub(crate) parse: fn(&str) -> Result<T, InvalidInput>,
 }
 
-pub(crate) static PRODUCT: Parameter = Parameter {
+pub(crate) static PRODUCT: Parameter<ProductId> = Parameter {
     name: "product",
     place: ParameterIn::Path,
     description: "The id of a product: any text without control characters but `.` and `..`, percent-encoded, a slash \
                   in it as `%2F` or as it is. One to write begins and ends with a visible character",
     schema: || schema::product().into(),
     example: || json!("espresso-machine"),
+    parse: ProductId::parse_stored,
 };
 
 /// Maximum number of products of one request: a page of products has fewer. One call of the page index answers them, so
 /// the number bounds how long the index works for one request.
 pub(crate) const PRODUCTS_MAX: usize = 100;
 
-pub(crate) static PRODUCTS: Parameter = Parameter {
-    name: PRODUCT.name,
+pub(crate) static PRODUCTS: Parameter<ProductId> = Parameter {
     place: ParameterIn::Query,
     description: "The id of a product, as in a path; repeated for each product, each once",
     schema: || {
@@ -55,73 +62,80 @@ pub(crate) static PRODUCTS: Parameter = Parameter {
         products.min_items(Some(1)).max_items(Some(PRODUCTS_MAX)).into()
     },
     example: || json!(["espresso-machine", "milk-jug"]),
+    ..PRODUCT
 };
 
-pub(crate) static COMMENT_ID: Parameter = Parameter {
+pub(crate) static COMMENT_ID: Parameter<CommentId> = Parameter {
     name: "id",
     place: ParameterIn::Path,
     description: "The id of a comment, never `.` or `..`; those made here are ULIDs",
     schema: || schema::text(format!("^[A-Za-z0-9._-]{{1,{}}}$", CommentId::MAX_LEN)).into(),
     example: || json!("01JCP3D7W0K2V6H9QF1T8MZ4XB"),
+    parse: CommentId::parse,
 };
 
-pub(crate) static AUTHOR_ID: Parameter = Parameter {
+pub(crate) static AUTHOR_ID: Parameter<AuthorId> = Parameter {
     name: AuthorId::FIELD,
     place: ParameterIn::Path,
     description: "The id of an author at the site, with at least one visible character, percent-encoded",
-    schema: || schema::author_id_text().into(),
+    schema: || schema::line(AuthorId::MAX_BYTES).into(),
     example: || json!("customer-4711"),
+    parse: AuthorId::parse_stored,
 };
 
-pub(crate) static LANGUAGE: Parameter = Parameter {
+pub(crate) static LANGUAGE: Parameter<Language> = Parameter {
     name: "language",
     place: ParameterIn::Query,
     description: "Only comments in this language: a BCP 47 tag, such as `en` or `pt-BR`. Case does not matter, and all \
                   codes of a language are one: `iw` is `he`",
     schema: || schema::language().into(),
     example: || json!("en"),
+    parse: Language::parse,
 };
 
-pub(crate) static RATING: Parameter = Parameter {
+pub(crate) static RATING: Parameter<Rating> = Parameter {
     name: "rating",
     place: ParameterIn::Query,
     description: "Only comments with one of these ratings; all five are the same as none",
     schema: || ArrayBuilder::new().items(schema::rating()).into(),
     example: || json!([1, 5]),
+    parse: Rating::parse,
 };
 
 /// Not of published comments: readers' listings have those.
-pub(crate) static STATUS: Parameter = Parameter {
+pub(crate) static STATUS: Parameter<Status> = Parameter {
     name: "status",
     place: ParameterIn::Query,
     description: "Which comments: those that wait for a decision, or those that a moderator has hidden",
     schema: || {
-        let names = Status::UNPUBLISHED.map(Status::as_str);
-        let status = ObjectBuilder::new().schema_type(Type::String).enum_values(Some(names));
+        let status = schema::one_of(Status::UNPUBLISHED.map(Status::as_str));
         status.default(Some(Status::Pending.as_str().into())).into()
     },
     example: || json!("pending"),
+    parse: unpublished,
 };
 
 /// A cursor in the lists of moderators. The key that sealed its example is lost.
-pub(crate) static MODERATION_CURSOR: Parameter = Parameter {
+pub(crate) static MODERATION_CURSOR: Parameter<String> = Parameter {
     name: "cursor",
     place: ParameterIn::Query,
     description: "The cursor `next` of an earlier answer for the same status and page size",
     schema: CURSOR.schema,
     example: CURSOR.example,
+    parse: CURSOR.parse,
 };
 
-pub(crate) static PAGE: Parameter = Parameter {
+pub(crate) static PAGE: Parameter<PageNumber> = Parameter {
     name: "page",
     place: ParameterIn::Query,
     description: "The number of the page, from 1 (without it and `numbering`, page 1); not together with `cursor`",
     schema: || schema::number(1, PageNumber::MAX.get()).into(),
     example: || json!(1),
+    parse: PageNumber::parse,
 };
 
 /// The number of a page in a list without cursors.
-pub(crate) static PAGE_OF_LIST: Parameter = Parameter {
+pub(crate) static PAGE_OF_LIST: Parameter<PageNumber> = Parameter {
     name: PAGE.name,
     place: ParameterIn::Query,
     description: "The number of the page, from 1",
@@ -130,9 +144,10 @@ pub(crate) static PAGE_OF_LIST: Parameter = Parameter {
         number.default(Some(PageNumber::FIRST.get().into())).into()
     },
     example: || json!(1),
+    parse: PAGE.parse,
 };
 
-pub(crate) static PAGE_SIZE: Parameter = Parameter {
+pub(crate) static PAGE_SIZE: Parameter<PageSize> = Parameter {
     name: "page_size",
     place: ParameterIn::Query,
     description: "How many comments, or products, a page has",
@@ -141,31 +156,31 @@ pub(crate) static PAGE_SIZE: Parameter = Parameter {
         schema::number(1, PageSize::MAX.get().into()).default(Some(default)).into()
     },
     example: || json!(20),
+    parse: PageSize::parse,
 };
 
-pub(crate) static ORDER: Parameter = Parameter {
+pub(crate) static ORDER: Parameter<Order> = Parameter {
     name: "order",
     place: ParameterIn::Query,
     description: "Newest or oldest first",
-    schema: || {
-        let order = ObjectBuilder::new().schema_type(Type::String).enum_values(Some(["newest", "oldest"]));
-        order.default(Some("newest".into())).into()
-    },
+    schema: || schema::one_of(["newest", "oldest"]).default(Some("newest".into())).into(),
     example: || json!("newest"),
+    parse: Order::parse,
 };
 
-pub(crate) static NUMBERING: Parameter = Parameter {
+pub(crate) static NUMBERING: Parameter<()> = Parameter {
     name: "numbering",
     place: ParameterIn::Query,
     description: "`stable`: pages are counted from the oldest comment, as on the pages for people, so comments posted \
                   later change no page with a number. Each of them is full, and shows its newest comment first. \
                   Without `page`, the answer is the front page: the newest comments, fewer than twice `page_size`. \
                   Not together with `order`, `as_of` or `cursor`",
-    schema: || ObjectBuilder::new().schema_type(Type::String).enum_values(Some([links::STABLE])).into(),
+    schema: || schema::one_of([links::STABLE]).into(),
     example: || json!(links::STABLE),
+    parse: stable,
 };
 
-pub(crate) static AS_OF: Parameter = Parameter {
+pub(crate) static AS_OF: Parameter<Timestamp> = Parameter {
     name: "as_of",
     place: ParameterIn::Query,
     description: "Only comments dated up to this instant: the `as_of` of an earlier answer, or any other. So comments \
@@ -173,12 +188,13 @@ pub(crate) static AS_OF: Parameter = Parameter {
                   still do; a cursor continues where its page ended. Not together with `cursor` or `numbering`",
     schema: || {
         let format = SchemaFormat::KnownFormat(KnownFormat::DateTime);
-        ObjectBuilder::new().schema_type(Type::String).format(Some(format)).into()
+        schema::of_type(Type::String).format(Some(format)).into()
     },
     example: || json!("2024-11-14T09:30:00.000Z"),
+    parse: Timestamp::parse,
 };
 
-pub(crate) static DATE: Parameter = Parameter {
+pub(crate) static DATE: Parameter<Period> = Parameter {
     name: "date",
     place: ParameterIn::Query,
     description: "Leads (302) to the page that holds the newest comment of this month or day (UTC), or of the last one \
@@ -186,36 +202,69 @@ pub(crate) static DATE: Parameter = Parameter {
                   the month's last day. Not together with `page`, `as_of` or `cursor`",
     schema: || schema::text("^[0-9]{4}-(0[1-9]|1[0-2])(-(0[1-9]|[12][0-9]|3[01]))?$").into(),
     example: || json!("2024-05"),
+    parse: Period::parse,
 };
 
-pub(crate) static EXPLAIN: Parameter = Parameter {
+pub(crate) static EXPLAIN: Parameter<bool> = Parameter {
     name: "explain",
     place: ParameterIn::Query,
     description: "`true`: the answer says what it asked of the stores: the filter key, the start key, the number of \
                   calls, and the read units. Such an answer is not cached",
-    schema: || ObjectBuilder::new().schema_type(Type::Boolean).default(Some(false.into())).into(),
+    schema: || schema::of_type(Type::Boolean).default(Some(false.into())).into(),
     example: || json!(true),
+    parse: true_or_false,
 };
 
 /// The key that sealed its example is lost.
-pub(crate) static CURSOR: Parameter = Parameter {
+pub(crate) static CURSOR: Parameter<String> = Parameter {
     name: "cursor",
     place: ParameterIn::Query,
     description: "A cursor of an earlier answer for the same product, language, ratings, order and page size; not \
                   together with `page` or `as_of`",
     schema: || schema::text("^[A-Za-z0-9_-]+$").max_length(Some(SEALED_MAX_LEN)).into(),
     example: || json!("LWH1nTgQm0q2b5yXoS3cVQe7dJk9uPzR4tA6wGhYB8sC"),
+    parse: |text| Ok(text.to_owned()),
 };
 
-pub(crate) static AUTHORS_CURSOR: Parameter = Parameter {
+pub(crate) static AUTHORS_CURSOR: Parameter<CommentId> = Parameter {
     name: CURSOR.name,
     place: ParameterIn::Query,
     description: "The cursor of an earlier answer for the same author",
     schema: COMMENT_ID.schema,
     example: || json!("01JCP3D7W0K2V6H9QF1T8MZ4XB"),
+    parse: |id| CommentId::parse(id).map_err(|_| InvalidInput::new("cursor", "is of no earlier answer")),
 };
 
-impl Parameter {
+fn unpublished(text: &str) -> Result<Status, InvalidInput> {
+    let status = Status::parse(text).ok().filter(|status| !status.is_published());
+    status.ok_or_else(|| InvalidInput::new(STATUS.name, "must be pending or hidden"))
+}
+
+fn stable(text: &str) -> Result<(), InvalidInput> {
+    let is_stable = text == links::STABLE;
+    is_stable.then_some(()).ok_or_else(|| InvalidInput::new(NUMBERING.name, "is not stable, its only value"))
+}
+
+fn true_or_false(text: &str) -> Result<bool, InvalidInput> {
+    text.parse().map_err(|_| InvalidInput::new(EXPLAIN.name, "is not true or false"))
+}
+
+/// A [`Parameter`], whatever its type.
+pub(crate) trait Declared: Sync {
+    fn name(&self) -> &'static str;
+    fn is_of_query(&self) -> bool;
+    fn describe(&self) -> Description;
+}
+
+impl<T> Declared for Parameter<T> {
+    fn name(&self) -> &'static str {
+        self.name
+    }
+
+    fn is_of_query(&self) -> bool {
+        self.place == ParameterIn::Query
+    }
+
     fn describe(&self) -> Description {
         let is_required = self.place == ParameterIn::Path || self.name == PRODUCTS.name;
         let required = if is_required { Required::True } else { Required::False };
@@ -230,14 +279,50 @@ impl Parameter {
     }
 }
 
-/// A request as its handler gets it, without its body.
+/// What a handler takes of a request, without its body.
 pub(crate) trait Request: Sized {
-    /// Its parameters, in the order of the OpenAPI document. Its query string may have no others.
-    const PARAMETERS: &'static [&'static Parameter];
-
+    /// Asks for every parameter, in the order of the OpenAPI document, before it judges any beside another.
+    ///
     /// # Errors
     /// Names the first parameter that breaks a rule.
-    fn read(request: &HttpRequest) -> Result<Self, ApiError>;
+    fn read(given: &Given<'_>) -> Result<Self, ApiError>;
+}
+
+impl<A: Request, B: Request> Request for (A, B) {
+    fn read(given: &Given<'_>) -> Result<Self, ApiError> {
+        Ok((A::read(given)?, B::read(given)?))
+    }
+}
+
+impl Request for ProductId {
+    fn read(given: &Given<'_>) -> Result<Self, ApiError> {
+        given.in_path(&PRODUCT)
+    }
+}
+
+impl Request for CommentId {
+    fn read(given: &Given<'_>) -> Result<Self, ApiError> {
+        given.in_path(&COMMENT_ID)
+    }
+}
+
+impl Request for Option<Language> {
+    fn read(given: &Given<'_>) -> Result<Self, ApiError> {
+        given.get(&LANGUAGE)
+    }
+}
+
+impl Request for PageSize {
+    fn read(given: &Given<'_>) -> Result<Self, ApiError> {
+        Ok(given.get(&PAGE_SIZE)?.unwrap_or_default())
+    }
+}
+
+impl Request for Filter {
+    fn read(given: &Given<'_>) -> Result<Self, ApiError> {
+        let (language, ratings) = (given.get(&LANGUAGE)?, given.all(&RATING)?);
+        Ok(Self::new(language, RatingSet::of(ratings)))
+    }
 }
 
 /// Reads a request, and describes it.
@@ -249,129 +334,140 @@ impl<R: Request> FromRequest for Parsed<R> {
     type Future = Ready<Result<Self, ApiError>>;
 
     fn from_request(request: &HttpRequest, _: &mut Payload) -> Self::Future {
-        ready(R::read(request).map(Self))
+        let given = Given::of(request);
+        ready(R::read(&given).and_then(|read| given.check_known().map(|()| Self(read))))
     }
 }
 
 impl<R: Request> IntoParams for Parsed<R> {
     fn into_params(_: impl Fn() -> Option<ParameterIn>) -> Vec<Description> {
-        R::PARAMETERS.iter().map(|parameter| parameter.describe()).collect()
+        let given = Given { request: None, query: Vec::new(), asked: RefCell::default() };
+        // It need not be a good request: it is only read for what it is asked.
+        R::read(&given).ok();
+        given.asked.into_inner().iter().map(|parameter| parameter.describe()).collect()
     }
 }
 
-pub(crate) struct Query(Vec<(&'static Parameter, String)>);
+/// The part of the path of every operation that holds an id.
+const ID_IN_PATH: usize = 4;
 
-impl Query {
-    /// Reads the query string of a request that accepts those of the `parameters` that have their place there.
-    ///
+/// What a client gives with its request.
+pub(crate) struct Given<'request> {
+    /// `None` while a request is described: then each parameter of the path is its example, and there are no others.
+    request: Option<&'request HttpRequest>,
+    query: Vec<Pair<'request>>,
+    asked: RefCell<Vec<&'static dyn Declared>>,
+}
+
+impl<'request> Given<'request> {
+    pub(crate) fn of(request: &'request HttpRequest) -> Self {
+        Self { request: Some(request), query: pairs(request.query_string()).collect(), asked: RefCell::default() }
+    }
+
+    pub(crate) fn in_path<T>(&self, parameter: &'static Parameter<T>) -> Result<T, ApiError> {
+        self.asked.borrow_mut().push(parameter);
+        let text = match self.request {
+            Some(request) => path_part(request, ID_IN_PATH, parameter.name)?,
+            None => (parameter.example)().as_str().unwrap_or_default().to_owned(),
+        };
+        parsed(parameter, &text)
+    }
+
+    /// The values of a header, which may occur several times.
+    pub(crate) fn in_headers<T>(&self, parameter: &'static Parameter<T>) -> Result<Vec<&str>, ApiError> {
+        self.asked.borrow_mut().push(parameter);
+        let values = self.request.into_iter().flat_map(|request| request.headers().get_all(parameter.name));
+        let values = values.map(|value| value.to_str());
+        values
+            .collect::<Result<_, _>>()
+            .map_err(|_| ApiError::invalid(parameter.name, "holds characters that are not visible ASCII"))
+    }
+
+    /// The values of a parameter that may be repeated.
+    pub(crate) fn all<T>(&self, parameter: &'static Parameter<T>) -> Result<Vec<T>, ApiError> {
+        self.asked.borrow_mut().push(parameter);
+        let values = self.query.iter().filter(|pair| pair.name.as_deref() == Some(parameter.name));
+        values
+            .map(|pair| parsed(parameter, pair.value.as_deref().ok_or_else(|| not_encoded(parameter.name))?))
+            .collect()
+    }
+
+    pub(crate) fn get<T>(&self, parameter: &'static Parameter<T>) -> Result<Option<T>, ApiError> {
+        let mut values = self.all(parameter)?.into_iter();
+        match (values.next(), values.next()) {
+            (_, Some(_)) => Err(repeated(parameter.name)),
+            (value, None) => Ok(value),
+        }
+    }
+
     /// # Errors
-    /// Names the parameter that is unknown, repeated, or not percent-encoded UTF-8.
-    pub(crate) fn read(request: &HttpRequest, parameters: &[&'static Parameter]) -> Result<Self, ApiError> {
-        let known = || parameters.iter().filter(|parameter| parameter.place == ParameterIn::Query);
-        let mut query = Self(Vec::new());
-        for pair in pairs(request.query_string()) {
-            let name = pair.name.ok_or_else(|| {
+    /// One of these parameters is given, although the one named `beside` is.
+    pub(crate) fn check_absent(&self, excluded: &[&dyn Declared], beside: &str) -> Result<(), ApiError> {
+        let is_given = |name| self.query.iter().any(|pair| pair.name.as_deref() == Some(name));
+        match excluded.iter().find(|parameter| is_given(parameter.name())) {
+            Some(given) => Err(ApiError::invalid(given.name(), format!("cannot be combined with {beside}"))),
+            None => Ok(()),
+        }
+    }
+
+    /// # Errors
+    /// Names a parameter of the query that the request was not asked for.
+    fn check_known(&self) -> Result<(), ApiError> {
+        let asked = self.asked.borrow();
+        let known: Vec<&str> =
+            asked.iter().filter(|parameter| parameter.is_of_query()).map(|parameter| parameter.name()).collect();
+        for pair in &self.query {
+            let name = pair.name.as_deref().ok_or_else(|| {
                 ApiError::invalid("query", "holds a parameter whose name is not percent-encoded UTF-8")
             })?;
-            let Some(parameter) = known().find(|parameter| parameter.name == name) else {
-                let names: Vec<&str> = known().map(|parameter| parameter.name).collect();
-                let there_are = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
-                return Err(ApiError::invalid(name, format!("is not a parameter here; there are {there_are}")));
-            };
-            if ![RATING.name, PRODUCTS.name].contains(&parameter.name) && query.get(parameter).is_some() {
-                return Err(repeated(name));
+            if !known.contains(&name) {
+                let there_are = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
+                return Err(ApiError::invalid(
+                    name.to_owned(),
+                    format!("is not a parameter here; there are {there_are}"),
+                ));
             }
-            query.0.push((parameter, pair.value.ok_or_else(|| not_encoded(parameter.name))?));
         }
-        Ok(query)
+        Ok(())
     }
+}
 
-    pub(crate) fn all(&self, parameter: &Parameter) -> impl Iterator<Item = &str> {
-        self.0.iter().filter(|(given, _)| given.name == parameter.name).map(|(_, value)| value.as_str())
-    }
-
-    pub(crate) fn get(&self, parameter: &Parameter) -> Option<&str> {
-        self.all(parameter).next()
-    }
-
-    pub(crate) fn parse<T>(
-        &self,
-        parameter: &Parameter,
-        parse: fn(&str) -> Result<T, InvalidInput>,
-    ) -> Result<Option<T>, ApiError> {
-        let parsed = self.get(parameter).map(parse).transpose();
-        parsed.map_err(|error| ApiError::invalid(parameter.name, error.problem))
-    }
-
-    /// The filter of [`LANGUAGE`] and [`RATING`].
-    pub(crate) fn filter(&self) -> Result<Filter, ApiError> {
-        let language = self.parse(&LANGUAGE, Language::parse)?;
-        let ratings: Vec<Rating> = self.all(&RATING).map(Rating::parse).collect::<Result<_, _>>()?;
-        Ok(Filter::new(language, RatingSet::of(ratings)))
-    }
-
-    pub(crate) fn page_size(&self) -> Result<PageSize, ApiError> {
-        Ok(self.parse(&PAGE_SIZE, PageSize::parse)?.unwrap_or_default())
-    }
-
-    /// Whether [`NUMBERING`] asks for stable numbering.
-    ///
-    /// # Errors
-    /// Another value, or one of the `excluded` parameters beside it.
-    pub(crate) fn is_stable(&self, excluded: &[&Parameter]) -> Result<bool, ApiError> {
-        let Some(numbering) = self.get(&NUMBERING) else { return Ok(false) };
-        if numbering != links::STABLE {
-            return Err(ApiError::invalid(NUMBERING.name, "is not stable, its only value"));
-        }
-        match excluded.iter().find(|parameter| self.get(parameter).is_some()) {
-            Some(given) => Err(ApiError::invalid(given.name, "cannot be combined with numbering")),
-            None => Ok(true),
-        }
-    }
-
-    /// Whether [`EXPLAIN`] asks for an explanation.
-    ///
-    /// # Errors
-    /// Neither `true` nor `false`.
-    pub(crate) fn explains(&self) -> Result<bool, ApiError> {
-        match self.get(&EXPLAIN) {
-            None | Some("false") => Ok(false),
-            Some("true") => Ok(true),
-            Some(_) => Err(ApiError::invalid(EXPLAIN.name, "is not true or false")),
-        }
-    }
-
-    pub(crate) fn order(&self) -> Result<Order, ApiError> {
-        Ok(self.parse(&ORDER, Order::parse)?.unwrap_or_default())
-    }
+pub(crate) fn parsed<T>(parameter: &Parameter<T>, text: &str) -> Result<T, ApiError> {
+    (parameter.parse)(text).map_err(|error| ApiError::invalid(parameter.name, error.problem))
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use actix_web::test::TestRequest;
 
     use super::*;
     use crate::error::tests::refused_field;
 
+    /// The request with this target, as its handler gets it.
+    pub(crate) fn read_at<R: Request>(target: &str) -> Result<R, ApiError> {
+        let request = TestRequest::with_uri(target).to_http_request();
+        Parsed::from_request(&request, &mut Payload::None).into_inner().map(|Parsed(read)| read)
+    }
+
     #[test]
     fn unknown_repeated_and_undecodable_parameters_are_named() {
-        let read = |query: &str| {
-            let request = TestRequest::with_uri(&format!("/?{query}")).to_http_request();
-            Query::read(&request, &[&PRODUCT, &LANGUAGE, &PAGE, &PAGE_SIZE, &ORDER, &RATING])
-        };
         for (query, field) in [
             ("pages=1", "pages"),
             ("product=p", "product"),
-            ("page=1&page=1", "page"),
+            ("page_size=1&page_size=1", "page_size"),
             ("language=%FF", "language"),
             ("%FF=1", "query"),
-            ("page=%", "page"),
+            ("page_size=%", "page_size"),
+            ("page_size=1+2", "page_size"),
         ] {
-            assert_eq!(refused_field(read(query)), field, "{query}");
+            let read = read_at::<(ProductId, (Filter, PageSize))>(&format!("/api/v1/products/p?{query}"));
+            assert_eq!(refused_field(read), field, "{query}");
         }
-        let query = read("&p%61ge=1+2&rating=1&rating=5&").unwrap();
-        assert_eq!(query.get(&PAGE), Some("1 2"));
-        assert_eq!(refused_field(query.parse(&PAGE, PageNumber::parse)), "page");
-        assert_eq!(query.filter().unwrap().to_string(), "~/1.5");
+    }
+
+    #[test]
+    fn names_and_values_are_decoded_and_ratings_may_be_repeated() {
+        let read = read_at::<(Filter, PageSize)>("/?p%61ge_size=%31&rating=1&rating=5&").unwrap();
+        assert_eq!(read, (Filter::new(None, RatingSet::parse("1.5").ok()), PageSize::new(1).unwrap()));
     }
 }

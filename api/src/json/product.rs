@@ -13,46 +13,19 @@ use serde_json::{Value, json};
 use table::{ProductChange, WriteError};
 use utoipa::{
     PartialSchema, ToSchema,
-    openapi::{ObjectBuilder, RefOr, Schema, schema::AdditionalProperties},
+    openapi::{RefOr, Schema},
 };
 
 use super::{
-    fields::read_product,
-    headers::{Conditions, IF_MATCH, IF_NONE_MATCH},
-    parameters::{PRODUCT, Parameter, Parsed, Query, Request},
+    fields::{object, read_product},
+    headers::Conditions,
+    parameters::Parsed,
     schema,
 };
-use crate::{
-    error::ApiError,
-    http::{entity_tag::strong_tag, path_and_query},
-    store::StoreClients,
-    tokens::ProductWriter,
-};
+use crate::{error::ApiError, http::entity_tag::strong_tag, store::StoreClients, tokens::ProductWriter};
 
-impl Request for ProductId {
-    const PARAMETERS: &'static [&'static Parameter] = &[&PRODUCT];
-
-    fn read(request: &HttpRequest) -> Result<Self, ApiError> {
-        let product = path_and_query::product(request, 4)?;
-        Query::read(request, Self::PARAMETERS)?;
-        Ok(product)
-    }
-}
-
-pub(crate) struct RecordRequest {
-    product: ProductId,
-    conditions: Conditions,
-}
-
-impl Request for RecordRequest {
-    const PARAMETERS: &'static [&'static Parameter] = &[&PRODUCT, &IF_MATCH, &IF_NONE_MATCH];
-
-    fn read(request: &HttpRequest) -> Result<Self, ApiError> {
-        let product = path_and_query::product(request, 4)?;
-        Query::read(request, Self::PARAMETERS)?;
-        Ok(Self { product, conditions: Conditions::read(request)? })
-    }
-}
+/// Which record to write, and on which conditions.
+type Target = (ProductId, Conditions);
 
 /// What a site says about a product.
 #[derive(Debug, Serialize, ToSchema)]
@@ -112,35 +85,28 @@ pub(crate) struct ProductFields;
 
 impl PartialSchema for ProductFields {
     fn schema() -> RefOr<Schema> {
-        let text = |max_chars, description| schema::optional_line(max_chars).description(Some(description));
-        let url = |description| schema::optional_url().description(Some(description));
-        let example = json!({
+        let gtin = schema::or_null(schema::text("^(?:[0-9]{8}|[0-9]{12,14})$"));
+        let invisible = "Without a visible character it is none";
+        object([
+            (
+                "name",
+                schema::line(ProductDetails::NAME_MAX_CHARS),
+                "The name for people: one line with at least one visible character",
+            ),
+            ("url", schema::optional_url(), "The product's page in the shop: pages of comments link to it"),
+            ("image", schema::optional_url(), "A picture of the product, for search engines"),
+            ("brand", schema::optional_line(ProductDetails::BRAND_MAX_CHARS), invisible),
+            ("gtin", gtin, "With its check digit (GS1); an ISBN-13, EAN or UPC is one"),
+            ("sku", schema::optional_line(ProductDetails::SKU_MAX_CHARS), invisible),
+            ("language", schema::or_null(schema::language()), "The language of the name: a BCP 47 tag"),
+        ])
+        .description(Some("The whole record: what is left out, or null, the product does not have."))
+        .required("name")
+        .examples([json!({
             "name": "Espresso machine Ada 3", "url": "https://shop.example/espresso-machine", "brand": "Ada",
             "gtin": "4006381333931", "language": "en",
-        });
-        ObjectBuilder::new()
-            .description(Some("The whole record: what is left out, or null, the product does not have."))
-            .additional_properties(Some(AdditionalProperties::FreeForm(false)))
-            .property(
-                "name",
-                schema::product_name()
-                    .description(Some("The name for people: one line with at least one visible character")),
-            )
-            .property("url", url("The product's page in the shop: pages of comments link to it"))
-            .property("image", url("A picture of the product, for search engines"))
-            .property("brand", text(ProductDetails::BRAND_MAX_CHARS, "Without a visible character it is none"))
-            .property(
-                "gtin",
-                schema::optional_gtin().description(Some("With its check digit (GS1); an ISBN-13, EAN or UPC is one")),
-            )
-            .property("sku", text(ProductDetails::SKU_MAX_CHARS, "Without a visible character it is none"))
-            .property(
-                "language",
-                schema::optional_language().description(Some("The language of the name: a BCP 47 tag")),
-            )
-            .required("name")
-            .examples([example])
-            .into()
+        })])
+        .into()
     }
 }
 
@@ -185,7 +151,7 @@ pub(crate) async fn get_product(
     put,
     path = "/api/v1/products/{product}",
     tag = "products",
-    params(Parsed<RecordRequest>),
+    params(Parsed<Target>),
     request_body(content = ProductFields, content_type = "application/json"),
     responses(
         (
@@ -205,7 +171,7 @@ pub(crate) async fn get_product(
 )]
 pub(crate) async fn put_product(
     _: ProductWriter,
-    Parsed(RecordRequest { product, conditions }): Parsed<RecordRequest>,
+    Parsed((product, conditions)): Parsed<Target>,
     request: HttpRequest,
     payload: web::Payload,
     stores: web::Data<StoreClients>,
@@ -225,7 +191,7 @@ pub(crate) async fn put_product(
     delete,
     path = "/api/v1/products/{product}",
     tag = "products",
-    params(Parsed<RecordRequest>),
+    params(Parsed<Target>),
     responses(
         (status = 204, description = "It is gone; other processes show it within their cache's age"),
     ),
@@ -233,7 +199,7 @@ pub(crate) async fn put_product(
 )]
 pub(crate) async fn delete_product(
     _: ProductWriter,
-    Parsed(RecordRequest { product, conditions }): Parsed<RecordRequest>,
+    Parsed((product, conditions)): Parsed<Target>,
     stores: web::Data<StoreClients>,
 ) -> Result<HttpResponse, ApiError> {
     let deleted = stores.delete_product(&product, |current| conditions.hold(current)).await;

@@ -1,17 +1,17 @@
 //! `GET /api/v1/products`
 
-use actix_web::{HttpRequest, HttpResponse, http::header, web};
+use actix_web::{HttpResponse, http::header, web};
 use model::{PageNumber, PageSize};
 use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::{
     list::Links,
-    parameters::{PAGE_OF_LIST, PAGE_SIZE, Parameter, Parsed, Query, Request},
+    parameters::{Given, PAGE_OF_LIST, Parsed, Request},
     stats::Totals,
 };
 use crate::{
-    error::{ApiError, PROBLEM_JSON, Problem},
+    error::ApiError,
     links::{self, ProductListUrls},
     read::products::Products,
     site::Site,
@@ -23,12 +23,9 @@ pub(crate) struct ProductsRequest {
 }
 
 impl Request for ProductsRequest {
-    const PARAMETERS: &'static [&'static Parameter] = &[&PAGE_OF_LIST, &PAGE_SIZE];
-
-    fn read(request: &HttpRequest) -> Result<Self, ApiError> {
-        let query = Query::read(request, Self::PARAMETERS)?;
-        let number = query.parse(&PAGE_OF_LIST, PageNumber::parse)?.unwrap_or(PageNumber::FIRST);
-        Ok(Self { number, page_size: query.page_size()? })
+    fn read(given: &Given<'_>) -> Result<Self, ApiError> {
+        let number = given.get(&PAGE_OF_LIST)?.unwrap_or(PageNumber::FIRST);
+        Ok(Self { number, page_size: Request::read(given)? })
     }
 }
 
@@ -95,7 +92,6 @@ struct ListedProduct<'page> {
                 ("Link" = String, description = "`first`, `prev`, `next` and `last`, as in `links` (RFC 8288)"),
             ),
         ),
-        (status = 404, description = "The page lies past the end", body = Problem<'static>, content_type = PROBLEM_JSON),
     ),
 )]
 pub(crate) async fn list_products(

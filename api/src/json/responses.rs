@@ -10,6 +10,24 @@ use utoipa::{
 
 use crate::{error::PROBLEM_JSON, http::body::BODY_MAX_BYTES};
 
+/// The errors that single operations have besides.
+const OWN: [(&str, &str, &str); 5] = [
+    ("list_products", "404", "The page lies past the end"),
+    (
+        "list_comments",
+        "404",
+        "The page lies past the end. Or nobody knows the product, and the site does not serve such products",
+    ),
+    ("product_stats", "404", "Nobody knows the product, and the site does not serve such products"),
+    (
+        "create_comment",
+        "409",
+        "The comment that this `Idempotency-Key` created has been deleted since, and an earlier version of the service \
+         created it",
+    ),
+    ("create_comment", "422", "This `Idempotency-Key` was used for another request"),
+];
+
 /// Adds to each operation of the API the errors that follow from what it takes.
 pub(crate) struct Errors;
 
@@ -30,6 +48,8 @@ impl Modify for Errors {
 fn errors(path: &str, operation: &Operation) -> Vec<(&'static str, ResponseBuilder)> {
     let is_of_comment = path.starts_with("/api/v1/comments/");
     let mut errors = vec![("500", problem("A mistake of the server's; it has been logged"))];
+    let own = OWN.iter().filter(|(id, ..)| operation.operation_id.as_deref() == Some(id));
+    errors.extend(own.map(|(_, status, description)| (*status, problem(description))));
     let is_of_record = path == "/api/v1/products/{product}";
     if is_of_comment {
         errors.push(("404", problem("There is no such comment")));

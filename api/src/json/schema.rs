@@ -2,11 +2,8 @@
 //!
 //! The service refuses a value that a schema does not allow. It accepts any other, but for what a description says.
 
-use model::{AuthorId, CommentText, Language, ProductDetails, ProductId, Rating, Status, WebUrl};
-use utoipa::openapi::{
-    ObjectBuilder, OneOfBuilder, Schema, Type,
-    schema::{AdditionalProperties, SchemaType},
-};
+use model::{CommentText, Language, ProductId, Rating, WebUrl};
+use utoipa::openapi::{ObjectBuilder, OneOfBuilder, Schema, Type, schema::SchemaType};
 
 /// A character of a text of one line: anything but the control characters (Unicode category Cc).
 const NO_CONTROL: &str = r"[^\u0000-\u001f\u007f-\u009f]";
@@ -26,16 +23,29 @@ const WEB_URL: &str = "^https?://[A-Za-z0-9](?:[A-Za-z0-9-]*[A-Za-z0-9])?(?:\\.[
 
 // Descriptions say where a text must have a visible character: a pattern of all those would be too long.
 
+pub(super) fn of_type(of: Type) -> ObjectBuilder {
+    ObjectBuilder::new().schema_type(of)
+}
+
 pub(super) fn text(pattern: impl Into<String>) -> ObjectBuilder {
-    ObjectBuilder::new().schema_type(Type::String).pattern(Some(pattern))
+    of_type(Type::String).pattern(Some(pattern))
+}
+
+pub(super) fn one_of<const N: usize>(texts: [&'static str; N]) -> ObjectBuilder {
+    of_type(Type::String).enum_values(Some(texts))
 }
 
 pub(super) fn number(least: u64, greatest: u64) -> ObjectBuilder {
-    ObjectBuilder::new().schema_type(Type::Integer).minimum(Some(least)).maximum(Some(greatest))
+    of_type(Type::Integer).minimum(Some(least)).maximum(Some(greatest))
+}
+
+/// A text of one line. No schema can express the limits in bytes of some.
+pub(super) fn line(max_chars: usize) -> ObjectBuilder {
+    text(format!("^{NO_CONTROL}+$")).min_length(Some(1)).max_length(Some(max_chars))
 }
 
 pub(super) fn product() -> ObjectBuilder {
-    text(format!("^{NO_CONTROL}+$")).min_length(Some(1)).max_length(Some(ProductId::MAX_CHARS))
+    line(ProductId::MAX_CHARS)
 }
 
 pub(super) fn language() -> ObjectBuilder {
@@ -47,64 +57,24 @@ pub(super) fn rating() -> ObjectBuilder {
     number(least.get().into(), greatest.get().into())
 }
 
-pub(super) fn status() -> ObjectBuilder {
-    ObjectBuilder::new().schema_type(Type::String).enum_values(Some(Status::ALL.map(Status::as_str)))
-}
-
 pub(super) fn optional_line(max_chars: usize) -> ObjectBuilder {
-    text(format!("^{NO_CONTROL}*$")).schema_type(or_null()).max_length(Some(max_chars))
+    or_null(text(format!("^{NO_CONTROL}*$")).max_length(Some(max_chars)))
 }
 
 pub(super) fn body() -> ObjectBuilder {
     text(format!("^{LINES}+$")).min_length(Some(1)).max_length(Some(CommentText::BODY_MAX_CHARS))
 }
 
-pub(super) fn product_name() -> ObjectBuilder {
-    text(format!("^{NO_CONTROL}+$")).min_length(Some(1)).max_length(Some(ProductDetails::NAME_MAX_CHARS))
-}
-
 pub(super) fn optional_url() -> ObjectBuilder {
-    text(WEB_URL).schema_type(or_null()).max_length(Some(WebUrl::MAX_LEN))
+    or_null(text(WEB_URL).max_length(Some(WebUrl::MAX_LEN)))
 }
 
-/// A GTIN, or null. No pattern can express its check digit.
-pub(super) fn optional_gtin() -> ObjectBuilder {
-    text("^(?:[0-9]{8}|[0-9]{12,14})$").schema_type(or_null())
-}
-
-pub(super) fn optional_language() -> ObjectBuilder {
-    language().schema_type(or_null())
-}
-
-/// What a site stores with a comment: any object, or null. No schema can express its limits, which are in bytes.
-pub(super) fn attributes() -> ObjectBuilder {
-    let description = "Any object of at most 4,096 bytes of JSON without white space, and at most 32 levels; kept to the \
-                       letter. Everybody may read it. Pages for people show `verified` (`true`) and `reply` (an object \
-                       with `text`, perhaps `author` and `at`)";
-    ObjectBuilder::new()
-        .schema_type(SchemaType::from_iter([Type::Object, Type::Null]))
-        .additional_properties(Some(AdditionalProperties::FreeForm(true)))
-        .description(Some(description))
-}
-
-/// The id of an author at the site. No schema can express that its limit is in bytes. Like products, it is neither `.`
-/// nor `..`.
-pub(super) fn author_id_text() -> ObjectBuilder {
-    text(format!("^{NO_CONTROL}+$")).min_length(Some(1)).max_length(Some(AuthorId::MAX_BYTES))
-}
-
-pub(super) fn author_id() -> ObjectBuilder {
-    let description = "The author's id at the site, at most 128 bytes of UTF-8; the first and the last character are visible; \
-                       only clients with a write token read it";
-    author_id_text().schema_type(or_null()).description(Some(description))
-}
-
-fn or_null() -> SchemaType {
-    SchemaType::from_iter([Type::String, Type::Null])
+/// A text, or null.
+pub(super) fn or_null(text: ObjectBuilder) -> ObjectBuilder {
+    text.schema_type(SchemaType::from_iter([Type::String, Type::Null]))
 }
 
 pub(super) fn if_match() -> Schema {
-    let any = ObjectBuilder::new().schema_type(Type::String).enum_values(Some(["*"]));
     let tags = text(r#"^(?:W/)?"[!#-~]*"(?: ?, ?(?:W/)?"[!#-~]*")*$"#);
-    OneOfBuilder::new().item(any).item(tags).into()
+    OneOfBuilder::new().item(one_of(["*"])).item(tags).into()
 }

@@ -1,32 +1,12 @@
 //! `GET /api/v1/products/{product}/stats`
 
-use actix_web::{HttpRequest, HttpResponse, web};
+use actix_web::{HttpResponse, web};
 use model::{Filter, Language, ProductId, Rating, RatingCounts, Timestamp};
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use super::parameters::{LANGUAGE, PRODUCT, Parameter, Parsed, Query, Request};
-use crate::{
-    error::{ApiError, PROBLEM_JSON, Problem},
-    http::path_and_query,
-    read::page::check_known,
-    site::Site,
-    store::StoreClients,
-};
-
-pub(crate) struct StatsRequest {
-    product: ProductId,
-    language: Option<Language>,
-}
-
-impl Request for StatsRequest {
-    const PARAMETERS: &'static [&'static Parameter] = &[&PRODUCT, &LANGUAGE];
-
-    fn read(request: &HttpRequest) -> Result<Self, ApiError> {
-        let product = path_and_query::product(request, 4)?;
-        Ok(Self { product, language: Query::read(request, Self::PARAMETERS)?.parse(&LANGUAGE, Language::parse)? })
-    }
-}
+use super::parameters::Parsed;
+use crate::{error::ApiError, read::page::check_known, site::Site, store::StoreClients};
 
 /// How many comments a product has.
 #[derive(Debug, Serialize, ToSchema)]
@@ -98,19 +78,11 @@ struct LanguageTotal<'stats> {
     get,
     path = "/api/v1/products/{product}/stats",
     tag = "comments",
-    params(Parsed<StatsRequest>),
-    responses(
-        (status = 200, description = "The totals", body = Body<'static>),
-        (
-            status = 404,
-            description = "Nobody knows the product, and the site does not serve such products",
-            body = Problem<'static>,
-            content_type = PROBLEM_JSON,
-        ),
-    ),
+    params(Parsed<(ProductId, Option<Language>)>),
+    responses((status = 200, description = "The totals", body = Body<'static>)),
 )]
 pub(crate) async fn product_stats(
-    Parsed(StatsRequest { product, language }): Parsed<StatsRequest>,
+    Parsed((product, language)): Parsed<(ProductId, Option<Language>)>,
     stores: web::Data<StoreClients>,
     site: web::Data<Site>,
 ) -> Result<HttpResponse, ApiError> {

@@ -2,14 +2,14 @@
 
 use std::collections::BTreeSet;
 
-use actix_web::{HttpRequest, HttpResponse, web};
+use actix_web::{HttpResponse, web};
 use model::{Filter, Language, ProductId};
 use page_index::{RankedQuery, StatsWanted};
 use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::{
-    parameters::{LANGUAGE, PRODUCTS, PRODUCTS_MAX, Parameter, Parsed, Query, Request},
+    parameters::{Given, PRODUCTS, PRODUCTS_MAX, Parsed, Request},
     stats::Totals,
 };
 use crate::{error::ApiError, ops::metrics::StoreCall, store::StoreClients};
@@ -21,11 +21,8 @@ pub(crate) struct SummariesRequest {
 }
 
 impl Request for SummariesRequest {
-    const PARAMETERS: &'static [&'static Parameter] = &[&PRODUCTS, &LANGUAGE];
-
-    fn read(request: &HttpRequest) -> Result<Self, ApiError> {
-        let query = Query::read(request, Self::PARAMETERS)?;
-        let products: Vec<ProductId> = query.all(&PRODUCTS).map(ProductId::parse_stored).collect::<Result<_, _>>()?;
+    fn read(given: &Given<'_>) -> Result<Self, ApiError> {
+        let (products, language) = (given.all(&PRODUCTS)?, Request::read(given)?);
         let refuse = |problem: String| Err(ApiError::invalid(PRODUCTS.name, problem));
         if products.is_empty() {
             return refuse("is missing: name each product once, as in product=a&product=b".to_owned());
@@ -37,7 +34,7 @@ impl Request for SummariesRequest {
         if let Some(again) = products.iter().find(|product| !seen.insert(*product)) {
             return refuse(format!("names {:?} more than once", again.as_str()));
         }
-        Ok(Self { language: query.parse(&LANGUAGE, Language::parse)?, products })
+        Ok(Self { products, language })
     }
 }
 
@@ -104,13 +101,11 @@ pub(crate) async fn stats_of_products(
 
 #[cfg(test)]
 mod tests {
-    use actix_web::test::TestRequest;
-
     use super::*;
-    use crate::error::tests::refused_field;
+    use crate::{error::tests::refused_field, json::parameters::tests::read_at};
 
     fn read(query: &str) -> Result<SummariesRequest, ApiError> {
-        SummariesRequest::read(&TestRequest::with_uri(&format!("/api/v1/stats?{query}")).to_http_request())
+        read_at(&format!("/api/v1/stats?{query}"))
     }
 
     #[test]

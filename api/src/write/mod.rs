@@ -7,7 +7,7 @@ pub(crate) mod content;
 pub(crate) mod product;
 
 use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
-use model::{Comment, CommentId, ProductId, SiteData};
+use model::{Comment, CommentId, InvalidInput, ProductId, SiteData};
 use sha2::{Digest, Sha256};
 use table::{Created, Idempotency, NewComment};
 
@@ -25,10 +25,10 @@ impl IdempotencyKey {
 
     /// # Errors
     /// The key is empty, too long, or has other characters than visible ASCII.
-    pub(crate) fn parse(key: &str) -> Result<Self, ApiError> {
+    pub(crate) fn parse(key: &str) -> Result<Self, InvalidInput> {
         if key.is_empty() || key.len() > Self::MAX_LEN || !key.bytes().all(|byte| byte.is_ascii_graphic()) {
             let problem = format!("must be 1 to {} visible ASCII characters", Self::MAX_LEN);
-            return Err(ApiError::invalid(Self::HEADER, problem));
+            return Err(InvalidInput::new(Self::HEADER, problem));
         }
         Ok(Self(key.to_owned()))
     }
