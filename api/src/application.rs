@@ -62,7 +62,6 @@ pub struct Application {
     /// The server for health and metrics, if they have a separate address.
     operations: Option<(SocketAddr, Server)>,
     service: Service,
-    metrics_namespace: Option<String>,
 }
 
 impl Application {
@@ -92,13 +91,15 @@ impl Application {
     ) -> Result<Self, StartError> {
         let (listener, address) = bind(listen)?;
         let operations = settings.operations_listen.map(bind).transpose()?;
-        let (head, request, unread) = (HEAD_TIMEOUT, settings.request_timeout, settings.unread_timeout);
-        let keep_alive = Duration::from_secs(settings.keep_alive_seconds);
-        let connections_max = settings.connections_max;
-        let metrics_namespace = settings.metrics_namespace.clone();
         let service = Service::new(table, index, settings, address)?;
-        let malformed = service.malformed_requests();
-        let bounds = Bounds { head, request, unread, keep_alive, connections_max, malformed };
+        let bounds = Bounds {
+            head: HEAD_TIMEOUT,
+            request: service.settings.request_timeout,
+            unread: service.settings.unread_timeout,
+            keep_alive: Duration::from_secs(service.settings.keep_alive_seconds),
+            connections_max: service.settings.connections_max,
+            malformed: service.metrics.malformed_requests.clone(),
+        };
         let operations = operations.map(|listening| operations_server(listening, service.clone(), &bounds));
         let operations = operations.transpose()?;
         let routes = if operations.is_some() { Service::configure } else { Service::configure_all };
@@ -106,7 +107,7 @@ impl Application {
         let server =
             server::serve(listener, server::threads(), bounds, STOP_GRACE_SECONDS, move || of_threads.app(routes))
                 .map_err(cannot_listen(address))?;
-        Ok(Self { address, server, operations, service, metrics_namespace })
+        Ok(Self { address, server, operations, service })
     }
 
     /// The address that it listens at, with the port that was chosen.
@@ -122,9 +123,10 @@ impl Application {
     /// handles the signals that end the process.
     pub async fn run_until(self, shutdown: impl Future<Output = ()>) -> io::Result<()> {
         let stores = self.service.stores.clone();
-        tokio::spawn(async move { stores.learn_table_id().await });
+        // Ahead of the first request.
+        tokio::spawn(async move { stores.table_id().await });
         let (end_of_service, ended) = oneshot::channel::<()>();
-        let printing = self.metrics_namespace.map(|namespace| {
+        let printing = self.service.settings.metrics_namespace.clone().map(|namespace| {
             let snapshot = move || self.service.snapshot();
             tokio::spawn(series::print_until(ended.map(drop), namespace, snapshot))
         });

@@ -1,6 +1,6 @@
 //! What the handlers share, and the layers that every request passes.
 
-use std::{net::SocketAddr, sync::Arc, time::Duration};
+use std::{net::SocketAddr, sync::Arc};
 
 use actix_web::{
     App, Error,
@@ -9,16 +9,13 @@ use actix_web::{
     web::{self, Data},
 };
 use page_index::PageIndex;
-use prometheus_client::metrics::counter::Counter;
 use table::Table;
 
 use crate::{
     html::{self, explanation},
     http::{
         answer_memory::{self, AnswerMemory},
-        base_path,
-        body::BodyTimeout,
-        connection, cross_origin,
+        base_path, connection, cross_origin,
         load::{self, Load},
         panics, routing,
     },
@@ -26,7 +23,6 @@ use crate::{
     look::LookError,
     ops::{self, access, cost, is_operational, metrics::Metrics, series::Snapshot},
     read::{cursor::CursorSealer, products::Products},
-    secrets::CursorKey,
     settings::ApiSettings,
     site::Site,
     store::StoreClients,
@@ -43,18 +39,14 @@ pub(crate) struct Service {
     pub(crate) stores: Data<StoreClients>,
     pub(crate) load: Data<Load>,
     operations_load: Data<Load>,
-    metrics: Data<Metrics>,
+    pub(crate) metrics: Data<Metrics>,
     memory: Data<AnswerMemory>,
     cursors: Data<CursorSealer>,
     tokens: Data<Tokens>,
     site: Data<Site>,
     products: Data<Products>,
     description: Data<DescriptionText>,
-    body_timeout: BodyTimeout,
-    request_timeout: Duration,
-    /// The number of proxies that every request passes.
-    proxies: usize,
-    cache_max_age_seconds: u32,
+    pub(crate) settings: Data<ApiSettings>,
 }
 
 impl Service {
@@ -66,32 +58,23 @@ impl Service {
         address: SocketAddr,
     ) -> Result<Self, LookError> {
         let metrics = Arc::new(Metrics::new());
-        let stores = Data::new(StoreClients::new(table, index, Arc::clone(&metrics), &settings));
-        let site = Data::new(Site::new(settings.site, address)?);
+        let settings = Data::new(settings);
+        let stores = Data::new(StoreClients::new(table, index, Arc::clone(&metrics), settings.clone()));
+        let site = Data::new(Site::new(settings.site.clone(), address)?);
         let memory_bytes = usize::from(settings.answer_memory_mib) * BYTES_A_MIB;
-        let mut cursor_keys = settings.cursor_keys.into_iter();
-        let sealing_key = cursor_keys.next().unwrap_or_else(CursorKey::random);
         Ok(Self {
             load: Data::new(Load::new(settings.in_flight_max, metrics.shed.clone())),
             operations_load: Data::new(Load::new(OPERATIONS_IN_FLIGHT_MAX, metrics.shed.clone())),
             memory: Data::new(AnswerMemory::new(memory_bytes, metrics.shed.clone())),
             metrics: Data::from(metrics),
-            cursors: Data::new(CursorSealer::new(sealing_key, cursor_keys.collect())),
-            tokens: Data::new(Tokens::new(settings.writing.tokens)),
+            cursors: Data::new(CursorSealer::new(&settings.cursor_keys)),
+            tokens: Data::new(Tokens(settings.writing.tokens.clone())),
             products: Data::new(Products::new(stores.clone(), site.clone())),
             description: Data::new(DescriptionText::new(site.public_url.base_path())),
             site,
             stores,
-            body_timeout: BodyTimeout(settings.body_timeout),
-            request_timeout: settings.request_timeout,
-            proxies: settings.proxies,
-            cache_max_age_seconds: settings.cache_max_age_seconds,
+            settings,
         })
-    }
-
-    /// Counts the requests that no layer sees.
-    pub(crate) fn malformed_requests(&self) -> Counter {
-        self.metrics.malformed_requests.clone()
     }
 
     pub(crate) fn snapshot(&self) -> Snapshot {
@@ -99,8 +82,8 @@ impl Service {
     }
 
     pub(crate) fn configure(&self, config: &mut web::ServiceConfig) {
-        json::configure(config, self.cache_max_age_seconds);
-        html::configure(config, self.cache_max_age_seconds);
+        json::configure(config, self.settings.cache_max_age_seconds);
+        html::configure(config, self.settings.cache_max_age_seconds);
     }
 
     pub(crate) fn configure_all(&self, config: &mut web::ServiceConfig) {
@@ -116,7 +99,7 @@ impl Service {
     ) -> App<
         impl ServiceFactory<ServiceRequest, Config = (), Response = ServiceResponse, Error = Error, InitError = ()> + use<>,
     > {
-        let Self { request_timeout, proxies, .. } = *self;
+        let (request_timeout, proxies) = (self.settings.request_timeout, self.settings.proxies);
         let memory = AnswerMemory::clone(&self.memory);
         let (readers, operations, metrics) = (self.load.clone(), self.operations_load.clone(), self.metrics.clone());
         let site = self.site.clone();
@@ -130,7 +113,7 @@ impl Service {
             .app_data(self.site.clone())
             .app_data(self.products.clone())
             .app_data(self.description.clone())
-            .app_data(self.body_timeout)
+            .app_data(self.settings.clone())
             // 10. What it asks of the stores is kept, and its answer says how long they took.
             .wrap(from_fn(cost::follow))
             // 9. A panic of a handler is a 500.

@@ -7,7 +7,7 @@ use std::{
 };
 
 use clap::{
-    Args, Command, FromArgMatches, Parser,
+    Args, Command, Parser,
     builder::{NonEmptyStringValueParser, Resettable},
 };
 use model::Status;
@@ -150,11 +150,15 @@ fn at_least_one(text: &str) -> Result<usize, &'static str> {
     text.parse().ok().filter(|number| *number > 0).ok_or("must be a whole number from 1 on")
 }
 
+/// What the flags default to. The variables of the process are not read.
+pub(crate) fn defaults<S: Args>() -> S {
+    let command = S::augment_args(Command::new("api")).mut_args(|argument| argument.env(Resettable::Reset));
+    S::from_arg_matches(&command.get_matches_from(["api"])).unwrap_or_else(|error| error.exit())
+}
+
 impl Default for ApiSettings {
-    /// What the flags default to. The variables of the process are not read.
     fn default() -> Self {
-        let command = Self::augment_args(Command::new("api")).mut_args(|argument| argument.env(Resettable::Reset));
-        Self::from_arg_matches(&command.get_matches_from(["api"])).unwrap_or_else(|error| error.exit())
+        defaults()
     }
 }
 

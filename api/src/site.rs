@@ -14,6 +14,7 @@ use model::{Filter, Order};
 
 use crate::{
     look::{Look, LookError},
+    settings,
     texts::{Interface, InterfaceLanguage, Texts},
 };
 
@@ -118,14 +119,13 @@ fn base_path(path: &str) -> Result<String, &'static str> {
 }
 
 /// Which pages search engines may put into their indexes. The others say `noindex`; links on them are followed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, ValueEnum)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
 pub enum Indexable {
     /// None at all; there is no sitemap either.
     None,
     /// Those without a filter.
     Unfiltered,
     /// Also those of one language.
-    #[default]
     Languages,
     /// Also those of one rating.
     Single,
@@ -163,20 +163,18 @@ pub(crate) struct Totals {
 }
 
 /// What a page for people is that lies past the end of its listing.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum PastTheEnd {
     /// A 404 that leads to pages that exist.
-    #[default]
     NotFound,
     /// A redirect (302): newest first to the page with the newest comments, oldest first to the last page.
     Redirect,
 }
 
 /// The answer for a product that nobody knows. Such a product has neither a comment nor a record.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum UnknownProducts {
     /// A product without comments: any text may be the id of a product.
-    #[default]
     Serve,
     /// A 404.
     #[value(name = "404")]
@@ -218,17 +216,7 @@ pub struct SiteSettings {
 
 impl Default for SiteSettings {
     fn default() -> Self {
-        Self {
-            public_url: None,
-            indexable: Indexable::default(),
-            indexable_comments_min: INDEXABLE_COMMENTS_MIN,
-            unknown_products: UnknownProducts::Serve,
-            past_the_end: PastTheEnd::default(),
-            interface_language: InterfaceLanguage::default(),
-            interface_by_filter: false,
-            site_dir: None,
-            comment_form: false,
-        }
+        settings::defaults()
     }
 }
 

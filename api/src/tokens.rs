@@ -84,14 +84,10 @@ impl fmt::Display for NamedToken {
     }
 }
 
-pub(crate) struct Tokens(Vec<NamedToken>);
+/// If two tokens have one hash, the later one counts.
+pub(crate) struct Tokens(pub(crate) Vec<NamedToken>);
 
 impl Tokens {
-    /// If two tokens have one hash, the later one counts.
-    pub(crate) fn new(tokens: Vec<NamedToken>) -> Self {
-        Self(tokens)
-    }
-
     /// The token with this text. All hashes have one length and every one is compared, also after a match. Each
     /// comparison takes the same time, so the time reveals nothing, not even a token's length.
     fn find(&self, token: &str) -> Option<&NamedToken> {
@@ -190,7 +186,7 @@ mod tests {
         let named = |(text, name_and_scopes): &(&str, &str)| {
             format!("{name_and_scopes}/{}", TokenHash::of(text)).parse::<NamedToken>().unwrap()
         };
-        Tokens::new(settings.iter().map(named).collect())
+        Tokens(settings.iter().map(named).collect())
     }
 
     fn check(tokens: Tokens, scope: Scope, authorization: Option<&str>) -> Result<String, ApiError> {

@@ -1,12 +1,10 @@
 //! Bodies of requests, read within bounds.
 
-use std::time::Duration;
-
 use actix_web::{HttpMessage, HttpRequest, http::header, web};
 use model::{AuthorId, CommentAttributes, CommentText};
 
 use super::connection;
-use crate::error::ApiError;
+use crate::{error::ApiError, settings::ApiSettings};
 
 /// The most bytes that a character of a text takes in a body. In JSON, a character beyond the Basic Multilingual Plane
 /// may be two escapes (`\ud83d\ude00`). In a form, each of its four bytes may be percent-encoded (`%F0%9F%98%80`).
@@ -19,9 +17,6 @@ const OVERHEAD_BYTES: usize = 4 * 1024 + CommentAttributes::MAX_BYTES + AuthorId
 /// The largest body, in whole KiB. It holds the longest allowed texts, however they are encoded.
 pub(crate) const BODY_MAX_BYTES: usize =
     (CommentText::MAX_CHARS * CHAR_MAX_BYTES + OVERHEAD_BYTES).next_multiple_of(1024);
-
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct BodyTimeout(pub(crate) Duration);
 
 /// Reads the body of a request, of at most `max_bytes`, which must be sent as one of the media types `accepted`.
 ///
@@ -38,8 +33,8 @@ pub(crate) async fn read(
     if announced.and_then(|length| length.parse::<usize>().ok()).is_some_and(|length| length > max_bytes) {
         return Err(ApiError::BodyTooLarge { max_bytes });
     }
-    let BodyTimeout(timeout) =
-        *request.app_data().ok_or_else(|| ApiError::internal("the service has no time-out for bodies"))?;
+    let settings = request.app_data::<web::Data<ApiSettings>>();
+    let timeout = settings.ok_or_else(|| ApiError::internal("the service has no settings"))?.body_timeout;
     let reading = async {
         tokio::time::timeout(timeout, payload.to_bytes_limited(max_bytes))
             .await

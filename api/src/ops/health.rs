@@ -7,7 +7,7 @@ use model::CommentId;
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use crate::{error::ApiError, store::StoreClients};
+use crate::{error::ApiError, settings::ApiSettings, store::StoreClients};
 
 /// Maximum duration of a check. Checkers ask often and give up soon.
 const CHECK_TIMEOUT: Duration = Duration::from_secs(4);
@@ -114,8 +114,12 @@ pub(crate) async fn livez() -> HttpResponse {
         (status = 503, description = "The table is out of reach, or its disk is full", body = Readiness),
     ),
 )]
-pub(crate) async fn readyz(stores: web::Data<StoreClients>) -> Result<HttpResponse, ApiError> {
-    let (table, page_index) = tokio::join!(check_table(&stores), check_index(&stores));
+pub(crate) async fn readyz(
+    stores: web::Data<StoreClients>,
+    settings: web::Data<ApiSettings>,
+) -> Result<HttpResponse, ApiError> {
+    let disk_is_full = settings.disk_is_full.load(Ordering::Relaxed);
+    let (table, page_index) = tokio::join!(check_table(&stores, disk_is_full), check_index(&stores));
     let (code, status) = match (table, page_index.state) {
         (TableState::Ok, IndexState::Ready) => (StatusCode::OK, ServiceState::Ready),
         (TableState::Ok, _) => (StatusCode::OK, ServiceState::Degraded),
@@ -125,13 +129,13 @@ pub(crate) async fn readyz(stores: web::Data<StoreClients>) -> Result<HttpRespon
     Ok(HttpResponse::build(code).json(Readiness { status, table: TableReadiness { state: table }, page_index }))
 }
 
-async fn check_table(stores: &StoreClients) -> TableState {
+async fn check_table(stores: &StoreClients, disk_is_full: bool) -> TableState {
     let probe = async {
         let id = CommentId::parse(PROBE_ID)?;
         anyhow::Ok(stores.comment(&id).await?)
     };
     match answer("the table", probe).await {
-        Some(_) if stores.disk_is_full.load(Ordering::Relaxed) => TableState::Full,
+        Some(_) if disk_is_full => TableState::Full,
         Some(_) => TableState::Ok,
         None => TableState::Error,
     }

@@ -35,11 +35,6 @@ const BACKWARD: u8 = 1;
 const ULID_ID: u8 = 2;
 const ULID_INSTANT: u8 = 4;
 
-/// Seven bits of a number make a byte; the eighth says that more follow.
-const LEB128_MORE: u8 = 0x80;
-/// Ten times seven bits hold every 64-bit number.
-const LEB128_MAX_LEN: usize = 10;
-
 /// The direction in which a cursor leads from its comment, in the listing's order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Direction {
@@ -93,7 +88,7 @@ impl Cursor {
         let backward = flag(BACKWARD, self.direction == Direction::Backward);
         let mut bytes = vec![VERSION | backward | flag(ULID_ID, ulid.is_some()) | flag(ULID_INSTANT, is_of_ulid)];
         if !is_of_ulid {
-            write_number(&mut bytes, created_at.epoch_ms());
+            bytes.extend(written(created_at.epoch_ms()));
         }
         match ulid {
             Some(ulid) => bytes.extend(ulid.to_bytes()),
@@ -103,11 +98,14 @@ impl Cursor {
     }
 
     fn of_bytes(bytes: &[u8]) -> Option<Self> {
-        let (&head, mut rest) = bytes.split_first()?;
+        let (&head, rest) = bytes.split_first()?;
         if head & !(BACKWARD | ULID_ID | ULID_INSTANT) != VERSION {
             return None;
         }
-        let written = if head & ULID_INSTANT == 0 { Some(read_number(&mut rest)?) } else { None };
+        let (written, rest) = match head & ULID_INSTANT {
+            0 => read_number(rest).map(|(number, rest)| (Some(number), rest))?,
+            _ => (None, rest),
+        };
         let (id, of_ulid) = if head & ULID_ID == 0 {
             (std::str::from_utf8(rest).ok()?.to_owned(), None)
         } else {
@@ -120,45 +118,32 @@ impl Cursor {
     }
 }
 
-/// Appends a number, small ones in few bytes: zigzag, then LEB128.
-fn write_number(bytes: &mut Vec<u8>, number: i64) {
-    let mut rest = number.unsigned_abs() << 1 | u64::from(number < 0);
-    while rest >= u64::from(LEB128_MORE) {
-        bytes.push(rest.to_le_bytes()[0] | LEB128_MORE);
-        rest >>= 7;
-    }
-    bytes.push(rest.to_le_bytes()[0]);
+/// A number, small ones in few bytes: its sign in the lowest bit, as LEB128, which postcard writes.
+fn written(number: i64) -> Vec<u8> {
+    // Writing to memory does not fail.
+    postcard::to_stdvec(&(number.unsigned_abs() << 1 | u64::from(number < 0))).unwrap_or_default()
 }
 
-fn read_number(bytes: &mut &[u8]) -> Option<i64> {
-    let mut number = 0_u64;
-    for place in 0..LEB128_MAX_LEN {
-        let (&byte, rest) = bytes.split_first()?;
-        *bytes = rest;
-        let bits = u64::from(byte & !LEB128_MORE);
-        number |= bits.checked_shl(u32::try_from(place * 7).ok()?)?;
-        if byte & LEB128_MORE == 0 {
-            let size = i64::try_from(number >> 1).ok()?;
-            return Some(if number & 1 == 0 { size } else { -size });
-        }
-    }
-    None
+/// The number in front, and what follows it.
+fn read_number(bytes: &[u8]) -> Option<(i64, &[u8])> {
+    let (number, rest) = postcard::take_from_bytes::<u64>(bytes).ok()?;
+    let size = i64::try_from(number >> 1).ok()?;
+    Some((if number & 1 == 0 { size } else { -size }, rest))
 }
 
-pub(crate) struct CursorSealer {
-    sealing: CursorKey,
-    others: Vec<CursorKey>,
-}
+/// Has at least one key. The first seals.
+pub(crate) struct CursorSealer(Vec<CursorKey>);
 
 impl CursorSealer {
-    pub(crate) fn new(sealing: CursorKey, others: Vec<CursorKey>) -> Self {
-        Self { sealing, others }
+    /// Without a key, cursors are good for this process only.
+    pub(crate) fn new(keys: &[CursorKey]) -> Self {
+        Self(if keys.is_empty() { vec![CursorKey::random()] } else { keys.to_vec() })
     }
 
     pub(crate) fn seal(&self, listing: &impl Listing, cursor: &Cursor) -> Result<String, ApiError> {
-        let sealed = siv(&self.sealing).encrypt(associated_data(listing), &cursor.to_bytes());
+        let sealed = self.0.first().map(|key| siv(key).encrypt(associated_data(listing), &cursor.to_bytes()));
         // Sealing fails only for more than 126 parts.
-        let sealed = sealed.map_err(|_| ApiError::internal("a cursor could not be sealed"))?;
+        let sealed = sealed.and_then(Result::ok).ok_or_else(|| ApiError::internal("a cursor could not be sealed"))?;
         Ok(BASE64_URL_SAFE_NO_PAD.encode(sealed))
     }
 
@@ -180,8 +165,7 @@ impl CursorSealer {
             return None;
         }
         let sealed = BASE64_URL_SAFE_NO_PAD.decode(text).ok()?;
-        let keys = std::iter::once(&self.sealing).chain(&self.others);
-        let plain = keys.map(siv).find_map(|mut siv| siv.decrypt(associated_data(listing), &sealed).ok())?;
+        let plain = self.0.iter().map(siv).find_map(|mut siv| siv.decrypt(associated_data(listing), &sealed).ok())?;
         Cursor::of_bytes(&plain)
     }
 }
@@ -197,7 +181,7 @@ mod tests {
     use proptest::prelude::*;
 
     fn sealer() -> CursorSealer {
-        CursorSealer::new(CursorKey::new([7; 32]), Vec::new())
+        CursorSealer::new(&[CursorKey::new([7; 32])])
     }
 
     fn cursor(direction: Direction, ms: i64, id: &str) -> Cursor {
@@ -214,10 +198,10 @@ mod tests {
     fn a_cursor_outlives_a_change_of_the_key() {
         let [before, after] = [7, 8].map(|byte| CursorKey::new([byte; 32]));
         let (listing, given) = (listing(), cursor(Direction::Forward, 1_700_000_000_000, "c1"));
-        let old = CursorSealer::new(before.clone(), Vec::new());
-        let preparing = CursorSealer::new(before.clone(), vec![after.clone()]);
-        let changed = CursorSealer::new(after.clone(), vec![before]);
-        let done = CursorSealer::new(after, Vec::new());
+        let old = CursorSealer::new(std::slice::from_ref(&before));
+        let preparing = CursorSealer::new(&[before.clone(), after.clone()]);
+        let changed = CursorSealer::new(&[after.clone(), before]);
+        let done = CursorSealer::new(&[after]);
         let (first, second) = (old.seal(&listing, &given).unwrap(), changed.seal(&listing, &given).unwrap());
         assert_ne!(first, second);
         assert_eq!(preparing.seal(&listing, &given).unwrap(), first);

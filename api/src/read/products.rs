@@ -22,19 +22,23 @@ use actix_web::web::Data;
 use futures_util::{StreamExt, stream};
 use model::{Filter, PageNumber, PageSize};
 use page_index::{IndexPartition, Ranked, RankedQuery, StatsWanted};
-use tokio::{
-    sync::{Mutex, OwnedMutexGuard},
-    time::Instant,
-};
+use tokio::{sync::Mutex, time::Instant};
 
-use crate::{error::ApiError, ops::metrics::StoreCall, site::Site, store::StoreClients};
+use crate::{
+    error::ApiError,
+    ops::metrics::StoreCall,
+    site::Site,
+    store::{
+        StoreClients,
+        kept::{Fresh, Kept},
+    },
+};
 use parts::{Dates, ListedPage, PartitionSitemap, Product};
 
 /// A walk is followed by a pause of this many times its duration.
 const PAUSE: u32 = 100;
 
-/// The shortest pause, and that after a walk that failed. Without it, requests would queue up while the page index is
-/// away, and fail one after another.
+/// The shortest pause.
 const PAUSE_MIN: Duration = Duration::from_secs(1);
 
 /// A walk is used for at least this long, and for at least two pauses. So the list and the sitemap outlive a short
@@ -117,43 +121,23 @@ impl ProductPage {
 pub(crate) struct Products {
     stores: Data<StoreClients>,
     site: Data<Site>,
-    kept: parking_lot::Mutex<Kept>,
-    walking: Arc<Mutex<()>>,
+    walk: Arc<Kept<Arc<Walk>>>,
     dating: Mutex<()>,
 }
 
-#[derive(Default)]
-struct Kept {
-    /// The walk, and until when it is used.
-    walk: Option<(Arc<Walk>, Instant)>,
-    pause_until: Option<Instant>,
-}
-
-impl Kept {
-    fn usable(&self, now: Instant) -> Option<Arc<Walk>> {
-        let (walk, until) = self.walk.as_ref()?;
-        (now < *until).then(|| Arc::clone(walk))
-    }
-
-    fn pauses(&self, now: Instant) -> bool {
-        self.pause_until.is_some_and(|until| now < until)
-    }
-
-    fn end_walk(&mut self, found: Option<&Arc<Walk>>, began: Instant, now: Instant) {
-        let mut pause = PAUSE_MIN;
-        if let Some(walk) = found {
-            pause = (now.saturating_duration_since(began) * PAUSE).max(PAUSE_MIN);
-            // Without products it may be older than an import that has just ended.
-            let used_for = if walk.total() == 0 { pause } else { USED_FOR_MIN.max(pause * 2) };
-            self.walk = Some((Arc::clone(walk), now + used_for));
-        }
-        self.pause_until = Some(now + pause);
+impl Fresh<Arc<Walk>> {
+    /// A walk that took so long.
+    fn of_walk(walk: Arc<Walk>, took: Duration) -> Self {
+        let pause = (took * PAUSE).max(PAUSE_MIN);
+        // Without products it may be older than an import that has just ended.
+        let used_for = if walk.total() == 0 { pause } else { USED_FOR_MIN.max(pause * 2) };
+        Self { value: walk, pause, used_for }
     }
 }
 
 impl Products {
     pub(crate) fn new(stores: Data<StoreClients>, site: Data<Site>) -> Self {
-        Self { stores, site, kept: Default::default(), walking: Arc::default(), dating: Mutex::default() }
+        Self { stores, site, walk: Kept::new(), dating: Mutex::default() }
     }
 
     /// A page of the list, the most commented products first. Page 1 exists even without products.
@@ -177,42 +161,22 @@ impl Products {
     /// # Errors
     /// [`ApiError::IndexUnavailable`].
     pub(crate) async fn walk(self: Arc<Self>) -> Result<Arc<Walk>, ApiError> {
-        let usable = self.kept.lock().usable(Instant::now());
-        if let Some(usable) = usable {
-            if let Ok(guard) = Arc::clone(&self.walking).try_lock_owned()
-                && !self.kept.lock().pauses(Instant::now())
-            {
-                actix_web::rt::spawn(async move { self.begin_walk(guard).await });
-            }
-            return Ok(usable);
-        }
-        let guard = Arc::clone(&self.walking).lock_owned().await;
-        // Another task may have walked meanwhile.
-        if let Some(usable) = self.kept.lock().usable(Instant::now()) {
-            return Ok(usable);
-        }
-        if self.kept.lock().pauses(Instant::now()) {
-            return Err(ApiError::IndexUnavailable);
-        }
-        let walking = actix_web::rt::spawn(async move { self.begin_walk(guard).await });
-        walking.await.map_err(ApiError::internal)?.ok_or(ApiError::IndexUnavailable)
+        let walk = self.walk.get(|| Arc::clone(&self).begin_walk()).await;
+        walk.ok_or(ApiError::IndexUnavailable)
     }
 
     /// Walks over all products. `None` when a partition is not ready.
-    async fn begin_walk(&self, _alone: OwnedMutexGuard<()>) -> Option<Arc<Walk>> {
+    async fn begin_walk(self: Arc<Self>) -> Option<Fresh<Arc<Walk>>> {
         let began = Instant::now();
-        let walk = match self.read().await {
-            Some(partitions) => self.sorted(partitions).await.map(Arc::new),
-            None => None,
-        };
-        self.kept.lock().end_walk(walk.as_ref(), began, Instant::now());
-        walk
+        let partitions = self.read().await?;
+        let walk = self.sorted(partitions).await?;
+        Some(Fresh::of_walk(Arc::new(walk), began.elapsed()))
     }
 
     /// Sorts the list on a thread for such work: a million products take about a second, and this thread answers requests.
     /// `None` when that fails, which is logged.
     async fn sorted(&self, partitions: Vec<(IndexPartition, PartitionSitemap)>) -> Option<Walk> {
-        let before = self.kept.lock().usable(Instant::now());
+        let before = self.walk.usable();
         let sorted = actix_web::web::block(move || Walk::new(partitions, before.as_deref())).await;
         sorted.inspect_err(|error| tracing::error!(%error, "the list of products was not sorted")).ok()
     }
@@ -291,24 +255,16 @@ mod tests {
 
     #[test]
     fn a_walk_is_followed_by_a_pause_of_a_hundred_times_its_duration() {
-        let began = Instant::now();
-        let after = |seconds| began + Duration::from_secs(seconds);
-        let mut kept = Kept::default();
         let some = Arc::new(Walk { most_commented: vec![[0, 0]], ..Walk::default() });
-        assert!(kept.usable(began).is_none() && !kept.pauses(began));
-        kept.end_walk(Some(&some), began, after(8));
-        assert!(kept.pauses(after(807)) && !kept.pauses(after(808)));
+        let ages = |walk: &Arc<Walk>, seconds| {
+            let Fresh { pause, used_for, .. } = Fresh::of_walk(Arc::clone(walk), Duration::from_secs(seconds));
+            (pause.as_secs(), used_for.as_secs())
+        };
         // Without another walk, this one is used for two pauses.
-        assert!(kept.usable(after(1_607)).is_some() && kept.usable(after(1_608)).is_none());
-        // A walk that fails pauses for a second, and the last one stays in use.
-        kept.end_walk(None, after(890), after(900));
-        assert!(kept.pauses(after(900)) && !kept.pauses(after(901)) && kept.usable(after(900)).is_some());
+        assert_eq!(ages(&some, 8), (800, 1_600));
         // A quick walk is used for ten minutes.
-        kept.end_walk(Some(&some), after(2_000), after(2_000));
-        assert!(kept.usable(after(2_599)).is_some() && kept.usable(after(2_600)).is_none());
+        assert_eq!(ages(&some, 0), (1, 600));
         // One that found nothing is used until the next may begin.
-        kept.end_walk(Some(&Arc::default()), after(3_000), after(3_000));
-        assert!(kept.usable(after(3_000)).is_some() && kept.usable(after(3_001)).is_none());
-        assert!(!kept.pauses(after(3_001)));
+        assert_eq!(ages(&Arc::default(), 0), (1, 1));
     }
 }

@@ -1,16 +1,18 @@
 //! The clients of the stores. Every call is measured here, and one place judges the answers of the page index.
 
+pub(crate) mod kept;
 mod per_thread;
 mod product_cache;
 mod reports;
-mod table_id;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
     fmt::Display,
-    sync::{Arc, atomic::AtomicBool},
+    sync::Arc,
+    time::Duration,
 };
 
+use actix_web::web::Data;
 use model::{
     AuthorId, Cd, Comment, CommentId, Filter, Malformed, PageSize, ProductDetails, ProductId, ProductRecord, Revision,
     Status, Timestamp,
@@ -34,33 +36,36 @@ use crate::{
     },
     settings::ApiSettings,
 };
+use kept::{Fresh, Kept};
 use per_thread::PerThread;
 pub(crate) use product_cache::KnownRecord;
 use product_cache::{Cached, ProductCache};
 pub(crate) use reports::Difference;
 use reports::Reports;
-use table_id::TableId;
+
+/// Age at which the table's id is requested again. A table that was restored or re-created under its name has another id.
+const TABLE_ID_MAX_AGE: Duration = Duration::from_secs(60);
+
+/// A known id stays, because page numbers must not depend on the call that asks for it.
+const FOREVER: Duration = Duration::from_secs(1 << 32);
 
 pub(crate) struct StoreClients {
     table: PerThread<Table>,
     index: PerThread<PageIndex>,
-    table_id: Arc<TableId>,
+    /// Markers of the page index must carry it. It is asked for first when it is used, so the service can start while
+    /// DynamoDB is down.
+    table_id: Arc<Kept<String>>,
     records: ProductCache,
     reports: Reports,
-    new_comments: Status,
-    archive_after_seconds: u32,
+    settings: Data<ApiSettings>,
     metrics: Arc<Metrics>,
     index_watch: IndexWatch,
-    pub(crate) disk_is_full: Arc<AtomicBool>,
 }
 
 impl StoreClients {
-    pub(crate) fn new(table: Table, index: PageIndex, metrics: Arc<Metrics>, settings: &ApiSettings) -> Self {
+    pub(crate) fn new(table: Table, index: PageIndex, metrics: Arc<Metrics>, settings: Data<ApiSettings>) -> Self {
         Self {
-            new_comments: settings.writing.new_comments,
-            archive_after_seconds: settings.archive_after_seconds,
-            disk_is_full: Arc::clone(&settings.disk_is_full),
-            table_id: TableId::of(table.clone()),
+            table_id: Kept::new(),
             records: ProductCache::new(settings.product_max_age),
             reports: Reports::default(),
             table: PerThread::new(table, Table::with_own_connections),
@@ -68,13 +73,19 @@ impl StoreClients {
             // Readers should rather get pages without totals than wait for a server that does not answer.
             index: PerThread::new(index.with_circuit_breakers(), |index| index.with_own_connections()),
             metrics,
+            settings,
         }
     }
 
-    /// Asks for the table's id ahead of the first request. An engine on one machine may take seconds to describe a large
-    /// table, and until then the page index cannot be trusted.
-    pub(crate) async fn learn_table_id(&self) {
-        self.table_id.get().await;
+    /// The table's id; `None` while it is unknown. An engine on one machine may take seconds to describe a large table, and
+    /// until then the page index cannot be trusted.
+    pub(crate) async fn table_id(&self) -> Option<String> {
+        let describe = |table: Table| async move {
+            let described = table.describe().await;
+            let described = described.inspect_err(|error| tracing::warn!(%error, "the table's id is unknown"));
+            Some(Fresh { value: described.ok()?.id, pause: TABLE_ID_MAX_AGE, used_for: FOREVER })
+        };
+        self.table_id.get(|| describe(Table::clone(&self.table))).await
     }
 
     /// How many partitions of the page index gave each kind of answer the last time.
@@ -163,13 +174,18 @@ impl StoreClients {
     ) -> Result<Page, StoreError> {
         let page = self.metrics.timed(StoreCall::Page, read).await?;
         cost::note_query(query, &page);
-        let count = page.malformed.len() + page.left_out.len();
-        if let Some(first) = page.malformed.iter().chain(&page.left_out).next() {
-            self.metrics.count_malformed_items(count);
-            let problem = &first.problem;
-            tracing::error!(key = %query.key, %problem, count, "a page is made without malformed items");
-        }
+        let malformed = page.malformed.iter().chain(&page.left_out).map(|item| &item.problem);
+        self.note_malformed(format_args!("a page of {}", query.key), malformed);
         Ok(page)
+    }
+
+    /// Counts the malformed items that an answer is made without, and logs the first.
+    fn note_malformed<'answer>(&self, answer: impl Display, mut problems: impl Iterator<Item = &'answer Malformed>) {
+        if let Some(problem) = problems.next() {
+            let count = 1 + problems.count();
+            self.metrics.count_malformed_items(count);
+            tracing::error!(%problem, count, "{answer} is made without malformed items");
+        }
     }
 
     /// Some comments of a status that readers do not see, oldest first.
@@ -180,12 +196,8 @@ impl StoreClients {
         limit: u16,
     ) -> Result<ModerationPart, StoreError> {
         let part = self.metrics.timed(StoreCall::Moderation, self.table.moderation_part(status, from, limit)).await?;
-        let mut malformed = part.comments.iter().filter_map(|comment| comment.as_ref().err());
-        if let Some(first) = malformed.next() {
-            let (count, problem) = (1 + malformed.count(), &first.problem);
-            self.metrics.count_malformed_items(count);
-            tracing::error!(%problem, count, "a list for moderators is shown without malformed items");
-        }
+        let invalid = part.comments.iter().filter_map(|comment| comment.as_ref().err());
+        self.note_malformed("a list for moderators", invalid.map(|entry| &entry.problem));
         Ok(part)
     }
 
@@ -195,7 +207,7 @@ impl StoreClients {
         new: NewComment,
         idempotency: Option<Idempotency>,
     ) -> Result<Created, WriteError> {
-        let new = NewComment { status: Some(self.new_comments), ..new };
+        let new = NewComment { status: Some(self.settings.writing.new_comments), ..new };
         self.metrics.timed(StoreCall::Create, self.table.create_comment(new, idempotency)).await
     }
 
@@ -222,10 +234,8 @@ impl StoreClients {
     ) -> Result<AuthorPart, StoreError> {
         let read = self.table.comments_of_author(author, after, page_size.get().into());
         let part = self.metrics.timed(StoreCall::Author, read).await?;
-        for problem in part.comments.iter().filter_map(|comment| comment.as_ref().err()) {
-            self.metrics.count_malformed_items(1);
-            tracing::error!(%problem, "the list of an author's comments is shown without a malformed item");
-        }
+        let invalid = part.comments.iter().filter_map(|comment| comment.as_ref().err());
+        self.note_malformed("the list of an author's comments", invalid);
         Ok(part)
     }
 
@@ -292,7 +302,7 @@ impl StoreClients {
 
     /// Comments dated later are not settled: archive pages do not count them yet.
     pub(crate) fn settled_at(&self) -> Timestamp {
-        let after_seconds = if planted::has(Bug::NotSettled) { 0 } else { self.archive_after_seconds };
+        let after_seconds = if planted::has(Bug::NotSettled) { 0 } else { self.settings.archive_after_seconds };
         now().plus_ms(-1_000 * i64::from(after_seconds))
     }
 
@@ -333,7 +343,7 @@ impl StoreClients {
     /// uses are known, too. A check that fails as a whole does not show which partitions it concerns, and notes
     /// nothing.
     pub(crate) async fn partitions_ready(&self) -> Result<Option<(usize, usize)>, StoreError> {
-        let Some(table_id) = self.table_id.get().await else {
+        let Some(table_id) = self.table_id().await else {
             self.index.ping().await?;
             return Ok(None);
         };
@@ -371,7 +381,7 @@ impl StoreClients {
         let count_all = |kind, reason: Option<&dyn Display>| {
             asked.iter().for_each(|partition| self.count_answer(*partition, kind, reason));
         };
-        let Some(table_id) = self.table_id.get().await else {
+        let Some(table_id) = self.table_id().await else {
             count_all(IndexAnswerKind::Unknown, None);
             return None;
         };

@@ -15,15 +15,14 @@ use std::sync::{Arc, LazyLock};
 
 use clap::ValueEnum;
 use model::Language;
-use strum::{Display, VariantArray};
+use strum::{Display, IntoStaticStr, VariantArray};
 
 pub(crate) use interface::{Interface, first_mistake, hundredths};
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum, Display, VariantArray)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Display, IntoStaticStr, VariantArray)]
 #[strum(serialize_all = "lowercase")]
 pub enum InterfaceLanguage {
     /// English.
-    #[default]
     En,
     /// German.
     De,
@@ -47,15 +46,7 @@ impl InterfaceLanguage {
     }
 
     pub(crate) fn tag(self) -> &'static str {
-        match self {
-            Self::En => "en",
-            Self::De => "de",
-            Self::Fr => "fr",
-            Self::Es => "es",
-            Self::Pt => "pt",
-            Self::He => "he",
-            Self::Ja => "ja",
-        }
+        self.into()
     }
 
     pub(crate) fn direction(self) -> &'static str {

@@ -1,0 +1,121 @@
+//! A value that is read once for all: by one task at a time, again when it is old, and after a pause when a read failed.
+
+use std::{sync::Arc, time::Duration};
+
+use tokio::{
+    sync::{Mutex, OwnedMutexGuard},
+    time::Instant,
+};
+
+/// Pause after a read that failed. Otherwise requests would queue up while a store is away, and fail one after another.
+const PAUSE_AFTER_FAILURE: Duration = Duration::from_secs(1);
+
+pub(crate) struct Kept<T> {
+    state: parking_lot::Mutex<State<T>>,
+    reading: Arc<Mutex<()>>,
+}
+
+/// A value that was just read.
+pub(crate) struct Fresh<T> {
+    pub(crate) value: T,
+    /// How long it is not read again.
+    pub(crate) pause: Duration,
+    /// How long it is used: also beyond the pause, if it cannot be read again.
+    pub(crate) used_for: Duration,
+}
+
+struct State<T> {
+    /// The value, and until when it is used.
+    value: Option<(T, Instant)>,
+    pause_until: Option<Instant>,
+}
+
+impl<T: Clone> State<T> {
+    fn usable(&self, now: Instant) -> Option<T> {
+        let (value, until) = self.value.as_ref()?;
+        (now < *until).then(|| value.clone())
+    }
+
+    fn pauses(&self, now: Instant) -> bool {
+        self.pause_until.is_some_and(|until| now < until)
+    }
+
+    fn keep(&mut self, read: Option<Fresh<T>>, now: Instant) {
+        let pause = read.as_ref().map_or(PAUSE_AFTER_FAILURE, |read| read.pause);
+        if let Some(Fresh { value, used_for, .. }) = read {
+            self.value = Some((value, now + used_for));
+        }
+        self.pause_until = Some(now + pause);
+    }
+}
+
+impl<T: Clone + Send + 'static> Kept<T> {
+    pub(crate) fn new() -> Arc<Self> {
+        let state = State { value: None, pause_until: None };
+        Arc::new(Self { state: parking_lot::Mutex::new(state), reading: Arc::default() })
+    }
+
+    /// The value that was read last, if it may still be used.
+    pub(crate) fn usable(&self) -> Option<T> {
+        self.state.lock().usable(Instant::now())
+    }
+
+    /// The value, or `None` while it cannot be read. If it is older than its pause, `read` begins, and nobody waits for it.
+    /// A read that has begun ends, also when its requester has gone.
+    pub(crate) async fn get<R>(self: &Arc<Self>, read: impl FnOnce() -> R) -> Option<T>
+    where
+        R: Future<Output = Option<Fresh<T>>> + Send + 'static,
+    {
+        let pauses = || self.state.lock().pauses(Instant::now());
+        if let Some(usable) = self.usable() {
+            if let Ok(alone) = Arc::clone(&self.reading).try_lock_owned()
+                && !pauses()
+            {
+                tokio::spawn(Arc::clone(self).renew(read(), alone));
+            }
+            return Some(usable);
+        }
+        let alone = Arc::clone(&self.reading).lock_owned().await;
+        // Another task may have read meanwhile.
+        if pauses() {
+            return self.usable();
+        }
+        tokio::spawn(Arc::clone(self).renew(read(), alone)).await.ok()?
+    }
+
+    async fn renew(
+        self: Arc<Self>,
+        read: impl Future<Output = Option<Fresh<T>>>,
+        _alone: OwnedMutexGuard<()>,
+    ) -> Option<T> {
+        let read = read.await;
+        let value = read.as_ref().map(|read| read.value.clone());
+        self.state.lock().keep(read, Instant::now());
+        value
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_value_is_read_again_after_its_pause_and_used_until_its_end() {
+        let began = Instant::now();
+        let after = |seconds| began + Duration::from_secs(seconds);
+        let mut state = State { value: None, pause_until: None };
+        let keep = |value: Option<char>, state: &mut State<char>, second| {
+            let [pause, used_for] = [8, 16].map(Duration::from_secs);
+            state.keep(value.map(|value| Fresh { value, pause, used_for }), after(second));
+        };
+        assert!(state.usable(began).is_none() && !state.pauses(began));
+        keep(Some('a'), &mut state, 0);
+        assert!(state.pauses(after(7)) && !state.pauses(after(8)));
+        // Where it cannot be read, there is a pause of a second, and the last value stays in use.
+        keep(None, &mut state, 9);
+        assert!(state.pauses(after(9)) && !state.pauses(after(10)));
+        assert_eq!((state.usable(after(15)), state.usable(after(16))), (Some('a'), None));
+        keep(Some('b'), &mut state, 20);
+        assert_eq!(state.usable(after(35)), Some('b'));
+    }
+}
