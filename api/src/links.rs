@@ -42,45 +42,29 @@ pub(crate) struct ListingUrls<'listing> {
 
 impl ListingUrls<'_> {
     pub(crate) fn page(&self, number: u64) -> String {
-        let mut parameters = self.filter_parameters();
-        parameters.push(("page", number.to_string()));
-        parameters.extend(self.size_and_order());
-        parameters.extend(self.as_of.map(|as_of| ("as_of", as_of.to_string())));
-        with_query(self.path(), &parameters)
+        self.with(Some(number), self.as_of.map(|as_of| ("as_of", as_of.to_string())))
     }
 
     /// The page of this number in stable numbering; `None` for the front page.
     pub(crate) fn stable_page(&self, number: Option<u64>) -> String {
-        let mut parameters = self.filter_parameters();
-        parameters.extend(number.map(|number| ("page", number.to_string())));
-        parameters.extend(self.size_and_order());
-        parameters.push(("numbering", STABLE.to_owned()));
-        with_query(self.path(), &parameters)
+        self.with(number, Some(("numbering", STABLE.to_owned())))
     }
 
     pub(crate) fn cursor(&self, cursor: &str) -> String {
-        let mut parameters = self.filter_parameters();
-        parameters.extend(self.size_and_order());
-        parameters.push(("cursor", cursor.to_owned()));
-        with_query(self.path(), &parameters)
+        self.with(None, Some(("cursor", cursor.to_owned())))
     }
 
-    fn path(&self) -> String {
-        [self.base_path, &api_comments(&self.listing.product)].concat()
-    }
-
-    fn filter_parameters(&self) -> Vec<(&'static str, String)> {
-        let filter = &self.listing.filter;
-        let language = filter.language().map(|language| ("language", language.to_string()));
+    fn with(&self, number: Option<u64>, last: Option<(&'static str, String)>) -> String {
+        let ListingQuery { product, filter, order, page_size } = self.listing;
+        let mut parameters = Vec::new();
+        parameters.extend(filter.language().map(|language| ("language", language.to_string())));
         let ratings = filter.ratings().into_iter().flat_map(|ratings| ratings.iter());
-        language.into_iter().chain(ratings.map(|rating| ("rating", rating.to_string()))).collect()
-    }
-
-    fn size_and_order(&self) -> impl Iterator<Item = (&'static str, String)> {
-        let ListingQuery { page_size, order, .. } = self.listing;
-        let size = (*page_size != PageSize::default()).then(|| ("page_size", page_size.to_string()));
-        let order = (*order != Order::default()).then(|| ("order", order.to_string()));
-        size.into_iter().chain(order)
+        parameters.extend(ratings.map(|rating| ("rating", rating.to_string())));
+        parameters.extend(number.map(|number| ("page", number.to_string())));
+        parameters.extend((*page_size != PageSize::default()).then(|| ("page_size", page_size.to_string())));
+        parameters.extend((*order != Order::default()).then(|| ("order", order.to_string())));
+        parameters.extend(last);
+        with_query([self.base_path, &api_comments(product)].concat(), &parameters)
     }
 }
 

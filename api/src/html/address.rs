@@ -30,7 +30,7 @@ use percent_encoding::percent_decode_str;
 
 use crate::{
     error::ApiError,
-    http::path_and_query::{not_encoded, pairs, path_part, product, repeated},
+    http::path_and_query::{not_encoded, pairs, path_part, repeated},
     links,
     read::ListingQuery,
 };
@@ -79,6 +79,11 @@ impl Address {
         Some(self.page((self.is_stable() || number != PageNumber::FIRST).then_some(number)))
     }
 
+    /// The path and query of the page with this number, if that is one; `None` for the front page.
+    pub(super) fn leading_to(&self, page: Option<u64>) -> Option<String> {
+        page.map_or_else(|| Some(self.page(None)), |number| self.numbered(number))
+    }
+
     /// The path and query of the page with the same number without a filter.
     pub(super) fn original(&self) -> String {
         links::ordered_page(&self.query.product, &Filter::ANY, self.query.order, self.number)
@@ -120,7 +125,7 @@ impl Address {
 /// # Errors
 /// Names the part of the address that belongs to no page.
 pub(super) fn read(request: &HttpRequest) -> Result<(Address, bool), ApiError> {
-    let product = product(request, 2)?;
+    let product = ProductId::parse_stored(&path_part(request, 2, "product")?)?;
     let path = request.uri().path();
     // Behind /product/{product}/comments there are two parts at most.
     let mut parts: Vec<&str> = path.trim_end_matches('/').split('/').skip(4).collect();

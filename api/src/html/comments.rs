@@ -13,9 +13,7 @@ use super::{
     contrast,
     counts::Counts,
     error_page::{Help, PageError},
-    fragment,
-    head::Neighbours,
-    render,
+    fragment, render,
     view::CommentsPage,
 };
 use crate::{
@@ -27,6 +25,7 @@ use crate::{
         cursor::{Cursor, CursorSealer},
         dates,
         page::{ListingPage, PageAt, PageRequest},
+        place::Neighbours,
     },
     site::{PastTheEnd, Site},
     store::{KnownRecord, StoreClients},
@@ -107,24 +106,20 @@ async fn answer(
     let status = if exists { StatusCode::OK } else { StatusCode::NOT_FOUND };
     let by_cursor = by_cursor(address, &listing, cursors)?;
     let page = CommentsPage::new(site, address, record.record(), &listing, stats.as_ref(), by_cursor);
-    let page = page.with_contrast(site, stats.as_ref(), contrast);
-    let (page, mut answer) = if fragment::is_asked(request) {
-        let page = page.into_fragment(site);
-        let list = page.list().map_err(ApiError::internal)?;
-        let answer = fragment::answer(status, list, page.head.link_header(site));
-        (page, answer)
+    let mut page = page.with_contrast(site, stats.as_ref(), contrast);
+    let mut answer = if fragment::is_asked(request) {
+        page = page.into_fragment(site);
+        render(site, status, &page.head, &page.as_list(), "'none'")?
     } else {
         // The field for a page number is a form.
-        let answer = render(site, status, &page.head, &page, "'self'")?;
-        (page, answer)
+        render(site, status, &page.head, &page, "'self'")?
     };
     if let Some(validator) = page.validator(site).map_err(ApiError::internal)? {
         answer.headers_mut().insert(header::ETAG, caching::value(&validator));
     }
     if stats.is_none() || listing.has_empty_places || !exists || record == KnownRecord::Unreadable {
         // Not cached, because a cache would keep it longer than a store is unavailable or behind, or the listing empty.
-        let (name, value) = caching::NO_STORE;
-        answer.headers_mut().insert(name, header::HeaderValue::from_static(value));
+        return Ok(caching::uncached(answer));
     }
     Ok(answer)
 }

@@ -2,8 +2,11 @@
 
 use model::Filter;
 
-use super::{address::Address, place::Place, words::Average};
-use crate::{read::page::ListingPage, texts::Interface};
+use super::{address::Address, words::Average};
+use crate::{
+    read::{page::ListingPage, place::Place},
+    texts::Interface,
+};
 
 /// "12,275 comments in English, page 3 of 614: 41 to 60, newest first".
 pub(super) fn heading(t: &Interface, address: &Address, place: Place, listing: &ListingPage) -> String {

@@ -28,7 +28,7 @@ use crate::{
     http::{
         body::{self, BODY_MAX_BYTES},
         caching,
-        path_and_query::{self, not_encoded, pairs},
+        path_and_query::{not_encoded, pairs, path_part},
     },
     links,
     secrets::Scope,
@@ -224,7 +224,7 @@ fn product(request: &HttpRequest, site: &Site) -> Result<ProductId, ApiError> {
     if !site.settings.comment_form {
         return Err(ApiError::NoRoute);
     }
-    path_and_query::new_product(request, 3)
+    Ok(ProductId::parse(&path_part(request, 3, "product")?)?)
 }
 
 /// Accepts a form only if it was sent from a page of this site. Browsers say where a form comes from. A request that

@@ -6,17 +6,13 @@
 //! address of a page becomes that of its fragment by `/fragment` in front of its path on the site.
 
 use actix_web::{
-    Error, HttpMessage, HttpRequest, HttpResponse,
+    Error, HttpMessage, HttpRequest,
     body::BoxBody,
     dev::{ServiceRequest, ServiceResponse},
-    http::{
-        StatusCode,
-        header::{self, HeaderName, HeaderValue},
-    },
+    http::header::{HeaderName, HeaderValue},
     middleware::Next,
 };
 
-use super::error_page::html;
 use crate::http::base_path;
 
 const ROOT: &str = "/fragment";
@@ -42,13 +38,4 @@ pub(super) async fn mount(mut request: ServiceRequest, next: Next<BoxBody>) -> R
 
 pub(super) fn is_path(path: &str) -> bool {
     path.strip_prefix(ROOT).is_some_and(|rest| rest.starts_with('/'))
-}
-
-/// The answer with a list. `links` is the header `Link` of its page, which names the canonical URL.
-pub(super) fn answer(status: StatusCode, list: String, links: Option<String>) -> HttpResponse {
-    let mut answer = HttpResponse::build(status);
-    if let Some(links) = links {
-        answer.insert_header((header::LINK, links));
-    }
-    html(&mut answer, "'none'", list)
 }

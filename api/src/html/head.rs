@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use super::script_json::ScriptJson;
-use crate::{links, look::Look, site::Site};
+use crate::{links, look::Look, read::place::Neighbours, site::Site};
 
 #[derive(Debug)]
 pub(super) struct Head {
@@ -19,18 +19,10 @@ pub(super) struct Head {
     pub(super) may_index: bool,
     /// The absolute URL of the page itself; `None` for error pages and forms.
     pub(super) canonical: Option<String>,
+    /// Their paths and queries.
     pub(super) neighbours: Neighbours,
     pub(super) structured_data: Option<ScriptJson>,
     pub(super) feed: Option<(String, String)>,
-}
-
-/// Path and query of other pages of the same listing. The first and last page are known when the total is known.
-#[derive(Debug, Default)]
-pub(super) struct Neighbours {
-    pub(super) first: Option<String>,
-    pub(super) prev: Option<String>,
-    pub(super) next: Option<String>,
-    pub(super) last: Option<String>,
 }
 
 impl Head {

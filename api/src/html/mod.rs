@@ -50,13 +50,13 @@ use actix_web::{
     web,
 };
 use askama::Template;
-use model::Filter;
+use model::{CommentId, Filter};
 
 use crate::{
     error::ApiError,
     http::{
         caching,
-        path_and_query::comment_id,
+        path_and_query::path_part,
         routing::{cached, get, not_allowed},
     },
     links,
@@ -121,7 +121,7 @@ fn render(
 }
 
 async fn comment(request: HttpRequest, stores: web::Data<StoreClients>) -> Result<HttpResponse, PageError> {
-    let id = comment_id(&request, 2)?;
+    let id = CommentId::parse(&path_part(&request, 2, "id")?)?;
     let comment = stores.comment(&id).await?.ok_or(ApiError::NoSuchComment)?;
     let position = stores.position(&comment, &Filter::ANY).await.ok_or(ApiError::IndexUnavailable)?;
     let address = Address::of_product(comment.product);

@@ -1,36 +1,19 @@
-//! The place of a page in its listing: its neighbours, the page bar, and how it is written.
+//! The place of a page in its listing: how it is found and written, and the page bar.
 
 use model::{Order, PageNumber, StablePages};
 
 use super::{
     address::Address,
-    head::Neighbours,
     page_bar::{BarItem, page_bar},
 };
-use crate::{read::page::ListingPage, texts::Interface};
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Place {
-    /// Oldest first, pages are counted in the order of the listing.
-    Counted {
-        number: u64,
-        /// How many pages are linked: those that the total reaches, and the next one when a full page is not the last.
-        /// That next page may not have its comments yet. `None` without the page index.
-        total_pages: Option<u64>,
-    },
-    /// Newest first, the page without a number.
-    Front {
-        archived: Option<u64>,
-    },
-    Archive {
-        number: u64,
-        archived: u64,
-    },
-    /// A page that a cursor leads to. Its place is unknown.
-    Unknown,
-}
+use crate::{
+    read::{page::ListingPage, place::Place},
+    texts::Interface,
+};
 
 impl Place {
+    /// A full page that is not the last leads on, also where the total does not reach the next one: that page may not have
+    /// its comments yet.
     pub(super) fn of(address: &Address, listing: &ListingPage) -> Self {
         let (size, number) = (address.query.page_size, address.number.map(PageNumber::get));
         if address.cursor.is_some() {
@@ -50,36 +33,6 @@ impl Place {
             if leads_on { total_pages.max(number + 1) } else { total_pages }
         });
         Self::Counted { number, total_pages }
-    }
-
-    /// The neighbours of the page. Those of an archive page never change: it links to its newer neighbour by number, even
-    /// while that number still leads to the front page.
-    pub(super) fn neighbours(self, address: &Address) -> Neighbours {
-        let (current, last) = match self {
-            Self::Counted { number, total_pages: Some(total_pages) } => (number, total_pages),
-            Self::Counted { total_pages: None, .. } | Self::Front { archived: None } | Self::Unknown => {
-                return Neighbours::default();
-            }
-            Self::Front { archived: Some(archived) } => {
-                let next = address.numbered(archived);
-                let last = address.numbered(archived.min(1)).or_else(|| Some(address.page(None)));
-                return Neighbours { first: Some(address.page(None)), prev: None, next, last };
-            }
-            Self::Archive { number, .. } => {
-                return Neighbours {
-                    first: Some(address.page(None)),
-                    prev: address.numbered(number + 1),
-                    next: address.numbered(number - 1),
-                    last: address.numbered(1),
-                };
-            }
-        };
-        Neighbours {
-            first: address.numbered(1),
-            prev: current.checked_sub(1).and_then(|prev| address.numbered(prev)),
-            next: (current < last).then(|| current + 1).and_then(|next| address.numbered(next)),
-            last: address.numbered(last),
-        }
     }
 
     /// The page bar, in the order in which a reader turns the pages.

@@ -12,7 +12,7 @@ use model::{Filter, PageNumber, PageSize};
 use super::{
     address::{parameters, parse_number},
     error_page::{Help, PageError},
-    head::{Head, Neighbours},
+    head::Head,
     page_bar::{BarItem, page_bar},
     render,
     words::Average,
@@ -21,7 +21,10 @@ use crate::{
     error::ApiError,
     http::caching,
     links,
-    read::products::{ProductPage, Products, Walk, parts::Product},
+    read::{
+        place::Place,
+        products::{ProductPage, Products, Walk, parts::Product},
+    },
     site::{PastTheEnd, Site},
     store::{KnownRecord, StoreClients},
     texts::Interface,
@@ -87,16 +90,6 @@ fn numbered(number: u64) -> Option<String> {
     Some(path(PageNumber::new(number).ok()?))
 }
 
-fn neighbours(number: PageNumber, total_pages: u64) -> Neighbours {
-    let number = number.get();
-    Neighbours {
-        first: numbered(1),
-        prev: number.checked_sub(1).and_then(numbered),
-        next: (number < total_pages).then(|| number + 1).and_then(numbered),
-        last: numbered(total_pages),
-    }
-}
-
 fn help(t: &Interface, number: PageNumber, error: &ApiError) -> Help {
     let mut links = Vec::new();
     if let ApiError::PastTheEnd { total_pages, .. } = error {
@@ -127,7 +120,8 @@ impl<'site> ProductsPage<'site> {
         let mut head = Head::of_page(site, &path(number), title, may_index);
         let list = t.joined([Some(t.text("words-most-commented").into_owned()), of_page()]);
         head.description = Some(t.with("description-products", [("list", list.into())]));
-        head.neighbours = neighbours(number, page.total_pages);
+        let place = Place::Counted { number: number.get(), total_pages: Some(page.total_pages) };
+        head.neighbours = place.neighbours().and_then(|number| numbered(number?));
         let before = number.skip(PageSize::default());
         let shown = u64::try_from(entries.len()).unwrap_or(u64::MAX);
         Self {
@@ -170,18 +164,11 @@ pub(super) async fn list(
     let is_whole = are_whole(&entries);
     let page = ProductsPage::new(&site, number, &page, entries);
     let answer = render(&site, StatusCode::OK, &page.head, &page, "'none'")?;
-    Ok(if is_whole { answer } else { uncached(answer) })
+    Ok(if is_whole { answer } else { caching::uncached(answer) })
 }
 
 fn are_whole(entries: &[Entry]) -> bool {
     entries.iter().all(|entry| entry.is_whole)
-}
-
-/// The answer, which no cache may keep: a cache would keep it longer than a store is unavailable.
-fn uncached(mut answer: HttpResponse) -> HttpResponse {
-    let (name, value) = caching::NO_STORE;
-    answer.headers_mut().insert(name, header::HeaderValue::from_static(value));
-    answer
 }
 
 #[derive(Template)]
@@ -227,7 +214,7 @@ pub(super) async fn start(
             .map(|path| t.with("base-path", [("path", path.into())])),
     };
     let answer = render(&site, StatusCode::OK, &page.head, &page, "'none'")?;
-    Ok(if is_whole { answer } else { uncached(answer) })
+    Ok(if is_whole { answer } else { caching::uncached(answer) })
 }
 
 /// The addresses of the list's pages, at most `max`; `None` without products.

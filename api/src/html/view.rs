@@ -14,10 +14,9 @@ use super::{
     feed,
     filters::{Chips, FilterLink, Filters},
     fold::Folded,
-    head::{Head, Neighbours},
+    head::Head,
     language_name::{self, direction, text_direction},
     page_bar::BarItem,
-    place::Place,
     reply::ReplyView,
     structured_data,
     words::{Average, displayed, stars},
@@ -25,7 +24,11 @@ use super::{
 use crate::{
     http::entity_tag::WeakTagWriter,
     links,
-    read::{contrast::Contrast, page::ListingPage},
+    read::{
+        contrast::Contrast,
+        page::ListingPage,
+        place::{Neighbours, Place},
+    },
     site::{Indexing, Site},
     texts::Interface,
 };
@@ -168,14 +171,6 @@ impl<'page> CommentsPage<'page> {
         Self { is_fragment: true, ..self }
     }
 
-    /// The list of a fragment.
-    ///
-    /// # Errors
-    /// The template's.
-    pub(super) fn list(&self) -> Result<String, askama::Error> {
-        self.as_list().render()
-    }
-
     /// The entity tag of an archive page; `None` for any other page. It covers the page without what changes with
     /// comments on other pages. It also covers what shapes that part: the version of the service, the templates, the texts
     /// and the settings.
@@ -270,7 +265,7 @@ fn head(
     // Search engines keep an archive page as it is, so it repeats nothing that changes with later comments.
     let average = average.filter(|_| !is_archive(place));
     head.description = Some(describe(t, address, place, listing, average, subject));
-    head.neighbours = place.neighbours(address);
+    head.neighbours = place.neighbours().and_then(|page| address.leading_to(page));
     head.feed = Some((feed::title(t, name, &query.filter), address.feed()));
     head.structured_data = structured_data::of_page(site, &query.product, record, average, &listing.comments);
     head

@@ -23,6 +23,13 @@ use crate::error::ApiError;
 /// `Cache-Control` of an answer that must not be cached: it is incomplete, because a store is down.
 pub(crate) const NO_STORE: (header::HeaderName, &str) = (header::CACHE_CONTROL, "no-store");
 
+/// The answer, which no cache may keep: a cache would keep it longer than a store is unavailable.
+pub(crate) fn uncached(mut answer: HttpResponse) -> HttpResponse {
+    let (name, value) = NO_STORE;
+    answer.headers_mut().insert(name, HeaderValue::from_static(value));
+    answer
+}
+
 /// A redirect to the current place of something. The place will change, so caches must not keep the redirect.
 pub(crate) fn lead_to(location: &str) -> HttpResponse {
     HttpResponse::Found().insert_header((header::LOCATION, location)).insert_header(NO_STORE).finish()

@@ -5,7 +5,6 @@
 //! router never decodes `%2F`, so both see the same parts. [`with_whole_id`] comes before it.
 
 use actix_web::HttpRequest;
-use model::{CommentId, ProductId};
 use percent_encoding::percent_decode_str;
 
 use crate::error::ApiError;
@@ -47,19 +46,6 @@ pub(crate) fn with_whole_id(path: &str) -> Option<String> {
 pub(crate) fn path_part(request: &HttpRequest, index: usize, field: &'static str) -> Result<String, ApiError> {
     let part = request.uri().path().split('/').nth(index).unwrap_or_default();
     decode(part).ok_or_else(|| not_encoded(field))
-}
-
-pub(crate) fn product(request: &HttpRequest, index: usize) -> Result<ProductId, ApiError> {
-    Ok(ProductId::parse_stored(&path_part(request, index, "product")?)?)
-}
-
-/// The product of something to write.
-pub(crate) fn new_product(request: &HttpRequest, index: usize) -> Result<ProductId, ApiError> {
-    Ok(ProductId::parse(&path_part(request, index, "product")?)?)
-}
-
-pub(crate) fn comment_id(request: &HttpRequest, index: usize) -> Result<CommentId, ApiError> {
-    Ok(CommentId::parse(&path_part(request, index, "id")?)?)
 }
 
 /// Decodes only percent-encoded UTF-8: a `%` without two hex digits is refused.

@@ -36,17 +36,14 @@ pub(crate) struct Body<'page> {
 
 /// What leads on.
 #[derive(Debug, Serialize, ToSchema)]
-struct Next {
+pub(crate) struct Next {
     /// Null at the end.
     #[schema(required)]
-    next: Option<String>,
+    pub(super) next: Option<String>,
 }
 
 fn example() -> serde_json::Value {
-    let mut comment = comment_body::example();
-    if let Some(fields) = comment.as_object_mut() {
-        fields.insert("author_id".to_owned(), "customer-4711".into());
-    }
+    let comment = comment_body::example_with("author_id", "customer-4711");
     let path = "/api/v1/authors/customer-4711/comments";
     serde_json::json!({
         "comments": [comment], "cursor": {"next": "01JCP3D7W0K2V6H9QF1T8MZ4XB"},

@@ -9,7 +9,7 @@ use utoipa::ToSchema;
 
 use super::{
     comment_body::CommentBody,
-    fields::{CommentChange, read_change},
+    fields::{self, CommentChange},
     headers::{Conditions, Revisions},
     parameters::{Given, NUMBERING, ORDER, Parsed, Request},
 };
@@ -20,6 +20,7 @@ use crate::{
     secrets::Scope,
     store::StoreClients,
     tokens::{AnyCaller, CommentWriter, WriterOrModerator},
+    write::content::change,
 };
 
 /// A comment, as it is now. With a token, also its author's id.
@@ -97,7 +98,8 @@ pub(crate) async fn change_comment(
     payload: web::Payload,
     stores: web::Data<StoreClients>,
 ) -> Result<HttpResponse, ApiError> {
-    let patch = read_change(&request, payload).await?;
+    let accepted = &["application/json", "application/merge-patch+json"];
+    let patch = change(&fields::read(&request, payload, accepted).await?)?;
     if patch.status.is_some() {
         caller.check(Scope::ModerateComments)?;
     }
@@ -176,7 +178,7 @@ impl Request for PositionRequest {
         let ((id, filter), page_size) = Request::read(given)?;
         let (order, stable) = (given.get(&ORDER)?, given.get(&NUMBERING)?);
         if stable.is_some() {
-            given.check_absent(&[&ORDER], NUMBERING.name)?;
+            given.check_absent([ORDER.name], NUMBERING.name)?;
         }
         Ok(Self { id, filter, page_size, order: order.unwrap_or_default(), is_stable: stable.is_some() })
     }

@@ -75,3 +75,11 @@ pub(super) fn example() -> Value {
         "author": "Ada", "attributes": {"verified": true}, "revision": "01JCP3D7W0Q4N1R5Y8B3C6D9EF"
     })
 }
+
+pub(super) fn example_with(field: &str, value: &str) -> Value {
+    let mut example = example();
+    if let Some(fields) = example.as_object_mut() {
+        fields.insert(field.to_owned(), value.into());
+    }
+    example
+}

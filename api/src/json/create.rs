@@ -3,7 +3,7 @@
 use actix_web::{HttpRequest, HttpResponse, http::header, web};
 use model::ProductId;
 
-use super::{comment_body::CommentBody, fields::read_content, parameters::Parsed};
+use super::{comment_body::CommentBody, fields, parameters::Parsed};
 use crate::{
     error::ApiError,
     http::entity_tag::strong_tag,
@@ -51,7 +51,7 @@ pub(crate) async fn create_comment(
     stores: web::Data<StoreClients>,
 ) -> Result<HttpResponse, ApiError> {
     ProductId::parse(product.as_str())?;
-    let content = read_content(&request, payload).await?;
+    let content = NewContent::of_fields(&fields::read(&request, payload, &["application/json"]).await?)?;
     let comment = write::create(&stores, product, content, &writer, key).await?;
     Ok(HttpResponse::Created()
         .insert_header((header::LOCATION, links::api_comment(&comment.id)))

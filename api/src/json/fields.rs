@@ -3,13 +3,12 @@
 use std::{borrow::Cow, fmt};
 
 use actix_web::{HttpRequest, web};
-use model::{AuthorId, CommentAttributes, CommentText, ProductDetails, Status};
+use model::{AuthorId, CommentAttributes, CommentText, Status};
 use serde::{
     Deserializer,
     de::{Error, MapAccess, Visitor},
 };
 use serde_json::{Value, json, value::RawValue};
-use table::CommentPatch;
 use utoipa::{
     PartialSchema, ToSchema,
     openapi::{
@@ -22,10 +21,7 @@ use super::schema;
 use crate::{
     error::ApiError,
     http::body::{self, BODY_MAX_BYTES},
-    write::{
-        content::{Fields, NewContent, STATUS, change},
-        product,
-    },
+    write::content::{Fields, NewContent, STATUS},
 };
 
 /// The fields of a comment that a client may set. No schema can express the limits of attributes, which are in bytes.
@@ -73,21 +69,13 @@ pub(super) fn object<const N: usize>(fields: [(&str, ObjectBuilder, &str); N]) -
     })
 }
 
-/// Reads the content of a new comment from the body of a request.
-pub(crate) async fn read_content(request: &HttpRequest, payload: web::Payload) -> Result<NewContent, ApiError> {
-    let body = body::read(request, payload, &["application/json"], BODY_MAX_BYTES).await?;
-    NewContent::of_fields(&parse(&body)?)
-}
-
-/// Reads a change of a comment from the body of a request.
-pub(crate) async fn read_change(request: &HttpRequest, payload: web::Payload) -> Result<CommentPatch, ApiError> {
-    let accepted = &["application/json", "application/merge-patch+json"];
-    change(&parse(&body::read(request, payload, accepted, BODY_MAX_BYTES).await?)?)
-}
-
-/// Reads the record of a product from the body of a request.
-pub(crate) async fn read_product(request: &HttpRequest, payload: web::Payload) -> Result<ProductDetails, ApiError> {
-    product::details(&parse(&body::read(request, payload, &["application/json"], BODY_MAX_BYTES).await?)?)
+/// Reads the fields of a body, which is sent as one of the media types `accepted`.
+pub(crate) async fn read(
+    request: &HttpRequest,
+    payload: web::Payload,
+    accepted: &'static [&'static str],
+) -> Result<Fields, ApiError> {
+    parse(&body::read(request, payload, accepted, BODY_MAX_BYTES).await?)
 }
 
 /// The fields of a JSON object, none of them twice.
@@ -114,7 +102,7 @@ impl ToSchema for NewContent {
     }
 }
 
-/// Describes the body of a change in the OpenAPI document; the body is read as a [`CommentPatch`].
+/// Describes the body of a change in the OpenAPI document; the body is read as a [`table::CommentPatch`].
 pub(crate) struct CommentChange;
 
 impl PartialSchema for CommentChange {

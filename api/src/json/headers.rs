@@ -5,7 +5,7 @@ use serde_json::json;
 use utoipa::openapi::path::ParameterIn;
 
 use super::{
-    parameters::{Given, Parameter, Request, parsed},
+    parameters::{Given, Parameter, Request},
     schema,
 };
 use crate::{error::ApiError, http::path_and_query::repeated, write::IdempotencyKey};
@@ -70,7 +70,7 @@ impl Revisions {
     /// `None` without the header. It may occur several times: together they are one list (RFC 9110 section 5.3).
     fn read(given: &Given<'_>, header: &'static Parameter<Self>) -> Result<Option<Self>, ApiError> {
         let values = given.in_headers(header)?;
-        (!values.is_empty()).then(|| parsed(header, &values.join(","))).transpose()
+        (!values.is_empty()).then(|| header.read(&values.join(","))).transpose()
     }
 }
 
@@ -124,7 +124,7 @@ impl Request for Option<IdempotencyKey> {
     fn read(given: &Given<'_>) -> Result<Self, ApiError> {
         match given.in_headers(&IDEMPOTENCY_KEY)?.as_slice() {
             [] => Ok(None),
-            [key] => parsed(&IDEMPOTENCY_KEY, key.trim()).map(Some),
+            [key] => IDEMPOTENCY_KEY.read(key.trim()).map(Some),
             [..] => Err(repeated(IDEMPOTENCY_KEY.name)),
         }
     }

@@ -21,6 +21,7 @@ use crate::{
         cursor::{Cursor, CursorSealer},
         dates,
         page::{ListingPage, PageAt, PageRequest, check_known},
+        place::{Neighbours, Place},
     },
     site::Site,
     store::StoreClients,
@@ -33,22 +34,15 @@ pub(crate) struct ListRequest {
 }
 
 enum Asked {
-    Page(Place),
+    Number(PageNumber, Option<Timestamp>),
+    /// A page in stable numbering; `None` for the front page.
+    Stable(Option<PageNumber>),
+    Cursor(String),
     /// The way to the page that holds the newest comment of a period.
     Date {
         period: Period,
         is_stable: bool,
     },
-}
-
-enum Place {
-    Page {
-        number: PageNumber,
-        as_of: Option<Timestamp>,
-    },
-    /// A page in stable numbering; `None` for the front page.
-    Stable(Option<PageNumber>),
-    Cursor(String),
 }
 
 impl Request for ListRequest {
@@ -58,20 +52,20 @@ impl Request for ListRequest {
         let (period, as_of, cursor) = (given.get(&DATE)?, given.get(&AS_OF)?, given.get(&CURSOR)?);
         let explains = given.get(&EXPLAIN)?.unwrap_or_default();
         if stable.is_some() {
-            given.check_absent(&[&ORDER, &AS_OF, &CURSOR], NUMBERING.name)?;
+            given.check_absent([ORDER.name, AS_OF.name, CURSOR.name], NUMBERING.name)?;
         }
         if period.is_some() {
-            given.check_absent(&[&PAGE, &AS_OF, &CURSOR], DATE.name)?;
+            given.check_absent([PAGE.name, AS_OF.name, CURSOR.name], DATE.name)?;
         }
         if cursor.is_some() {
-            given.check_absent(&[&PAGE, &AS_OF], CURSOR.name)?;
+            given.check_absent([PAGE.name, AS_OF.name], CURSOR.name)?;
         }
         let listing = ListingQuery { product, filter, order: order.unwrap_or_default(), page_size };
         let asked = match (period, cursor) {
             (Some(period), _) => Asked::Date { period, is_stable: stable.is_some() },
-            (None, Some(cursor)) => Asked::Page(Place::Cursor(cursor)),
-            (None, None) if stable.is_some() => Asked::Page(Place::Stable(number)),
-            (None, None) => Asked::Page(Place::Page { number: number.unwrap_or(PageNumber::FIRST), as_of }),
+            (None, Some(cursor)) => Asked::Cursor(cursor),
+            (None, None) if stable.is_some() => Asked::Stable(number),
+            (None, None) => Asked::Number(number.unwrap_or(PageNumber::FIRST), as_of),
         };
         Ok(Self { listing, asked, explains })
     }
@@ -123,17 +117,15 @@ pub(crate) async fn list_comments(
     memory: web::Data<AnswerMemory>,
     site: web::Data<Site>,
 ) -> Result<HttpResponse, ApiError> {
-    let place = match asked {
-        Asked::Page(place) => place,
+    let at = match &asked {
+        Asked::Number(number, as_of) => PageAt::Number(*number, *as_of),
+        Asked::Stable(number) => number.map_or(PageAt::Front, PageAt::Archive),
+        Asked::Cursor(text) => PageAt::Cursor(cursors.open(&query, text)?),
         Asked::Date { period, is_stable } => {
-            return Ok(caching::lead_to(&dated_page(&stores, &query, period, is_stable).await?));
+            return Ok(caching::lead_to(&dated_page(&stores, &query, *period, *is_stable).await?));
         }
     };
-    let at = match &place {
-        Place::Page { number, as_of } => PageAt::Number(*number, *as_of),
-        Place::Stable(number) => number.map_or(PageAt::Front, PageAt::Archive),
-        Place::Cursor(text) => PageAt::Cursor(cursors.open(&query, text)?),
-    };
+    let cursor = if let Asked::Cursor(text) = &asked { Some(text.as_str()) } else { None };
     let page = PageRequest { query: &query, at };
     memory.make_room(&request, page.comments_max()).await?;
     let (read, _) = page.read(&stores, StatsWanted::No).await;
@@ -144,7 +136,7 @@ pub(crate) async fn list_comments(
     if listing.comments.is_empty() {
         check_known(&stores, &site, &query.product).await?;
     }
-    let mut body = Body::new(&cursors, &query, &place, &listing, site.public_url.base_path())?;
+    let mut body = Body::new(&cursors, &page, cursor, &listing, site.public_url.base_path())?;
     body.explain = explains.then(|| cost::so_far().into());
     let mut answer = HttpResponse::Ok();
     answer.insert_header((header::LINK, body.links.header()));
@@ -255,13 +247,9 @@ pub(super) struct Links {
 impl Links {
     /// The links of the page of this number, where all pages have numbers.
     pub(super) fn of_pages(number: u64, total_pages: u64, url: impl Fn(u64) -> String) -> Self {
-        Self {
-            this: url(number),
-            first: url(1),
-            prev: (number > 1).then(|| url(number - 1)),
-            next: (number < total_pages).then(|| url(number + 1)),
-            last: Some(url(total_pages)),
-        }
+        let place = Place::Counted { number, total_pages: Some(total_pages) };
+        let Neighbours { prev, next, last, .. } = place.neighbours().and_then(|number| number.map(&url));
+        Self { this: url(number), first: url(1), prev, next, last }
     }
 
     /// The header `Link`: these links without the page itself.
@@ -283,26 +271,47 @@ struct Cursors {
 }
 
 impl<'listing> Body<'listing> {
+    /// `asked` is the cursor that the request has.
     fn new(
         sealer: &CursorSealer,
-        query: &'listing ListingQuery,
-        place: &Place,
+        page: &PageRequest<'listing>,
+        asked: Option<&str>,
         listing: &'listing ListingPage,
         base_path: &str,
     ) -> Result<Self, ApiError> {
+        let (query, at) = (page.query, &page.at);
         let seal = |cursor: &Option<Cursor>| cursor.as_ref().map(|cursor| sealer.seal(query, cursor)).transpose();
         let cursor = Cursors { next: seal(&listing.next)?, prev: seal(&listing.prev)? };
-        let total_pages = match place {
-            Place::Stable(_) => listing.settled.map(|settled| StablePages::new(settled, query.page_size).count()),
-            Place::Page { .. } | Place::Cursor(_) => listing.total.map(|total| query.page_size.total_pages(total)),
-        };
-        let (page, as_of) = match place {
-            Place::Page { number, as_of } => (Some(*number), *as_of),
-            Place::Stable(number) => (*number, None),
-            Place::Cursor(_) => (None, None),
-        };
         let ListingQuery { product, filter, order, page_size } = query;
+        let stable = listing.settled.map(|settled| StablePages::new(settled, *page_size));
+        let counted = listing.total.map(|total| page_size.total_pages(total));
+        let archived = stable.map(StablePages::archived);
+        let (place, page, as_of, total_pages) = match at {
+            PageAt::Number(page, as_of) => {
+                (Place::Counted { number: page.get(), total_pages: counted }, Some(*page), *as_of, counted)
+            }
+            PageAt::Archive(page) => {
+                let place = Place::Archive { number: page.get(), archived: archived.unwrap_or_default() };
+                (place, Some(*page), None, stable.map(StablePages::count))
+            }
+            PageAt::Front => (Place::Front { archived }, None, None, stable.map(StablePages::count)),
+            PageAt::Cursor(_) => (Place::Unknown, None, None, counted),
+        };
         let urls = ListingUrls { listing: query, as_of, base_path };
+        let is_stable = matches!(place, Place::Front { .. } | Place::Archive { .. });
+        let to = |number: Option<u64>| match number {
+            Some(number) if !is_stable => urls.page(number),
+            number => urls.stable_page(number),
+        };
+        let Neighbours { prev, next, last, .. } = place.neighbours().and_then(|number| Some(to(number)));
+        let by_cursor = |cursor: &Option<String>| cursor.as_deref().map(|cursor| urls.cursor(cursor));
+        let links = Links {
+            this: asked.map_or_else(|| to(page.map(PageNumber::get)), |cursor| urls.cursor(cursor)),
+            first: to(if is_stable { None } else { Some(1) }),
+            prev: prev.or_else(|| by_cursor(&cursor.prev)),
+            next: next.filter(|_| !listing.continues_by_cursor).or_else(|| by_cursor(&cursor.next)),
+            last: last.or_else(|| total_pages.map(|last| to(Some(last)))),
+        };
         Ok(Self {
             product: product.as_str(),
             filter: FilterBody {
@@ -317,53 +326,11 @@ impl<'listing> Body<'listing> {
             as_of: listing.as_of,
             index: if listing.total.is_some() { IndexAvailability::Ready } else { IndexAvailability::Unavailable },
             comments: listing.comments.iter().map(CommentBody::from).collect(),
-            links: page_links(&urls, place, total_pages, &cursor, listing.continues_by_cursor),
+            links,
             cursor,
             explain: None,
         })
     }
-}
-
-fn page_links(
-    urls: &ListingUrls<'_>,
-    place: &Place,
-    total_pages: Option<u64>,
-    cursor: &Cursors,
-    by_cursor_only: bool,
-) -> Links {
-    let by_cursor = |cursor: &Option<String>| cursor.as_deref().map(|cursor| urls.cursor(cursor));
-    let (this, prev, next) = match (place, total_pages) {
-        (Place::Page { number, .. }, Some(total_pages)) => {
-            let links = Links::of_pages(number.get(), total_pages, |page| urls.page(page));
-            return Links { next: links.next.or_else(|| by_cursor(&cursor.next)), ..links };
-        }
-        (Place::Page { number, .. }, None) => (urls.page(number.get()), None, by_cursor(&cursor.next)),
-        (Place::Stable(number), _) => {
-            let beyond = if by_cursor_only { by_cursor(&cursor.next) } else { None };
-            return stable_links(urls, *number, total_pages, beyond);
-        }
-        (Place::Cursor(text), _) => (urls.cursor(text), by_cursor(&cursor.prev), by_cursor(&cursor.next)),
-    };
-    Links { this, first: urls.page(1), prev, next, last: total_pages.map(|last| urls.page(last)) }
-}
-
-/// The links of a page in stable numbering: `first` is the front page, and `last` the page with the oldest comments.
-/// `beyond` leads on from the front page where no page number does.
-fn stable_links(
-    urls: &ListingUrls<'_>,
-    number: Option<PageNumber>,
-    total_pages: Option<u64>,
-    beyond: Option<String>,
-) -> Links {
-    let page = |number: u64| (number > 0).then(|| urls.stable_page(Some(number)));
-    let front = || urls.stable_page(None);
-    let archived = total_pages.map_or(0, |total_pages| total_pages.saturating_sub(1));
-    let (prev, next) = match number.map(PageNumber::get) {
-        Some(number) => (page(number + 1), page(number - 1)),
-        None => (None, beyond.or_else(|| page(archived))),
-    };
-    let last = total_pages.map(|_| page(archived.min(1)).unwrap_or_else(front));
-    Links { this: urls.stable_page(number.map(PageNumber::get)), first: front(), prev, next, last }
 }
 
 #[cfg(test)]

@@ -8,6 +8,7 @@ use table::ModerationPosition;
 use utoipa::ToSchema;
 
 use super::{
+    author::Next,
     comment_body::{self, CommentBody},
     parameters::{Given, MODERATION_CURSOR, Parsed, Request, STATUS},
 };
@@ -52,23 +53,11 @@ impl Request for ModerationRequest {
 #[schema(as = ModerationPage, example = example)]
 pub(crate) struct Body<'page> {
     comments: Vec<CommentBody<'page>>,
-    cursor: NextCursor,
-}
-
-/// Where the next page begins.
-#[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct NextCursor {
-    /// Null on the last page.
-    #[schema(required)]
-    next: Option<String>,
+    cursor: Next,
 }
 
 fn example() -> serde_json::Value {
-    let mut comment = comment_body::example();
-    comment.as_object_mut().into_iter().for_each(|members| {
-        members.insert("status".to_owned(), json!("pending"));
-    });
-    json!({"comments": [comment], "cursor": {"next": null}})
+    json!({"comments": [comment_body::example_with("status", "pending")], "cursor": {"next": null}})
 }
 
 /// The comments that readers do not see, oldest first.
@@ -94,7 +83,7 @@ pub(crate) async fn list_unpublished(
     let seal = |at| cursors.seal(&list, &Cursor { direction: Direction::Forward, at });
     let body = Body {
         comments: comments.iter().map(CommentBody::from).collect(),
-        cursor: NextCursor { next: next.map(seal).transpose()? },
+        cursor: Next { next: next.map(seal).transpose()? },
     };
     Ok(HttpResponse::Ok().insert_header(NO_STORE).json(body))
 }

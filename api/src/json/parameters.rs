@@ -115,14 +115,11 @@ pub(crate) static STATUS: Parameter<Status> = Parameter {
     parse: unpublished,
 };
 
-/// A cursor in the lists of moderators. The key that sealed its example is lost.
+/// A cursor in the lists of moderators.
 pub(crate) static MODERATION_CURSOR: Parameter<String> = Parameter {
-    name: "cursor",
     place: ParameterIn::Query,
     description: "The cursor `next` of an earlier answer for the same status and page size",
-    schema: CURSOR.schema,
-    example: CURSOR.example,
-    parse: CURSOR.parse,
+    ..CURSOR
 };
 
 pub(crate) static PAGE: Parameter<PageNumber> = Parameter {
@@ -136,15 +133,13 @@ pub(crate) static PAGE: Parameter<PageNumber> = Parameter {
 
 /// The number of a page in a list without cursors.
 pub(crate) static PAGE_OF_LIST: Parameter<PageNumber> = Parameter {
-    name: PAGE.name,
     place: ParameterIn::Query,
     description: "The number of the page, from 1",
     schema: || {
         let number = schema::number(1, PageNumber::MAX.get());
         number.default(Some(PageNumber::FIRST.get().into())).into()
     },
-    example: || json!(1),
-    parse: PAGE.parse,
+    ..PAGE
 };
 
 pub(crate) static PAGE_SIZE: Parameter<PageSize> = Parameter {
@@ -230,9 +225,8 @@ pub(crate) static AUTHORS_CURSOR: Parameter<CommentId> = Parameter {
     name: CURSOR.name,
     place: ParameterIn::Query,
     description: "The cursor of an earlier answer for the same author",
-    schema: COMMENT_ID.schema,
-    example: || json!("01JCP3D7W0K2V6H9QF1T8MZ4XB"),
-    parse: |id| CommentId::parse(id).map_err(|_| InvalidInput::new("cursor", "is of no earlier answer")),
+    parse: |id| CommentId::parse(id).map_err(|_| InvalidInput::new(CURSOR.name, "is of no earlier answer")),
+    ..COMMENT_ID
 };
 
 fn unpublished(text: &str) -> Result<Status, InvalidInput> {
@@ -249,20 +243,11 @@ fn true_or_false(text: &str) -> Result<bool, InvalidInput> {
     text.parse().map_err(|_| InvalidInput::new(EXPLAIN.name, "is not true or false"))
 }
 
-/// A [`Parameter`], whatever its type.
-pub(crate) trait Declared: Sync {
-    fn name(&self) -> &'static str;
-    fn is_of_query(&self) -> bool;
-    fn describe(&self) -> Description;
-}
-
-impl<T> Declared for Parameter<T> {
-    fn name(&self) -> &'static str {
-        self.name
-    }
-
-    fn is_of_query(&self) -> bool {
-        self.place == ParameterIn::Query
+impl<T> Parameter<T> {
+    /// # Errors
+    /// Names the parameter.
+    pub(crate) fn read(&self, text: &str) -> Result<T, ApiError> {
+        (self.parse)(text).map_err(|error| ApiError::invalid(self.name, error.problem))
     }
 
     fn describe(&self) -> Description {
@@ -341,10 +326,11 @@ impl<R: Request> FromRequest for Parsed<R> {
 
 impl<R: Request> IntoParams for Parsed<R> {
     fn into_params(_: impl Fn() -> Option<ParameterIn>) -> Vec<Description> {
-        let given = Given { request: None, query: Vec::new(), asked: RefCell::default() };
+        let given =
+            Given { request: None, query: Vec::new(), known: RefCell::default(), described: RefCell::default() };
         // It need not be a good request: it is only read for what it is asked.
         R::read(&given).ok();
-        given.asked.into_inner().iter().map(|parameter| parameter.describe()).collect()
+        given.described.into_inner()
     }
 }
 
@@ -356,43 +342,55 @@ pub(crate) struct Given<'request> {
     /// `None` while a request is described: then each parameter of the path is its example, and there are no others.
     request: Option<&'request HttpRequest>,
     query: Vec<Pair<'request>>,
-    asked: RefCell<Vec<&'static dyn Declared>>,
+    /// The parameters of the query that were asked for.
+    known: RefCell<Vec<&'static str>>,
+    /// The parameters that were asked for while the request is described.
+    described: RefCell<Vec<Description>>,
 }
 
 impl<'request> Given<'request> {
     pub(crate) fn of(request: &'request HttpRequest) -> Self {
-        Self { request: Some(request), query: pairs(request.query_string()).collect(), asked: RefCell::default() }
+        let query = pairs(request.query_string()).collect();
+        Self { request: Some(request), query, known: RefCell::default(), described: RefCell::default() }
     }
 
-    pub(crate) fn in_path<T>(&self, parameter: &'static Parameter<T>) -> Result<T, ApiError> {
-        self.asked.borrow_mut().push(parameter);
+    fn note<T>(&self, parameter: &Parameter<T>) {
+        if self.request.is_none() {
+            self.described.borrow_mut().push(parameter.describe());
+        } else if parameter.place == ParameterIn::Query {
+            self.known.borrow_mut().push(parameter.name);
+        }
+    }
+
+    pub(crate) fn in_path<T>(&self, parameter: &Parameter<T>) -> Result<T, ApiError> {
+        self.note(parameter);
         let text = match self.request {
             Some(request) => path_part(request, ID_IN_PATH, parameter.name)?,
             None => (parameter.example)().as_str().unwrap_or_default().to_owned(),
         };
-        parsed(parameter, &text)
+        parameter.read(&text)
     }
 
     /// The values of a header, which may occur several times.
-    pub(crate) fn in_headers<T>(&self, parameter: &'static Parameter<T>) -> Result<Vec<&str>, ApiError> {
-        self.asked.borrow_mut().push(parameter);
+    pub(crate) fn in_headers<T>(&self, parameter: &Parameter<T>) -> Result<Vec<&str>, ApiError> {
+        self.note(parameter);
         let values = self.request.into_iter().flat_map(|request| request.headers().get_all(parameter.name));
-        let values = values.map(|value| value.to_str());
-        values
-            .collect::<Result<_, _>>()
-            .map_err(|_| ApiError::invalid(parameter.name, "holds characters that are not visible ASCII"))
+        let values = values.map(|value| value.to_str()).collect::<Result<_, _>>();
+        values.map_err(|_| ApiError::invalid(parameter.name, "holds characters that are not visible ASCII"))
+    }
+
+    fn values(&self, name: &str) -> impl Iterator<Item = &Pair<'request>> {
+        self.query.iter().filter(move |pair| pair.name.as_deref() == Some(name))
     }
 
     /// The values of a parameter that may be repeated.
-    pub(crate) fn all<T>(&self, parameter: &'static Parameter<T>) -> Result<Vec<T>, ApiError> {
-        self.asked.borrow_mut().push(parameter);
-        let values = self.query.iter().filter(|pair| pair.name.as_deref() == Some(parameter.name));
-        values
-            .map(|pair| parsed(parameter, pair.value.as_deref().ok_or_else(|| not_encoded(parameter.name))?))
-            .collect()
+    pub(crate) fn all<T>(&self, parameter: &Parameter<T>) -> Result<Vec<T>, ApiError> {
+        self.note(parameter);
+        let text = |pair: &Pair<'_>| pair.value.clone().ok_or_else(|| not_encoded(parameter.name));
+        self.values(parameter.name).map(|pair| parameter.read(&text(pair)?)).collect()
     }
 
-    pub(crate) fn get<T>(&self, parameter: &'static Parameter<T>) -> Result<Option<T>, ApiError> {
+    pub(crate) fn get<T>(&self, parameter: &Parameter<T>) -> Result<Option<T>, ApiError> {
         let mut values = self.all(parameter)?.into_iter();
         match (values.next(), values.next()) {
             (_, Some(_)) => Err(repeated(parameter.name)),
@@ -401,11 +399,14 @@ impl<'request> Given<'request> {
     }
 
     /// # Errors
-    /// One of these parameters is given, although the one named `beside` is.
-    pub(crate) fn check_absent(&self, excluded: &[&dyn Declared], beside: &str) -> Result<(), ApiError> {
-        let is_given = |name| self.query.iter().any(|pair| pair.name.as_deref() == Some(name));
-        match excluded.iter().find(|parameter| is_given(parameter.name())) {
-            Some(given) => Err(ApiError::invalid(given.name(), format!("cannot be combined with {beside}"))),
+    /// One of the parameters with these names is given, although the one named `beside` is.
+    pub(crate) fn check_absent<const N: usize>(
+        &self,
+        names: [&'static str; N],
+        beside: &'static str,
+    ) -> Result<(), ApiError> {
+        match names.into_iter().find(|name| self.values(name).next().is_some()) {
+            Some(given) => Err(ApiError::invalid(given, format!("cannot be combined with {beside}"))),
             None => Ok(()),
         }
     }
@@ -413,27 +414,19 @@ impl<'request> Given<'request> {
     /// # Errors
     /// Names a parameter of the query that the request was not asked for.
     fn check_known(&self) -> Result<(), ApiError> {
-        let asked = self.asked.borrow();
-        let known: Vec<&str> =
-            asked.iter().filter(|parameter| parameter.is_of_query()).map(|parameter| parameter.name()).collect();
-        for pair in &self.query {
-            let name = pair.name.as_deref().ok_or_else(|| {
-                ApiError::invalid("query", "holds a parameter whose name is not percent-encoded UTF-8")
-            })?;
-            if !known.contains(&name) {
+        let known = self.known.borrow();
+        for Pair { name, .. } in &self.query {
+            let Some(name) = name else {
+                return Err(ApiError::invalid("query", "holds a parameter whose name is not percent-encoded UTF-8"));
+            };
+            if !known.contains(&name.as_str()) {
                 let there_are = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
-                return Err(ApiError::invalid(
-                    name.to_owned(),
-                    format!("is not a parameter here; there are {there_are}"),
-                ));
+                let problem = format!("is not a parameter here; there are {there_are}");
+                return Err(ApiError::invalid(name.clone(), problem));
             }
         }
         Ok(())
     }
-}
-
-pub(crate) fn parsed<T>(parameter: &Parameter<T>, text: &str) -> Result<T, ApiError> {
-    (parameter.parse)(text).map_err(|error| ApiError::invalid(parameter.name, error.problem))
 }
 
 #[cfg(test)]

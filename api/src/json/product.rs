@@ -17,12 +17,14 @@ use utoipa::{
 };
 
 use super::{
-    fields::{object, read_product},
+    fields::{self, object},
     headers::Conditions,
     parameters::Parsed,
     schema,
 };
-use crate::{error::ApiError, http::entity_tag::strong_tag, store::StoreClients, tokens::ProductWriter};
+use crate::{
+    error::ApiError, http::entity_tag::strong_tag, store::StoreClients, tokens::ProductWriter, write::product::details,
+};
 
 /// Which record to write, and on which conditions.
 type Target = (ProductId, Conditions);
@@ -177,7 +179,7 @@ pub(crate) async fn put_product(
     stores: web::Data<StoreClients>,
 ) -> Result<HttpResponse, ApiError> {
     ProductId::parse(product.as_str())?;
-    let details = read_product(&request, payload).await?;
+    let details = details(&fields::read(&request, payload, &["application/json"]).await?)?;
     let put = stores.put_product(&product, &details, |current| conditions.hold(current)).await?;
     let status = match put.change {
         ProductChange::Created => StatusCode::CREATED,

@@ -11,8 +11,10 @@ use actix_web::{
     http::header::{HeaderName, HeaderValue},
     middleware::Next,
 };
-use model::Cd;
+use model::{Cd, Order};
+use serde::Serialize;
 use table::{Page, PageQuery};
+use utoipa::ToSchema;
 
 const SERVER_TIMING: HeaderName = HeaderName::from_static("server-timing");
 
@@ -34,11 +36,23 @@ struct Calls {
     took: Duration,
 }
 
-#[derive(Debug, Clone)]
+/// A query.
+#[derive(Debug, Clone, Serialize, ToSchema)]
+#[schema(as = ExplainedQuery)]
 pub(crate) struct QueryCost {
-    pub(crate) query: PageQuery,
-    pub(crate) items: usize,
-    pub(crate) read_units: f64,
+    /// The filter key: every filter is one key.
+    key: String,
+    #[schema(value_type = String, pattern = "^(newest|oldest)$")]
+    order: Order,
+    /// The most items that it reads, one more than the page shows.
+    limit: u16,
+    /// The place just before the first item: the creation time and the id of a comment. Null at the beginning.
+    #[schema(required)]
+    start_key: Option<String>,
+    /// Number of items read.
+    items: usize,
+    /// The read units that it consumed.
+    read_units: f64,
 }
 
 impl Cost {
@@ -54,13 +68,6 @@ impl Cost {
         });
         let text = parts.collect::<Vec<_>>().join(", ");
         HeaderValue::from_str(&text).ok().filter(|value| !value.is_empty())
-    }
-}
-
-impl QueryCost {
-    /// The key just before the first item; `None` for the beginning.
-    pub(crate) fn start_key(&self) -> Option<String> {
-        self.query.start.as_ref().map(Cd::to_string)
     }
 }
 
@@ -92,7 +99,10 @@ pub(crate) fn note_call(store: &'static str, took: Duration) {
 pub(crate) fn note_query(query: &PageQuery, page: &Page) {
     note(|cost| {
         let items = [page.comments.len(), page.others.len(), page.malformed.len(), page.left_out.len()].iter().sum();
-        cost.queries.push(QueryCost { query: query.clone(), items, read_units: page.read_units });
+        let PageQuery { key, order, limit, start } = query;
+        let (key, start_key) = (key.to_string(), start.as_ref().map(Cd::to_string));
+        let (order, limit, read_units) = (*order, *limit, page.read_units);
+        cost.queries.push(QueryCost { key, order, limit, start_key, items, read_units });
     });
 }
 

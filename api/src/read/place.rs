@@ -1,0 +1,75 @@
+//! The place of a page among the pages of its listing, and the pages that it leads to.
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Place {
+    /// Pages are counted in the order of the listing.
+    Counted {
+        number: u64,
+        /// `None` without the page index.
+        total_pages: Option<u64>,
+    },
+    /// In stable numbering, the page without a number.
+    Front {
+        archived: Option<u64>,
+    },
+    Archive {
+        number: u64,
+        archived: u64,
+    },
+    /// A page that a cursor leads to. Its place is unknown.
+    Unknown,
+}
+
+/// Other pages of the same listing. The first and last page are known when the total is known.
+#[derive(Debug)]
+pub(crate) struct Neighbours<Page = String> {
+    pub(crate) first: Option<Page>,
+    pub(crate) prev: Option<Page>,
+    pub(crate) next: Option<Page>,
+    pub(crate) last: Option<Page>,
+}
+
+impl<Page> Default for Neighbours<Page> {
+    fn default() -> Self {
+        Self { first: None, prev: None, next: None, last: None }
+    }
+}
+
+impl<Page> Neighbours<Page> {
+    pub(crate) fn and_then<Other>(self, to: impl Fn(Page) -> Option<Other>) -> Neighbours<Other> {
+        let Self { first, prev, next, last } = self;
+        let [first, prev, next, last] = [first, prev, next, last].map(|page| page.and_then(&to));
+        Neighbours { first, prev, next, last }
+    }
+}
+
+impl Place {
+    /// The neighbours of the page by their numbers; the front page has none. Those of an archive page never change: it leads
+    /// to its newer neighbour by number, even while that number still leads to the front page.
+    pub(crate) fn neighbours(self) -> Neighbours<Option<u64>> {
+        let numbered = |number: u64| (number > 0).then_some(Some(number));
+        match self {
+            Self::Counted { number, total_pages: Some(total_pages) } => Neighbours {
+                first: numbered(1),
+                prev: numbered(number.saturating_sub(1)),
+                next: (number < total_pages).then_some(Some(number + 1)),
+                last: numbered(total_pages),
+            },
+            Self::Front { archived: Some(archived) } => Neighbours {
+                first: Some(None),
+                prev: None,
+                next: numbered(archived),
+                last: numbered(archived.min(1)).or(Some(None)),
+            },
+            Self::Archive { number, .. } => Neighbours {
+                first: Some(None),
+                prev: numbered(number + 1),
+                next: numbered(number - 1),
+                last: numbered(1),
+            },
+            Self::Counted { total_pages: None, .. } | Self::Front { archived: None } | Self::Unknown => {
+                Neighbours::default()
+            }
+        }
+    }
+}
