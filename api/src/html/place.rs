@@ -1,6 +1,6 @@
 //! The place of a page in its listing: how it is found and written, and the page bar.
 
-use model::{Order, PageNumber, StablePages};
+use model::Order;
 
 use super::{
     address::Address,
@@ -15,24 +15,18 @@ impl Place {
     /// A full page that is not the last leads on, also where the total does not reach the next one: that page may not have
     /// its comments yet.
     pub(super) fn of(address: &Address, listing: &ListingPage) -> Self {
-        let (size, number) = (address.query.page_size, address.number.map(PageNumber::get));
         if address.cursor.is_some() {
             return Self::Unknown;
         }
-        if address.is_stable() {
-            let archived = listing.settled.map(|settled| StablePages::new(settled, size).archived());
-            return number.map_or(Self::Front { archived }, |number| Self::Archive {
-                number,
-                archived: archived.unwrap_or(number),
-            });
-        }
-        let number = number.unwrap_or(1);
+        let size = address.query.page_size;
         let leads_on = listing.comments.len() >= usize::from(size.get()) && listing.next.is_some();
-        let total_pages = listing.total.map(|total| {
-            let total_pages = size.total_pages(total);
-            if leads_on { total_pages.max(number + 1) } else { total_pages }
-        });
-        Self::Counted { number, total_pages }
+        let mut place = Self::numbered(address.number, address.is_stable(), size, listing);
+        if let Self::Counted { number, total_pages: Some(total_pages) } = &mut place
+            && leads_on
+        {
+            *total_pages = (*total_pages).max(*number + 1);
+        }
+        place
     }
 
     /// The page bar, in the order in which a reader turns the pages.

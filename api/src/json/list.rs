@@ -28,21 +28,15 @@ use crate::{
 };
 
 pub(crate) struct ListRequest {
-    listing: ListingQuery,
-    asked: Asked,
+    query: ListingQuery,
+    /// `None` for a cursor, and for the front page of stable numbering.
+    number: Option<PageNumber>,
+    as_of: Option<Timestamp>,
+    cursor: Option<String>,
+    /// Leads to the page that holds the newest comment of this period.
+    period: Option<Period>,
+    is_stable: bool,
     explains: bool,
-}
-
-enum Asked {
-    Number(PageNumber, Option<Timestamp>),
-    /// A page in stable numbering; `None` for the front page.
-    Stable(Option<PageNumber>),
-    Cursor(String),
-    /// The way to the page that holds the newest comment of a period.
-    Date {
-        period: Period,
-        is_stable: bool,
-    },
 }
 
 impl Request for ListRequest {
@@ -60,14 +54,10 @@ impl Request for ListRequest {
         if cursor.is_some() {
             given.check_absent([PAGE.name, AS_OF.name], CURSOR.name)?;
         }
-        let listing = ListingQuery { product, filter, order: order.unwrap_or_default(), page_size };
-        let asked = match (period, cursor) {
-            (Some(period), _) => Asked::Date { period, is_stable: stable.is_some() },
-            (None, Some(cursor)) => Asked::Cursor(cursor),
-            (None, None) if stable.is_some() => Asked::Stable(number),
-            (None, None) => Asked::Number(number.unwrap_or(PageNumber::FIRST), as_of),
-        };
-        Ok(Self { listing, asked, explains })
+        let query = ListingQuery { product, filter, order: order.unwrap_or_default(), page_size };
+        let is_counted = stable.is_none() && cursor.is_none();
+        let number = number.or(is_counted.then_some(PageNumber::FIRST));
+        Ok(Self { query, number, as_of, cursor, period, is_stable: stable.is_some(), explains })
     }
 }
 
@@ -110,37 +100,38 @@ impl Request for ListRequest {
     ),
 )]
 pub(crate) async fn list_comments(
-    Parsed(ListRequest { listing: query, asked, explains }): Parsed<ListRequest>,
+    Parsed(asked): Parsed<ListRequest>,
     request: HttpRequest,
     stores: web::Data<StoreClients>,
     cursors: web::Data<CursorSealer>,
     memory: web::Data<AnswerMemory>,
     site: web::Data<Site>,
 ) -> Result<HttpResponse, ApiError> {
-    let at = match &asked {
-        Asked::Number(number, as_of) => PageAt::Number(*number, *as_of),
-        Asked::Stable(number) => number.map_or(PageAt::Front, PageAt::Archive),
-        Asked::Cursor(text) => PageAt::Cursor(cursors.open(&query, text)?),
-        Asked::Date { period, is_stable } => {
-            return Ok(caching::lead_to(&dated_page(&stores, &query, *period, *is_stable).await?));
-        }
+    let ListRequest { query, is_stable, explains, .. } = &asked;
+    if let Some(period) = asked.period {
+        return Ok(caching::lead_to(&dated_page(&stores, query, period, *is_stable).await?));
+    }
+    let at = match (&asked.cursor, asked.number) {
+        (Some(cursor), _) => PageAt::Cursor(cursors.open(query, cursor)?),
+        (None, Some(number)) if *is_stable => PageAt::Archive(number),
+        (None, Some(number)) => PageAt::Number(number, asked.as_of),
+        (None, None) => PageAt::Front,
     };
-    let cursor = if let Asked::Cursor(text) = &asked { Some(text.as_str()) } else { None };
-    let page = PageRequest { query: &query, at };
+    let page = PageRequest { query, at };
     memory.make_room(&request, page.comments_max()).await?;
     let (read, _) = page.read(&stores, StatsWanted::No).await;
     let Some(listing) = read? else {
-        let urls = ListingUrls { listing: &query, as_of: None, base_path: "" };
+        let urls = ListingUrls { listing: query, as_of: None, base_path: "" };
         return Ok(caching::lead_to(&urls.stable_page(None)));
     };
     if listing.comments.is_empty() {
         check_known(&stores, &site, &query.product).await?;
     }
-    let mut body = Body::new(&cursors, &page, cursor, &listing, site.public_url.base_path())?;
+    let mut body = Body::new(&cursors, &asked, &listing, site.public_url.base_path())?;
     body.explain = explains.then(|| cost::so_far().into());
     let mut answer = HttpResponse::Ok();
     answer.insert_header((header::LINK, body.links.header()));
-    if listing.total.is_none() || listing.has_empty_places || explains {
+    if listing.total.is_none() || listing.has_empty_places || *explains {
         // Not cached: a cache would keep it longer than a store is unavailable or behind. An explanation is of one answer.
         answer.insert_header(caching::NO_STORE);
     }
@@ -271,34 +262,26 @@ struct Cursors {
 }
 
 impl<'listing> Body<'listing> {
-    /// `asked` is the cursor that the request has.
     fn new(
         sealer: &CursorSealer,
-        page: &PageRequest<'listing>,
-        asked: Option<&str>,
+        asked: &'listing ListRequest,
         listing: &'listing ListingPage,
         base_path: &str,
     ) -> Result<Self, ApiError> {
-        let (query, at) = (page.query, &page.at);
+        let ListRequest { query, number, as_of, is_stable, .. } = asked;
+        let (number, as_of, is_stable) = (*number, *as_of, *is_stable);
         let seal = |cursor: &Option<Cursor>| cursor.as_ref().map(|cursor| sealer.seal(query, cursor)).transpose();
         let cursor = Cursors { next: seal(&listing.next)?, prev: seal(&listing.prev)? };
         let ListingQuery { product, filter, order, page_size } = query;
-        let stable = listing.settled.map(|settled| StablePages::new(settled, *page_size));
-        let counted = listing.total.map(|total| page_size.total_pages(total));
-        let archived = stable.map(StablePages::archived);
-        let (place, page, as_of, total_pages) = match at {
-            PageAt::Number(page, as_of) => {
-                (Place::Counted { number: page.get(), total_pages: counted }, Some(*page), *as_of, counted)
-            }
-            PageAt::Archive(page) => {
-                let place = Place::Archive { number: page.get(), archived: archived.unwrap_or_default() };
-                (place, Some(*page), None, stable.map(StablePages::count))
-            }
-            PageAt::Front => (Place::Front { archived }, None, None, stable.map(StablePages::count)),
-            PageAt::Cursor(_) => (Place::Unknown, None, None, counted),
+        let total_pages = match is_stable {
+            true => listing.settled.map(|settled| StablePages::new(settled, *page_size).count()),
+            false => listing.total.map(|total| page_size.total_pages(total)),
+        };
+        let place = match asked.cursor {
+            Some(_) => Place::Unknown,
+            None => Place::numbered(number, is_stable, *page_size, listing),
         };
         let urls = ListingUrls { listing: query, as_of, base_path };
-        let is_stable = matches!(place, Place::Front { .. } | Place::Archive { .. });
         let to = |number: Option<u64>| match number {
             Some(number) if !is_stable => urls.page(number),
             number => urls.stable_page(number),
@@ -306,7 +289,7 @@ impl<'listing> Body<'listing> {
         let Neighbours { prev, next, last, .. } = place.neighbours().and_then(|number| Some(to(number)));
         let by_cursor = |cursor: &Option<String>| cursor.as_deref().map(|cursor| urls.cursor(cursor));
         let links = Links {
-            this: asked.map_or_else(|| to(page.map(PageNumber::get)), |cursor| urls.cursor(cursor)),
+            this: by_cursor(&asked.cursor).unwrap_or_else(|| to(number.map(PageNumber::get))),
             first: to(if is_stable { None } else { Some(1) }),
             prev: prev.or_else(|| by_cursor(&cursor.prev)),
             next: next.filter(|_| !listing.continues_by_cursor).or_else(|| by_cursor(&cursor.next)),
@@ -319,7 +302,7 @@ impl<'listing> Body<'listing> {
                 ratings: filter.ratings().map(|ratings| ratings.iter().collect()),
             },
             order: *order,
-            page,
+            page: number,
             page_size: *page_size,
             total: listing.total,
             total_pages,

@@ -35,7 +35,7 @@ pub(crate) struct Parameter<T> {
     pub(crate) place: ParameterIn,
     pub(crate) description: &'static str,
     pub(crate) schema: fn() -> Schema,
-    /// A text that is read, in the spelling of a path or a header.
+    /// In a path, a text that can be read: a request is described with it.
     pub(crate) example: fn() -> Value,
     pub(crate) parse: fn(&str) -> Result<T, InvalidInput>,
 }

@@ -1,5 +1,9 @@
 //! The place of a page among the pages of its listing, and the pages that it leads to.
 
+use model::{PageNumber, PageSize, StablePages};
+
+use super::page::ListingPage;
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Place {
     /// Pages are counted in the order of the listing.
@@ -44,6 +48,20 @@ impl<Page> Neighbours<Page> {
 }
 
 impl Place {
+    /// The place of the page with this number. Without one it is the front page in stable numbering, and else page 1.
+    pub(crate) fn numbered(number: Option<PageNumber>, is_stable: bool, size: PageSize, listing: &ListingPage) -> Self {
+        let number = number.map(PageNumber::get);
+        if !is_stable {
+            let total_pages = listing.total.map(|total| size.total_pages(total));
+            return Self::Counted { number: number.unwrap_or(1), total_pages };
+        }
+        let archived = listing.settled.map(|settled| StablePages::new(settled, size).archived());
+        match number {
+            Some(number) => Self::Archive { number, archived: archived.unwrap_or(number) },
+            None => Self::Front { archived },
+        }
+    }
+
     /// The neighbours of the page by their numbers; the front page has none. Those of an archive page never change: it leads
     /// to its newer neighbour by number, even while that number still leads to the front page.
     pub(crate) fn neighbours(self) -> Neighbours<Option<u64>> {
