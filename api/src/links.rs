@@ -68,22 +68,11 @@ impl ListingUrls<'_> {
     }
 }
 
-/// The common part of the URLs of the product list's pages in the JSON API. Defaults are left out.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct ProductListUrls<'site> {
-    pub(crate) page_size: PageSize,
-    /// The path of the site's root, empty or such as `/reviews`. Nothing later adds it to a JSON text.
-    pub(crate) base_path: &'site str,
-}
-
-impl ProductListUrls<'_> {
-    pub(crate) fn page(self, number: u64) -> String {
-        let mut parameters = vec![("page", number.to_string())];
-        if self.page_size != PageSize::default() {
-            parameters.push(("page_size", self.page_size.to_string()));
-        }
-        with_query(format!("{}/api/v1/products", self.base_path), &parameters)
-    }
+/// A page of the list of products in the JSON API, below the path of the site's root. The default page size is left out.
+pub(crate) fn api_products(base_path: &str, number: u64, page_size: PageSize) -> String {
+    let size = (page_size != PageSize::default()).then(|| ("page_size", page_size.to_string()));
+    let parameters: Vec<_> = [("page", number.to_string())].into_iter().chain(size).collect();
+    with_query(format!("{base_path}/api/v1/products"), &parameters)
 }
 
 /// A page of the list of products, for people. The first page has no number.

@@ -132,7 +132,7 @@ pub(crate) static PAGE: Parameter<PageNumber> = Parameter {
 };
 
 /// The number of a page in a list without cursors.
-pub(crate) static PAGE_OF_LIST: Parameter<PageNumber> = Parameter {
+static PAGE_OF_LIST: Parameter<PageNumber> = Parameter {
     place: ParameterIn::Query,
     description: "The number of the page, from 1",
     schema: || {
@@ -294,6 +294,13 @@ impl Request for CommentId {
 impl Request for Option<Language> {
     fn read(given: &Given<'_>) -> Result<Self, ApiError> {
         given.get(&LANGUAGE)
+    }
+}
+
+/// Of a list without cursors.
+impl Request for PageNumber {
+    fn read(given: &Given<'_>) -> Result<Self, ApiError> {
+        Ok(given.get(&PAGE_OF_LIST)?.unwrap_or(Self::FIRST))
     }
 }
 

@@ -5,29 +5,8 @@ use model::{PageNumber, PageSize};
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use super::{
-    list::Links,
-    parameters::{Given, PAGE_OF_LIST, Parsed, Request},
-    stats::Totals,
-};
-use crate::{
-    error::ApiError,
-    links::{self, ProductListUrls},
-    read::products::Products,
-    site::Site,
-};
-
-pub(crate) struct ProductsRequest {
-    number: PageNumber,
-    page_size: PageSize,
-}
-
-impl Request for ProductsRequest {
-    fn read(given: &Given<'_>) -> Result<Self, ApiError> {
-        let number = given.get(&PAGE_OF_LIST)?.unwrap_or(PageNumber::FIRST);
-        Ok(Self { number, page_size: Request::read(given)? })
-    }
-}
+use super::{list::Links, parameters::Parsed, stats::Totals};
+use crate::{error::ApiError, links, read::products::Products, site::Site};
 
 /// One page of the list of products.
 #[derive(Debug, Serialize, ToSchema)]
@@ -81,7 +60,7 @@ struct ListedProduct<'page> {
     get,
     path = "/api/v1/products",
     tag = "products",
-    params(Parsed<ProductsRequest>),
+    params(Parsed<(PageNumber, PageSize)>),
     responses(
         (
             status = 200,
@@ -95,7 +74,7 @@ struct ListedProduct<'page> {
     ),
 )]
 pub(crate) async fn list_products(
-    Parsed(ProductsRequest { number, page_size }): Parsed<ProductsRequest>,
+    Parsed((number, page_size)): Parsed<(PageNumber, PageSize)>,
     products: web::Data<Products>,
     site: web::Data<Site>,
 ) -> Result<HttpResponse, ApiError> {
@@ -108,8 +87,7 @@ pub(crate) async fn list_products(
     });
     let products = products.collect();
     let (total, total_pages) = (page.total, page.total_pages);
-    let urls = ProductListUrls { page_size, base_path };
-    let links = Links::of_pages(number.get(), total_pages, |page| urls.page(page));
+    let links = Links::of_pages(number.get(), total_pages, |page| links::api_products(base_path, page, page_size));
     let mut answer = HttpResponse::Ok();
     answer.insert_header((header::LINK, links.header()));
     Ok(answer.json(Body { page: number, page_size, total, total_pages, products, links }))

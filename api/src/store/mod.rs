@@ -21,6 +21,7 @@ use model::{
 use page_index::{
     IndexAnswer, IndexPartition, PageIndex, Position, PositionQuery, Ranked, RankedQuery, Stats, StatsWanted,
 };
+use parking_lot::Mutex;
 use process::{StoreError, now};
 use table::{
     AuthorPart, CommentPatch, Created, Idempotency, ModerationPart, ModerationPosition, NewComment, Page, PageQuery,
@@ -56,7 +57,7 @@ pub(crate) struct StoreClients {
     /// DynamoDB is down.
     table_id: Arc<Kept<String>>,
     records: ProductCache,
-    reports: Reports,
+    reports: Mutex<Reports>,
     settings: Data<ApiSettings>,
     metrics: Arc<Metrics>,
     index_watch: IndexWatch,
@@ -67,7 +68,7 @@ impl StoreClients {
         Self {
             table_id: Kept::new(),
             records: ProductCache::new(settings.product_max_age),
-            reports: Reports::default(),
+            reports: Mutex::default(),
             table: PerThread::new(table, Table::with_own_connections),
             index_watch: IndexWatch::new(index.partitions().count()),
             // Readers should rather get pages without totals than wait for a server that does not answer.
@@ -101,7 +102,7 @@ impl StoreClients {
     pub(crate) fn report(&self, difference: &Difference<'_>) {
         let sign = difference.sign();
         self.metrics.count_drift_sign(sign);
-        if !self.reports.take_up(difference, now()) {
+        if !self.reports.lock().take_up(difference, now()) {
             return;
         }
         let (id, looked_for) = (difference.comment().clone(), difference.looked_for());

@@ -6,7 +6,6 @@
 use std::collections::HashMap;
 
 use model::{Comment, CommentId, Filter, Placement, ProductId, Timestamp};
-use parking_lot::Mutex;
 
 use crate::ops::metrics::DriftSign;
 
@@ -54,18 +53,9 @@ impl Difference<'_> {
     }
 }
 
+/// The differences that were met lately.
 #[derive(Default)]
-pub(super) struct Reports(Mutex<Memory>);
-
-impl Reports {
-    /// Whether a difference is to be reported now.
-    pub(super) fn take_up(&self, difference: &Difference<'_>, now: Timestamp) -> bool {
-        self.0.lock().take_up(difference, now)
-    }
-}
-
-#[derive(Default)]
-struct Memory {
+pub(super) struct Reports {
     met: HashMap<(DriftSign, ProductId, CommentId), Met>,
     /// The second of the last report, and the number of reports in it.
     last: (i64, u32),
@@ -78,8 +68,9 @@ enum Met {
     Reported(Timestamp),
 }
 
-impl Memory {
-    fn take_up(&mut self, difference: &Difference<'_>, now: Timestamp) -> bool {
+impl Reports {
+    /// Whether a difference is to be reported now.
+    pub(super) fn take_up(&mut self, difference: &Difference<'_>, now: Timestamp) -> bool {
         let key = (difference.sign(), difference.looked_for().product, difference.comment().clone());
         let since = match (difference, self.met.get(&key).copied()) {
             (_, Some(Met::Reported(at))) if now < at.plus_ms(REMEMBERED_MS) => return false,
@@ -151,7 +142,7 @@ mod tests {
         let (product, filter, comment, other) = (product(), Filter::ANY, changed_at(100, id(1)), id(2));
         let missing = Difference::MissingDuplicate(&comment);
         let rank = |id| Difference::RankWithoutComment { product: &product, filter: &filter, id };
-        let mut memory = Memory::default();
+        let mut memory = Reports::default();
         for (second, difference, is_reported) in [
             (159, missing, false),
             (160, missing, true),
@@ -174,7 +165,7 @@ mod tests {
 
     #[test]
     fn few_are_reported_a_second_and_a_bounded_number_is_remembered() {
-        let mut memory = Memory::default();
+        let mut memory = Reports::default();
         let comments: Vec<Comment> = (0..10).map(|number| changed_at(0, id(number))).collect();
         let mut met = |second| {
             let is_taken_up = |comment: &&Comment| memory.take_up(&Difference::MissingDuplicate(comment), at(second));
