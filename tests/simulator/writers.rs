@@ -188,8 +188,8 @@ pub(crate) fn imported_author() -> AuthorId {
     AuthorId::parse("an author").unwrap()
 }
 
-/// Creates and deletes comments under few ids and with few dates, so that many have equal times. One of them is of
-/// another product.
+/// Creates and deletes comments under few ids and with few dates, so that many have equal times. Some are hidden,
+/// and one is of another product.
 pub(crate) async fn importer(world: &World) {
     let mut random = world.plan.random("the importer");
     let table = world.table("import");
@@ -213,7 +213,8 @@ pub(crate) async fn importer(world: &World) {
         let language = LANGUAGES.choose(&mut random).unwrap();
         let comment = data::new_comment(id.as_str(), &product, language, random.random_range(1..=5));
         let site = SiteData { author_id: Some(imported_author()), ..SiteData::default() };
-        let comment = NewComment { created_at, site, text: data::body(&world.new_body()), ..comment };
+        let (text, status) = (data::body(&world.new_body()), random.random_bool(0.2).then_some(Status::Hidden));
+        let comment = NewComment { created_at, site, text, status, ..comment };
         world.model.borrow_mut().note_created(&id);
         let created = table.create_comment(comment.clone(), None).await;
         world.trace.note(|| format!("import: create {id}: {}", created.is_ok()));
