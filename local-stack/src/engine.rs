@@ -6,7 +6,7 @@
 //!
 //! | difference | here |
 //! | --- | --- |
-//! | a write with a stream on costs time in proportion to all stream records ever written | [`Engine::start`] makes two indexes by a second connection, and checks that the engine's queries use them |
+//! | a write with a stream on costs time in proportion to all stream records ever written | [`Engine::start`] makes two indexes by a second connection |
 //! | stream records are kept for ever | [`Engine::trim_stream`] |
 //! | it waits for the disk at each item's commit | a wait for each request (`calls`, `disk_sync`) |
 //! | it counts all items of a table and its indexes for each `DescribeTable` | slow answers are given again (`calls`) |
@@ -116,9 +116,8 @@ impl Engine {
     /// Its folder must exist.
     ///
     /// # Errors
-    /// One clear line for each case: the port is taken, or another engine uses the file. The file may also be broken,
-    /// may not be a data file of this engine, or may have a schema that the workarounds do not know. See
-    /// [`EngineError`].
+    /// One clear line for each case: the port is taken, or another engine uses the file. The file may also be broken, or
+    /// may not be a data file of this engine. See [`EngineError`].
     pub async fn start(data_file: &Path, listen: SocketAddr) -> Result<Engine, EngineError> {
         let data_file = data_file.to_owned();
         blocking(move || Self::open(&data_file, listen)).await
@@ -140,9 +139,7 @@ impl Engine {
         let address = listener.local_addr().map_err(|source| EngineError::Bind(listen, source))?;
         let write_lock = WriteLock::new(lock(data_file)?);
         data_file::refuse_damaged(data_file)?;
-        stream_table::refuse_foreign_file(data_file)?;
-        stream_table::create_file(data_file)?;
-        stream_table::empty_log(data_file)?;
+        stream_table::prepare(data_file)?;
         let path = data_file.to_str().ok_or_else(|| EngineError::PathNotUtf8(data_file.to_owned()))?;
         let database =
             Database::new(path).map_err(|source| EngineError::Open(data_file.to_owned(), Box::new(source)))?;

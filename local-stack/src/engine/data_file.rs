@@ -9,9 +9,13 @@ use std::{
     time::Duration,
 };
 
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_encode};
 use rusqlite::{Connection, ErrorCode, OpenFlags, OptionalExtension, config::DbConfig, params};
 
 use super::{EngineError, stream_table::NEWEST};
+
+/// What a URI writes otherwise than a path.
+const ENCODED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'/').remove(b'.').remove(b'-').remove(b'_');
 
 /// How long to wait for the engine's lock: a look is not urgent, but it must end.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
@@ -40,7 +44,10 @@ impl DataFile {
     fn without_log(data_file: &Path) -> rusqlite::Result<Self> {
         let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX | OpenFlags::SQLITE_OPEN_URI;
         let path = std::path::absolute(data_file).unwrap_or_else(|_| data_file.to_owned());
-        let connection = Connection::open_with_flags(format!("file://{}?immutable=1", encoded(&path)), flags)?;
+        let connection = Connection::open_with_flags(
+            format!("file://{}?immutable=1", percent_encode(path.as_os_str().as_bytes(), ENCODED)),
+            flags,
+        )?;
         Ok(Self { connection })
     }
 
@@ -99,18 +106,9 @@ pub(super) fn refuse_damaged(data_file: &Path) -> Result<(), EngineError> {
     damage.map_or(Ok(()), |first| Err(EngineError::Damaged(data_file.to_owned(), first)))
 }
 
-fn beside(data_file: &Path, suffix: &str) -> OsString {
+/// The name of a file that SQLite keeps next to a data file.
+pub(super) fn beside(data_file: &Path, suffix: &str) -> OsString {
     let mut name = data_file.as_os_str().to_owned();
     name.push(suffix);
     name
-}
-
-fn encoded(path: &Path) -> String {
-    let bytes = path.as_os_str().as_bytes().iter();
-    bytes
-        .map(|byte| match byte {
-            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'/' | b'.' | b'-' | b'_' => char::from(*byte).to_string(),
-            _ => format!("%{byte:02X}"),
-        })
-        .collect()
 }

@@ -6,7 +6,7 @@
 //! a wait at each commit. SQLite's log has the order of the commits, so what survives is a state that the table had.
 //!
 //! If the disk does not confirm a write, the process ends. Linux reports such a failure once, and does not say what the
-//! log lacks. The next start brings everything that is left to the disk (`stream_table::empty_log`).
+//! log lacks. The next start brings everything that is left to the disk (`stream_table::prepare`).
 //!
 //! Sources: <https://sqlite.org/pragma.html#pragma_synchronous>, <https://sqlite.org/wal.html>.
 
@@ -23,14 +23,12 @@ use std::{
 use dynoxide::Database;
 use tokio::sync::Mutex;
 
+use super::data_file::beside;
 use crate::blocking::blocking;
 
 /// Waits until the commits of a data file are on the disk.
-#[derive(Debug, Clone)]
-pub(super) struct DiskSync(Arc<Shared>);
-
 #[derive(Debug)]
-struct Shared {
+pub(super) struct DiskSync {
     /// SQLite's write-ahead log. When SQLite moves commits from it into the data file, it waits for the disk itself.
     path: PathBuf,
     /// Number of calls so far.
@@ -62,22 +60,19 @@ impl DiskSync {
     pub(super) fn instead_of_each_commit(database: &Database, data_file: &Path) -> dynoxide::Result<Self> {
         // The engine's own way to `PRAGMA synchronous = NORMAL`. The other settings in it are defaults.
         database.disable_bulk_loading()?;
-        let mut path = data_file.as_os_str().to_owned();
-        path.push("-wal");
-        Ok(Self(Arc::new(Shared { path: path.into(), calls: AtomicU64::new(0), state: Arc::default() })))
+        Ok(Self { path: beside(data_file, "-wal").into(), calls: AtomicU64::new(0), state: Arc::default() })
     }
 
     /// Waits until everything committed before this call is on the disk. One wait serves all calls made before it begins.
     /// If the disk does not confirm it, this ends the process.
     pub(super) async fn wait(&self) {
-        let shared = &self.0;
-        let this = shared.calls.fetch_add(1, Ordering::SeqCst) + 1;
-        let mut state = shared.state.clone().lock_owned().await;
+        let this = self.calls.fetch_add(1, Ordering::SeqCst) + 1;
+        let mut state = self.state.clone().lock_owned().await;
         if state.done >= this {
             return;
         }
-        let served = shared.calls.load(Ordering::SeqCst);
-        let path = shared.path.clone();
+        let served = self.calls.load(Ordering::SeqCst);
+        let path = self.path.clone();
         blocking(move || match state.sync(&path) {
             Ok(()) => state.done = served,
             Err(error) => end_process(&path, &error),
@@ -88,7 +83,7 @@ impl DiskSync {
     /// How many calls are over.
     #[cfg(test)]
     pub(super) async fn waited(&self) -> u64 {
-        self.0.state.lock().await.done
+        self.state.lock().await.done
     }
 }
 
@@ -110,7 +105,7 @@ mod tests {
 
     /// How many calls there were, and how many of them are over.
     async fn counts(disk: &DiskSync) -> (u64, u64) {
-        (disk.0.calls.load(Ordering::SeqCst), disk.waited().await)
+        (disk.calls.load(Ordering::SeqCst), disk.waited().await)
     }
 
     #[tokio::test]
@@ -120,7 +115,7 @@ mod tests {
         // The log exists as long as the database is open.
         let database = Database::new(data_file.to_str().unwrap()).unwrap();
         let disk = DiskSync::instead_of_each_commit(&database, &data_file).unwrap();
-        let busy = disk.0.state.lock().await;
+        let busy = disk.state.lock().await;
         let mut waits: Vec<_> = (0..3).map(|_| Box::pin(disk.wait())).collect();
         let mut context = std::task::Context::from_waker(std::task::Waker::noop());
         for wait in &mut waits {

@@ -3,9 +3,6 @@ use std::io;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-/// The engine version that the workarounds were checked against. `Cargo.toml` pins it.
-const ENGINE_VERSION: &str = "3.2.0";
-
 /// Why the engine did not start, or could not complete a request. Each error prints as one line for a person to act on.
 /// A path is the data file's, unless the message says something else.
 #[derive(Debug, thiserror::Error)]
@@ -33,10 +30,6 @@ pub enum EngineError {
         path = .0.display()
     )]
     Damaged(PathBuf, String),
-    /// The file's schema differs from the one that the workarounds rely on: the pinned version of the engine was
-    /// changed. Says how.
-    #[error("the engine's data file is not as dynoxide {ENGINE_VERSION} writes it: {0}")]
-    UnexpectedSchema(String),
     #[error("{0:?} is not a sequence number of this engine")]
     SequenceNumber(String),
     #[error("the engine's stream records cannot be reached: {0}")]
