@@ -217,7 +217,7 @@ mod tests {
 
         // The keeper of the stack, and another command.
         assert!(!keeper.look(true).await.unwrap());
-        let job = job(&table, &index, JobSettings::default().settle);
+        let job = job(&table, &index);
         let mut command = Box::pin(job.rebuild(1));
         tokio::time::timeout(2 * LOOK_EVERY, &mut command).await.unwrap_err();
         assert!(index.is_under_way(&rebuild).await.unwrap(), "somebody has begun another one");

@@ -18,47 +18,33 @@ const RUN_AT_LEAST_EVERY: Duration = Duration::from_secs(600);
 #[derive(Debug)]
 pub(crate) struct QuietRuns {
     mappings: Settling,
+    begun: Instant,
+    interval: Duration,
     /// How long runs look at a change, after which it counts as old.
     lately: Duration,
-    /// How many entries of the journal both mappings had passed at the last look. So what the stack itself writes, such as
-    /// duplicates and the state of the repair job, is no change.
-    entries: u64,
-    looked_at: Instant,
-    /// The first look after the last change, or the last look at which a mapping was behind.
-    changed_at: Instant,
     /// The end of the last run, if it found nothing to repair and nothing that needs another run.
     clean_at: Option<Instant>,
 }
 
 impl QuietRuns {
-    /// Begins to look at the mappings, for runs at an interval. `window` is the settle delay and the overlap together. What
-    /// came before counts as a change of this moment.
+    /// For runs at an interval, or a little later. `window` is the settle delay and the overlap together. What came before
+    /// `begun` counts as a change of this moment.
     pub(crate) fn new(mappings: Settling, begun: Instant, interval: Duration, window: Duration) -> Self {
-        let (looked_at, changed_at) = (begun, begun);
-        Self { mappings, lately: interval + window, entries: 0, looked_at, changed_at, clean_at: None }
+        Self { mappings, begun, interval, lately: 2 * interval + window, clean_at: None }
     }
 
-    /// Whether the run that is due may be left out. Asked before each run.
-    pub(crate) fn leaves_out(&mut self, now: Instant) -> bool {
-        let is_quiet = self.quiet_for(now) > self.lately;
-        is_quiet && self.clean_at.is_some_and(|at| now - at < RUN_AT_LEAST_EVERY)
+    /// Whether the run that is due may be left out. A change of the last interval may be missed, but not by the next look.
+    pub(crate) fn leaves_out(&self, now: Instant) -> bool {
+        let is_quiet = |state: &MappingState| {
+            let changed_at = state.journal_entry_at.map_or(self.begun, |at| at.max(self.begun));
+            now - changed_at > self.lately && state.caught_up_at.is_some_and(|at| now - at < self.interval)
+        };
+        let is_clean = self.clean_at.is_some_and(|at| now - at < RUN_AT_LEAST_EVERY);
+        is_clean && self.mappings.states().iter().all(is_quiet)
     }
 
     pub(crate) fn has_run(&mut self, now: Instant, is_clean: bool) {
         self.clean_at = is_clean.then_some(now);
-    }
-
-    /// Looks again, and returns how long the journal has had no new entry for certain. One since the last look may be
-    /// missed, but not by the next look.
-    fn quiet_for(&mut self, now: Instant) -> Duration {
-        let states = self.mappings.states();
-        let entries = states.iter().map(|state| state.journal_entries).sum();
-        let is_read = |state: &MappingState| state.caught_up_at.is_some_and(|at| at > self.looked_at);
-        if entries != self.entries || !states.iter().all(is_read) {
-            (self.entries, self.changed_at) = (entries, now);
-        }
-        self.looked_at = now;
-        now - self.changed_at
     }
 }
 
@@ -73,7 +59,6 @@ mod tests {
     const SECOND: Duration = Duration::from_secs(1);
     const MINUTE: Duration = Duration::from_secs(60);
 
-    /// Two mappings, and when each has passed how many entries.
     struct Mappings([watch::Sender<MappingState>; 2]);
 
     impl Mappings {
@@ -88,11 +73,11 @@ mod tests {
             QuietRuns::new(mappings, begun, MINUTE, settle + overlap)
         }
 
-        /// Both have passed so many entries, and everything before these instants.
-        fn show(&self, journal_entries: u64, read: [Instant; 2]) {
-            for (mapping, read) in self.0.iter().zip(read) {
+        /// The last of the changes that each has passed, and up to when each has read everything.
+        fn show(&self, changed: [Option<Instant>; 2], read: [Instant; 2]) {
+            for ((mapping, journal_entry_at), read) in self.0.iter().zip(changed).zip(read) {
                 let caught_up_at = Some(read);
-                mapping.send_replace(MappingState { caught_up_at, journal_entries, ..MappingState::default() });
+                mapping.send_replace(MappingState { caught_up_at, journal_entry_at, ..MappingState::default() });
             }
         }
     }
@@ -101,22 +86,25 @@ mod tests {
     fn it_is_quiet_while_both_mappings_have_read_all_and_found_no_change() {
         let (mappings, begun) = (Mappings::new(), Instant::now());
         let mut runs = mappings.runs(begun);
-        let mut minute = 0;
-        // Looks a minute later. `read` says how many seconds ago each mapping had read everything.
-        let mut look = |entries: u64, read: [u32; 2]| {
-            minute += 1;
-            let now = begun + minute * MINUTE;
-            mappings.show(entries, read.map(|seconds| now - seconds * SECOND));
-            runs.quiet_for(now)
+        let (now, lately) = (begun + 60 * MINUTE, runs.lately);
+        runs.has_run(now - MINUTE, true);
+        // When each mapping has seen a change, and how many seconds ago it had read everything.
+        let leaves_out = |changed: [Option<Instant>; 2], read: [u32; 2]| {
+            mappings.show(changed, read.map(|seconds| now - seconds * SECOND));
+            runs.leaves_out(now)
         };
-        assert_eq!(look(5, [1, 1]), Duration::ZERO, "what was before the first look counts as a change");
-        assert_eq!(look(5, [1, 1]), MINUTE);
-        assert_eq!(look(5, [59, 1]), 2 * MINUTE);
-        assert_eq!(look(6, [1, 1]), Duration::ZERO, "a comment has changed");
-        assert_eq!(look(6, [1, 1]), MINUTE);
-        assert_eq!(look(6, [1, 61]), Duration::ZERO, "one mapping is behind, so there may be changes");
-        assert_eq!(look(6, [61, 1]), Duration::ZERO);
-        assert_eq!(look(6, [1, 1]), MINUTE);
+        let (old, new) = (Some(now - lately - SECOND), Some(now - lately + SECOND));
+        assert!(leaves_out([None, None], [1, 1]));
+        assert!(leaves_out([old, old], [59, 1]));
+        assert!(!leaves_out([new, old], [1, 1]), "a comment has changed");
+        assert!(!leaves_out([old, new], [1, 1]), "a comment has changed");
+        assert!(!leaves_out([old, old], [1, 61]), "one mapping is behind, so there may be changes");
+        assert!(!leaves_out([old, old], [61, 1]));
+        let mut runs = mappings.runs(now - lately);
+        runs.has_run(now - MINUTE, true);
+        mappings.show([None, None], [now, now]);
+        assert!(!runs.leaves_out(now), "what was before the first look counts as a change");
+        assert!(runs.leaves_out(now + SECOND));
     }
 
     /// A day of a stack with the default schedule.
@@ -145,8 +133,9 @@ mod tests {
             now += MINUTE;
             // Each mapping looks at least every five seconds, and an invocation takes at most half of a minute.
             let read = [0, 1].map(|_| now - Duration::from_millis(random.random_range(0..35_000)));
-            let processed = changes.iter().filter(|at| **at < read[0].min(read[1])).count();
-            mappings.show(u64::try_from(processed).unwrap(), read);
+            // A mapping passes a change at once, or later.
+            let passed = read.map(|read| changes.iter().rfind(|at| **at < read).copied());
+            mappings.show(passed, read);
             let is_left_out = runs.leaves_out(now);
             due.push((now, is_left_out));
             if !is_left_out {

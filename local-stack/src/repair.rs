@@ -23,21 +23,6 @@ use crate::{quiet::QuietRuns, settling::Settling};
 const AUDIT_SEGMENTS: u32 = 1;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct RepairSchedule {
-    /// The interval between two runs, unless nothing changes.
-    pub every: Duration,
-    /// The minimum age of a journal entry that is looked at.
-    pub settle: Duration,
-}
-
-impl RepairSchedule {
-    /// Runs of the repair job at this interval, with the settle delay of a deployment.
-    pub fn every(every: Duration) -> Self {
-        Self { every, settle: JobSettings::default().settle }
-    }
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct AuditSchedule {
     /// The interval from the first look at the page index, or from the end of an audit, to the next one.
     pub every: Duration,
@@ -69,20 +54,20 @@ pub async fn release_leases(table: &Table) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// Runs `recent` and audits, if they have schedules, until it is dropped. Begins when the stack has `started`. With
-/// `mappings`, runs of `recent` are left out while they find no change.
+/// Runs `recent` at an interval and audits on a schedule, if they are asked for, until it is dropped. Begins when the stack
+/// has `started`. With `mappings`, runs of `recent` are left out while they find no change.
 pub(crate) async fn on_schedule(
     table: Table,
     index: PageIndex,
     mappings: Option<Settling>,
     started: impl Future<Output = ()>,
-    of_repair: Option<RepairSchedule>,
+    repair_every: Option<Duration>,
     of_audit: Option<AuditSchedule>,
 ) {
     started.await;
     let repairs = async {
-        if let Some(schedule) = of_repair {
-            repair(&table, &index, schedule, mappings).await;
+        if let Some(every) = repair_every {
+            repair(&table, &index, every, mappings).await;
         }
     };
     let audits = async {
@@ -94,15 +79,15 @@ pub(crate) async fn on_schedule(
 }
 
 /// Runs `recent` until it is dropped.
-async fn repair(table: &Table, index: &PageIndex, schedule: RepairSchedule, mappings: Option<Settling>) {
-    let window = schedule.settle + JobSettings::default().overlap;
-    let mut quiet_runs = mappings.map(|mappings| QuietRuns::new(mappings, Instant::now(), schedule.every, window));
+async fn repair(table: &Table, index: &PageIndex, every: Duration, mappings: Option<Settling>) {
+    let JobSettings { settle, overlap, .. } = JobSettings::default();
+    let mut quiet_runs = mappings.map(|mappings| QuietRuns::new(mappings, Instant::now(), every, settle + overlap));
     loop {
-        tokio::time::sleep(schedule.every).await;
-        if quiet_runs.as_mut().is_some_and(|runs| runs.leaves_out(Instant::now())) {
+        tokio::time::sleep(every).await;
+        if quiet_runs.as_ref().is_some_and(|runs| runs.leaves_out(Instant::now())) {
             continue;
         }
-        let report = job(table, index, schedule.settle).recent().await;
+        let report = job(table, index).recent().await;
         if let Some(runs) = &mut quiet_runs {
             runs.has_run(Instant::now(), report.exit_code() == 0);
         }
@@ -117,14 +102,13 @@ async fn audit(table: &Table, index: &PageIndex, schedule: AuditSchedule) {
     loop {
         tokio::time::sleep(rest).await;
         let begun = Instant::now();
-        log(&Box::pin(job(table, index, JobSettings::default().settle).audit(options)).await);
+        log(&Box::pin(job(table, index).audit(options)).await);
         rest = schedule.every.max(begun.elapsed().saturating_mul(schedule.rest_factor));
     }
 }
 
-/// A job that repairs, and leaves changes that are younger than `settle` to a later run.
-pub(crate) fn job(table: &Table, index: &PageIndex, settle: Duration) -> Job {
-    let settings = JobSettings { apply: true, settle, ..JobSettings::default() };
+pub(crate) fn job(table: &Table, index: &PageIndex) -> Job {
+    let settings = JobSettings { apply: true, ..JobSettings::default() };
     Job::new(table.clone(), index.clone(), settings, Stop::default())
 }
 

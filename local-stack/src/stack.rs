@@ -30,7 +30,7 @@ use crate::{
     index_keeper::{IndexKeeper, IndexState, Replay, looked_at},
     index_place::{IndexPlace, PlacedIndex, SNAPSHOT_EVERY},
     parts::Parts,
-    repair::{AuditSchedule, RepairSchedule, begin_watermark, on_schedule, release_leases},
+    repair::{AuditSchedule, begin_watermark, on_schedule, release_leases},
     room::watch_room,
     served::ServedApi,
     settling::Settling,
@@ -65,7 +65,6 @@ pub struct StackSettings {
     /// An engine to use instead of the embedded one, such as DynamoDB Local. The table is created there if it is
     /// missing, and stays there.
     pub dynamodb_url: Option<String>,
-    pub table: String,
     pub page_index: IndexPlace,
     /// The folder for data; `None` for a temporary folder, which is removed at the end.
     pub data_dir: Option<PathBuf>,
@@ -82,8 +81,8 @@ pub struct StackSettings {
     /// How old a comment must be to count for archive pages, in seconds.
     pub archive_after_seconds: u32,
     pub comment_blob: BlobFormat,
-    /// The schedule of the repair job's `recent`; `None` to run none.
-    pub repair: Option<RepairSchedule>,
+    /// The interval of the repair job's `recent`, unless nothing changes; `None` to run none.
+    pub repair_every: Option<Duration>,
     /// The schedule of the repair job's audits; `None` to run none.
     pub audit: Option<AuditSchedule>,
 }
@@ -97,7 +96,6 @@ impl StackSettings {
             operations_listen: None,
             dynamodb_listen: any_port,
             dynamodb_url: None,
-            table: TABLE.to_owned(),
             page_index: IndexPlace::default(),
             data_dir: None,
             new: false,
@@ -108,7 +106,7 @@ impl StackSettings {
             site: SiteSettings { comment_form: true, ..SiteSettings::default() },
             archive_after_seconds: 0,
             comment_blob: BlobFormat::Map,
-            repair: None,
+            repair_every: None,
             audit: None,
         }
     }
@@ -147,8 +145,7 @@ impl Stack {
         let mut parts = Parts::default();
         // 1. The engine, and the table in it.
         let (engine, dynamodb_url) = start_engine(&settings, &data_dir).await?;
-        let config =
-            TableConfig { comment_blob: settings.comment_blob, ..table_config(&settings.table, &dynamodb_url) };
+        let config = TableConfig { comment_blob: settings.comment_blob, ..table_config(TABLE, &dynamodb_url) };
         let (table, table_id, stream_arn) = open_table(&config, engine.as_deref()).await?;
         // 2. The page index, with what its snapshot holds.
         let placed = PlacedIndex::open(&settings.page_index, &data_dir, &table_id).await;
@@ -168,7 +165,7 @@ impl Stack {
         let [fan_out, indexing] = event_source_mappings(engine.as_deref(), streams, stream_arn, &table, &index, &to);
         let mappings = Settling::of([fan_out.state(), indexing.state()], engine.as_ref());
         let replay = match &engine {
-            Some(engine) => Some(Replay::of(engine, &settings.table, indexing.state()).await?),
+            Some(engine) => Some(Replay::of(engine, TABLE, indexing.state()).await?),
             None => None,
         };
         let keeper = IndexKeeper::new(table.clone(), table_id.clone(), index.clone());
@@ -199,8 +196,9 @@ impl Stack {
         }
         let started = looked_at(index_state.clone());
         let quiet = matches!(placed, PlacedIndex::Embedded(_)).then(|| mappings.clone());
-        if settings.repair.is_some() || settings.audit.is_some() {
-            let repaired = on_schedule(table.clone(), index.clone(), quiet, started, settings.repair, settings.audit);
+        if settings.repair_every.is_some() || settings.audit.is_some() {
+            let (recent, audit) = (settings.repair_every, settings.audit);
+            let repaired = on_schedule(table.clone(), index.clone(), quiet, started, recent, audit);
             parts.spawn("the schedule of repairs", repaired);
         }
         Ok(Self { table, index, dynamodb_url, placed, mappings, index_state, parts, api, engine, data_dir })

@@ -20,9 +20,9 @@ use super::{
 use crate::{
     demo::{demo_comments, top_product},
     import::{ImportError, ImportOptions, ReadingArgs, Source},
-    index_place::{IndexPlace, SNAPSHOT_EVERY},
+    index_place::IndexPlace,
     memory::resident_memory,
-    repair::{AuditSchedule, RepairSchedule},
+    repair::AuditSchedule,
     stack::{QUARANTINE, Stack, StackSettings, TABLE},
 };
 
@@ -108,22 +108,20 @@ pub(super) async fn run(args: Args) -> anyhow::Result<ExitCode> {
         operations_listen: args.operations_listen.or_else(|| is_public.then_some(OPERATIONS_OF_PUBLIC_SITE)),
         dynamodb_listen: args.dynamodb_listen,
         dynamodb_url: args.dynamodb_url.clone(),
-        table: TABLE.to_owned(),
         page_index: match args.redis_url {
             Some(url) => IndexPlace::RedisAt(url),
             None => IndexPlace::Embedded,
         },
         data_dir: args.data_dir.clone(),
         new: args.new,
-        snapshot_every: SNAPSHOT_EVERY,
-        write_token,
         writing: args.writing,
         cursor_keys: args.cursor_keys,
         site: SiteSettings { public_url: args.public_url, comment_form: !is_public, ..args.site },
         archive_after_seconds: args.archive_after_seconds,
         comment_blob: args.comment_blob.comment_blob,
-        repair: (args.repair_every > 0).then(|| RepairSchedule::every(Duration::from_secs(args.repair_every))),
+        repair_every: (args.repair_every > 0).then(|| Duration::from_secs(args.repair_every)),
         audit: (args.audit_every > 0).then(|| AuditSchedule::every(Duration::from_secs(args.audit_every))),
+        ..StackSettings::ephemeral(write_token)
     };
     let mut stack = tokio::select! {
         started = Stack::start(settings) => started?,

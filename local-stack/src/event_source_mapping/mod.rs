@@ -80,8 +80,9 @@ pub struct MappingState {
     pub quarantined: u64,
     /// Records given to the handler, retries not counted.
     pub records: u64,
-    /// New entries of the change journal that were passed: changes, and reports of readers.
-    pub journal_entries: u64,
+    /// When the last new entry of the change journal was passed: a change, or a report of a reader. So what the stack itself
+    /// writes, such as duplicates and the state of the repair job, is no change.
+    pub journal_entry_at: Option<Instant>,
 }
 
 pub struct EventSourceMapping {
@@ -206,10 +207,10 @@ impl EventSourceMapping {
     ) -> Result<Polled, StreamError> {
         let mut polled = self.stream.poll(shard_id, iterator, processed).await?;
         if !polled.records.is_empty() {
-            let (mut accepted, mut journal_entries) = (Vec::new(), 0);
+            let (mut accepted, mut has_journal_entry) = (Vec::new(), false);
             for record in std::mem::take(&mut polled.records) {
                 let record = to_lambda_record(record, &self.stream.arn)?;
-                journal_entries += u64::from(is_new_journal_entry(&record));
+                has_journal_entry |= is_new_journal_entry(&record);
                 if passes_filter(&record) {
                     accepted.push(record);
                 }
@@ -217,7 +218,9 @@ impl EventSourceMapping {
             self.deliver_all(accepted).await;
             self.state.send_modify(|state| {
                 state.processed = polled.last.clone();
-                state.journal_entries += journal_entries;
+                if has_journal_entry {
+                    state.journal_entry_at = Some(Instant::now());
+                }
             });
         }
         Ok(polled)
