@@ -1,4 +1,4 @@
-//! How a command finds a stack: by its data folder, or by a record in its table.
+//! Where a command works, and how it finds a stack: by its data folder, or by a record in its table.
 //!
 //! If no stack runs on a folder, one runs for the command: a second way to open engine and page index would have to repeat
 //! what a start does.
@@ -8,12 +8,12 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, bail};
 use process::StoreError;
 use serde::{Deserialize, Serialize};
-use table::Table;
+use table::{Table, TableConfig};
 
 use crate::{
     data_dir::{DataDir, Entrance, Found, VERSION},
     index_place::IndexPlace,
-    stack::{Stack, StackSettings, TABLE, table_config},
+    stack::{LOCAL_ENGINE, Stack, StackSettings, TABLE, table_config},
 };
 
 const RECORD: (&str, &str) = ("local-stack", "running");
@@ -36,29 +36,37 @@ impl Running {
     }
 }
 
-/// The stack of a data folder, for a command. [`Attached::end`] it.
+/// The table that a command works on. [`Attached::end`] it.
 #[derive(Debug)]
 pub(crate) struct Attached {
-    dynamodb_url: String,
+    pub(crate) config: TableConfig,
+    /// The stack that runs for this command.
     own: Option<Stack>,
 }
 
 impl Attached {
+    /// A table of any engine.
+    pub(crate) fn to_table(config: TableConfig) -> Self {
+        Self { config, own: None }
+    }
+
     /// Attaches a command to the stack of a folder. If none runs, it takes the folder's lock and starts one, which serves
-    /// this process alone, with its page index in that place. Returns when its page index has been looked at. Creates no
-    /// folder.
-    pub(crate) async fn to(folder: &Path, command: &str, page_index: IndexPlace) -> anyhow::Result<Self> {
+    /// this process alone, with its page index where the last stack had it. Returns when its page index has been looked at.
+    /// Creates no folder.
+    pub(crate) async fn to_folder(folder: &Path, command: &str) -> anyhow::Result<Self> {
         let shown = folder.display();
         let holder = match DataDir::existing(folder, command)? {
             Found::Used(holder) => holder,
             Found::Free(data_dir) => {
                 // Such a stack has no API, so the token is of no use.
                 let write_token = process::new_ulid().parse().map_err(anyhow::Error::msg)?;
+                let page_index = IndexPlace::remembered(folder);
                 let settings = StackSettings { listen: None, page_index, ..StackSettings::ephemeral(write_token) };
                 let stack = Stack::start_in(data_dir, settings).await?;
                 eprintln!("no stack runs on {shown}, so one runs for this command");
                 stack.wait_until_index_looked_at().await;
-                return Ok(Self { dynamodb_url: stack.dynamodb_url().to_owned(), own: Some(stack) });
+                let config = TableConfig::new(TABLE, Some(stack.dynamodb_url().to_owned()));
+                return Ok(Self { config, own: Some(stack) });
             }
         };
         let holder = holder.with_context(|| {
@@ -77,12 +85,7 @@ impl Attached {
         if found.with_context(|| format!("the stack of {shown} does not answer at {dynamodb_url}"))?.id != table_id {
             bail!("the engine at {dynamodb_url} belongs to another stack than {shown}; try again in a moment");
         }
-        Ok(Self { dynamodb_url, own: None })
-    }
-
-    /// The endpoint of the engine. The table is [`TABLE`].
-    pub(crate) fn dynamodb_url(&self) -> &str {
-        &self.dynamodb_url
+        Ok(Self::to_table(TableConfig::new(TABLE, Some(dynamodb_url))))
     }
 
     /// Stops the stack in order, if it runs for this command.
@@ -91,4 +94,43 @@ impl Attached {
             stack.stop().await;
         }
     }
+}
+
+/// A stack, by its folder or its engine, or any table.
+#[derive(Debug, clap::Args)]
+pub(crate) struct TablePlace {
+    /// Work on the stack of this data folder. If none runs there, one runs for this command.
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["table", "dynamodb_url"])]
+    data_dir: Option<PathBuf>,
+    /// Name of the DynamoDB table [default: pagemark]
+    #[arg(long, env = "PAGEMARK_TABLE", value_name = "NAME")]
+    table: Option<String>,
+    /// Endpoint of the engine; `aws` for AWS's by region and credentials [default: http://127.0.0.1:8000]
+    #[arg(long, env = "PAGEMARK_DYNAMODB_URL", value_name = "URL")]
+    dynamodb_url: Option<String>,
+}
+
+impl TablePlace {
+    pub(crate) async fn open(&self, command: &str) -> anyhow::Result<Attached> {
+        if let Some(folder) = &self.data_dir {
+            return Attached::to_folder(folder, command).await;
+        }
+        // No endpoint is AWS's.
+        let url = Some(self.dynamodb_url.as_deref().unwrap_or(LOCAL_ENGINE)).filter(|url| *url != "aws");
+        let table = self.table.as_deref().unwrap_or(TABLE);
+        Ok(Attached::to_table(TableConfig::new(table, url.map(str::to_owned))))
+    }
+}
+
+/// A table that exists.
+///
+/// # Errors
+/// There is no such table, or its engine does not answer.
+pub(crate) async fn connect(config: &TableConfig) -> anyhow::Result<Table> {
+    let table = Table::connect(config).await;
+    table.describe().await.with_context(|| match &config.endpoint_url {
+        Some(url) => format!("no table {:?} at {url}; is `pagemark up` running?", table.name()),
+        None => format!("no table {:?}", table.name()),
+    })?;
+    Ok(table)
 }

@@ -5,11 +5,9 @@ use std::{path::PathBuf, process::ExitCode, time::Duration};
 use anyhow::ensure;
 use table::TableConfig;
 
-use super::{
-    interrupt::{INTERRUPTED, Signals},
-    table_place::{TablePlace, connect},
-};
+use super::interrupt::{INTERRUPTED, Signals};
 use crate::{
+    attached::{TablePlace, connect},
     compression::Compression,
     export::{Export, Target},
     import::Format,
@@ -61,17 +59,15 @@ pub(super) async fn run(args: Args) -> anyhow::Result<ExitCode> {
     // Both names may lead to one file.
     let is_one = records.as_ref().is_some_and(|records| records.is_same_as(&comments));
     ensure!(!is_one, "comments and records need two files, not {}", comments.name);
-    let (config, attached) = tokio::select! {
+    let attached = tokio::select! {
         opened = args.place.open("export") => opened?,
         () = signals.next() => return Ok(ExitCode::from(INTERRUPTED)),
     };
     let exported = tokio::select! {
-        exported = export_table(config, &comments, records.as_ref()) => exported.map(Some),
+        exported = export_table(&attached.config, &comments, records.as_ref()) => exported.map(Some),
         () = signals.next() => Ok(None),
     };
-    if let Some(attached) = attached {
-        attached.end().await;
-    }
+    attached.end().await;
     let Some(problems) = exported? else {
         eprintln!("pagemark: interrupted; a file that is not complete is as it was");
         // The reader of a pipe may have stopped reading, so nothing waits for the thread that writes to it.
@@ -85,13 +81,13 @@ pub(super) async fn run(args: Args) -> anyhow::Result<ExitCode> {
 }
 
 /// Exports a table, and returns how many items could not be read.
-async fn export_table(config: TableConfig, comments: &Target, records: Option<&Target>) -> anyhow::Result<u64> {
+async fn export_table(config: &TableConfig, comments: &Target, records: Option<&Target>) -> anyhow::Result<u64> {
     let config = TableConfig {
         // A call may take long on a busy table. No reader waits for an export.
         call_timeout: Duration::from_secs(60),
         attempt_timeout: Duration::from_secs(10),
         max_attempts: 6,
-        ..config
+        ..config.clone()
     };
     let table = connect(&config).await?;
     let mut export = Export::of(&table);

@@ -15,10 +15,9 @@ use table::{CommentBlobArgs, Table, TableConfig};
 use super::{
     interrupt::{INTERRUPTED, interrupt},
     progress::{import_shown, settle},
-    table_place::{TablePlace, connect},
 };
 use crate::{
-    attached::Running,
+    attached::{Running, TablePlace, connect},
     control::settling,
     import::{ImportError, ImportOptions, ReadingArgs, Source},
 };
@@ -71,11 +70,11 @@ pub(super) async fn run(args: Args) -> anyhow::Result<ExitCode> {
         rejects: args.rejects.as_deref().map(|path| create_rejects(path, &args)).transpose()?,
         interrupted: Some(interrupted.clone()),
     };
-    let (config, attached) = tokio::select! {
+    let attached = tokio::select! {
         opened = args.place.open("import") => opened?,
         _ = interrupted.wait_for(|is| *is) => return Ok(ExitCode::from(INTERRUPTED)),
     };
-    let config = TableConfig { comment_blob: args.comment_blob.comment_blob, ..config };
+    let config = TableConfig { comment_blob: args.comment_blob.comment_blob, ..attached.config.clone() };
     let connected = tokio::select! {
         connected = connect(&config) => connected.map(Some),
         _ = interrupted.wait_for(|is| *is) => Ok(None),
@@ -94,9 +93,7 @@ pub(super) async fn run(args: Args) -> anyhow::Result<ExitCode> {
         }
         Ok(None) | Err(_) => ExitCode::from(INTERRUPTED),
     };
-    if let Some(attached) = attached {
-        attached.end().await;
-    }
+    attached.end().await;
     connected.map(|_| imported)
 }
 

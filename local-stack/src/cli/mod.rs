@@ -6,7 +6,6 @@ mod import;
 mod interrupt;
 mod progress;
 mod repair;
-mod table_place;
 mod up;
 
 use std::{io::IsTerminal, process::ExitCode};

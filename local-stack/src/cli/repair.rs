@@ -67,8 +67,7 @@ pub(super) async fn run(mut args: Args) -> anyhow::Result<ExitCode> {
         eprintln!("error: --data-dir leaves no room for --table and --dynamodb-url, or their variables");
         return Ok(ExitCode::from(exit::USAGE));
     }
-    let page_index = IndexPlace::remembered(&folder);
-    if args.redis_url.is_some_and(|url| page_index != IndexPlace::RedisAt(url)) {
+    if args.redis_url.is_some_and(|url| IndexPlace::remembered(&folder) != IndexPlace::RedisAt(url)) {
         let shown = folder.display();
         eprintln!(
             "error: the page index of --data-dir {shown} is not in this Redis: leave out --redis-url and PAGEMARK_REDIS_URL, the folder \
@@ -78,7 +77,7 @@ pub(super) async fn run(mut args: Args) -> anyhow::Result<ExitCode> {
     }
     let mut signals = Signals::listen()?;
     let attached = tokio::select! {
-        attached = Attached::to(&folder, "repair", page_index) => attached?,
+        attached = Attached::to_folder(&folder, "repair") => attached?,
         () = signals.next() => return Ok(ExitCode::from(INTERRUPTED)),
     };
     let ran = ask(&folder.join(SOCKET), &args.run).await;
