@@ -105,14 +105,12 @@ impl PlacedIndex {
             Self::Embedded(_) => None,
         }
     }
-}
 
-impl std::fmt::Display for PlacedIndex {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+    /// Where the index is, for people. The URL of a Redis may hold a password.
+    pub(crate) fn shown(&self) -> &'static str {
         match self {
-            Self::Embedded(_) => f.write_str("inside this process"),
-            // The URL may hold a password.
-            Self::Redis(_) => f.write_str("in your Redis (--redis-url)"),
+            Self::Embedded(_) => "inside this process",
+            Self::Redis(_) => "in your Redis (--redis-url)",
         }
     }
 }

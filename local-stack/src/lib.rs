@@ -19,7 +19,7 @@ mod file_lock;
 pub mod import;
 pub mod index_keeper;
 pub mod index_place;
-pub mod memory;
+mod memory;
 mod parts;
 mod quiet;
 pub mod repair;

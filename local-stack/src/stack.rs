@@ -218,8 +218,8 @@ impl Stack {
     }
 
     /// Where the page index is, for people.
-    pub fn index_place(&self) -> String {
-        self.placed.to_string()
+    pub fn index_place(&self) -> &'static str {
+        self.placed.shown()
     }
 
     /// The embedded engine; `None` when the stack uses another one.

@@ -217,7 +217,7 @@ fn print_ready(stack: &Stack, api: &str, product: Option<ProductId>, shown_token
         ("metrics", format!("{operations}/metrics")),
         ("write token", shown_token.to_owned()),
         ("DynamoDB", format!("{} (table {TABLE})", stack.dynamodb_url())),
-        ("page index", stack.index_place()),
+        ("page index", stack.index_place().to_owned()),
         ("data", stack.data_dir().display().to_string()),
     ] {
         text.push_str(&format!("  {name:<12} {value}\n"));
