@@ -73,7 +73,7 @@ DYNAMODB_LOCAL_LEFT_OUT := big_repair:: bounds:: connections:: data_folder:: emb
 DYNAMODB_LOCAL_SKIP := --skip big_repair:: --skip an_expired_comment --skip repair::control --skip repair::process --skip repair::local --skip repair::stopped \
     --skip repair::lost --skip repair::missing --skip repair::resumed \
     --skip import::foreign --skip import::process --skip export::ends \
-    --skip an_erasure_that_was_killed --skip upgrade::a_data_folder
+    --skip upgrade::a_data_folder
 
 # The whole workspace is named although one package is tested: with -p its dependencies would be built a second time.
 test-dynamodb-local: tools redis python-tools ## The tests of tables and streams on AWS's DynamoDB Local (Java 17 and Maven) and Valkey

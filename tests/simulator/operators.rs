@@ -123,9 +123,13 @@ pub(crate) async fn erasures(world: &World) {
         let job = world.job(table.clone(), index.clone());
         let erased = world.unless_killed(job.erase(&writers::imported_author())).await;
         let is_complete = erased.as_ref().is_some_and(|erasure| erasure.exit_code() & BAD == 0);
-        world
-            .trace
-            .note(|| format!("erase: {:?}", erased.map(|erasure| (erasure.found, erasure.left, erasure.failure))));
+        world.trace.note(|| {
+            format!("erase: {:?}", erased.as_ref().map(|erasure| (erasure.found, erasure.left, &erasure.problems)))
+        });
+        // Nobody writes a malformed comment here.
+        let mut problems = erased.iter().flat_map(|erasure| &erasure.problems);
+        let malformed = problems.find(|problem| problem.contains("attribute"));
+        world.check(malformed.is_none(), || format!("an erasure cannot read a comment: {malformed:?}"));
         for id in ids {
             let now = world.now();
             if is_complete {

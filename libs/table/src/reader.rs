@@ -11,9 +11,7 @@ use aws_sdk_dynamodb::{
 use futures_util::{StreamExt, TryStreamExt, stream};
 use model::{
     AuthorId, Cd, Comment, CommentId, FilterKey, Malformed, Order, ProductId, ProductRecord, Status,
-    item::{
-        COMMENT_PREFIX, CommentItem, Image, NoBlob, attribute, comment_id_of_pk, comment_of_primary, comment_pk, text,
-    },
+    item::{COMMENT_PREFIX, CommentItem, NoBlob, attribute, comment_id_of_pk, comment_of_primary, comment_pk, text},
     planted::{self, Bug},
     primaries::primaries_shard,
     product::record_pk,
@@ -420,7 +418,7 @@ impl Table {
         product: ProductId,
     ) -> Result<Option<Result<Comment, Malformed>>, StoreError> {
         let item = self.primary_item_in(&id, &product).await?;
-        let comment = item.map(|item| Image::of_primary(&item).and_then(|image| image.comment()));
+        let comment = item.map(|item| comment_of_primary(&item));
         let is_of_another = |comment: &Comment| comment.site.author_id.as_ref() != Some(author);
         Ok(comment.filter(|comment| !comment.as_ref().is_ok_and(is_of_another)))
     }
