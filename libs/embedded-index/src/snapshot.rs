@@ -17,10 +17,7 @@ use std::{
 };
 
 use crate::counted_tree::Code;
-use model::{
-    Cd, CommentId, Language, ProductId, Timestamp,
-    planted::{self, Bug},
-};
+use model::{Cd, CommentId, Language, ProductId, Timestamp};
 use page_index::{IndexPartition, Marker, owner};
 use serde::{Deserialize, Serialize};
 use ulid::Ulid;
@@ -124,8 +121,7 @@ impl Content {
     }
 
     fn restore(self) -> Result<Partition, String> {
-        let watermark = if planted::has(Bug::SnapshotIsCurrent) { Some(process::now()) } else { self.watermark };
-        let marker = Marker { owner: self.owner, watermark, confirmed: None, token: self.token };
+        let marker = Marker { owner: self.owner, watermark: self.watermark, confirmed: None, token: self.token };
         let mut partition = Partition::default();
         (partition.marker, partition.languages) = (marker, Languages::of(self.languages));
         for (id, entries) in self.products {

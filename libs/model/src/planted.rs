@@ -27,8 +27,6 @@ pub enum Bug {
     NoSecondLook,
     /// A restored or replaced server counts as the one that was confirmed.
     SnapshotBelieved,
-    /// An index from a snapshot of `pagemark up` counts as reconciled up to the start.
-    SnapshotIsCurrent,
     /// Readers believe the page index before its possible losses were checked.
     ConfirmedTooEarly,
     /// A rebuild marks partitions before it has read the journal.
