@@ -1,10 +1,11 @@
 //! A reader turns pages while comments come and go. Pages as of an instant do not shift, even when comments dated
 //! before that instant are indexed later. Cursors never lead to a dead end, and an invalid item hides no other.
 
-use model::{Comment, Order, Timestamp};
+use model::{Comment, Language, Order, Timestamp};
 use process::now;
 use serde_dynamo::AttributeValue;
 use serde_json::{Value, json};
+use table::CommentPatch;
 
 use crate::fixture::{
     api::{Served, metric},
@@ -181,6 +182,27 @@ async fn a_cursor_whose_page_was_deleted_leads_back() {
         assert_eq!(ids(&follow(http, query, &empty["cursor"]["prev"]).await), ids_of(&comments[4..7]));
         api.finish_with(stores).await;
     }
+}
+
+#[tokio::test]
+async fn a_walk_shows_nothing_twice_while_rows_between_the_ranks_of_page_1_are_out_of_date() {
+    let (stores, api, comments) = Served::filled(45).await;
+    let english: Vec<Comment> =
+        comments.into_iter().filter(|comment| comment.language.as_str() == "en").take(12).collect();
+    // More than a page has. Their duplicates in English are still there, and their ranks are gone.
+    let language = Language::parse("ko").unwrap();
+    for before in &english[1..6] {
+        let patch = CommentPatch { language: Some(language.clone()), ..CommentPatch::default() };
+        let after = stores.table.patch_comment(&before.id, None, &patch).await.unwrap();
+        let place = (&after.placement(), after.created_at);
+        let edits = model::plan::index_edits(&after.id, Some(place), &[before.placement()]);
+        stores.index.apply(&edits).await.unwrap();
+    }
+    let query = "page_size=2&language=en";
+    let pages = walk(&api.http, query, get(&api.http, query).await, "next").await;
+    let walked: Vec<String> = pages.iter().flat_map(ids).take(7).collect();
+    assert_eq!(walked, ids_of(&[&english[..1], &english[6..]].concat()));
+    api.finish_with(stores).await;
 }
 
 #[tokio::test]

@@ -9,8 +9,9 @@ use crate::{
     parts::{Page, PageQuery},
 };
 
-/// How many additional items are read after invalid primary items, so that a run of them is passed quickly.
-const BEYOND_INVALID: usize = 100;
+/// How many additional items are read after invalid primary items, or rows without a rank, so that a run of them is passed
+/// quickly.
+const BEYOND: usize = 100;
 
 #[derive(Debug)]
 pub(super) struct PageRows<'query> {
@@ -44,10 +45,11 @@ impl<'query> PageRows<'query> {
         self.query.limit.into()
     }
 
-    /// How many items the next call reads. Beyond the page's limit, that many again.
+    /// How many items the next call reads. Beyond the page's limit, more.
     pub(super) fn next_limit(&self) -> usize {
         let left = if self.read < self.limit() { self.limit() - self.read } else { self.limit() };
-        left + if self.page.left_out.is_empty() { 0 } else { BEYOND_INVALID }
+        let are_passed = !self.page.left_out.is_empty() || self.page.others.len() >= self.limit();
+        left + if are_passed { BEYOND } else { 0 }
     }
 
     fn is_complete(&self) -> bool {
@@ -55,9 +57,9 @@ impl<'query> PageRows<'query> {
         self.read >= self.limit() && self.ranks.as_ref().is_none_or(is_passed)
     }
 
-    /// Whether nothing more is read: the page is complete, or has as many rows without its ranks.
+    /// Whether nothing more is read: the page is complete, or so many rows without its ranks have come that it is given up.
     pub(super) fn is_full(&self) -> bool {
-        self.is_complete() || self.page.others.len() >= self.limit()
+        self.is_complete() || self.page.others.len() >= self.limit() + BEYOND
     }
 
     pub(super) fn add(&mut self, items: Vec<StoredItem>, read_units: f64) {
