@@ -130,8 +130,13 @@ impl Model {
 
     fn note_body(&mut self, id: &CommentId, comment: Option<&Comment>) {
         if let Some(comment) = comment {
-            self.bodies.entry(comment.text.body.clone()).or_default().insert(id.clone());
+            self.note_sent(id, &comment.text.body);
         }
+    }
+
+    /// A text is on its way. Readers may see it before its writer has an answer.
+    pub(crate) fn note_sent(&mut self, id: &CommentId, body: &str) {
+        self.bodies.entry(body.to_owned()).or_default().insert(id.clone());
     }
 
     /// Whether a comment ever had this text, as far as anybody can know.

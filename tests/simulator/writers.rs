@@ -134,6 +134,9 @@ pub(crate) async fn change(world: &World, random: &mut StdRng, id: &CommentId) {
     };
     let change = Value::Object(fields);
     world.model.borrow_mut().note_edited(id);
+    if let Some(body) = change["body"].as_str() {
+        world.model.borrow_mut().note_sent(id, body);
+    }
     world.model.borrow_mut().begin(id, world.now());
     let api = api(world, random);
     let answer = world.request(api, Method::PATCH, &format!("/api/v1/comments/{id}"), &[], Some(&change)).await;
@@ -216,6 +219,7 @@ pub(crate) async fn importer(world: &World) {
         let (text, status) = (data::body(&world.new_body()), random.random_bool(0.2).then_some(Status::Hidden));
         let comment = NewComment { created_at, site, text, status, ..comment };
         world.model.borrow_mut().note_created(&id);
+        world.model.borrow_mut().note_sent(&id, &comment.text.body);
         let created = table.create_comment(comment.clone(), None).await;
         world.trace.note(|| format!("import: create {id}: {}", created.is_ok()));
         let mut model = world.model.borrow_mut();
