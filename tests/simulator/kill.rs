@@ -15,7 +15,7 @@ use rand::{RngExt, rngs::StdRng, seq::IndexedRandom};
 
 use super::{index::PARTITIONS, mappings::Position, world::World};
 
-/// So many kills in a schedule. A start makes both API processes, which takes long.
+/// The most kills in a schedule. A start makes both API processes, which takes long.
 const KILLS_MAX: usize = 3;
 
 /// The longest lives. A short one ends while the start reads the stream or reconciles the journal.

@@ -49,8 +49,7 @@ const WRITING_MAX: Duration = Duration::from_secs(4 * 3_600);
 /// When everything is calm, until calls under way have ended, also those of writers that have given up.
 const CALLS_END: Duration = Duration::from_secs(60);
 
-/// Longer than any delay in the system. The longest is the time for which readers believe a page index that nobody
-/// confirms.
+/// Longer than any delay in the system. The longest is how long readers believe a page index without a new confirmation.
 const SETTLED: Duration = Duration::from_secs(1_000);
 
 /// The most schedules that a planted bug may survive.
@@ -155,8 +154,8 @@ async fn write(world: &World) {
     futures_util::future::join_all(writers).await;
 }
 
-/// Everybody but the writers. Readers stop in a calm world. Repairs and starts come to their end: one that is cut off between its edit
-/// and its second look may leave a wrong rank, which only `recent` repairs.
+/// Everybody but the writers. Readers stop in a calm world. Repairs and starts come to their end, because half a repair may
+/// leave a wrong rank behind, which only `recent` repairs.
 fn act(world: &World) -> Vec<LocalBoxFuture<'_, ()>> {
     let minutes = |minutes: u64| Duration::from_secs(60 * minutes);
     let servers = [Part::IndexEmptied, Part::IndexRestored, Part::IndexFailsOver, Part::IndexRefuses];

@@ -268,11 +268,11 @@ impl World {
 
     pub(crate) fn new_body(&self) -> String {
         self.bodies.set(self.bodies.get() + 1);
-        self.all_bodies().last().unwrap()
+        body(self.bodies.get())
     }
 
     pub(crate) fn all_bodies(&self) -> impl Iterator<Item = String> {
-        (1..=self.bodies.get()).map(|number| format!("text {number}"))
+        (1..=self.bodies.get()).map(body)
     }
 
     /// Sends a request to an API process, as a client with all rights if it writes.
@@ -312,6 +312,10 @@ impl World {
     pub(crate) fn now(&self) -> Timestamp {
         now()
     }
+}
+
+fn body(number: u64) -> String {
+    format!("text {number}")
 }
 
 async fn answer<S>(service: Rc<S>, request: Request) -> Answer
