@@ -12,8 +12,8 @@ use crate::{
 };
 
 impl Place {
-    /// A full page that is not the last leads on, also where the total does not reach the next one: that page may not have
-    /// its comments yet.
+    /// A full page links to the next one if the table has more comments. The total may not reach that page yet, because its
+    /// comments still wait for their ranks.
     pub(super) fn of(address: &Address, listing: &ListingPage) -> Self {
         if address.cursor.is_some() {
             return Self::Unknown;

@@ -131,19 +131,23 @@ fn read_number(bytes: &[u8]) -> Option<(i64, &[u8])> {
     Some((if number & 1 == 0 { size } else { -size }, rest))
 }
 
-/// Has at least one key. The first seals.
-pub(crate) struct CursorSealer(Vec<CursorKey>);
+pub(crate) struct CursorSealer {
+    sealing: CursorKey,
+    /// Cursors that were sealed with them are opened too.
+    others: Vec<CursorKey>,
+}
 
 impl CursorSealer {
-    /// Without a key, cursors are good for this process only.
+    /// The first key seals. Without any, cursors are good for this process only.
     pub(crate) fn new(keys: &[CursorKey]) -> Self {
-        Self(if keys.is_empty() { vec![CursorKey::random()] } else { keys.to_vec() })
+        let (sealing, others) = keys.split_first().map(|(first, others)| (first.clone(), others.to_vec())).unzip();
+        Self { sealing: sealing.unwrap_or_else(CursorKey::random), others: others.unwrap_or_default() }
     }
 
     pub(crate) fn seal(&self, listing: &impl Listing, cursor: &Cursor) -> Result<String, ApiError> {
-        let sealed = self.0.first().map(|key| siv(key).encrypt(associated_data(listing), &cursor.to_bytes()));
+        let sealed = siv(&self.sealing).encrypt(associated_data(listing), &cursor.to_bytes());
         // Sealing fails only for more than 126 parts.
-        let sealed = sealed.and_then(Result::ok).ok_or_else(|| ApiError::internal("a cursor could not be sealed"))?;
+        let sealed = sealed.map_err(|_| ApiError::internal("a cursor could not be sealed"))?;
         Ok(BASE64_URL_SAFE_NO_PAD.encode(sealed))
     }
 
@@ -165,7 +169,8 @@ impl CursorSealer {
             return None;
         }
         let sealed = BASE64_URL_SAFE_NO_PAD.decode(text).ok()?;
-        let plain = self.0.iter().map(siv).find_map(|mut siv| siv.decrypt(associated_data(listing), &sealed).ok())?;
+        let keys = std::iter::once(&self.sealing).chain(&self.others);
+        let plain = keys.map(siv).find_map(|mut siv| siv.decrypt(associated_data(listing), &sealed).ok())?;
         Cursor::of_bytes(&plain)
     }
 }

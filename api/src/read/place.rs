@@ -62,8 +62,10 @@ impl Place {
         }
     }
 
-    /// The neighbours of the page by their numbers; the front page has none. Those of an archive page never change: it leads
-    /// to its newer neighbour by number, even while that number still leads to the front page.
+    /// The neighbours of the page, by their numbers. The front page has none, so it is `Some(None)`.
+    ///
+    /// The neighbours of an archive page never change. Its newer neighbour has a number, even while that number still leads
+    /// to the front page.
     pub(crate) fn neighbours(self) -> Neighbours<Option<u64>> {
         let numbered = |number: u64| (number > 0).then_some(Some(number));
         match self {

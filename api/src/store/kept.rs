@@ -1,4 +1,5 @@
-//! A value that is read once for all: by one task at a time, again when it is old, and after a pause when a read failed.
+//! A value that is read for all requests at once. One task at a time reads it. It is read again when it is old, and after a
+//! pause when a read failed.
 
 use std::{sync::Arc, time::Duration};
 
@@ -80,7 +81,8 @@ impl<T: Clone + Send + 'static> Kept<T> {
         if pauses() {
             return self.usable();
         }
-        tokio::spawn(Arc::clone(self).renew(read(), alone)).await.ok()?
+        let read = tokio::spawn(Arc::clone(self).renew(read(), alone)).await;
+        read.inspect_err(|error| tracing::error!(%error, "a read that all requests share has panicked")).ok()?
     }
 
     async fn renew(
