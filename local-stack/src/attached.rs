@@ -50,9 +50,9 @@ impl Attached {
         Self { config, own: None }
     }
 
-    /// Attaches a command to the stack of a folder. If none runs, it takes the folder's lock and starts one, which serves
-    /// this process alone, with its page index where the last stack had it. Returns when its page index has been looked at.
-    /// Creates no folder.
+    /// Attaches a command to the stack of a folder, which must exist. If none runs there, this starts one for the command
+    /// alone. It holds the folder's lock, and its page index is where the last stack had it. Returns when the page index has
+    /// been looked at.
     pub(crate) async fn to_folder(folder: &Path, command: &str) -> anyhow::Result<Self> {
         let shown = folder.display();
         let holder = match DataDir::existing(folder, command)? {
@@ -122,10 +122,10 @@ impl TablePlace {
     }
 }
 
-/// A table that exists.
+/// Connects to a table.
 ///
 /// # Errors
-/// There is no such table, or its engine does not answer.
+/// The table does not exist, or its engine does not answer.
 pub(crate) async fn connect(config: &TableConfig) -> anyhow::Result<Table> {
     let table = Table::connect(config).await;
     table.describe().await.with_context(|| match &config.endpoint_url {

@@ -9,8 +9,8 @@ use crate::{
     parts::{Page, PageQuery},
 };
 
-/// How many additional items are read after invalid primary items, or rows without a rank, so that a run of them is passed
-/// quickly.
+/// How many more items a call reads when the calls before met items that the page does not show: invalid primary items, or
+/// rows without a rank. So a run of them is passed quickly.
 const BEYOND: usize = 100;
 
 #[derive(Debug)]
@@ -45,7 +45,7 @@ impl<'query> PageRows<'query> {
         self.query.limit.into()
     }
 
-    /// How many items the next call reads. Beyond the page's limit, more.
+    /// How many items the next call reads.
     pub(super) fn next_limit(&self) -> usize {
         let left = if self.read < self.limit() { self.limit() - self.read } else { self.limit() };
         let are_passed = !self.page.left_out.is_empty() || self.page.others.len() >= self.limit();
@@ -57,7 +57,7 @@ impl<'query> PageRows<'query> {
         self.read >= self.limit() && self.ranks.as_ref().is_none_or(is_passed)
     }
 
-    /// Whether nothing more is read: the page is complete, or so many rows without its ranks have come that it is given up.
+    /// Whether nothing more is read: the page is complete, or too many rows without a rank lie between its ranks.
     pub(super) fn is_full(&self) -> bool {
         self.is_complete() || self.page.others.len() >= self.limit() + BEYOND
     }

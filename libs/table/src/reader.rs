@@ -129,8 +129,8 @@ impl Table {
     }
 
     /// Reads the rows with these ranks, which are in the query's order and follow its start. All other rows are only
-    /// named. It reads as many rows as the query's limit, and continues until the place of the last rank is passed, or
-    /// a hundred more other rows have come than the limit.
+    /// named. It reads at least as many rows as the query's limit, and goes on until it has passed the place of the last
+    /// rank. It gives up when other rows come to a hundred more than the limit.
     pub async fn page_of_ranks(&self, query: &PageQuery, ranks: &[Cd]) -> Result<Page, StoreError> {
         self.read_page(query, PageRows::with(query, ranks)).await
     }

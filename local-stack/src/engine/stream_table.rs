@@ -124,12 +124,13 @@ impl StreamTable {
     }
 }
 
-/// Prepares a data file for the engine. Refuses one that is not the engine's, before the engine creates its tables in it,
-/// and creates a missing one such that its free pages can be given back by parts.
+/// Prepares a data file, before the engine creates its tables in it:
 ///
-/// Then moves everything that the last engine left in the write-ahead log into the data file, and waits for the disk. After
-/// a failed write, the system may still show commits of the log that the disk lacks. Later commits would follow them in the
-/// log, and a power failure would take them all.
+/// - It creates a missing file, whose free pages can be given back by parts.
+/// - It refuses a file that is not the engine's.
+/// - It moves everything that the last engine left in the write-ahead log into the file, and waits for the disk. After a
+///   failed write, the system may still show commits of the log that the disk lacks. Later commits would follow them in the
+///   log, and a power failure would take them all.
 pub(super) fn prepare(data_file: &Path) -> Result<(), EngineError> {
     let foreign = || EngineError::ForeignFile(data_file.to_owned());
     let failed = |error: rusqlite::Error| match error.sqlite_error_code() {
