@@ -147,6 +147,7 @@ python-tools:
 	@sh scripts/ensure-jq.sh
 	@sh scripts/ensure-python-tools.sh
 	@sh scripts/ensure-python-tools.sh scripts/aws-cli.txt aws-cli
+	@sh scripts/ensure-python-tools.sh scripts/ca-certificates.txt ca-certificates
 
 cargo-deny:
 	@sh scripts/ensure-cargo-deny.sh
