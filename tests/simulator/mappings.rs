@@ -14,9 +14,10 @@ use aws_lambda_events::{
     dynamodb::{Event, EventRecord},
     streams::DynamoDbEventResponse,
 };
+use dynoxide::types::{AttributeValue, Item};
 use functions::quarantine::Reason;
 use futures_util::future::LocalBoxFuture;
-use local_stack::event_source_mapping::passes_filter;
+use model::FilterKey;
 use process::now;
 use rand::{RngExt, rngs::StdRng, seq::IndexedRandom};
 use serde_json::{Value, json};
@@ -90,22 +91,29 @@ impl Stream {
             *iterator = ask("GetShardIterator", asked)["ShardIterator"].as_str().map(ToOwned::to_owned);
         }
         loop {
-            let mut read = ask("GetRecords", json!({ "ShardIterator": *iterator, "Limit": RECORDS_MAX }));
-            *iterator = read["NextShardIterator"].as_str().map(ToOwned::to_owned);
-            let Some(records) = read["Records"].as_array_mut() else { return };
-            let is_end = records.len() < RECORDS_MAX;
-            for record in records.iter_mut().filter(|record| passes_filter(record)) {
+            let request = serde_json::from_value(json!({ "ShardIterator": *iterator, "Limit": RECORDS_MAX })).unwrap();
+            let read = engine.database.get_records(request).unwrap();
+            *iterator = read.next_shard_iterator;
+            let is_end = read.records.len() < RECORDS_MAX;
+            // Most records are of duplicates. Only the others become JSON.
+            for record in read.records.iter().filter(|record| is_of_primary(&record.dynamodb.keys)) {
+                let mut record = serde_json::to_value(record).unwrap();
                 record["dynamodb"]["ApproximateCreationDateTime"] = json!(now().epoch_ms() / 1_000);
                 let key = record["dynamodb"]["Keys"]["pk"]["S"].as_str().unwrap();
                 let hash = BuildHasherDefault::<DefaultHasher>::default().hash_one(key);
                 let shard = usize::from(hash.is_multiple_of(2));
-                self.shards[shard].borrow_mut().push(serde_json::from_value(record.take()).unwrap());
+                self.shards[shard].borrow_mut().push(serde_json::from_value(record).unwrap());
             }
             if is_end {
                 return;
             }
         }
     }
+}
+
+/// Whether the records of an item with these keys pass the filter of the mappings.
+fn is_of_primary(keys: &Item) -> bool {
+    matches!(keys.get("sk"), Some(AttributeValue::S(key)) if key.ends_with(FilterKey::PRIMARY_SUFFIX))
 }
 
 /// How far a function has come in each shard.
