@@ -68,7 +68,7 @@ impl Application {
     /// Creates the clients of the stores, and binds. It sends nothing to a store yet, so the service starts while they
     /// are down.
     pub async fn build(settings: Settings) -> Result<Self, StartError> {
-        let Settings { table, comment_blob, page_index, listen, public_url, traces: _, mut api } = settings;
+        let Settings { table, comment_blob, page_index, listen, public_url, mut api } = settings;
         if api.cursor_keys.is_empty() {
             tracing::warn!("PAGEMARK_CURSOR_KEYS is not set: cursors are good until this process ends, and only here");
         }

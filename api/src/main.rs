@@ -3,7 +3,7 @@
 use std::{hint::black_box, process::ExitCode, time::Duration};
 
 use api::{Application, Settings};
-use process::{log::log_layer, parse_settings, telemetry::Telemetry};
+use process::{log::start_log, parse_settings};
 use tokio::signal::unix::{SignalKind, signal};
 
 /// Requests make and drop many small texts, on several threads. With the allocator of the C library, a page took a
@@ -34,8 +34,7 @@ async fn main() -> ExitCode {
 
 async fn serve(settings: Settings) -> anyhow::Result<()> {
     let lines = tracing_subscriber::fmt::layer().json().with_span_list(false);
-    let log = log_layer("info", lines).map_err(anyhow::Error::msg)?;
-    let telemetry = Telemetry::start("api", &settings.traces, log).map_err(anyhow::Error::msg)?;
+    start_log("info", lines).map_err(anyhow::Error::msg)?;
     let mut terminate = signal(SignalKind::terminate())?;
     let application = Application::build(settings).await?;
     tokio::spawn(give_memory_back());
@@ -49,9 +48,7 @@ async fn serve(settings: Settings) -> anyhow::Result<()> {
         }
         tracing::info!("stopping");
     };
-    let ended = application.run_until(shutdown).await;
-    telemetry.end().await;
-    Ok(ended?)
+    Ok(application.run_until(shutdown).await?)
 }
 
 async fn give_memory_back() {

@@ -11,7 +11,6 @@ use clap::{
     builder::{NonEmptyStringValueParser, Resettable},
 };
 use model::Status;
-use process::telemetry::TracesArgs;
 use redis_index::RedisIndexArgs;
 use table::{CommentBlobArgs, TableArgs};
 
@@ -41,8 +40,6 @@ pub struct Settings {
     /// `https://comments.example.com` or `https://shop.example.com/reviews`: links and sitemaps are made of it.
     #[arg(long, env = "PAGEMARK_PUBLIC_URL", value_name = "URL")]
     pub public_url: PublicUrl,
-    #[command(flatten)]
-    pub traces: TracesArgs,
     #[command(flatten)]
     pub api: ApiSettings,
 }

@@ -3,25 +3,20 @@
 use functions::invocation::{StreamEvent, deadline_at};
 use lambda_runtime::{Error, LambdaEvent, service_fn};
 use page_indexer::{Config, FUNCTION, PageIndexer};
-use process::{log::log_layer, parse_settings, telemetry::Telemetry};
-use tracing::Instrument;
+use process::{log::start_log, parse_settings};
 
 #[tokio::main]
 async fn main() -> Result<(), Error> {
     let config: Config = parse_settings();
-    let log = log_layer("info", tracing_subscriber::fmt::layer().json())?;
-    let telemetry = Telemetry::start(FUNCTION, &config.traces, log)?;
+    start_log("info", tracing_subscriber::fmt::layer().json())?;
     let index = redis_index::connect(&config.page_index.config())?;
     let indexer = PageIndexer::new(index, config.quarantine.connect().await);
     let namespace = config.metrics.metrics_namespace;
     let handler = service_fn(|event: LambdaEvent<StreamEvent>| {
-        let (indexer, namespace, telemetry) = (indexer.clone(), namespace.clone(), telemetry.clone());
+        let (indexer, namespace) = (indexer.clone(), namespace.clone());
         async move {
-            let span = tracing::debug_span!("invocation", records = event.payload.0.records.len());
-            let handling = indexer.handle(&event.payload.0, deadline_at(event.context.deadline));
-            let handled = handling.instrument(span).await;
+            let handled = indexer.handle(&event.payload.0, deadline_at(event.context.deadline)).await;
             handled.metrics.print(&namespace, FUNCTION);
-            telemetry.flush().await;
             Ok::<_, Error>(handled.response)
         }
     });

@@ -4,12 +4,9 @@ use std::{io::IsTerminal, process::ExitCode, time::Duration};
 
 use functions::invocation::deadline_at;
 use lambda_runtime::{LambdaEvent, service_fn};
-use process::{log::log_layer, parse_settings, telemetry::Telemetry};
-use repair_job::{
-    Asked, AuditOptions, Config, FUNCTION, FunctionConfig, Job, Stop, Which, invoked, metrics_line, run_command,
-};
+use process::{log::start_log, parse_settings};
+use repair_job::{Asked, AuditOptions, Config, FunctionConfig, Job, Stop, Which, invoked, metrics_line, run_command};
 use table::Table;
-use tracing::Instrument;
 
 /// Time that the function keeps back before its deadline: to complete the call under way, store its position and
 /// answer.
@@ -28,24 +25,20 @@ async fn main() -> anyhow::Result<ExitCode> {
 /// The Lambda function. An event asks for `recent` or for a rebuild; any other event asks for the hourly run.
 async fn serve() -> Result<(), lambda_runtime::Error> {
     let config: FunctionConfig = parse_settings();
-    let log = log_layer("info", tracing_subscriber::fmt::layer().json())?;
-    let telemetry = Telemetry::start(FUNCTION, &config.traces, log)?;
+    start_log("info", tracing_subscriber::fmt::layer().json())?;
     let table = Table::connect(&config.table.config()).await;
     let index = redis_index::connect(&config.page_index.config())?;
     let quarantine = config.quarantine.connect().await;
     let handler = service_fn(|event: LambdaEvent<serde_json::Value>| {
         let (table, index, quarantine, config) = (table.clone(), index.clone(), quarantine.clone(), config.clone());
-        let telemetry = telemetry.clone();
         async move {
             let deadline = deadline_at(event.context.deadline);
             let stop = Stop::at(Some(deadline.checked_sub(RESERVE).unwrap_or(deadline)));
             let audit = AuditOptions { which: Which::Due, ..AuditOptions::default() };
             let asked = Asked::by(&event.payload)?;
             let job = Job::new(table, index, asked.settings(config.settings), stop);
-            let span = tracing::debug_span!("invocation");
-            let done = Box::pin(invoked(&job, &quarantine, audit, asked)).instrument(span).await;
+            let done = Box::pin(invoked(&job, &quarantine, audit, asked)).await;
             println!("{}", metrics_line(&done, &config.metrics.metrics_namespace));
-            telemetry.flush().await;
             done.answer().map_err(lambda_runtime::Error::from)
         }
     });
@@ -56,11 +49,8 @@ async fn run() -> anyhow::Result<ExitCode> {
     let config: Config = parse_settings();
     let ansi = std::io::stderr().is_terminal();
     let lines = tracing_subscriber::fmt::layer().with_writer(std::io::stderr).with_ansi(ansi);
-    let log = log_layer("warn", lines).map_err(anyhow::Error::msg)?;
-    let telemetry = Telemetry::start(FUNCTION, &config.traces, log).map_err(anyhow::Error::msg)?;
+    start_log("warn", lines).map_err(anyhow::Error::msg)?;
     let table = Table::connect(&config.table.config()).await;
     let index = redis_index::connect(&config.page_index.config())?;
-    let ended = run_command(&config.run, table, index).instrument(tracing::debug_span!("run")).await;
-    telemetry.end().await;
-    ended
+    run_command(&config.run, table, index).await
 }

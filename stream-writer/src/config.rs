@@ -2,7 +2,6 @@
 
 use clap::Parser;
 use functions::{MetricsArgs, QuarantineArgs};
-use process::telemetry::TracesArgs;
 use table::TableArgs;
 
 /// Brings the duplicates of changed comments in line (AWS Lambda on the table's stream).
@@ -15,6 +14,4 @@ pub struct Config {
     pub quarantine: QuarantineArgs,
     #[command(flatten)]
     pub metrics: MetricsArgs,
-    #[command(flatten)]
-    pub traces: TracesArgs,
 }

@@ -1,4 +1,4 @@
-//! Observes every request: gives it an id, joins it to the caller's trace, counts it, and logs one line.
+//! Observes every request: gives it an id, counts it, and logs one line.
 //!
 //! The line is an event of the target `access`. All other events of the request are in the span `request`, with the
 //! same ids. The log holds no part of a body. From the headers it holds only those that identify the caller:
@@ -19,7 +19,6 @@ use actix_web::{
     middleware::Next,
     web,
 };
-use process::telemetry::{describe, join_trace};
 use tracing::Instrument;
 
 use super::{is_operational, trace_context};
@@ -61,10 +60,6 @@ pub(crate) async fn observe(
         trace_id = caller.map(|caller| caller.trace_id),
         parent_id = caller.map(|caller| caller.span_id)
     );
-    // Without the caller's trace, the log names ours.
-    if let (Some(own), None) = (join_trace(&span, caller), caller) {
-        span.record("trace_id", own);
-    }
     let mut answer = next.call(request).instrument(span.clone()).await;
     let (status, size, token) = match &mut answer {
         Ok(response) => {
@@ -85,9 +80,6 @@ pub(crate) async fn observe(
         }
     };
     let took = began.elapsed();
-    describe(&span, "http.request.method", method.to_string());
-    describe(&span, "http.route", route.clone().unwrap_or_default());
-    describe(&span, "http.response.status_code", i64::from(status.as_u16()));
     span.in_scope(|| {
         let (status, took_ms) = (status.as_u16(), took.as_secs_f64() * 1e3);
         let bytes = match size {

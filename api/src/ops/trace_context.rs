@@ -1,29 +1,33 @@
 //! The header `traceparent` (W3C Trace Context, level 1, section 3.2): the trace of a request.
 
 use actix_web::http::header::HeaderMap;
-use process::telemetry::RemoteSpan;
 
-/// The flag of a trace that the caller records.
-const SAMPLED: u8 = 1;
+/// The span that made a request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct CallersSpan<'header> {
+    /// 32 hex digits.
+    pub(crate) trace_id: &'header str,
+    /// 16 hex digits.
+    pub(crate) span_id: &'header str,
+}
 
 /// Reads the caller's span that made the request. The standard requires ignoring a repeated or invalid header.
-pub(crate) fn caller(headers: &HeaderMap) -> Option<RemoteSpan<'_>> {
+pub(crate) fn caller(headers: &HeaderMap) -> Option<CallersSpan<'_>> {
     let mut values = headers.get_all("traceparent");
     let value = values.next()?.to_str().ok()?;
     if values.next().is_some() { None } else { parse(value) }
 }
 
-fn parse(value: &str) -> Option<RemoteSpan<'_>> {
+fn parse(value: &str) -> Option<CallersSpan<'_>> {
     let mut parts = value.split('-');
     let version = hex(parts.next()?, 2)?;
     let (trace_id, span_id) = (hex(parts.next()?, 32)?, hex(parts.next()?, 16)?);
-    let flags = u8::from_str_radix(hex(parts.next()?, 2)?, 16).ok()?;
+    hex(parts.next()?, 2)?;
     // Later versions may append parts. Version 00 has exactly these, and version ff is forbidden.
     if version == "ff" || (version == "00" && parts.next().is_some()) {
         return None;
     }
-    let is_sampled = flags & SAMPLED != 0;
-    Some(RemoteSpan { trace_id: not_zero(trace_id)?, span_id: not_zero(span_id)?, is_sampled })
+    Some(CallersSpan { trace_id: not_zero(trace_id)?, span_id: not_zero(span_id)? })
 }
 
 fn hex(part: &str, len: usize) -> Option<&str> {
@@ -45,10 +49,7 @@ mod tests {
     #[test]
     fn a_trace_parent_is_read_or_ignored() {
         let whole = format!("00-{TRACE}-{PARENT}-01");
-        let read = RemoteSpan { trace_id: TRACE, span_id: PARENT, is_sampled: true };
-        assert_eq!(parse(&whole), Some(read));
-        let unsampled = format!("00-{TRACE}-{PARENT}-02");
-        assert_eq!(parse(&unsampled), Some(RemoteSpan { is_sampled: false, ..read }));
+        assert_eq!(parse(&whole), Some(CallersSpan { trace_id: TRACE, span_id: PARENT }));
         assert!(parse(&format!("01-{TRACE}-{PARENT}-01-later")).is_some());
         let (zero_trace, zero_parent) = ("0".repeat(32), "0".repeat(16));
         for broken in [

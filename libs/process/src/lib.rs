@@ -11,7 +11,6 @@ pub mod log;
 mod settings;
 #[cfg(feature = "simulation")]
 pub mod simulation;
-pub mod telemetry;
 
 use std::time::SystemTime;
 

@@ -1,19 +1,21 @@
 //! The log of every binary, and the events that are left out of it.
 
-use std::fmt::{Debug, Write};
+use std::fmt::Debug;
 
 use tracing::{
     Event, Metadata, Subscriber,
     field::{Field, Visit},
 };
 use tracing_subscriber::{
-    Layer,
+    Layer, Registry,
     filter::{FilterExt, LevelFilter, Targets, filter_fn},
     fmt::{self, FmtContext, FormatEvent, FormatFields, MakeWriter, format::Writer},
+    layer::SubscriberExt,
     registry::LookupSpan,
+    util::SubscriberInitExt,
 };
 
-/// The layer of the log: `lines` says in which form it is written. `PAGEMARK_LOG` filters it by
+/// Starts the log of the process: `lines` says in which form it is written. `PAGEMARK_LOG` filters it by
 /// targets ([`Targets`]), such as `warn,table=debug`; `default` without it. It leaves two kinds of events out, even when
 /// the setting accepts them:
 ///
@@ -21,16 +23,18 @@ use tracing_subscriber::{
 ///   requests, and a log must never hold a comment's text.
 /// - Their warnings and errors about a client's mistake, or about a failure that is expected (`is_client_mistake`), unless
 ///   some target is logged at `debug`: then a person is looking for them.
-pub fn log_layer<S, N, F, W>(default: &str, lines: fmt::Layer<S, N, F, W>) -> Result<impl Layer<S>, String>
+///
+/// # Errors
+/// `PAGEMARK_LOG` is no list of targets, or the process has a log already.
+pub fn start_log<N, F, W>(default: &str, lines: fmt::Layer<Registry, N, F, W>) -> Result<(), String>
 where
-    S: Subscriber + for<'span> LookupSpan<'span>,
-    N: for<'line> FormatFields<'line> + 'static,
-    F: FormatEvent<S, N> + 'static,
-    W: for<'line> MakeWriter<'line> + 'static,
+    N: for<'line> FormatFields<'line> + Send + Sync + 'static,
+    F: FormatEvent<Registry, N> + Send + Sync + 'static,
+    W: for<'line> MakeWriter<'line> + Send + Sync + 'static,
 {
     let chosen = std::env::var("PAGEMARK_LOG").unwrap_or_else(|_| default.to_owned());
     let filter: Targets = chosen.parse().map_err(|error| format!("PAGEMARK_LOG {chosen:?}: {error}"))?;
-    Ok(layer(filter, lines))
+    tracing_subscriber::registry().with(layer(filter, lines)).try_init().map_err(|error| error.to_string())
 }
 
 fn layer<S, N, F, W>(filter: Targets, lines: fmt::Layer<S, N, F, W>) -> impl Layer<S>
@@ -67,7 +71,7 @@ where
     }
 }
 
-pub(crate) fn is_ours(metadata: &Metadata<'_>) -> bool {
+fn is_ours(metadata: &Metadata<'_>) -> bool {
     const OURS: [&str; 13] = [
         "api",
         "embedded_index",
@@ -90,12 +94,8 @@ fn may_be_payload(metadata: &Metadata<'_>) -> bool {
     *metadata.level() > LevelFilter::INFO && !is_ours(metadata)
 }
 
-/// Whether third-party code reports a client's mistake as a problem of the server:
-///
-/// - actix-http logs an error for every request that it cannot parse, that is too slow, or whose connection breaks
-///   (`actix_http::error::DispatchError`).
-/// - The local stack's engine logs a warning for every answer of status 400, including failed conditions. Leases and
-///   watermarks rely on conditions that may fail.
+/// Whether third-party code reports a client's mistake as a problem of the server: actix-http logs an error for every
+/// request that it cannot parse, that is too slow, or whose connection breaks (`actix_http::error::DispatchError`).
 fn is_client_mistake(event: &Event<'_>) -> bool {
     const CLIENTS: [&str; 5] = [
         "request parse error",
@@ -104,39 +104,29 @@ fn is_client_mistake(event: &Event<'_>) -> bool {
         "connection shutdown timeout",
         "handler dropped payload",
     ];
-    match event.metadata().target() {
-        "actix_http::h1::dispatcher" => {
-            let message = text_of(event, "message");
-            message.strip_prefix("stream error: ").is_some_and(|error| CLIENTS.iter().any(|it| error.starts_with(it)))
-        }
-        "dynoxide::server" => text_of(event, "status").starts_with('4'),
-        _ => false,
-    }
+    let message = message(event);
+    let error = message.strip_prefix("stream error: ");
+    event.metadata().target() == "actix_http::h1::dispatcher"
+        && error.is_some_and(|error| CLIENTS.iter().any(|mistake| error.starts_with(mistake)))
 }
 
-fn text_of(event: &Event<'_>, name: &'static str) -> String {
-    struct Text {
-        name: &'static str,
-        found: String,
-    }
-    impl Visit for Text {
+fn message(event: &Event<'_>) -> String {
+    struct Message(String);
+    impl Visit for Message {
         fn record_debug(&mut self, field: &Field, value: &dyn Debug) {
-            if field.name() == self.name {
-                // Writing to a text cannot fail.
-                write!(self.found, "{value:?}").ok();
+            if field.name() == "message" {
+                self.0 = format!("{value:?}");
             }
         }
     }
-    let mut text = Text { name, found: String::new() };
-    event.record(&mut text);
-    text.found
+    let mut message = Message(String::new());
+    event.record(&mut message);
+    message.0
 }
 
 #[cfg(test)]
 mod tests {
     use std::{io, sync::Mutex, thread};
-
-    use tracing_subscriber::layer::SubscriberExt;
 
     use super::*;
 
@@ -157,8 +147,6 @@ mod tests {
             tracing::error!(target: "actix_http::h1::dispatcher", "stream error: {}", "request parse error: invalid Header");
             tracing::error!(target: "actix_http::h1::dispatcher", "stream error: {}", "internal error");
             tracing::error!(target: "actix_http::h1::dispatcher", "Response payload stream error: broken");
-            tracing::warn!(target: "dynoxide::server", operation = "PutItem", status = %"400 Bad Request", "error response");
-            tracing::warn!(target: "dynoxide::server", operation = "Scan", status = %"500 Internal Server Error", "error response");
             tracing::warn!(target: "elsewhere", status = %"400 Bad Request", "stream error: ours");
         });
         assert_eq!(
@@ -166,7 +154,6 @@ mod tests {
             [
                 "ERROR actix_http::h1::dispatcher: stream error: internal error",
                 "ERROR actix_http::h1::dispatcher: Response payload stream error: broken",
-                "WARN dynoxide::server: error response operation=\"Scan\" status=500 Internal Server Error",
                 "WARN elsewhere: stream error: ours status=400 Bad Request",
             ]
         );

@@ -11,8 +11,7 @@ mod up;
 use std::{io::IsTerminal, process::ExitCode};
 
 use clap::{Parser, Subcommand};
-use process::log::log_layer;
-use tracing_subscriber::{layer::SubscriberExt, util::SubscriberInitExt};
+use process::log::start_log;
 
 /// Product comments with page numbers, the whole system on one machine.
 #[derive(Debug, Parser)]
@@ -48,11 +47,9 @@ enum Command {
 impl Cli {
     pub async fn run(self) -> anyhow::Result<ExitCode> {
         // The person at the terminal needs only warnings and errors, and the messages of the local stack itself.
-        // The engine's server logs each failure without its cause; those who called it log the cause.
         let lines = tracing_subscriber::fmt::layer().with_writer(std::io::stderr);
         let lines = lines.with_ansi(std::io::stderr().is_terminal());
-        let log = log_layer("warn,local_stack=info,dynoxide::server=off", lines).map_err(anyhow::Error::msg)?;
-        tracing_subscriber::registry().with(log).init();
+        start_log("warn,local_stack=info", lines).map_err(anyhow::Error::msg)?;
         match self.command {
             Command::Up(args) => up::run(*args).await,
             Command::Import(args) => Box::pin(import::run(args)).await,

@@ -5,7 +5,6 @@ use std::time::Duration;
 use clap::{Args, Parser, Subcommand};
 use functions::{MetricsArgs, QuarantineArgs, quarantine::QuarantinePlace};
 use model::{AuthorId, CommentId, ProductId, Timestamp};
-use process::telemetry::TracesArgs;
 use redis_index::RedisIndexArgs;
 use serde::{Deserialize, Serialize};
 use strum::IntoStaticStr;
@@ -36,8 +35,6 @@ pub struct Config {
     pub table: TableArgs,
     #[command(flatten)]
     pub page_index: RedisIndexArgs,
-    #[command(flatten)]
-    pub traces: TracesArgs,
     #[command(flatten)]
     pub run: RunArgs,
 }
@@ -215,8 +212,6 @@ pub struct FunctionConfig {
     pub quarantine: QuarantineArgs,
     #[command(flatten)]
     pub metrics: MetricsArgs,
-    #[command(flatten)]
-    pub traces: TracesArgs,
     #[command(flatten)]
     pub settings: JobSettings,
 }

@@ -16,7 +16,6 @@ use std::{collections::HashMap, path::Path, sync::Arc, time::Duration};
 
 use futures_util::future::{BoxFuture, FutureExt, join_all};
 use redis::{Client, ErrorKind, Pipeline, RedisError, RedisResult, Script, ServerErrorKind, TlsCertificates, Value};
-use tracing::Instrument;
 
 use super::error::{store_error, urgency};
 use super::{IamLogin, RedisIndexConfig, RedisMode};
@@ -143,11 +142,8 @@ impl Connection {
     /// # Errors
     /// One of the servers' errors. The other commands may have run.
     pub(super) fn run<'run>(&'run self, commands: Vec<Routed<'run>>) -> BoxFuture<'run, RedisResult<Vec<Value>>> {
-        // What is asked. The commands of a call are alike.
-        let operation = commands.first().map_or("", Routed::name);
-        let span = tracing::debug_span!("redis", db.system.name = "redis", operation, commands = commands.len());
         // Boxed, so that the future types of all callers do not nest too deeply for the compiler.
-        self.run_all(commands).instrument(span).boxed()
+        self.run_all(commands).boxed()
     }
 
     async fn run_all(&self, commands: Vec<Routed<'_>>) -> RedisResult<Vec<Value>> {

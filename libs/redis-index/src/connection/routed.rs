@@ -1,6 +1,6 @@
 //! A command with the slot that says which server receives it.
 
-use redis::{Arg, Cmd, Script, ToRedisArgs};
+use redis::{Cmd, Script, ToRedisArgs};
 
 use super::topology::slot_of;
 
@@ -43,14 +43,6 @@ impl<'scripts> Routed<'scripts> {
             command.arg(argument);
         }
         self
-    }
-
-    pub(super) fn name(&self) -> &str {
-        let name = self.commands.first().and_then(|command| command.args_iter().next());
-        match name {
-            Some(Arg::Simple(name)) => std::str::from_utf8(name).unwrap_or_default(),
-            Some(_) | None => "",
-        }
     }
 
     pub(super) fn is_transaction(&self) -> bool {
