@@ -9,7 +9,9 @@ use scraper::{Html, Selector};
 use serde_json::{Value, json};
 
 use crate::fixture::{
-    data, free_port,
+    browser, data,
+    documents::{block, blocks},
+    free_port,
     http::{Answer, Http, WRITE_TOKEN, encoded, good_comment, product_path},
     program::Program,
     stack::{Running, settings},
@@ -60,17 +62,6 @@ async fn the_stats_of_100_products_are_those_of_each_one() {
     running.finish().await;
 }
 
-/// The fenced blocks of `docs/pages.md`, each with its language.
-fn blocks() -> Vec<(String, String)> {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/pages.md");
-    let text = std::fs::read_to_string(path).unwrap();
-    let fenced = text.split("```").skip(1).step_by(2);
-    fenced
-        .map(|block| block.split_once('\n').unwrap())
-        .map(|(kind, block)| (kind.to_owned(), block.to_owned()))
-        .collect()
-}
-
 /// The value of a template's placeholder, such as `products.0.total`.
 fn value<'answer>(answer: &'answer Value, placeholder: &str) -> &'answer Value {
     let pointer = format!("/{}", placeholder.replace('.', "/"));
@@ -81,17 +72,17 @@ fn value<'answer>(answer: &'answer Value, placeholder: &str) -> &'answer Value {
 async fn the_requests_of_the_recipe_answer_what_its_templates_show() {
     let running = start().await;
     let (mut answers, mut filled) = (json!({}), 0);
-    for (kind, block) in blocks() {
-        match kind.as_str() {
+    for block in blocks("docs/pages.md") {
+        match block.kind.as_str() {
             "http" => {
                 answers = json!({});
-                for line in block.lines() {
+                for line in block.text.lines() {
                     let (name, request) = line.split_once(": GET ").unwrap_or_else(|| panic!("{line}"));
                     answers[name] = running.http.get(request).await.expect(200);
                 }
             }
             "html" => {
-                for placeholder in block.split("{{").skip(1).map(|rest| rest.split("}}").next().unwrap().trim()) {
+                for placeholder in block.text.split("{{").skip(1).map(|rest| rest.split("}}").next().unwrap().trim()) {
                     assert!(!value(&answers, placeholder).is_null(), "{placeholder}: {answers:#}");
                     filled += 1;
                 }
@@ -284,18 +275,23 @@ fn nginx(port: u16, folder: &Path, http: &str, server: &str) -> Program {
     Program::start(nginx_program(), &["-c", conf.to_str().unwrap()], [("PATH", "/usr/bin")])
 }
 
-/// A shop's page shows the fragment as text, although the browser takes compressed answers. The second answer comes from
-/// nginx's copy.
+/// A shop's page in front of the documented lines. It has its own style.
+const SHOP_PAGE: &str = "<!doctype html><html lang=\"en\"><meta charset=\"utf-8\">\
+    <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\"><title>Espresso</title>\
+    <link rel=\"icon\" href=\"data:,\"><style>body { margin: 0; background: #fff; } a { color: #c00; }</style><a href=\"/\">Shop</a>";
+
+/// A shop's page shows the fragment as text to a browser that takes compressed answers. The second answer comes from nginx's
+/// copy. The style of the fragment leaves that of the shop alone.
 #[tokio::test]
 async fn nginx_includes_a_fragment_in_a_page_of_the_shop() {
     let (running, folder) = (start().await, tempfile::tempdir().unwrap());
-    let block = |kind: &str, word: &str| blocks().into_iter().find(|block| block.0 == kind && block.1.contains(word));
-    let documented = block("nginx", "ssi on").unwrap().1;
+    let documented = block("docs/pages.md", "nginx", "ssi on");
     let (cache, locations) = documented.split_once("\n\n").unwrap();
     let cache = cache.replace("/var/cache/nginx/comments", &format!("{}/cache", folder.path().display()));
     let locations = locations.replace("https://comments.example.com", &format!("http://{}", running.http.authority()));
-    let include = block("text", "include virtual").unwrap().1;
-    std::fs::write(folder.path().join("shop.html"), format!("<title>Espresso</title>{include}")).unwrap();
+    let include = block("docs/pages.md", "html", "include virtual");
+    let include = include.replace("https://comments.example.com", running.http.base());
+    std::fs::write(folder.path().join("shop.html"), [SHOP_PAGE, &include].concat()).unwrap();
     let (port, root) = (free_port(PUBLIC_PORTS), format!("root {}; {locations}", folder.path().display()));
     let server = nginx(port, folder.path(), &format!("types {{ text/html html; }} {cache}"), &root);
     let shop = Http::new(format!("http://127.0.0.1:{port}"));
@@ -308,6 +304,9 @@ async fn nginx_includes_a_fragment_in_a_page_of_the_shop() {
             "{page:?}"
         );
     }
+    let screenshots = std::env::var("PAGEMARK_SCREENSHOTS").ok();
+    let input = json!({ "url": format!("{}/shop.html", shop.base()), "screenshots": screenshots });
+    browser::run("fragment.mjs", &input).await;
     running.finish().await;
 }
 
@@ -317,7 +316,7 @@ fn web_servers(inner: &str, folder: &Path) -> Vec<(u16, Program)> {
     let apache = at(&["/usr/sbin/apache2", "/usr/sbin/httpd", "/usr/bin/httpd"]);
     let modules = at(&["/usr/lib/apache2/modules", "/usr/lib64/httpd/modules", "/usr/lib/httpd/modules"]);
     let of = |kind: &str| {
-        let block = blocks().into_iter().rfind(|block| block.0 == kind).unwrap().1;
+        let block = block("docs/pages.md", kind, "/reviews/");
         block.replace("127.0.0.1:8080", inner)
     };
     let (as_is, unchanged) = (of("nginx"), of("apache"));

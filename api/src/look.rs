@@ -22,6 +22,8 @@ const OWN_STYLE: &str = include_str!("../static/style.css");
 #[derive(Debug)]
 pub(crate) struct Look {
     pub(crate) style_sheet: Asset,
+    /// The same rules, for a fragment.
+    pub(crate) fragment_style_sheet: Asset,
     pub(crate) header: String,
     pub(crate) footer: String,
 }
@@ -40,7 +42,13 @@ impl Look {
     /// The site's rules follow ours, so they win.
     fn new(theme: &str, header: String, footer: String) -> Self {
         let style = if theme.is_empty() { OWN_STYLE.to_owned() } else { [OWN_STYLE, "\n", theme].concat() };
-        Self { style_sheet: Asset::new("text/css; charset=utf-8", "/static/style.css", style), header, footer }
+        let sheet = |path, style| Asset::new("text/css; charset=utf-8", path, style);
+        Self {
+            fragment_style_sheet: sheet("/fragment.css", of_fragment(theme)),
+            style_sheet: sheet("/static/style.css", style),
+            header,
+            footer,
+        }
     }
 
     /// Reads a site's folder. Without one, the site has our look and our messages.
@@ -64,6 +72,23 @@ impl Look {
         }
         Ok((look, messages))
     }
+}
+
+/// The rules of pages, for a fragment. They hold below its element alone. They go by that element's width and font; those of
+/// pages go by the window and the root. The web component's element may choose light or dark.
+fn of_fragment(theme: &str) -> String {
+    let rules = [&OWN_STYLE.replace("rem", "em"), "\n", theme].concat();
+    let rules = rules.replace(":root", "&").replace(":host", "&");
+    let rules = rules.replace("@media (min-width", "@container (min-width");
+    let rules = rules.replace("@media (max-width", "@container (max-width");
+    [
+        ":host, .pagemark { container-type: inline-size; }\n",
+        ":host([theme=light]) { color-scheme: light; }\n:host([theme=dark]) { color-scheme: dark; }\n",
+        ":host, .pagemark {\n",
+        &rules,
+        "}\n",
+    ]
+    .concat()
 }
 
 fn read_text(path: &Path) -> Result<String, LookError> {

@@ -2,13 +2,16 @@
 // <pagemark-comments src="https://SITE/fragment/product/ID/comments"><a href="…">Comments</a></pagemark-comments>
 "use strict";
 {
-  const style = new URL("style.css", document.currentScript.src).href;
+  const style = new URL("../fragment.css", document.currentScript.src).href;
+  // Site, product, and what says which of its lists.
+  const LIST = /^(.*)(\/product\/[^/?#]+\/comments)(?![^/?#])([^#]*)/;
 
   class PagemarkComments extends HTMLElement {
     #list;
-    #turn = 0;
+    #shown;
 
     connectedCallback() {
+      addEventListener("popstate", this);
       if (this.#list) return;
       const root = this.attachShadow({ mode: "open" });
       const sheet = document.createElement("link");
@@ -17,50 +20,70 @@
       this.#list = document.createElement("section");
       this.#list.tabIndex = -1;
       this.#list.setAttribute("aria-label", this.getAttribute("label") ?? "Comments");
-      // Until there is a list, and if there is none, the link inside the element is shown.
       this.#list.append(document.createElement("slot"));
       root.append(sheet, this.#list);
-      root.addEventListener("click", (event) => this.#follow(event));
-      this.#show(this.#source.href).catch(() => {});
+      root.addEventListener("click", this);
+      root.addEventListener("submit", this);
+      this.#show(this.#asked);
+    }
+
+    disconnectedCallback() {
+      removeEventListener("popstate", this);
     }
 
     get #source() {
-      return new URL(this.getAttribute("src"), document.baseURI);
+      return new URL(this.getAttribute("src"), document.baseURI).href;
     }
 
+    // The parameter of the page's address that says which list is shown.
+    get #parameter() {
+      return this.id || "comments";
+    }
+
+    get #asked() {
+      const rest = new URLSearchParams(location.search).get(this.#parameter);
+      return rest === null ? this.#source : this.#source.replace(LIST, `$1$2${rest}`);
+    }
+
+    // Without a list, the link inside the element is shown. Resolves to whether there is one.
     async #show(address) {
-      const turn = ++this.#turn;
+      this.#shown = address;
       this.#list.ariaBusy = "true";
-      try {
-        const answer = await fetch(address);
-        if (!answer.ok) throw new Error(`${address}: ${answer.status}`);
-        const text = await answer.text();
-        // A later click has asked for another page meanwhile.
-        if (turn === this.#turn) this.#list.innerHTML = text;
-      } finally {
-        if (turn === this.#turn) this.#list.ariaBusy = "false";
-      }
-      return turn === this.#turn;
+      const text = await fetch(address).then((answer) => (answer.ok ? answer.text() : "")).catch(() => "");
+      // A later click has asked for another list meanwhile.
+      if (address !== this.#shown) return true;
+      this.#list.innerHTML = text || "<slot></slot>";
+      this.#list.ariaBusy = "false";
+      return text !== "";
     }
 
-    // Links to lists of comments are followed here. All others, and those for a new tab, are the browser's.
-    #follow(event) {
-      const link = event.target.closest("a[href]");
-      const { href } = this.#source;
-      const site = href.slice(0, href.indexOf("/fragment/"));
-      const isPlain = !event.defaultPrevented && !event.ctrlKey && !event.metaKey && !event.shiftKey && !event.altKey;
-      const path = link?.href.startsWith(site) && link.href.slice(site.length);
-      if (!isPlain || !path || !/^\/product\/[^/?#]+\/comments(?![^/?#])/.test(path)) return;
+    handleEvent(event) {
+      const { type, target } = event;
+      if (type === "popstate") {
+        if (this.#asked !== this.#shown) this.#show(this.#asked);
+      } else if (type === "submit") {
+        this.#follow(event, target.action.replace(/[?#].*/, `?${new URLSearchParams(new FormData(target))}`));
+      } else {
+        const link = target.closest("a[href]");
+        const isPlain = !event.defaultPrevented && !event.ctrlKey && !event.metaKey && !event.shiftKey && !event.altKey;
+        if (link && isPlain) this.#follow(event, link.href);
+      }
+    }
+
+    // Other lists of the product are shown here, and the page's address says which. All other links are the browser's.
+    async #follow(event, href) {
+      const [, site, , rest] = LIST.exec(href) ?? [];
+      const [, root, product] = LIST.exec(this.#source) ?? [];
+      if (`${site}/fragment` !== root) return;
       event.preventDefault();
-      const shown = this.#show(`${site}/fragment${path}`);
-      shown.then(
-        (isShown) => {
-          if (!isShown) return;
-          this.#list.focus({ preventScroll: true });
-          this.scrollIntoView();
-        },
-        () => location.assign(link.href),
-      );
+      const address = root + product + rest;
+      if (!(await this.#show(address))) return location.assign(href);
+      if (address !== this.#shown) return;
+      const page = new URL(location);
+      page.searchParams.set(this.#parameter, rest);
+      if (page.href !== location.href) history.pushState(history.state, "", page);
+      this.#list.focus({ preventScroll: true });
+      this.scrollIntoView();
     }
   }
 

@@ -1,37 +1,59 @@
-// Uses the web component in a page of another site, with a keyboard. Input: {base, product, screenshots}.
+// Uses the web component in a page of another site, which has styles of its own, with a keyboard and a mouse. Input: {base,
+// product, style, screenshots}, where `style` is the documented one for the element.
 
 import { join } from "node:path";
+import { violations } from "./axe.mjs";
 import { assert, assertEqual, becomes, input, launch } from "./chromium.mjs";
 
-const { base, product, screenshots } = input();
-const SHOP = "http://shop.example/";
+const { base, product, style, screenshots } = input();
+const SHOP = "http://shop.example/espresso";
 
-/** The page of the shop that shows this fragment. */
-const shopPage = (fragment) => `<!doctype html>
-<html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1"><title>Shop</title></head>
-<body><h1>Espresso machine</h1>
-<pagemark-comments src="${base}/fragment${fragment}"><a href="${base}${fragment}">Comments on the espresso machine</a></pagemark-comments>
-<script defer src="${base}/static/pagemark-comments.js"></script></body></html>`;
+/** The page of the shop that shows this fragment, in a column of a width, with more attributes. */
+const shopPage = ({ fragment, column, attributes, colours }) => `<!doctype html>
+<html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1"><title>Shop</title>
+<style>
+html { font-size: 62.5%; }
+* { box-sizing: content-box; letter-spacing: 0; }
+body { margin: 0; background: #fff; color: #333; font: 1.6rem/1.4 serif; }
+main { max-width: ${column}; margin: auto; }
+a, button, h2 { color: #c00; text-transform: uppercase; }
+ul, ol, article, section { margin: 3rem; border: 9px dotted #c00; list-style: square; }
+${colours ? style : ""}
+</style></head>
+<body><main><h1>Espresso machine</h1>
+<pagemark-comments ${attributes} src="${base}/fragment${fragment}"><a href="${base}${fragment}">Comments on the espresso machine</a></pagemark-comments>
+</main><script defer src="${base}/static/pagemark-comments.js"></script></body></html>`;
 
 /** A tab with the page of the shop. */
-async function open(browser, fragment, width = 1280) {
+async function open(browser, fragment, options = {}) {
+  const { width = 1280, column = "none", attributes = "", colours = false, dark = false, address = SHOP } = options;
   const page = await browser.newPage();
   page.complaints = [];
   page.on("pageerror", (error) => page.complaints.push(String(error)));
   await page.setViewport({ width, height: 900 });
+  await page.emulateMediaFeatures([{ name: "prefers-color-scheme", value: dark ? "dark" : "light" }]);
   await page.setRequestInterception(true);
-  const isShop = (request) => request.isNavigationRequest() && request.url() === SHOP;
+  const isShop = (request) => request.isNavigationRequest() && request.url().startsWith(SHOP);
   page.on("request", (request) => {
-    if (isShop(request)) request.respond({ contentType: "text/html", body: shopPage(fragment) });
+    if (isShop(request)) request.respond({ contentType: "text/html", body: shopPage({ fragment, column, attributes, colours }) });
     else request.continue();
   });
-  await page.goto(SHOP, { waitUntil: "load" });
+  await page.goto(address, { waitUntil: "load" });
   return page;
 }
 
 const shadow = `document.querySelector("pagemark-comments").shadowRoot`;
 const count = `${shadow}.querySelectorAll("article").length`;
 const first = `${shadow}.querySelector("article")?.id`;
+/** What the page's address says about the list. */
+const asked = (page) => new URL(page.url()).searchParams.get("comments");
+
+/** Waits until another list is shown, and returns its first comment. */
+async function turned(page, from) {
+  await becomes(page, `${first} !== undefined && ${first} !== ${JSON.stringify(from)}`, true, "whether the page was turned");
+  await becomes(page, `${shadow}.querySelector("section").ariaBusy`, "false", "whether it is busy");
+  return page.evaluate(first);
+}
 
 /** Presses Tab until the link to the next page has the focus. */
 async function tabToNext(page) {
@@ -50,36 +72,110 @@ function found(node, role, name) {
 
 async function turnPages(browser) {
   const page = await open(browser, product);
-  await becomes(page, `${count} > 0`, true, "whether the list is shown");
-  const newest = await page.evaluate(first);
+  const newest = await turned(page);
   assertEqual(await page.evaluate(`getComputedStyle(${shadow}.querySelector("article")).borderTopStyle`), "solid", "the style");
+  const summary = await page.evaluate(`${shadow}.querySelector(".average").textContent`);
+  assert(/\d\.\d.*out of 5.* 600 comments/.test(summary), "the average and the total are", summary);
+  assertEqual(await page.evaluate(`${shadow}.querySelectorAll(".ratings .bar").length`), 5, "the bars of the histogram");
   await tabToNext(page);
   await page.keyboard.press("Enter");
-  await becomes(page, `${first} !== ${JSON.stringify(newest)}`, true, "whether the page was turned");
+  const older = await turned(page, newest);
   await becomes(page, `${shadow}.activeElement?.tagName`, "SECTION", "the focus");
-  assertEqual(page.url(), SHOP, "the page of the shop");
+  assert(/^\?page=\d+$/.test(asked(page)), "the address is", page.url());
   const tree = await page.accessibility.snapshot({ interestingOnly: false });
   assert(found(tree, "region", "Comments"), "a screen reader finds no region named Comments");
-  const archived = await page.evaluate(first);
   await tabToNext(page);
   await page.keyboard.press("Enter");
-  await becomes(page, `${first} !== ${JSON.stringify(archived)}`, true, "whether the page was turned again");
+  const oldest = await turned(page, older);
+
+  // Back and forward, and the same address in another tab.
+  await page.goBack();
+  assertEqual(await turned(page, oldest), older, "the first comment after Back");
+  await page.goBack();
+  assertEqual([await turned(page, older), page.url()], [newest, SHOP], "the list where the reader came from");
+  await page.goForward();
+  assertEqual(await turned(page, newest), older, "the first comment after Forward");
+  const other = await open(browser, product, { address: page.url() });
+  assertEqual(await turned(other), older, "the list in another tab");
+  assertEqual([page.complaints, other.complaints], [[], []], "what the browser says");
+  await other.close();
+  await page.close();
+}
+
+/** Filters and the field for a page number stay inside, too. An address with another parameter keeps it. */
+async function choose(browser) {
+  const page = await open(browser, product, { address: `${SHOP}?size=2` });
+  const newest = await turned(page);
+  await page.evaluate(`${shadow}.querySelector(".languages a[href$='/fr']").click()`);
+  const french = await turned(page, newest);
+  assertEqual([asked(page), new URL(page.url()).searchParams.get("size")], ["/fr", "2"], page.url());
+  await page.evaluate(`${shadow}.querySelector(".chips a").click()`);
+  assertEqual([await turned(page, french), asked(page)], [newest, ""], "the list without a filter");
+  await page.evaluate(`${shadow}.querySelector(".order a").click()`);
+  const oldest = await turned(page, newest);
+  await page.evaluate(`${shadow}.querySelector("#pages input[name=page]").focus()`);
+  await page.keyboard.type("7");
+  await page.keyboard.press("Enter");
+  const seventh = await turned(page, oldest);
+  assertEqual(asked(page), "?order=oldest&page=7", "the address");
+  await page.goBack();
+  assertEqual(await turned(page, seventh), oldest, "the list after Back");
   assertEqual(page.complaints, [], "what the browser says");
   await page.close();
+}
+
+/** What does not fit into the element, and steps to a page that stand alone in their row beside another one. */
+function misplaced() {
+  const root = document.querySelector("pagemark-comments").shadowRoot;
+  const { left, right } = root.host.getBoundingClientRect();
+  const boxes = [...root.querySelectorAll("section *")].filter((element) => element.checkVisibility() && !element.closest(".hidden"));
+  const outside = boxes.filter((element) => element.getBoundingClientRect().right > right + 1 || element.getBoundingClientRect().left < left - 1);
+  const odd = outside.map((element) => `outside: ${element.outerHTML.slice(0, 200)}`);
+  for (const bar of root.querySelectorAll(".pages")) {
+    const tops = [...bar.querySelectorAll(".step[rel]")].map((step) => Math.round(step.getBoundingClientRect().top));
+    if (new Set(tops).size > 1) odd.push(`steps in rows at ${tops}`);
+  }
+  return odd;
+}
+
+/** In columns of any width everything fits, and is readable in light and dark, whatever the reader's system prefers. */
+async function fit(browser) {
+  for (const column of ["32rem", "60rem", "96rem", "none"]) {
+    for (const [theme, dark] of [["auto", false], ["auto", true], ["light", true], ["dark", false]]) {
+      const page = await open(browser, `${product}?page=15`, { column, dark, attributes: `theme="${theme}"` });
+      await turned(page);
+      const where = `a column of ${column}, theme ${theme}, ${dark ? "dark" : "light"}`;
+      if (screenshots) await page.screenshot({ path: join(screenshots, `component-${column}-${theme}-${dark}.png`) });
+      const back = await page.evaluate(`getComputedStyle(document.querySelector("pagemark-comments")).backgroundColor`);
+      const isDark = theme === "dark" || (theme === "auto" && dark);
+      assertEqual(back, isDark ? "rgb(20, 22, 26)" : "rgb(245, 246, 248)", `the background in ${where}`);
+      assertEqual(await page.evaluate(misplaced), [], where);
+      assertEqual(await violations(page, "pagemark-comments"), [], where);
+      await page.close();
+    }
+  }
+  for (const dark of [false, true]) {
+    const page = await open(browser, product, { colours: true, dark });
+    await turned(page);
+    const back = await page.evaluate(`getComputedStyle(document.querySelector("pagemark-comments")).backgroundColor`);
+    assertEqual(back, dark ? "rgb(18, 18, 18)" : "rgb(255, 255, 255)", "the documented background");
+    assertEqual(await violations(page, "pagemark-comments"), [], "the documented colours");
+    await page.close();
+  }
 }
 
 /** The feed is no list of comments: the browser goes there at once. */
 async function leave(browser) {
   const page = await open(browser, product);
-  const asked = [];
-  page.on("request", (request) => asked.push(new URL(request.url()).pathname));
-  await becomes(page, `${count} > 0`, true, "whether the list is shown");
-  asked.length = 0;
+  const paths = [];
+  page.on("request", (request) => paths.push(new URL(request.url()).pathname));
+  await turned(page);
+  paths.length = 0;
   const target = product.replace("/comments", "/feed");
   const left = page.waitForRequest((request) => new URL(request.url()).pathname === target);
   await page.evaluate(`${shadow}.querySelector('a[href*="/feed"]').click()`);
   await left;
-  assertEqual(asked.filter((path) => path.startsWith("/fragment/")), [], "fragments that are no list");
+  assertEqual(paths.filter((path) => path.startsWith("/fragment/")), [], "fragments that are no list");
   await page.close();
 }
 
@@ -96,12 +192,14 @@ async function fallBack(browser) {
 const browser = await launch(["--disable-features=LocalNetworkAccessChecks,BlockInsecurePrivateNetworkRequests"]);
 try {
   await turnPages(browser);
+  await choose(browser);
   await leave(browser);
   await fallBack(browser);
-  for (const width of screenshots ? [360, 1280] : []) {
-    const page = await open(browser, product, width);
-    await becomes(page, `${count} > 0`, true, "whether the list is shown");
-    await page.screenshot({ path: join(screenshots, `component-${width}.png`) });
+  await fit(browser);
+  for (const width of screenshots ? [360, 768] : []) {
+    const page = await open(browser, product, { width });
+    await turned(page);
+    await page.screenshot({ path: join(screenshots, `component-window-${width}.png`) });
     await page.close();
   }
 } finally {

@@ -2,30 +2,17 @@
 // first page that is not accessible, does not fit, loads forbidden content, causes another complaint of the browser, or
 // has structured data that search engines refuse. At the end, checks the HTML of all pages and their style sheet.
 
-import { mkdirSync, readFileSync } from "node:fs";
-import { createRequire } from "node:module";
+import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 import Validator from "@adobe/structured-data-validator";
 import WebAutoExtractor from "@marbec/web-auto-extractor";
+import { violations } from "./axe.mjs";
 import { complaints } from "./checker.mjs";
 import { assert, assertEqual, input, launch, open, tab } from "./chromium.mjs";
-
-const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
-/** All default rules, up to WCAG 2.2 AA and best practices, and the size of targets (24 px), which is off by default. */
-const AXE = { resultTypes: ["violations"], rules: { "target-size": { enabled: true } } };
 
 /** A light phone and a dark desktop. Screenshots also take a dark phone, a light tablet and a light desktop. */
 const VIEWS = [[360, false], [1280, true]];
 const FURTHER_VIEWS = [[360, true], [768, false], [1280, false]];
-
-/** The violations that axe finds. Axe needs JavaScript; the page does not. */
-async function violations(page) {
-  await page.setJavaScriptEnabled(true);
-  await page.evaluate(axe);
-  const { violations } = await page.evaluate((options) => globalThis.axe.run(document, options), AXE);
-  await page.setJavaScriptEnabled(false);
-  return violations.map(({ id, nodes }) => `${id}: ${nodes.map((node) => `${node.html} ${node.failureSummary}`).join("; ")}`);
-}
 
 /**
  * A page wider than the window, elements that are empty or outside it, comments above 3,000 px, long texts that are shown

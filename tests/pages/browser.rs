@@ -7,6 +7,7 @@ use table::NewComment;
 use super::{comment, names, start, structured_data::HOSTILE, three_pages, with_text};
 use crate::fixture::{
     browser,
+    documents::block,
     http::{WRITE_TOKEN, page_path},
     redis_server::OwnRedis,
     stack::{settings, settings_at},
@@ -163,7 +164,9 @@ async fn the_web_component_turns_pages_inside_a_page_of_another_site() {
     let running = start(settings(), &comments()).await;
     let screenshots = std::env::var(SCREENSHOTS).ok();
     let (base, product) = (running.stack.api_url().unwrap(), page_path("espresso machine"));
-    browser::run("component.mjs", &json!({ "base": base, "product": product, "screenshots": screenshots })).await;
+    let style = block("docs/pages.md", "css", "pagemark-comments {");
+    let input = json!({ "base": base, "product": product, "style": style, "screenshots": screenshots });
+    browser::run("component.mjs", &input).await;
     running.finish().await;
 }
 

@@ -87,6 +87,9 @@ async fn a_sites_own_look_is_on_every_page_and_changes_its_entity_tags() {
             let themed = style_sheet(&api.http, &after.body).await;
             assert_eq!(themed.header("cache-control"), Some("public, max-age=31536000, immutable"));
             assert_eq!(themed.body, format!("{}\n{THEME}", plain.body));
+            let fragment = api.http.get("/fragment.css").await;
+            assert_eq!((fragment.status, fragment.header("cache-control")), (200, Some("no-cache")));
+            assert!(fragment.body.contains("\n&, & { --link: #070; }") && !fragment.body.contains(":root"));
         }
         end(api).await;
     }

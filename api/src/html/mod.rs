@@ -79,6 +79,12 @@ pub(crate) fn configure(config: &mut web::ServiceConfig, max_age_seconds: u32) {
             site.look.style_sheet.answer(request.query_string())
         }),
     );
+    page(
+        "/fragment.css",
+        get().to(async |request: HttpRequest, site: web::Data<Site>| {
+            site.look.fragment_style_sheet.answer(request.query_string())
+        }),
+    );
     page("/static/icon.svg", get().to(async |request: HttpRequest| assets::ICON.answer(request.query_string())));
     page("/product/{product}/comments", get().to(comments::page));
     page("/product/{product}/comments/{filter:.*}", get().to(comments::page));

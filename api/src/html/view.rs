@@ -37,6 +37,7 @@ use crate::{
 const SHAPE: &str = concat!(
     env!("CARGO_PKG_VERSION"),
     include_str!("../../templates/base.html"),
+    include_str!("../../templates/chips.html"),
     include_str!("../../templates/comments.html"),
     include_str!("../../templates/language.html"),
     include_str!("../../templates/pages.html"),
