@@ -1,5 +1,6 @@
 #!/bin/sh
-# Ensures that nginx and Apache are installed: tests put Pagemark behind both, with the lines of docs/pages.md.
+# Ensures that nginx, Apache and PHP are installed. Tests put Pagemark behind both servers, with the lines of docs/pages.md.
+# They run the shop's server in PHP, docs/shop.
 set -eu
 . "$(dirname "$0")/system-packages.sh"
 
@@ -7,3 +8,4 @@ PATH=$PATH:/usr/sbin
 command -v nginx >/dev/null 2>&1 || install_packages "nginx" nginx-light nginx nginx nginx
 command -v apache2 >/dev/null 2>&1 || command -v httpd >/dev/null 2>&1 ||
     install_packages "Apache" apache2 httpd "apache2 apache2-proxy" httpd
+command -v php >/dev/null 2>&1 || install_packages "PHP" php-cli php-cli php php

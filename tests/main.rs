@@ -21,6 +21,7 @@ mod connections;
 mod data_folder;
 mod deployed;
 mod described;
+mod documents;
 mod embed;
 mod engines;
 mod export;
