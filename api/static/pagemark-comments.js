@@ -3,8 +3,10 @@
 "use strict";
 {
   const style = new URL("../fragment.css", document.currentScript.src).href;
-  // Site, product, and what says which of its lists.
-  const LIST = /^(.*)(\/product\/[^/?#]+\/comments)(?![^/?#])([^#]*)/;
+  // The address of a list: site, product, and which one of the product's lists.
+  const LIST = /^(.*)(\/product\/[^/?#]+\/comments)([^#]*)/;
+  // Such as /en/4.5?page=3. It may come from a link that somebody made up, so it cannot lead to another place of the site.
+  const WHICH = /^(\/[\w~-][\w~.-]*)*(\?.*)?$/;
 
   class PagemarkComments extends HTMLElement {
     #list;
@@ -41,8 +43,9 @@
     }
 
     get #asked() {
-      const rest = new URLSearchParams(location.search).get(this.#parameter);
-      return rest === null ? this.#source : this.#source.replace(LIST, `$1$2${rest}`);
+      const which = new URLSearchParams(location.search).get(this.#parameter);
+      const [, root, product] = LIST.exec(this.#source) ?? [];
+      return product && which !== null && WHICH.test(which) ? root + product + which : this.#source;
     }
 
     // Without a list, the link inside the element is shown. Resolves to whether there is one.
@@ -72,15 +75,15 @@
 
     // Other lists of the product are shown here, and the page's address says which. All other links are the browser's.
     async #follow(event, href) {
-      const [, site, , rest] = LIST.exec(href) ?? [];
+      const [, site, , which] = LIST.exec(href) ?? [];
       const [, root, product] = LIST.exec(this.#source) ?? [];
-      if (`${site}/fragment` !== root) return;
+      if (`${site}/fragment` !== root || !WHICH.test(which)) return;
       event.preventDefault();
-      const address = root + product + rest;
+      const address = root + product + which;
       if (!(await this.#show(address))) return location.assign(href);
       if (address !== this.#shown) return;
       const page = new URL(location);
-      page.searchParams.set(this.#parameter, rest);
+      page.searchParams.set(this.#parameter, which);
       if (page.href !== location.href) history.pushState(history.state, "", page);
       this.#list.focus({ preventScroll: true });
       this.scrollIntoView();

@@ -179,6 +179,18 @@ async function leave(browser) {
   await page.close();
 }
 
+/** A made-up address shows the list of the page. JSON would be HTML here, with the texts of comments. */
+async function stay(browser) {
+  for (const which of ["/../../../../api/v1/products/x/comments", "/%2e%2e/%2e%2e/%2e%2e/products", "x", "//example.com/"]) {
+    const page = await open(browser, product, { address: `${SHOP}?comments=${encodeURIComponent(which)}` });
+    const shown = await turned(page);
+    const front = await open(browser, product);
+    assertEqual(shown, await turned(front), `the list of ${which}`);
+    await page.close();
+    await front.close();
+  }
+}
+
 async function fallBack(browser) {
   const page = await open(browser, `${product}?page=999`);
   await becomes(page, `${shadow}.querySelector("section").ariaBusy`, "false", "whether it has given up");
@@ -194,6 +206,7 @@ try {
   await turnPages(browser);
   await choose(browser);
   await leave(browser);
+  await stay(browser);
   await fallBack(browser);
   await fit(browser);
   for (const width of screenshots ? [360, 768] : []) {
