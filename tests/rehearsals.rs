@@ -130,7 +130,7 @@ async fn a_restored_table_replaces_another_by_the_documented_commands() {
     engine::delete_table(&old.table).await;
 }
 
-pub(crate) fn section(heading: &str) -> String {
+fn section(heading: &str) -> String {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/operate.md");
     let text = std::fs::read_to_string(path).unwrap();
     let (_, rest) = text.split_once(&format!("\n## {heading}\n")).unwrap();

@@ -11,19 +11,17 @@ use stream_writer::StreamWriter;
 use tempfile::TempDir;
 use tokio::process::Command;
 
-use crate::{
-    fixture::{
-        api::{ApiProcess, api_variables},
-        function::{Variables, binary, repair_job_variables},
-        http::WRITE_TOKEN,
-        mappings::{Mappings, handler},
-        program::run_tool,
-        python,
-        s3::S3,
-        stores::{INVOCATION, Stores},
-        tool,
-    },
-    rehearsals::section,
+use crate::fixture::{
+    api::{ApiProcess, api_variables},
+    documents::block,
+    function::{Variables, binary, repair_job_variables},
+    http::WRITE_TOKEN,
+    mappings::{Mappings, handler},
+    program::run_tool,
+    python,
+    s3::S3,
+    stores::{INVOCATION, Stores},
+    tool,
 };
 
 fn start_mappings(stores: &Stores) -> Mappings {
@@ -190,11 +188,9 @@ aws dynamodb update-continuous-backups --table-name pagemark \
 #[tokio::test]
 async fn the_documented_commands_of_a_restore_make_a_table_that_a_stack_can_use() {
     let aws = Aws::start().await;
-    let steps = section("Restoring from a backup");
-    let (_, commands) = steps.split_once("```sh\n").unwrap();
-    let commands = commands.split("```").next().unwrap();
+    let commands = block("docs/operate.md", "sh", "TABLE=pagemark-restored");
     // The documented `deploy` changes a stack. Here it shows what it would set.
-    let script = [CREATE_TABLE, "deploy() { echo \"deploy $*\"; }\nexec 3>&1 >/dev/null\n", commands].concat();
+    let script = [CREATE_TABLE, "deploy() { echo \"deploy $*\"; }\nexec 3>&1 >/dev/null\n", &commands].concat();
     let script = script.replace("deploy Table", "deploy >&3 Table");
     let deployed = aws.done(&script).await;
     let describe = "aws dynamodb describe-table --table-name pagemark-restored --query Table";
