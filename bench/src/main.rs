@@ -9,7 +9,6 @@ mod measure;
 mod money;
 mod overheads;
 mod recorded_table;
-mod recrawl;
 mod report;
 mod scale;
 mod server;
@@ -81,8 +80,6 @@ enum Name {
     Site,
     /// How pages and page index grow with the number of comments, up to ten million.
     Scale,
-    /// What a crawler finds when it comes again after 100 posts.
-    Recrawl,
 }
 
 #[tokio::main]
@@ -150,6 +147,5 @@ async fn measure(name: Name, args: &Args, report: &mut Report) -> anyhow::Result
             site::measure(report, comments(1_000, 50_000), rounds, requests).await
         }
         Name::Scale => scale::measure(report, comments(10_000, 10_000_000), number(100, 2_000)).await,
-        Name::Recrawl => recrawl::measure(report, comments(500, 10_000)).await,
     }
 }

@@ -3,16 +3,30 @@
 use anyhow::anyhow;
 use plotters::prelude::*;
 
-use super::text;
+use super::{FOUR_INDEXES, FOUR_INDEXES_COUNTERS, FOUR_INDEXES_PAGE_INDEX, PAGEMARK, text};
 
-const WIDTH: u32 = 640;
-const HEIGHT: u32 = 360;
-const LEGEND_LINE: u32 = 22;
-const LEFT: i32 = 80;
+const SIZE: (u32, u32) = (720, 360);
+const LEFT: i32 = 70;
+/// For the names of the lines, which stand at their ends.
+const RIGHT: i32 = 230;
 const BELOW: u32 = 44;
 const MARGIN: u32 = 12;
 const FONT: (&str, u32) = ("sans-serif", 14);
+const NAME_HEIGHT: i32 = 18;
+const GAP: i32 = 6;
 const POINT: u32 = 3;
+const WIDTH: u32 = 2;
+const OUR_WIDTH: u32 = 4;
+
+/// The colour of a line whose name begins so, in every plot. The first name counts.
+const COLOURS: [(&str, RGBColor); 6] = [
+    (PAGEMARK, RGBColor(0, 87, 184)),
+    (FOUR_INDEXES_COUNTERS, RGBColor(214, 110, 0)),
+    (FOUR_INDEXES_PAGE_INDEX, RGBColor(0, 128, 96)),
+    (FOUR_INDEXES, RGBColor(190, 30, 45)),
+    ("PostgreSQL", RGBColor(110, 70, 160)),
+    ("SQLite", RGBColor(100, 100, 100)),
+];
 
 pub(crate) struct Plot {
     /// The name of its file, such as "depth".
@@ -33,6 +47,15 @@ impl Series {
         let has_place = |value: &f64| *value > 0.0 && value.is_finite();
         self.points.iter().copied().filter(move |(x, y)| has_place(x) && has_place(y))
     }
+
+    fn is_ours(&self) -> bool {
+        self.name.starts_with(PAGEMARK)
+    }
+
+    fn colour(&self, place: usize) -> RGBAColor {
+        let of_design = COLOURS.iter().find(|(design, _)| self.name.starts_with(design));
+        of_design.map_or_else(|| Palette99::pick(place).to_rgba(), |(_, colour)| colour.to_rgba())
+    }
 }
 
 impl Plot {
@@ -43,15 +66,13 @@ impl Plot {
     }
 
     fn draw(&self, svg: &mut String) -> Result<(), Box<dyn std::error::Error>> {
-        let legend_height = LEGEND_LINE * u32::try_from(self.series.len())? + MARGIN;
-        let area = SVGBackend::with_string(svg, (WIDTH, HEIGHT + legend_height)).into_drawing_area();
+        let area = SVGBackend::with_string(svg, SIZE).into_drawing_area();
         area.fill(&WHITE)?;
         let [x, y] = self.axes;
-        let (above, legend) = area.split_vertically(HEIGHT);
         let points = || self.series.iter().flat_map(Series::drawn);
-        let mut chart = ChartBuilder::on(&above)
+        let mut chart = ChartBuilder::on(&area)
             .margin(MARGIN)
-            .margin_right(3 * MARGIN)
+            .margin_right(RIGHT)
             .x_label_area_size(BELOW)
             .y_label_area_size(LEFT)
             .build_cartesian_2d(
@@ -66,13 +87,24 @@ impl Plot {
             .x_label_formatter(&label)
             .y_label_formatter(&label)
             .label_style(FONT)
+            .light_line_style(TRANSPARENT)
             .draw()?;
-        for (place, series) in self.series.iter().enumerate() {
-            let colour = Palette99::pick(place).to_rgba();
-            chart.draw_series(LineSeries::new(series.drawn(), colour.stroke_width(2)).point_size(POINT))?;
-            let y = i32::try_from(LEGEND_LINE)? * i32::try_from(place)?;
-            legend.draw(&Rectangle::new([(LEFT, y + 6), (LEFT + 24, y + 10)], colour.filled()))?;
-            legend.draw(&Text::new(series.name.as_str(), (LEFT + 32, y), FONT))?;
+        let mut names = Vec::new();
+        // Pagemark is drawn last, above the others.
+        let (ours, others): (Vec<_>, Vec<_>) = self.series.iter().partition(|series| series.is_ours());
+        for (place, series) in others.into_iter().chain(ours).enumerate() {
+            let colour = series.colour(place);
+            let width = if series.is_ours() { OUR_WIDTH } else { WIDTH };
+            chart.draw_series(LineSeries::new(series.drawn(), colour.stroke_width(width)).point_size(POINT))?;
+            let end = series.drawn().last().map(|end| chart.backend_coord(&end));
+            names.extend(end.map(|(_, y)| (y, series, colour)));
+        }
+        names.sort_by_key(|(y, _, _)| *y);
+        let (right, mut free) = (i32::try_from(SIZE.0)? - RIGHT, 0);
+        for (y, series, colour) in names {
+            free = free.max(y - NAME_HEIGHT / 2);
+            area.draw(&Text::new(series.name.as_str(), (right + GAP, free), FONT.into_font().color(&colour)))?;
+            free += NAME_HEIGHT;
         }
         area.present()?;
         Ok(())
