@@ -3,6 +3,7 @@
 ## Numbers, dates and lists
 
 number = { $number }
+percent = { $percent } %
 separator = { ", " }
 sentence-separator = { " " }
 or = { $first } oder { $last }
@@ -21,7 +22,6 @@ month = { $month ->
    *[12] Dez.
 }
 day = { $day }. { month } { $year }
-minute = { $day }, { $time } UTC
 days = { $from } bis { $to }
 
 comments = { $count ->
@@ -66,9 +66,8 @@ comments-of-filter = { $comments } { $filter }
 some-comments = Kommentare
 the-newest-comments = Die neuesten Kommentare
 the-oldest-comments = Die ältesten Kommentare
-range = { $text }: { $from } bis { $to }
-range-newest = { $text }: die neuesten { $to }
-range-from-oldest = { $text }: { $from } bis { $to }, vom ältesten an gezählt
+range = { $text }: { $days }
+range-newest = { $text }: die neuesten, { $days }
 
 description-subject = { $subject }.
 description-rated = Mit { $average } von 5 bewertet, aus { $count ->

@@ -6,6 +6,7 @@
 ## Numbers, dates and lists
 
 number = { $number }
+percent = { $percent }%
 separator = { ", " }
 # Between sentences.
 sentence-separator = { " " }
@@ -27,8 +28,6 @@ month = { $month ->
    *[12] Dec
 }
 day = { $day } { month } { $year }
-# $day is such as "29 Feb 2024", $time such as "23:59".
-minute = { $day }, { $time } UTC
 # From one day to another one.
 days = { $from } to { $to }
 
@@ -80,10 +79,9 @@ comments-of-filter = { $comments } { $filter }
 some-comments = Comments
 the-newest-comments = The newest comments
 the-oldest-comments = The oldest comments
-# $text is such as "45 comments, page 2 of 3".
-range = { $text }: { $from } to { $to }
-range-newest = { $text }: the newest { $to }
-range-from-oldest = { $text }: { $from } to { $to } from the oldest
+# $text is such as "45 comments, page 2 of 3", $days such as "1 May 2024 to 3 May 2024".
+range = { $text }: { $days }
+range-newest = { $text }: the newest, { $days }
 
 # What search engines show below the title. $order is newest-first or oldest-first.
 description-subject = { $subject }.

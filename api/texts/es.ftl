@@ -3,6 +3,7 @@
 ## Numbers, dates and lists
 
 number = { $number }
+percent = { $percent } %
 separator = { ", " }
 sentence-separator = { " " }
 or = { $first } o { $last }
@@ -21,7 +22,6 @@ month = { $month ->
    *[12] dic
 }
 day = { $day } { month } { $year }
-minute = { $day }, { $time } UTC
 days = del { $from } al { $to }
 
 comments = { $count ->
@@ -66,9 +66,8 @@ comments-of-filter = { $comments } { $filter }
 some-comments = Comentarios
 the-newest-comments = Los comentarios más recientes
 the-oldest-comments = Los comentarios más antiguos
-range = { $text }: del { $from } al { $to }
-range-newest = { $text }: los { $to } más recientes
-range-from-oldest = { $text }: del { $from } al { $to } desde el más antiguo
+range = { $text }: { $days }
+range-newest = { $text }: los más recientes, { $days }
 
 description-subject = { $subject }.
 description-rated = Puntuación media de { $average } de 5, según { $count ->

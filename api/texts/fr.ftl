@@ -3,6 +3,7 @@
 ## Numbers, dates and lists
 
 number = { $number }
+percent = { $percent } %
 separator = { ", " }
 sentence-separator = { " " }
 or = { $first } ou { $last }
@@ -21,7 +22,6 @@ month = { $month ->
    *[12] déc.
 }
 day = { $day } { month } { $year }
-minute = { $day }, { $time } UTC
 days = du { $from } au { $to }
 
 comments = { $count ->
@@ -66,9 +66,8 @@ comments-of-filter = { $comments } { $filter }
 some-comments = Commentaires
 the-newest-comments = Les commentaires les plus récents
 the-oldest-comments = Les commentaires les plus anciens
-range = { $text } : { $from } à { $to }
-range-newest = { $text } : les { $to } plus récents
-range-from-oldest = { $text } : { $from } à { $to } depuis le plus ancien
+range = { $text } : { $days }
+range-newest = { $text } : les plus récents, { $days }
 
 description-subject = { $subject }.
 description-rated = Note moyenne de { $average } sur 5, d’après { $count ->

@@ -3,6 +3,7 @@
 ## Numbers, dates and lists
 
 number = { $number }
+percent = { "\u200E" }{ $percent }%{ "\u200E" }
 separator = { ", " }
 sentence-separator = { " " }
 or = { $first } או { $last }
@@ -21,7 +22,6 @@ month = { $month ->
    *[12] דצמ׳
 }
 day = { $day } ב{ month } { $year }
-minute = { $day }, { $time } UTC
 days = { $from } עד { $to }
 
 comments = { $count ->
@@ -67,9 +67,8 @@ comments-of-filter = { $comments } { $filter }
 some-comments = תגובות
 the-newest-comments = התגובות החדשות ביותר
 the-oldest-comments = התגובות הישנות ביותר
-range = { $text }: { $from } עד { $to }
-range-newest = { $text }: { $to } החדשות ביותר
-range-from-oldest = { $text }: { $from } עד { $to } מהישנה ביותר
+range = { $text }: { $days }
+range-newest = { $text }: החדשות ביותר, { $days }
 
 description-subject = { $subject }.
 description-rated = דירוג ממוצע { $average } מתוך 5, לפי { $count ->

@@ -3,12 +3,12 @@
 ## Numbers, dates and lists
 
 number = { $number }
+percent = { $percent }%
 separator = 、
 sentence-separator = { "" }
 or = { $first }または{ $last }
 month = { $month }月
 day = { $year }年{ month }{ $day }日
-minute = { $day } { $time } UTC
 days = { $from }～{ $to }
 
 comments = コメント{ $count }件
@@ -49,9 +49,8 @@ comments-of-filter = { $filter }の{ $comments }
 some-comments = コメント
 the-newest-comments = 最新のコメント
 the-oldest-comments = 最も古いコメント
-range = { $text }：{ $from }～{ $to }件目
-range-newest = { $text }：最新の{ $to }件
-range-from-oldest = { $text }：古い方から{ $from }～{ $to }件目
+range = { $text }：{ $days }
+range-newest = { $text }：最新、{ $days }
 
 description-subject = { $subject }。
 description-rated = 平均評価は5点満点中{ $average }点（コメント{ $count }件）。

@@ -3,6 +3,7 @@
 ## Numbers, dates and lists
 
 number = { $number }
+percent = { $percent }%
 separator = { ", " }
 sentence-separator = { " " }
 or = { $first } ou { $last }
@@ -21,7 +22,6 @@ month = { $month ->
    *[12] dez.
 }
 day = { $day } de { month } de { $year }
-minute = { $day }, { $time } UTC
 days = de { $from } a { $to }
 
 comments = { $count ->
@@ -66,9 +66,8 @@ comments-of-filter = { $comments } { $filter }
 some-comments = Comentários
 the-newest-comments = Os comentários mais recentes
 the-oldest-comments = Os comentários mais antigos
-range = { $text }: { $from } a { $to }
-range-newest = { $text }: os { $to } mais recentes
-range-from-oldest = { $text }: { $from } a { $to } a partir do mais antigo
+range = { $text }: { $days }
+range-newest = { $text }: os mais recentes, { $days }
 
 description-subject = { $subject }.
 description-rated = Nota média de { $average } em 5, segundo { $count ->

@@ -23,7 +23,7 @@ function oddities() {
   const width = document.documentElement.clientWidth;
   if (document.documentElement.scrollWidth > width) odd.push(`the page is ${document.documentElement.scrollWidth} px wide`);
   for (const element of document.body.querySelectorAll("*")) {
-    const isVoid = /^(input|textarea|svg|rect|br|hr)$/.test(element.localName);
+    const isVoid = /^(img|input|textarea|svg|rect|br|hr)$/.test(element.localName);
     if (!isVoid && element.childNodes.length === 0) odd.push(`empty: ${element.outerHTML}`);
     const box = element.getBoundingClientRect();
     const isShown = box.width > 1 && box.height > 1 && element.checkVisibility() && !element.closest(".hidden, .skip");
@@ -35,9 +35,9 @@ function oddities() {
     const { overflowX, overflowY } = getComputedStyle(article);
     if (overflowX !== "clip" || overflowY !== "clip") odd.push(`may draw outside its box: ${article.outerHTML.slice(0, 200)}`);
     for (const text of article.querySelectorAll(":scope > .text")) {
-      const isLong = text.nextElementSibling?.matches(".rest") ?? false;
+      const isLong = text.nextElementSibling?.matches(".rest") && text.nextElementSibling.checkVisibility();
       const isCut = text.scrollHeight > text.clientHeight + 1;
-      if (isCut !== isLong) odd.push(`${isCut ? "is cut" : "is whole"}: ${article.outerHTML.slice(0, 200)}`);
+      if (isCut !== Boolean(isLong)) odd.push(`${isCut ? "is cut" : "is whole"}: ${article.outerHTML.slice(0, 200)}`);
     }
   }
   const ids = [...document.querySelectorAll("[id]")].map((element) => element.id);
@@ -47,7 +47,7 @@ function oddities() {
 
 /** The long texts that are still cut after a reader has opened them. */
 function cutWhenOpened() {
-  const rests = [...document.querySelectorAll(".rest")];
+  const rests = [...document.querySelectorAll(".rest")].filter((rest) => rest.checkVisibility());
   for (const rest of rests) rest.open = true;
   const cut = rests.map((rest) => rest.previousElementSibling).filter((text) => text.scrollHeight > text.clientHeight + 1);
   for (const rest of rests) rest.open = false;

@@ -8,16 +8,16 @@ import { assert, assertEqual, input, launch, open, tab } from "./chromium.mjs";
 const { base, pages, screenshots } = input();
 const PHONE = { width: 360, height: 780, deviceScaleFactor: 1, hasTouch: true, isMobile: true };
 
-/** The tops of the list's heading and of its first comment in the window, in pixels. */
+/** The end of the histogram, and the tops of the list's heading and of its first comment in the window, in pixels. */
 function tops() {
-  const top = (selector) => Math.round(document.querySelector(selector).getBoundingClientRect().top);
-  return { list: top("#comments"), comment: top("article") };
+  const box = (selector) => document.querySelector(selector).getBoundingClientRect();
+  return { histogram: box(".ratings").bottom, list: box("#comments").top, comment: Math.round(box("article").top) };
 }
 
-/** Whether the filters are shown, and whether the line that opens them is. */
+/** Whether the languages are shown, and whether the line that opens them is. */
 function filters() {
   const isShown = (selector) => document.querySelector(selector).checkVisibility();
-  return { choices: isShown(".filters .ratings"), summary: isShown(".filters summary") };
+  return { choices: isShown(".filters .languages"), summary: isShown(".filters summary") };
 }
 
 async function picture(page, name) {
@@ -30,10 +30,11 @@ async function onAPhone(browser, path, at) {
   const page = await tab(browser, { width: PHONE.width });
   await page.setViewport(PHONE);
   await open(page, base + path);
-  const { comment } = await page.evaluate(tops);
+  const { histogram, comment } = await page.evaluate(tops);
   console.log(`${path}: the first comment begins at y = ${comment}`);
   await picture(page, `phone-${at}`);
-  assert(comment < PHONE.height / 2, path, "its first comment begins at", comment);
+  assert(histogram < PHONE.height / 2, path, "its histogram ends at", histogram);
+  assert(comment < (PHONE.height * 3) / 4, path, "its first comment begins at", comment);
   assertEqual(await page.evaluate(filters), { choices: false, summary: true }, `the filters of ${path}`);
   const next = await page.$(".pages.head [rel=next]");
   await Promise.all([page.waitForNavigation({ waitUntil: "load" }), next.click()]);
@@ -44,10 +45,21 @@ async function onAPhone(browser, path, at) {
   await page.close();
 }
 
+/** The rows of the bar of pages at the foot, and where the filters are after a reader has scrolled to it. */
+function foot() {
+  const steps = [...document.querySelectorAll("#pages a, #pages button")].filter((step) => step.checkVisibility());
+  const rows = new Set(steps.map((step) => Math.round(step.getBoundingClientRect().top))).size;
+  scrollTo(0, document.body.scrollHeight);
+  return { rows, filters: document.querySelector(".filters").getBoundingClientRect().top >= 0 };
+}
+
 async function inALargeWindow(browser, path, at) {
   for (const width of [768, 1280]) {
     const page = await tab(browser, { width });
     await open(page, base + path);
+    const { rows, filters: areInView } = await page.evaluate(foot);
+    assert(width > 768 || rows === 1, path, "has a bar of pages with", rows, "rows");
+    assertEqual(areInView, width === 1280, `whether the filters of ${path} stay in view at ${width} px`);
     assertEqual(await page.evaluate(filters), { choices: true, summary: false }, `the filters of ${path} at ${width} px`);
     await picture(page, `window-${width}-${at}`);
     await page.close();

@@ -39,7 +39,7 @@ fn comments() -> Vec<NewComment> {
         let title = body.lines().next().unwrap();
         comments.push(with_text(comment("right to left", language, 4, number), title, body, "דנה (Dana)"));
     }
-    let words = ["x".repeat(3_000), "long ".repeat(300), "https://example.com/".to_owned() + &"path/".repeat(200)];
+    let words = ["x".repeat(3_000), "long ".repeat(300), "https://example.com/".to_owned() + &"path/".repeat(100)];
     let tall = [format!("a{}b", "\n".repeat(9_997)), "a\n".repeat(5_000), "の".repeat(10_000)];
     let texts = HOSTILE.map(str::to_owned).into_iter().chain(words).chain(tall);
     for (number, text) in (100..).zip(texts) {
@@ -85,8 +85,10 @@ async fn every_kind_of_page_is_accessible_and_fits_its_screen() {
     let running = start(settings_at(&redis), &comments()).await;
     let base = running.stack.api_url().unwrap();
     // Search engines require a name, which only a record says.
+    let record = json!({ "image": format!("{base}/static/icon.svg"), "url": "https://shop.example/" });
     for product in ["espresso machine", "right to left", HOSTILE[0]] {
-        names::put(&running, product, &json!({ "name": product })).await;
+        names::put(&running, product, &json!({ "name": product, "image": record["image"], "url": record["url"] }))
+            .await;
     }
     let many = page_path("espresso machine");
     let pages = vec![
@@ -149,7 +151,7 @@ async fn everything_can_be_done_with_a_keyboard_and_without_javascript() {
 
 /// Measures are in CSS pixels of a window of 360 x 780.
 #[tokio::test]
-async fn on_a_phone_comments_begin_in_the_upper_half_and_turning_leads_to_them() {
+async fn the_histogram_and_comments_are_in_the_first_view_and_turning_leads_to_comments() {
     let running = start(settings(), &comments()).await;
     let many = page_path("espresso machine");
     let pages = ["", "?page=15", "/en/1.5?page=2", "?order=oldest&page=3"].map(|rest| format!("{many}{rest}"));

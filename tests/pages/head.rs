@@ -19,7 +19,7 @@ async fn the_filter_is_in_title_and_heading_and_can_be_removed() {
     let page = Page::get(&running.http, "/product/p/comments/en/1.5", 200).await;
     assert_eq!(page.text("title"), "Comments on p, in English, rated 1 or 5");
     assert_eq!(page.text("h1"), "Comments on p, in English, rated 1 or 5");
-    assert_eq!(page.text("main h2"), "12 comments in English, rated 1 or 5, newest first");
+    assert_eq!(page.text("main h2"), "12 comments in English, rated 1 or 5: 15 Nov 2023 to 16 Nov 2023");
     let chips: Vec<(String, &str)> =
         page.all(".chips a").into_iter().map(|chip| (text_of(chip), chip.attr("href").unwrap())).collect();
     let expected = [
@@ -64,7 +64,8 @@ async fn oldest_first_is_a_separate_listing_and_every_link_on_it_keeps_the_order
         let place = if number > 1 { format!(", page {number}") } else { String::new() };
         assert_eq!(page.text("title"), format!("Comments on p{place}, oldest first"));
         let (from, to) = (number * 20 - 19, (number * 20).min(45));
-        assert_eq!(page.text("main h2"), format!("45 comments, page {number} of 3: {from} to {to}, oldest first"));
+        let days = ["14 Nov 2023 to 15 Nov 2023", "15 Nov 2023 to 16 Nov 2023", "16 Nov 2023"][number - 1];
+        assert_eq!(page.text("main h2"), format!("45 comments, page {number} of 3: {days}, oldest first"));
         let description = page.attribute("meta[name=description]", "content").unwrap();
         assert!(description.contains(&format!("Comments {from} to {to} of 45, oldest first: ")), "{description}");
         let on_the_way = page.links(".filters a, .chips a, .pages a:not(.others)");
@@ -211,11 +212,11 @@ async fn a_choice_without_comments_is_text_and_not_a_link() {
     let page = Page::get(&running.http, "/product/p/comments/en/4.5", 200).await;
     let ratings: Vec<(String, Option<&str>)> =
         page.all(".ratings a").iter().map(|choice| (text_of(*choice), choice.attr("href"))).collect();
-    let without = |rating: u8| (format!("{rating} out of 5 ★ 0 comments"), None);
+    let without = |rating: u8| (format!("{rating} out of 5 ★ 0% 0 comments"), None);
     let expected = [
         // Without it, the filter would match nothing.
-        ("5 out of 5 ★ 1 comment".to_owned(), None),
-        ("4 out of 5 ★ 0 comments".to_owned(), Some("/product/p/comments/en/5")),
+        ("5 out of 5 ★ 100% 1 comment".to_owned(), None),
+        ("4 out of 5 ★ 0% 0 comments".to_owned(), Some("/product/p/comments/en/5")),
         without(3),
         without(2),
         without(1),

@@ -20,7 +20,7 @@ async fn a_site_has_its_own_language_and_a_language_of_comments_may_have_its_own
         (Some("de".into()), Some("ltr".into()))
     );
     assert_eq!(german.text("title"), "Kommentare zu p, auf Deutsch");
-    assert_eq!(german.text("main h2"), "15 Kommentare auf Deutsch, neueste zuerst");
+    assert_eq!(german.text("main h2"), "15 Kommentare auf Deutsch: 14. Nov. 2023 bis 16. Nov. 2023");
     let comment = german.all("article")[0];
     assert_eq!((comment.attr("lang"), comment.attr("dir")), (Some("de"), Some("ltr")));
 

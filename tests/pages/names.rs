@@ -48,7 +48,14 @@ async fn a_page_says_what_the_record_of_its_product_says() {
         more.for_each(|(name, value)| expected[name] = value.clone());
         expected["brand"] = json!({ "@type": "Brand", "name": "Ada" });
         assert_eq!(product_data(&page), expected);
-        assert_eq!(page.all("h1 b, img").len(), 0);
+        assert!(page.all("h1 b").is_empty());
+        assert_eq!(page.attribute("img", "src").as_deref(), record["image"].as_str());
+        let policy = page.answer.header("content-security-policy").unwrap();
+        assert!(policy.contains("img-src 'self' https://shop.example;"), "{policy}");
+        let shared = |name: &str| page.attribute(&format!("meta[property='og:{name}']"), "content");
+        assert_eq!((shared("title"), shared("url")), (Some(page.text("title")), page.canonical()));
+        assert_eq!(shared("description"), page.attribute("meta[name=description]", "content"));
+        assert_eq!(shared("image").as_deref(), record["image"].as_str());
     }
     // A cache that has the page with the id gets the page with the name.
     let tag = archived.answer.header("etag").unwrap();

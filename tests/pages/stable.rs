@@ -67,21 +67,9 @@ async fn an_archive_page_names_its_neighbours_by_numbers_and_no_total_in_its_hea
     let mut descriptions = BTreeSet::new();
     // Each page with its title, its heading, and the pages before and after it in the order of the listing.
     for (number, title, heading, prev, next) in [
-        (0, "Comments on a/b", "65 comments: the newest 25, newest first", None, Some(2)),
-        (
-            2,
-            "Comments on a/b, page 2",
-            "65 comments, page 2 of 3: 21 to 40 from the oldest, newest first",
-            Some(3),
-            Some(1),
-        ),
-        (
-            1,
-            "Comments on a/b, page 1",
-            "65 comments, page 1 of 3: 1 to 20 from the oldest, newest first",
-            Some(2),
-            None,
-        ),
+        (0, "Comments on a/b", "65 comments: the newest, 16 Nov 2023 to 17 Nov 2023", None, Some(2)),
+        (2, "Comments on a/b, page 2", "65 comments, page 2 of 3: 15 Nov 2023 to 16 Nov 2023", Some(3), Some(1)),
+        (1, "Comments on a/b, page 1", "65 comments, page 1 of 3: 14 Nov 2023 to 15 Nov 2023", Some(2), None),
     ] {
         let page = Page::get(&running.http, &path(number), 200).await;
         assert_eq!((page.text("title").as_str(), page.text("main h2").as_str()), (title, heading));
@@ -211,7 +199,7 @@ async fn every_number_is_of_the_comments_that_are_old_enough() {
     let dated = api.http.get(&format!("{list}?numbering=stable&date=2999-01")).await;
     assert_leads_to(&dated, &format!("{list}?numbering=stable"));
     let page = Page::get(&api.http, &format!("{PAGES}?page=1"), 200).await;
-    assert_eq!(page.text("main h2"), "45 comments, page 1 of 2: 1 to 20 from the oldest, newest first");
+    assert_eq!(page.text("main h2"), "45 comments, page 1 of 2: 14 Nov 2023");
     let part = format!("/sitemap/{}-1.xml", stores.index.partition_of(&data::product("p")).number());
     let sitemap = api.http.get(&part).await.body;
     for filter in ["", "/en"] {

@@ -1,6 +1,6 @@
 //! The heading of a page of comments, and its description for search engines.
 
-use model::Filter;
+use model::{Filter, Order};
 
 use super::{address::Address, words::Average};
 use crate::{
@@ -8,27 +8,21 @@ use crate::{
     texts::Interface,
 };
 
-/// "12,275 comments in English, page 3 of 614: 41 to 60, newest first".
+/// "12,275 comments in English, page 3 of 614: 1 May 2024 to 3 May 2024". The days are in their own order on every page.
 pub(super) fn heading(t: &Interface, address: &Address, place: Place, listing: &ListingPage) -> String {
     let order = address.query.order;
-    if place == Place::Unknown {
-        let what = of_filter(t, t.text("some-comments").into_owned(), &address.query.filter);
-        return t.joined([Some(what), Some(t.order(order))]);
-    }
-    let counted = listing.total.map_or_else(|| t.end_of(order), |total| t.comments(total));
-    let counted = of_filter(t, counted, &address.query.filter);
-    let of_all = place.of_all(t);
-    let is_divided = of_all.is_some();
-    let heading = t.joined([Some(counted), of_all]);
-    let Some((from, to)) = shown(address, place, listing).filter(|(from, to)| from < to) else { return heading };
-    let range = |text: &str, id| t.with(id, [("text", text.into()), ("from", from.into()), ("to", to.into())]);
-    let heading = match place {
-        Place::Counted { .. } if is_divided => range(&heading, "range"),
-        Place::Front { archived: Some(1..) } => range(&heading, "range-newest"),
-        Place::Archive { .. } => range(&heading, "range-from-oldest"),
-        Place::Counted { .. } | Place::Front { .. } | Place::Unknown => heading,
+    let counted = match listing.total {
+        _ if place == Place::Unknown => t.text("some-comments").into_owned(),
+        Some(total) => t.comments(total),
+        None => t.end_of(order),
     };
-    t.joined([Some(heading), Some(t.order(order))])
+    let counted = of_filter(t, counted, &address.query.filter);
+    let heading = t.joined([Some(counted), place.of_all(t)]);
+    let dates = listing.comments.iter().map(|comment| comment.created_at);
+    let Some((from, to)) = dates.clone().min().zip(dates.max()) else { return heading };
+    let id = if matches!(place, Place::Front { archived: Some(1..) }) { "range-newest" } else { "range" };
+    let heading = t.with(id, [("text", heading.into()), ("days", t.days(from, to).into())]);
+    t.joined([Some(heading), (order != Order::default()).then(|| t.order(order))])
 }
 
 /// "12,275 comments in English".
@@ -62,10 +56,7 @@ pub(super) fn describe(
 fn describe_range(t: &Interface, address: &Address, place: Place, listing: &ListingPage) -> Option<String> {
     let (first, last) = listing.comments.first().zip(listing.comments.last())?;
     let (from, to) = shown(address, place, listing)?;
-    let days = match (t.day(first.created_at), t.day(last.created_at)) {
-        (first, last) if first == last => first,
-        (first, last) => t.with("days", [("from", first.into()), ("to", last.into())]),
-    };
+    let days = t.days(first.created_at, last.created_at);
     let order = t.order(address.query.order);
     let range = [("from", from.into()), ("to", to.into()), ("order", order.into()), ("days", days.into())];
     Some(match listing.total {

@@ -7,19 +7,25 @@ use actix_web::{
         header::{self, ContentType},
     },
 };
-use model::Filter;
+use model::{Filter, WebUrl};
 use thiserror::Error;
 
 use crate::{error::ApiError, texts::InterfaceLanguage};
 
 /// An answer with an HTML body, whose forms may be sent to `form_action`: `'none'` or `'self'`.
 ///
-/// A page needs only its style sheet and icon, so nothing else is loaded, even if a text smuggles it in. Structured
-/// data is not a script to a browser: it is not executed, so no source of scripts needs to be allowed. Without scripts,
+/// A page needs only its style sheet and icon, and perhaps a picture, so nothing else is loaded, even if a text smuggles it
+/// in. Structured data is not a script to a browser: it is not executed, so no source of scripts needs to be allowed. Without scripts,
 /// only the tools that judge pages connect anywhere: they fetch `robots.txt` in the page's name.
-pub(super) fn html(answer: &mut HttpResponseBuilder, form_action: &str, body: String) -> HttpResponse {
+pub(super) fn html(
+    answer: &mut HttpResponseBuilder,
+    picture: Option<&WebUrl>,
+    form_action: &str,
+    body: String,
+) -> HttpResponse {
+    let pictures = picture.map(|picture| format!(" {}", picture.origin())).unwrap_or_default();
     let policy = format!(
-        "default-src 'none'; style-src 'self'; img-src 'self'; connect-src 'self'; base-uri 'none'; \
+        "default-src 'none'; style-src 'self'; img-src 'self'{pictures}; connect-src 'self'; base-uri 'none'; \
          form-action {form_action}; frame-ancestors 'none'"
     );
     answer.insert_header(ContentType::html()).insert_header((header::CONTENT_SECURITY_POLICY, policy)).body(body)
@@ -63,6 +69,6 @@ impl ResponseError for PageError {
 
     /// The answer without its body, which `explanation::write` adds.
     fn error_response(&self) -> HttpResponse {
-        html(&mut self.error.answer(), "'none'", String::new())
+        html(&mut self.error.answer(), None, "'none'", String::new())
     }
 }

@@ -29,8 +29,9 @@ pub(super) struct FilterLink {
 pub(super) struct RatingChoice {
     pub(super) rating: Rating,
     pub(super) count: Option<Count>,
-    /// The share of all comments, 0 to 100.
+    /// The share of all comments, 0 to 100; and as people read it.
     pub(super) percent: u64,
+    pub(super) share: String,
     /// `None` where the link would add nothing, or lead to no comment.
     pub(super) link: Option<FilterLink>,
     pub(super) selected: bool,
@@ -112,10 +113,13 @@ impl Filters {
             let count = stats.map(|stats| stats.by_rating.of_set(RatingSet::of([rating])));
             let selected = set.is_some_and(|set| set.contains(rating));
             let link = to(language.cloned(), toggled(set, rating));
+            // Rounded to the nearest.
+            let percent = (count.unwrap_or(0) * 100 + all / 2).checked_div(all).unwrap_or(0);
             RatingChoice {
                 rating,
                 count: count.map(|count| t.count(count)),
-                percent: (count.unwrap_or(0) * 100).checked_div(all).unwrap_or(0),
+                percent,
+                share: t.with("percent", [("percent", percent.into())]),
                 link: link.filter(|_| selected || count != Some(0)),
                 selected,
             }

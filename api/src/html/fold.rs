@@ -3,9 +3,11 @@
 
 use model::visible::has_visible_char;
 
-/// A text above one of these is long. Such a text is taller than what the style sheet shows of it at any width.
-const LINES_MAX: usize = 25;
-const CHARS_MAX: usize = 1_800;
+/// A text above one of these is long. Such a text is taller than the eight lines that the style sheet shows of it at any
+/// width, or on a phone.
+const LINES_MAX: usize = 12;
+const CHARS_MAX: usize = 1_000;
+const CHARS_MAX_ON_PHONE: usize = 600;
 
 /// The most characters of an excerpt: four lines of a phone.
 const EXCERPT_CHARS: usize = 180;
@@ -14,14 +16,19 @@ const BLANK_LINES_MAX: usize = 2;
 
 pub(super) struct Folded {
     pub(super) text: String,
-    pub(super) is_long: bool,
+    /// The classes of the element that unfolds a long text.
+    pub(super) fold: Option<&'static str>,
 }
 
 impl Folded {
     pub(super) fn new(text: &str) -> Self {
         let text = without_blank_runs(text);
-        let is_long = text.split(is_break).count() > LINES_MAX || text.chars().count() > CHARS_MAX;
-        Self { text, is_long }
+        let fold = match text.chars().count() {
+            chars if chars > CHARS_MAX || text.split(is_break).count() > LINES_MAX => Some("rest"),
+            chars if chars > CHARS_MAX_ON_PHONE => Some("rest on-phone"),
+            _ => None,
+        };
+        Self { text, fold }
     }
 }
 
@@ -58,16 +65,18 @@ mod tests {
 
     #[test]
     fn a_text_of_the_usual_length_is_not_long() {
-        for (text, is_long) in [
-            ("Fine.".to_owned(), false),
-            ("line\n".repeat(24), false),
-            ("line\n".repeat(25), true),
-            ("の".repeat(1_800), false),
-            ("の".repeat(1_801), true),
-            ("a\r\n".repeat(10_000), true),
+        for (text, fold) in [
+            ("Fine.".to_owned(), None),
+            ("line\n".repeat(11), None),
+            ("line\n".repeat(12), Some("rest")),
+            ("の".repeat(600), None),
+            ("の".repeat(601), Some("rest on-phone")),
+            ("の".repeat(1_000), Some("rest on-phone")),
+            ("の".repeat(1_001), Some("rest")),
+            ("a\r\n".repeat(10_000), Some("rest")),
         ] {
             let folded = Folded::new(&text);
-            assert_eq!((folded.is_long, folded.text), (is_long, text.replace("\r\n", "\n")));
+            assert_eq!((folded.fold, folded.text), (fold, text.replace("\r\n", "\n")));
         }
         assert_eq!(Folded::new("a\r\n\n\u{2028}\r \t\n\u{200b}\nb").text, "a\n\n\u{2028}b");
     }

@@ -252,7 +252,7 @@ fn pending(site: &Site, product: &ProductId) -> Result<HttpResponse, PageError> 
     let head = Head::new(site, product.as_str().to_owned());
     let body = PendingPage { head, t: site.interface(), product }.render();
     let mut answer = HttpResponse::Accepted();
-    Ok(html(answer.insert_header(caching::NO_STORE), "'none'", body.map_err(ApiError::internal)?))
+    Ok(html(answer.insert_header(caching::NO_STORE), None, "'none'", body.map_err(ApiError::internal)?))
 }
 
 fn answer(
@@ -274,5 +274,5 @@ fn answer(
     let problem = error.map(|error| Problem::of(t, error));
     let head = Head::new(site, title);
     let body = FormPage { head, t, product, typed, key, problem }.render();
-    Ok(html(&mut answer, "'self'", body.map_err(ApiError::internal)?))
+    Ok(html(&mut answer, None, "'self'", body.map_err(ApiError::internal)?))
 }

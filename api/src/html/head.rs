@@ -5,6 +5,8 @@
 
 use std::sync::Arc;
 
+use model::WebUrl;
+
 use super::script_json::ScriptJson;
 use crate::{links, look::Look, read::place::Neighbours, site::Site};
 
@@ -21,6 +23,8 @@ pub(super) struct Head {
     pub(super) canonical: Option<String>,
     /// Their paths and queries.
     pub(super) neighbours: Neighbours,
+    /// A picture of what the page is about, for the page and for links to it.
+    pub(super) picture: Option<WebUrl>,
     pub(super) structured_data: Option<ScriptJson>,
     pub(super) feed: Option<(String, String)>,
 }
@@ -36,6 +40,7 @@ impl Head {
             may_index: false,
             canonical: None,
             neighbours: Neighbours::default(),
+            picture: None,
             structured_data: None,
             feed: None,
         }

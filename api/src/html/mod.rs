@@ -123,7 +123,7 @@ fn render(
     if let Some(links) = head.link_header(site) {
         answer.insert_header((header::LINK, links));
     }
-    Ok(html(&mut answer, form_action, body))
+    Ok(html(&mut answer, head.picture.as_ref(), form_action, body))
 }
 
 async fn comment(request: HttpRequest, stores: web::Data<StoreClients>) -> Result<HttpResponse, PageError> {

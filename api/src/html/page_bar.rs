@@ -9,7 +9,8 @@ use std::collections::BTreeSet;
 use crate::texts::Interface;
 
 /// How far the linked pages are from the current one, on both sides.
-const LEAPS: [u64; 4] = [1, 10, 100, 1_000];
+const LEAPS: [u64; 4] = [1, FAR, 100, 1_000];
+const FAR: u64 = 10;
 
 /// The most pages in a bar: the current one, those at the leaps, the ends, and one in each gap of a single page.
 #[cfg(test)]
@@ -21,15 +22,17 @@ pub(super) struct BarItem {
     pub(super) href: Option<String>,
     pub(super) current: bool,
     pub(super) after_gap: bool,
+    /// Whether the bar of a small window leaves it out.
+    pub(super) is_far: bool,
 }
 
 impl BarItem {
     pub(super) fn numbered(t: &Interface, number: u64, href: Option<String>) -> Self {
-        Self { label: t.number(number), is_number: true, href, current: false, after_gap: false }
+        Self { label: t.number(number), is_number: true, href, current: false, after_gap: false, is_far: false }
     }
 
     pub(super) fn named(label: String, href: String) -> Self {
-        Self { label, is_number: false, href: Some(href), current: false, after_gap: false }
+        Self { label, is_number: false, href: Some(href), current: false, after_gap: false, is_far: false }
     }
 }
 
@@ -39,7 +42,8 @@ pub(super) fn page_bar(current: u64, pages: u64, item: impl Fn(u64) -> BarItem) 
     let items = places(current, pages).into_iter().map(|place| {
         let after_gap = place > before + 1;
         before = place;
-        BarItem { current: place == current, after_gap, ..item(place) }
+        let is_far = place.abs_diff(current) >= FAR && place != 1 && place != pages;
+        BarItem { current: place == current, after_gap, is_far, ..item(place) }
     });
     items.collect()
 }

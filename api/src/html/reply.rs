@@ -16,7 +16,7 @@ pub(super) struct ReplyView {
 impl ReplyView {
     pub(super) fn new(t: &Interface, Reply { text, author, at }: Reply, direction: &'static str) -> Self {
         let text = displayed(&text);
-        let time = at.map(|at| (at, t.minute(at)));
+        let time = at.map(|at| (at, t.day(at)));
         Self { author, direction: text_direction(direction, text), text: Folded::new(text), time }
     }
 }

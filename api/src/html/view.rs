@@ -81,7 +81,7 @@ struct Volatile {
     average: Option<AverageView>,
     average_of_language: Option<AverageView>,
     filters: Filters,
-    /// "12,275 comments in English, page 3 of 614: 41 to 60, newest first".
+    /// "12,275 comments in English, page 3 of 614: 1 May 2024 to 3 May 2024".
     heading: String,
     page_bar: Vec<BarItem>,
     /// The greatest number that leads to a page; `None` when there is one page.
@@ -267,6 +267,7 @@ fn head(
     let average = average.filter(|_| !is_archive(place));
     head.description = Some(describe(t, address, place, listing, average, subject));
     head.neighbours = place.neighbours().and_then(|page| address.leading_to(page));
+    head.picture = record.and_then(|record| record.details.image.clone());
     head.feed = Some((feed::title(t, name, &query.filter), address.feed()));
     head.structured_data = structured_data::of_page(site, &query.product, record, average, &listing.comments);
     head
@@ -285,7 +286,7 @@ impl<'page> CommentView<'page> {
             out_of_5: t.out_of_5(comment.rating),
             body_direction: text_direction(direction, body),
             body: Folded::new(body),
-            time: t.minute(comment.created_at),
+            time: t.day(comment.created_at),
             is_verified: documented.is_verified,
             reply: documented.reply.map(|reply| ReplyView::new(t, reply, direction)),
         }

@@ -122,10 +122,12 @@ impl Interface {
         self.with("day", [("day", of_digits(day)), ("month", of_digits(month)), ("year", year.into())])
     }
 
-    /// The day and the minute, `29 Feb 2024, 23:59 UTC`.
-    pub(super) fn minute(&self, instant: Timestamp) -> String {
-        let time = instant.to_string().get(11..16).unwrap_or_default().to_owned();
-        self.with("minute", [("day", self.day(instant).into()), ("time", time.into())])
+    /// The days from one instant to another, `1 May 2024 to 3 May 2024`; one day is named once.
+    pub(super) fn days(&self, from: Timestamp, to: Timestamp) -> String {
+        match (self.day(from), self.day(to)) {
+            (from, to) if from == to => from,
+            (from, to) => self.with("days", [("from", from.into()), ("to", to.into())]),
+        }
     }
 
     /// "English", "Portuguese (pt-BR)". A language without a name in the interface's language has its English one, or its
@@ -197,7 +199,9 @@ mod tests {
         assert_eq!([0, 999, 1_000, 392_716].map(|number| t.number(number)), ["0", "999", "1,000", "392,716"]);
         assert_eq!(t.number(1_000_000_000_000), "1,000,000,000,000");
         assert_eq!(t.day(at("2024-02-29T23:59:59Z")), "29 Feb 2024");
-        assert_eq!(t.minute(at("2016-12-05T00:07:59.999Z")), "5 Dec 2016, 00:07 UTC");
+        let days = |from: &str, to: &str| t.days(at(from), at(to));
+        assert_eq!(days("2016-12-05T00:07:59Z", "2016-12-06T00:00:00Z"), "5 Dec 2016 to 6 Dec 2016");
+        assert_eq!(days("2016-12-05T00:00:00Z", "2016-12-05T23:59:59Z"), "5 Dec 2016");
         assert_eq!([1, 12_275].map(|total| t.comments(total)), ["1 comment", "12,275 comments"]);
     }
 }

@@ -96,7 +96,7 @@ impl PartialSchema for ProductFields {
                 "The name for people: one line with at least one visible character",
             ),
             ("url", schema::optional_url(), "The product's page in the shop: pages of comments link to it"),
-            ("image", schema::optional_url(), "A picture of the product, for search engines"),
+            ("image", schema::optional_url(), "A picture of the product, for its pages and for search engines"),
             ("brand", schema::optional_line(ProductDetails::BRAND_MAX_CHARS), invisible),
             ("gtin", gtin, "With its check digit (GS1); an ISBN-13, EAN or UPC is one"),
             ("sku", schema::optional_line(ProductDetails::SKU_MAX_CHARS), invisible),

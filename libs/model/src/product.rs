@@ -62,6 +62,14 @@ impl WebUrl {
     pub fn as_str(&self) -> &str {
         &self.0
     }
+
+    /// The scheme, host and port.
+    pub fn origin(&self) -> &str {
+        let host_at = self.0.find("//").map_or(0, |at| at + 2);
+        let (before, host) = self.0.split_at(host_at);
+        let end = host.find(['/', '?', '#']).unwrap_or(host.len());
+        self.0.get(..before.len() + end).unwrap_or_default()
+    }
 }
 
 fn is_label(label: &str) -> bool {
