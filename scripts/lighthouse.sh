@@ -15,8 +15,8 @@ until grep -q '^Pagemark is ready' "$printed"; do
     sleep 0.2
 done
 url=$(sed -n 's/^ *pages *//p' "$printed")
-base=${url%%/product/*}
-path=${url#"$base"}
+base=${url%/}
+path=/product/espresso-machine/comments
 for dark in false true; do
     echo "{\"base\": \"$base\", \"pages\": [\"$path\", \"$path?page=7\", \"$path/de\", \"/products\"], \"dark\": $dark,
         \"categories\": [\"performance\", \"seo\", \"accessibility\", \"best-practices\"],

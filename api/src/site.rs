@@ -4,7 +4,10 @@ use std::{
     net::{Ipv6Addr, SocketAddr},
     path::PathBuf,
     str::FromStr,
-    sync::Arc,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
 };
 
 use actix_web::http::Uri;
@@ -212,6 +215,12 @@ pub struct SiteSettings {
     /// Whether there is a form to post a comment, for people who try Pagemark out.
     #[arg(skip)]
     pub comment_form: bool,
+    /// Pictures of products that the site serves itself: their paths, and their content as SVG.
+    #[arg(skip)]
+    pub pictures: &'static [(&'static str, &'static str)],
+    /// Whether the site shows the demo. A stack that generates comments says so when it has seen that it has none.
+    #[arg(skip)]
+    pub demo: Arc<AtomicBool>,
 }
 
 impl Default for SiteSettings {
@@ -237,6 +246,10 @@ impl Site {
         let (look, messages) = Look::read(settings.site_dir.as_deref())?;
         let texts = if messages.is_empty() { Texts::built_in() } else { Arc::new(Texts::with(&messages)) };
         Ok(Self { public_url, settings, look: Arc::new(look), texts })
+    }
+
+    pub(crate) fn shows_demo(&self) -> bool {
+        self.settings.demo.load(Ordering::Relaxed)
     }
 
     pub(crate) fn interface(&self) -> &Interface {
@@ -289,6 +302,9 @@ impl Site {
             interface_by_filter: _,
             // A page has its look in it.
             site_dir: _,
+            pictures: _,
+            // An entity tag leaves out what the demo adds.
+            demo: _,
         } = &self.settings;
         let indexable = indexable.to_possible_value();
         let indexable = indexable.as_ref().map_or("", PossibleValue::get_name);

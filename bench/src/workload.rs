@@ -66,7 +66,7 @@ impl Comments {
             languages: LANGUAGES.iter().map(|(tag, _)| Language::parse(tag)).collect::<Result<_, _>>()?,
             language_weights: WeightedIndex::new(LANGUAGES.map(|(_, weight)| weight))?,
             rating_weights: WeightedIndex::new(RATING_WEIGHTS)?,
-            texts: demo_comments(TEXTS).map(|comment| comment.text).collect(),
+            texts: demo_comments(TEXTS, Timestamp::from_epoch_ms(FIRST_MS)?).map(|comment| comment.text).collect(),
             drawn: 0,
         })
     }

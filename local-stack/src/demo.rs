@@ -1,146 +1,163 @@
-//! Generated comments: several products and languages, a long tail, ties, awkward product ids.
+//! What a stack shows to people who try Pagemark out: three products of a shop that does not exist, and generated comments on
+//! them. `demo/demo.json` holds the products and sentences that fit a language and a rating.
 //!
-//! One count always gives the same comments, so a stack that is started again with kept data changes nothing.
+//! One count and one instant always give the same comments.
 
-use model::{CommentId, CommentText, Language, ProductId, Rating, SiteData, Timestamp};
-use rand::{RngExt, SeedableRng, rngs::StdRng, seq::IndexedRandom};
+use std::{collections::HashMap, sync::LazyLock};
+
+use model::{
+    CommentAttributes, CommentId, CommentText, Language, ProductDetails, ProductId, Rating, SiteData, Timestamp, WebUrl,
+};
+use rand::{
+    RngExt, SeedableRng,
+    rngs::StdRng,
+    seq::{IndexedRandom, IteratorRandom},
+};
+use serde::Deserialize;
+use serde_json::json;
 use table::NewComment;
 
-/// The products, the most commented first.
-const PRODUCTS: [&str; 14] = [
-    "espresso-machine",
-    "books/the-long-tail",
-    "garden hose 20m",
-    "headphones#2",
-    "tea/green/sencha",
-    "bicycle-lamp",
-    "c++ in 21 days",
-    "☕ mug",
-    "שולחן",
-    "50% wool socks",
-    "chair~classic",
-    "notebook {dotted}",
-    "com.example.app",
-    "candle",
+/// The pictures of the products, in their order.
+pub const PICTURES: &[(&str, &str)] = &[
+    ("/static/demo/espresso-machine.svg", include_str!("../demo/espresso-machine.svg")),
+    ("/static/demo/milk-jug.svg", include_str!("../demo/milk-jug.svg")),
+    ("/static/demo/slow-coffee.svg", include_str!("../demo/slow-coffee.svg")),
 ];
 
-/// A language, its weight in the draw, and the texts of its comments.
-struct Voice {
-    tag: &'static str,
-    weight: u32,
-    openings: &'static [&'static str],
-    remarks: &'static [&'static str],
-}
+const RATING_WEIGHTS: [(u64, u32); 5] = [(1, 9), (2, 6), (3, 9), (4, 26), (5, 50)];
 
-const VOICES: [Voice; 7] = [
-    Voice {
-        tag: "en",
-        weight: 60,
-        openings: &[
-            "Does what it should.",
-            "I use it every day.",
-            "Not what I expected.",
-            "A gift for my sister.",
-            "Second one I bought.",
-        ],
-        remarks: &[
-            "Delivery took a week.",
-            "The manual could be clearer.",
-            "Would buy again.",
-            "It broke after a month.",
-            "Good value.",
-            "Smaller than it looks.",
-        ],
-    },
-    Voice {
-        tag: "de",
-        weight: 12,
-        openings: &["Tut, was es soll.", "Jeden Tag in Gebrauch.", "Leider enttäuscht."],
-        remarks: &["Die Lieferung war schnell.", "Für den Preis in Ordnung.", "Die Anleitung fehlt."],
-    },
-    Voice {
-        tag: "fr",
-        weight: 10,
-        openings: &["Très bon produit.", "Je suis déçue.", "Conforme à la description."],
-        remarks: &["Livraison rapide.", "Un peu cher.", "Je recommande."],
-    },
-    Voice {
-        tag: "es",
-        weight: 8,
-        openings: &["Funciona muy bien.", "No me convence.", "Lo uso a diario."],
-        remarks: &["Llegó a tiempo.", "Buena relación calidad-precio.", "Se rompió pronto."],
-    },
-    Voice {
-        tag: "pt-BR",
-        weight: 5,
-        openings: &["Gostei bastante.", "Esperava mais."],
-        remarks: &["Chegou antes do prazo.", "Vale o preço."],
-    },
-    Voice {
-        tag: "he",
-        weight: 3,
-        openings: &["מוצר מצוין.", "לא התרשמתי."],
-        remarks: &["המשלוח הגיע מהר.", "קצת יקר."],
-    },
-    Voice {
-        tag: "ja",
-        weight: 2,
-        openings: &["とても便利です。", "少し小さいです。"],
-        remarks: &["配送が早かった。", "また買います。"],
-    },
-];
-
-const AUTHORS: [&str; 12] =
-    ["Ada", "Bruno", "Chen", "Dalia", "Emeka", "Fatima", "Goran", "Hana", "Ines", "Jun", "Kofi", "לאה"];
-const TITLES: [&str; 5] = ["Recommended", "Mixed feelings", "Five stars", "Hm", "Once is enough"];
-const RATING_WEIGHTS: [(u64, u32); 5] = [(1, 14), (2, 6), (3, 9), (4, 21), (5, 50)];
-
-/// The time of the first comment, 2024-01-01T00:00:00Z, and the time span of all comments, two years.
-const FIRST_MS: i64 = 1_704_067_200_000;
-const SPAN_MS: i64 = 2 * 365 * 24 * 3_600_000;
+const DAY_MS: i64 = 24 * 3_600_000;
+/// The time span of all comments: two years.
+const SPAN_MS: i64 = 2 * 365 * DAY_MS;
 /// One comment in this many carries only a date, as comments from many sources do. So there are ties.
 const DATE_ONLY_ONE_IN: u32 = 10;
 
-pub fn top_product() -> Option<ProductId> {
-    ProductId::parse(PRODUCTS[0]).ok()
+static DEMO: LazyLock<Demo> = LazyLock::new(|| {
+    let demo = serde_json::from_str(include_str!("../demo/demo.json"));
+    demo.unwrap_or_else(|error| unreachable!("the file of the demo is tested: {error}"))
+});
+
+#[derive(Deserialize)]
+struct Demo {
+    products: Vec<Product>,
+    authors: Vec<String>,
+    voices: Vec<Voice>,
+    /// The shop's replies, to comments in English.
+    replies: Texts,
+    /// Comments that are written out. They are the second newest comment, the fifth, and so on.
+    letters: Vec<Letter>,
 }
 
-pub fn demo_comments(count: u64) -> impl Iterator<Item = NewComment> {
+#[derive(Deserialize)]
+struct Product {
+    id: ProductId,
+    weight: u32,
+    details: ProductDetails,
+}
+
+/// What is written in a language: titles, sentences for any product, and sentences for one.
+#[derive(Deserialize)]
+struct Voice {
+    language: Language,
+    weight: u32,
+    titles: Texts,
+    #[serde(flatten)]
+    sentences: Texts,
+    #[serde(default)]
+    of: HashMap<ProductId, Texts>,
+}
+
+/// Texts by rating.
+#[derive(Deserialize)]
+struct Texts {
+    good: Vec<String>,
+    #[serde(default)]
+    mixed: Vec<String>,
+    bad: Vec<String>,
+}
+
+impl Texts {
+    fn of(&self, rating: u64) -> &[String] {
+        match rating {
+            4.. => &self.good,
+            3 => &self.mixed,
+            _ => &self.bad,
+        }
+    }
+}
+
+#[derive(Clone, Deserialize)]
+struct Letter {
+    product: ProductId,
+    language: Language,
+    rating: u64,
+    title: Option<String>,
+    body: String,
+    author: Option<String>,
+    reply: Option<String>,
+}
+
+impl Letter {
+    fn draw(rng: &mut StdRng) -> Option<Self> {
+        let demo = &*DEMO;
+        let product = demo.products.choose_weighted(rng, |product| product.weight).ok()?.id.clone();
+        let voice = demo.voices.choose_weighted(rng, |voice| voice.weight).ok()?;
+        let rating = RATING_WEIGHTS.choose_weighted(rng, |(_, weight)| *weight).ok()?.0;
+        let of_product = voice.of.get(&product).map_or(&[][..], |texts| texts.of(rating));
+        let length = rng.random_range(1..=3);
+        let sentences = voice.sentences.of(rating).iter().chain(of_product).map(String::as_str).sample(rng, length);
+        // The shop answers most complaints, and thanks some.
+        let answers = rng.random_ratio(if rating < 3 { 3 } else { 1 }, 5);
+        let replies = Some(demo.replies.of(rating)).filter(|_| answers && voice.language.as_str() == "en");
+        Some(Self {
+            product,
+            rating,
+            body: sentences.join(" "),
+            title: rng.random_ratio(1, 3).then(|| voice.titles.of(rating).choose(rng).cloned()).flatten(),
+            author: rng.random_ratio(5, 6).then(|| demo.authors.choose(rng).cloned()).flatten(),
+            reply: replies.and_then(|replies| replies.choose(rng).cloned()),
+            language: voice.language.clone(),
+        })
+    }
+}
+
+/// The records of the products. `site` is the URL that their pictures are at.
+pub fn demo_products(site: &str) -> impl Iterator<Item = (&ProductId, ProductDetails)> {
+    DEMO.products.iter().zip(PICTURES).map(move |(product, (path, _))| {
+        let image = WebUrl::parse("image", &format!("{site}{path}")).ok();
+        (&product.id, ProductDetails { image, ..product.details.clone() })
+    })
+}
+
+/// Comments of the two years up to an instant.
+pub fn demo_comments(count: u64, until: Timestamp) -> impl Iterator<Item = NewComment> {
     // Any constant will do: it makes the comments the same every time.
     let mut rng = StdRng::seed_from_u64(20_240_229);
-    (0..count).filter_map(move |number| demo_comment(&mut rng, number, count))
+    (0..count).filter_map(move |number| demo_comment(&mut rng, number, count, until))
 }
 
-fn demo_comment(rng: &mut StdRng, number: u64, count: u64) -> Option<NewComment> {
-    // Zipf's law: the k-th product is drawn in proportion to 1/k.
-    let ranked: Vec<(f64, &str)> =
-        (1_u32..).zip(PRODUCTS).map(|(rank, product)| (1.0 / f64::from(rank), product)).collect();
-    let product = ranked.choose_weighted(rng, |(weight, _)| *weight).ok()?.1;
-    let voice = VOICES.choose_weighted(rng, |voice| voice.weight).ok()?;
-    let rating = RATING_WEIGHTS.choose_weighted(rng, |(_, weight)| *weight).ok()?.0;
-    let mut body = (*voice.openings.choose(rng)?).to_owned();
-    let remarks = rng.random_range(0..=3_usize.min(voice.remarks.len()));
-    for remark in voice.remarks.sample(rng, remarks).collect::<Vec<_>>() {
-        body.push(if rng.random_ratio(1, 4) { '\n' } else { ' ' });
-        body.push_str(remark);
-    }
-    let offset_ms =
-        i64::try_from(u128::from(number) * u128::try_from(SPAN_MS).ok()? / u128::from(count.max(1))).ok()?;
-    let mut created_ms = FIRST_MS + offset_ms;
+fn demo_comment(rng: &mut StdRng, number: u64, count: u64, until: Timestamp) -> Option<NewComment> {
+    let drawn = Letter::draw(rng)?;
+    let later = usize::try_from(count - 1 - number).ok()?;
+    let written = if later % 3 == 1 { DEMO.letters.get(later / 3) } else { None };
+    let letter = written.cloned().unwrap_or(drawn);
+    let before_ms = i64::try_from(later).ok()? * (SPAN_MS / i64::try_from(count).ok()?);
+    let mut created_ms = until.epoch_ms() - before_ms;
     if rng.random_ratio(1, DATE_ONLY_ONE_IN) {
-        created_ms -= created_ms.rem_euclid(24 * 3_600_000);
+        created_ms -= created_ms.rem_euclid(DAY_MS);
     }
-    let title = rng.random_ratio(1, 3).then(|| TITLES.choose(rng).map(|title| (*title).to_owned())).flatten();
-    let author = rng.random_ratio(3, 4).then(|| AUTHORS.choose(rng).map(|author| (*author).to_owned())).flatten();
+    let replied_at = Timestamp::from_epoch_ms(created_ms + DAY_MS).ok()?.min(until);
+    let reply = letter.reply.map(|text| json!({ "text": text, "author": "Corner Coffee", "at": replied_at }));
+    let attributes = json!({ "verified": rng.random_ratio(2, 3), "reply": reply });
     Some(NewComment {
         id: CommentId::parse(&format!("demo-{number:06}")).ok()?,
-        product: ProductId::parse(product).ok()?,
-        language: Language::parse(voice.tag).ok()?,
-        rating: Rating::new(rating).ok()?,
+        product: letter.product,
+        language: letter.language,
+        rating: Rating::new(letter.rating).ok()?,
         created_at: Timestamp::from_epoch_ms(created_ms).ok()?,
         status: None,
-        text: CommentText::new(title, body, author).ok()?,
-        site: SiteData::default(),
+        text: CommentText::new(letter.title, letter.body, letter.author).ok()?,
+        site: SiteData { attributes: CommentAttributes::parse(&attributes.to_string()).ok(), author_id: None },
     })
 }
 
@@ -151,13 +168,32 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_demo_is_the_same_every_time_and_has_what_makes_data_awkward() {
-        let comments: Vec<_> = demo_comments(2_000).collect();
-        assert_eq!(comments, demo_comments(2_000).collect::<Vec<_>>());
+    fn the_demo_is_the_same_every_time_and_ends_now() {
+        let until = Timestamp::parse("2026-02-28T12:00:00Z").unwrap();
+        let comments: Vec<_> = demo_comments(2_000, until).collect();
+        assert_eq!(comments, demo_comments(2_000, until).collect::<Vec<_>>());
         assert_eq!(comments.len(), 2_000);
         let distinct = |of: fn(&NewComment) -> String| comments.iter().map(of).collect::<BTreeSet<_>>().len();
-        assert_eq!(distinct(|comment| comment.product.to_string()), PRODUCTS.len());
-        assert_eq!(distinct(|comment| comment.language.to_string()), VOICES.len());
+        assert_eq!(distinct(|comment| comment.product.to_string()), DEMO.products.len());
+        assert_eq!(distinct(|comment| comment.language.to_string()), DEMO.voices.len());
         assert!(distinct(|comment| format!("{} {}", comment.product, comment.created_at)) < 2_000, "there are ties");
+        assert_eq!(comments.iter().map(|comment| comment.created_at).max(), Some(until));
+        let written =
+            comments.iter().filter(|comment| DEMO.letters.iter().any(|letter| letter.body == comment.text.body));
+        assert_eq!(written.count(), DEMO.letters.len());
+        let replied = |comment: &&NewComment| comment.site.attributes.as_ref().unwrap().as_json().contains("\"text\"");
+        assert!(comments.iter().filter(replied).count() > 50);
+        assert_eq!(demo_products("http://127.0.0.1:8080").filter(|(_, details)| details.image.is_some()).count(), 3);
+    }
+
+    /// The texts of a rating come from its own list, so none of them stands under another rating.
+    #[test]
+    fn a_text_fits_its_rating() {
+        for voice in &DEMO.voices {
+            let all = [&voice.titles, &voice.sentences].into_iter().chain(voice.of.values());
+            for texts in all {
+                assert!([1, 3, 5].iter().all(|rating| !texts.of(*rating).is_empty()), "{}", voice.language);
+            }
+        }
     }
 }

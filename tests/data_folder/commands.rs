@@ -8,7 +8,6 @@ use std::{
 use clap::Parser;
 use local_stack::{
     control::{SOCKET, request},
-    demo::demo_comments,
     import::to_line,
     index_place::IndexPlace,
     stack::StackSettings,
@@ -54,7 +53,7 @@ async fn add_orphan(table: &Table, comment: &NewComment) {
 async fn damaged_folder(folder: &Path, count: u64) {
     let settings = StackSettings { data_dir: Some(folder.to_owned()), page_index: IndexPlace::Embedded, ..settings() };
     let mut stack = Running::start_with(settings).await;
-    let comments: Vec<NewComment> = demo_comments(count).collect();
+    let comments: Vec<NewComment> = data::generated_comments(count).collect();
     stack.import(&comments).await;
     stack.settle().await;
     for comment in comments.iter().take(2) {
@@ -90,7 +89,7 @@ async fn repair_on_a_stopped_folder_does_what_it_does_on_a_running_stack() {
         (&["repair", "audit"], 0),
         (&["repair", "recent", "--apply"], 0),
         (&["repair", "quarantine", "--apply"], 0),
-        (&["repair", "check", "demo-000000"], 0),
+        (&["repair", "check", "generated-000000"], 0),
     ] {
         let ended = run(folder.path(), command).await.expect(code);
         assert!(ended.stderr.contains(RUNS_ONE) && !ended.stdout.is_empty(), "{ended:?}");
@@ -113,7 +112,7 @@ async fn an_import_reaches_the_folder_whether_its_stack_runs_or_not() {
     let (first, http) = up(folder.path()).await;
     http.post(PRODUCT, &good_comment("en", 5, "Body")).await.expect(201);
     first.stop().await;
-    let comments: Vec<NewComment> = demo_comments(60).collect();
+    let comments: Vec<NewComment> = data::generated_comments(60).collect();
     let import = async |count: usize, outcome: &str| {
         let file = write(folder.path(), &comments[..count]);
         let ended = run(folder.path(), &["import", file.to_str().unwrap()]).await.expect(0);
@@ -199,7 +198,7 @@ async fn a_command_refuses_another_stack_at_the_address_of_its_own() {
     fs::write(&lock, left.replace(&address, &running.engine)).unwrap();
     let starting = File::open(&lock).unwrap();
     starting.lock().unwrap();
-    let file = write(folder.path(), &demo_comments(2).collect::<Vec<_>>());
+    let file = write(folder.path(), &data::generated_comments(2).collect::<Vec<_>>());
     for command in [&["import", file.to_str().unwrap()][..], &["export"]] {
         let line = refused(run(folder.path(), command).await, folder.path());
         assert!(line.contains("belongs to another stack"), "{line}");
@@ -222,7 +221,7 @@ async fn a_stack_with_its_page_index_in_redis_is_reached_by_its_folder() {
     assert!(other.stderr.contains("the folder remembers where it is"), "{other:?}");
     up.stop().await;
     // The folder remembers where its page index is.
-    let file = write(folder.path(), &demo_comments(40).collect::<Vec<_>>());
+    let file = write(folder.path(), &data::generated_comments(40).collect::<Vec<_>>());
     for command in [&["repair", "audit", "--apply"][..], &["import", file.to_str().unwrap()], &["export"]] {
         redis.ask::<()>("FLUSHALL").await;
         run(folder.path(), command).await.expect(0);

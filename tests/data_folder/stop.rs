@@ -1,11 +1,11 @@
 //! An orderly stop leaves the next start little to do.
 
-use local_stack::{demo::demo_comments, index_place::IndexPlace, stack::StackSettings};
+use local_stack::{index_place::IndexPlace, stack::StackSettings};
 use table::NewComment;
 
 use super::run;
 use crate::fixture::{
-    folder_in_memory,
+    data, folder_in_memory,
     stack::{Running, settings},
 };
 
@@ -15,7 +15,7 @@ async fn an_orderly_stop_leaves_nothing_to_deliver_or_to_reconcile() {
     let settings =
         StackSettings { data_dir: Some(folder.path().to_owned()), page_index: IndexPlace::Embedded, ..settings() };
     let mut stack = Running::start_with(settings).await;
-    let comments: Vec<NewComment> = demo_comments(40).collect();
+    let comments: Vec<NewComment> = data::generated_comments(40).collect();
     stack.import(&comments).await;
     stack.stack.stop().await;
 

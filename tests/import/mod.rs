@@ -7,17 +7,14 @@ use std::io::Write;
 
 use flate2::{Compression, write::GzEncoder};
 use itertools::Itertools;
-use local_stack::{
-    demo::demo_comments,
-    import::{ImportError, ImportOptions, ImportReport, ReadingArgs, Source, import, to_line},
-};
+use local_stack::import::{ImportError, ImportOptions, ImportReport, ReadingArgs, Source, import, to_line};
 use model::{AuthorId, Comment, CommentAttributes, CommentId, CommentText, SiteData};
 use serde_json::{Value, json};
 use table::{NewComment, Table, TableConfig};
 use tempfile::NamedTempFile;
 
 use crate::fixture::{
-    data::{body, product},
+    data::{self, body, product},
     gate::{self, Gate},
     invariants::{self, Contents},
     reviews,
@@ -73,7 +70,7 @@ async fn update_with(stores: &Stores, content: &str) -> ImportReport {
 }
 
 fn some_comments(count: usize) -> Vec<NewComment> {
-    demo_comments(count.try_into().unwrap()).collect()
+    data::generated_comments(count.try_into().unwrap()).collect()
 }
 
 fn gzip(content: &[u8]) -> Vec<u8> {

@@ -5,13 +5,12 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use local_stack::demo::demo_comments;
 use table::NewComment;
 use tempfile::TempDir;
 
 use super::{cut_off_gzip, gzip, lines, some_comments};
 use crate::fixture::{
-    folder_in_memory,
+    data, folder_in_memory,
     gate::{self, Gate},
     http::Http,
     invariants::Contents,
@@ -71,7 +70,7 @@ fn counted(stdout: &str) -> usize {
 async fn an_interrupted_import_finishes_what_is_under_way_and_counts_it() {
     let stores = Stores::start().await;
     let folder = folder_in_memory();
-    let comments: Vec<NewComment> = demo_comments(2_000).collect();
+    let comments: Vec<NewComment> = data::generated_comments(2_000).collect();
     let (first, second) =
         (write(&folder, "first", lines(&comments)), write(&folder, "second", lines(&some_comments(1))));
     for name in ["INT", "TERM"] {

@@ -4,11 +4,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use futures_util::{StreamExt, stream};
-use local_stack::demo::demo_comments;
 use table::NewComment;
 
 use super::{SITE, comment, html::Page, site_settings, sitemap, stable::shown, start, three_pages};
 use crate::fixture::{
+    data,
     http::{Answer, Http},
     size::{Size, size},
 };
@@ -23,7 +23,7 @@ fn comments() -> Vec<NewComment> {
     let alone = [comment("alone", "en", 2, 0)];
     let one_language = (0..50).map(|number| comment("one language", "ja", 4, number));
     let odd = three_pages("100% & <odd> \"product\"/☕");
-    demo_comments(count).chain(alone).chain(one_language).chain(odd).collect()
+    data::generated_comments(count).chain(alone).chain(one_language).chain(odd).collect()
 }
 
 struct Seen {

@@ -15,6 +15,7 @@
 //! - `feed`: the feed of a listing.
 //! - `crawl`: what a crawler finds.
 //! - `look`: what a site adds to every page.
+//! - `demo`: what the demo adds.
 //! - `form`: posting a comment from a page, in the local stack.
 //! - `browser`: all of it in a real browser.
 
@@ -23,6 +24,7 @@ mod browser;
 mod by_cursor;
 mod crawl;
 mod dates;
+mod demo;
 mod feed;
 mod form;
 mod head;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use local_stack::{demo::demo_comments, repair::AuditSchedule, stack::StackSettings};
+use local_stack::{repair::AuditSchedule, stack::StackSettings};
 use model::{BaseSet, plan::IndexEdit};
 use table::NewComment;
 
@@ -37,7 +37,7 @@ async fn wait_until_repaired(running: &Running, comments: &[NewComment], set: &B
 async fn the_local_stack_repairs_damage_on_its_own_schedule() {
     let audit = Some(AuditSchedule { every: Duration::from_millis(100), rest_factor: 0 });
     let mut running = Running::start_with(StackSettings { audit, ..settings() }).await;
-    let comments = demo_comments(20).collect::<Vec<_>>();
+    let comments = data::generated_comments(20).collect::<Vec<_>>();
     running.import(&comments).await;
     let set = damage_by_hand(&running, &comments).await;
     wait_until_repaired(&running, &comments, &set).await;

@@ -2,7 +2,9 @@
 
 use std::sync::LazyLock;
 
-use crate::http::asset::Asset;
+use actix_web::{HttpRequest, HttpResponse, http::header, web};
+
+use crate::{error::ApiError, http::asset::Asset, site::Site};
 
 pub(super) static ICON: LazyLock<Asset> =
     LazyLock::new(|| Asset::new("image/svg+xml", "/static/icon.svg", include_str!("../../static/icon.svg")));
@@ -12,6 +14,13 @@ pub(super) static COMPONENT: LazyLock<Asset> =
     LazyLock::new(|| Asset::new("text/javascript; charset=utf-8", "/static/pagemark-comments.js", COMPONENT_SCRIPT));
 
 const COMPONENT_SCRIPT: &str = include_str!("../../static/pagemark-comments.js");
+
+/// Answers a picture of a product that the site serves itself.
+pub(super) async fn picture(request: HttpRequest, site: web::Data<Site>) -> Result<HttpResponse, ApiError> {
+    let mut pictures = site.settings.pictures.iter();
+    let (_, svg) = pictures.find(|(path, _)| *path == request.uri().path()).ok_or(ApiError::NoRoute)?;
+    Ok(HttpResponse::Ok().insert_header((header::CONTENT_TYPE, "image/svg+xml")).body(*svg))
+}
 
 #[cfg(test)]
 mod tests {

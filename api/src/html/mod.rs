@@ -86,6 +86,7 @@ pub(crate) fn configure(config: &mut web::ServiceConfig, max_age_seconds: u32) {
         }),
     );
     page("/static/icon.svg", get().to(async |request: HttpRequest| assets::ICON.answer(request.query_string())));
+    page("/static/demo/{picture}", get().to(assets::picture));
     page("/product/{product}/comments", get().to(comments::page));
     page("/product/{product}/comments/{filter:.*}", get().to(comments::page));
     page("/product/{product}/feed", get().to(feed::feed));

@@ -1,5 +1,7 @@
 //! `/products?page=N`: the products that have comments, the most commented first. And `/`, which shows the beginning.
 
+use std::borrow::Cow;
+
 use actix_web::{
     HttpRequest, HttpResponse,
     http::{StatusCode, header},
@@ -7,7 +9,7 @@ use actix_web::{
 };
 use askama::Template;
 use futures_util::future::join_all;
-use model::{Filter, PageNumber, PageSize};
+use model::{Filter, PageNumber, PageSize, WebUrl};
 
 use super::{
     address::{parameters, parse_number},
@@ -36,6 +38,8 @@ struct Entry {
     /// What people call the product: the name in its record, or its id.
     name: String,
     href: String,
+    /// The picture in its record, if it is on the host of the site: the page loads no others.
+    picture: Option<WebUrl>,
     average: Option<String>,
     comments: String,
     /// The day of the newest comment, for people and for programs.
@@ -45,12 +49,14 @@ struct Entry {
 }
 
 impl Entry {
-    fn new(t: &Interface, product: &Product, known: &KnownRecord) -> Self {
-        let record = known.record();
+    fn new(site: &Site, product: &Product, known: &KnownRecord) -> Self {
+        let (t, record) = (site.interface(), known.record());
+        let picture = record.and_then(|record| record.details.image.clone());
         Self {
             is_whole: *known != KnownRecord::Unreadable,
             name: record.map_or_else(|| product.id.to_string(), |record| record.details.name.clone()),
             href: links::product_page(&product.id),
+            picture: picture.filter(|picture| picture.origin() == site.public_url.origin()),
             average: Average::of(product.by_rating).map(|average| t.average(&average)),
             comments: t.comments(product.by_rating.total()),
             last_day: t.day(product.last_commented_at),
@@ -61,11 +67,11 @@ impl Entry {
 
 /// The entries of some products, whose records are read together.
 async fn entries<'walk>(
-    t: &Interface,
+    site: &Site,
     stores: &StoreClients,
     products: impl Iterator<Item = &'walk Product>,
 ) -> Vec<Entry> {
-    let entry = async |product: &Product| Entry::new(t, product, &stores.known_record(&product.id).await);
+    let entry = async |product: &Product| Entry::new(site, product, &stores.known_record(&product.id).await);
     join_all(products.map(entry)).await
 }
 
@@ -160,7 +166,7 @@ pub(super) async fn list(
         }
         Err(error) => return Err(PageError::with_help(error, |error| help(site.interface(), number, error))),
     };
-    let entries = entries(site.interface(), &stores, page.products()).await;
+    let entries = entries(&site, &stores, page.products()).await;
     let is_whole = are_whole(&entries);
     let page = ProductsPage::new(&site, number, &page, entries);
     let answer = render(&site, StatusCode::OK, &page.head, &page, "'none'")?;
@@ -180,7 +186,19 @@ struct StartPage<'site> {
     entries: Option<Vec<Entry>>,
     total: String,
     base_path: Option<String>,
+    /// What to try in the demo: a text, and the address that it leads to.
+    demo: Vec<(Cow<'site, str>, &'static str)>,
 }
+
+/// What to try in the demo of `pagemark up`.
+const DEMO: [(&str, &str); 6] = [
+    ("try-newest", "/product/espresso-machine/comments"),
+    ("try-page", "/product/espresso-machine/comments?page=7"),
+    ("try-filter", "/product/espresso-machine/comments/en/4.5"),
+    ("try-right-to-left", "/product/espresso-machine/comments/he"),
+    ("try-slash", "/product/books%2Fslow-coffee/comments"),
+    ("try-json", "/api/v1/products/espresso-machine/comments?rating=1&rating=2&explain=true"),
+];
 
 /// Answers the start page. While the page index is away, it shows no products and is not cached.
 pub(super) async fn start(
@@ -200,7 +218,7 @@ pub(super) async fn start(
     let mut head = Head::of_page(&site, "/", t.text("title-start").into_owned(), may_index);
     head.description = Some(t.text("about").into_owned());
     let entries = match &first {
-        Some(first) => Some(entries(t, &stores, first.products().take(ON_START_PAGE)).await),
+        Some(first) => Some(entries(&site, &stores, first.products().take(ON_START_PAGE)).await),
         None => None,
     };
     let is_whole = entries.as_deref().is_some_and(are_whole);
@@ -209,6 +227,7 @@ pub(super) async fn start(
         entries,
         t,
         total: t.number(total),
+        demo: if site.shows_demo() { DEMO.map(|(id, href)| (t.text(id), href)).into() } else { Vec::new() },
         base_path: Some(site.public_url.base_path())
             .filter(|path| !path.is_empty())
             .map(|path| t.with("base-path", [("path", path.into())])),

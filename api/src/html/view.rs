@@ -24,6 +24,7 @@ use super::{
 use crate::{
     http::entity_tag::WeakTagWriter,
     links,
+    ops::cost,
     read::{
         contrast::Contrast,
         page::ListingPage,
@@ -74,6 +75,8 @@ pub(super) struct CommentsPage<'page> {
     is_fragment: bool,
     /// What changes with comments on other pages. It is taken away only for [`CommentsPage::validator`].
     volatile: Option<Volatile>,
+    /// A line for engineers, in the demo: what the page has cost.
+    cost: Option<String>,
 }
 
 /// What a page shows of the whole product and of the whole listing.
@@ -155,6 +158,7 @@ impl<'page> CommentsPage<'page> {
             contrast: None,
             is_fragment: false,
             volatile: Some(Volatile::new(site, t, counts, place, listing, average)),
+            cost: site.shows_demo().then(|| cost::so_far().line()),
         }
     }
 
@@ -172,8 +176,8 @@ impl<'page> CommentsPage<'page> {
         Self { is_fragment: true, ..self }
     }
 
-    /// The entity tag of an archive page; `None` for any other page. It covers the page without what changes with
-    /// comments on other pages. It also covers what shapes that part: the version of the service, the templates, the texts
+    /// The entity tag of an archive page, and in the demo of any page; `None` for any other page. It covers the page without
+    /// its cost, and that of an archive page without what changes with comments on other pages. It also covers what shapes that part: the version of the service, the templates, the texts
     /// and the settings.
     ///
     /// The page is rendered into the tag, so its text is not in memory a second time.
@@ -181,10 +185,12 @@ impl<'page> CommentsPage<'page> {
     /// # Errors
     /// The template's.
     pub(super) fn validator(mut self, site: &Site) -> Result<Option<String>, askama::Error> {
-        if !(self.address.is_stable() && self.address.number.is_some()) {
+        let is_archive = self.address.is_stable() && self.address.number.is_some();
+        if !is_archive && self.cost.is_none() {
             return Ok(None);
         }
-        self.volatile = None;
+        self.volatile = self.volatile.filter(|_| !is_archive);
+        self.cost = None;
         let mut tag = WeakTagWriter::new();
         for shape in [SHAPE.as_bytes(), site.settings_of_pages().as_bytes(), self.t.version()] {
             tag.add(shape);

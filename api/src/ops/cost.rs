@@ -36,6 +36,12 @@ struct Calls {
     took: Duration,
 }
 
+impl Calls {
+    fn counted(&self) -> String {
+        format!("{} {}", self.count, if self.count == 1 { "call" } else { "calls" })
+    }
+}
+
 /// A query.
 #[derive(Debug, Clone, Serialize, ToSchema)]
 #[schema(as = ExplainedQuery)]
@@ -60,11 +66,22 @@ impl Cost {
         self.calls.get(store).map_or(0, |calls| calls.count)
     }
 
+    /// One line: the queries, with the keys that they asked for, and the calls with their times.
+    pub(crate) fn line(&self) -> String {
+        let queries = self.queries.iter().map(|QueryCost { key, items, read_units, .. }| {
+            format!("Query {key}: {items} items, {read_units} read units")
+        });
+        let calls = self
+            .calls
+            .iter()
+            .map(|(store, calls)| format!("{store}: {}, {:.2} ms", calls.counted(), calls.took.as_secs_f64() * 1e3));
+        queries.chain(calls).collect::<Vec<_>>().join(" · ")
+    }
+
     /// The value of `Server-Timing` (W3C Server Timing), in milliseconds; `None` without calls.
     fn server_timing(&self) -> Option<HeaderValue> {
-        let parts = self.calls.iter().map(|(store, Calls { count, took })| {
-            let noun = if *count == 1 { "call" } else { "calls" };
-            format!("{store};dur={:.2};desc=\"{count} {noun}\"", took.as_secs_f64() * 1e3)
+        let parts = self.calls.iter().map(|(store, calls)| {
+            format!("{store};dur={:.2};desc=\"{}\"", calls.took.as_secs_f64() * 1e3, calls.counted())
         });
         let text = parts.collect::<Vec<_>>().join(", ");
         HeaderValue::from_str(&text).ok().filter(|value| !value.is_empty())

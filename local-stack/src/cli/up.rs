@@ -4,12 +4,16 @@ use std::{
     net::{IpAddr, Ipv4Addr, SocketAddr},
     path::PathBuf,
     process::ExitCode,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
     time::{Duration, Instant},
 };
 
 use anyhow::Context;
 use api::{BearerToken, CursorKey, PublicUrl, SiteSettings, WritingSettings};
-use model::{ProductId, primaries::PRIMARIES_SHARDS};
+use model::primaries::PRIMARIES_SHARDS;
 use table::CommentBlobArgs;
 
 use super::{
@@ -18,7 +22,7 @@ use super::{
     progress::{import_shown, say, settle},
 };
 use crate::{
-    demo::{demo_comments, top_product},
+    demo::{PICTURES, demo_comments, demo_products},
     import::{ImportError, ImportOptions, ReadingArgs, Source},
     index_place::IndexPlace,
     memory::resident_memory,
@@ -103,6 +107,8 @@ pub(super) async fn run(args: Args) -> anyhow::Result<ExitCode> {
         }
     };
     let is_public = args.public_url.is_some();
+    let public_url = args.public_url.as_ref().map(PublicUrl::to_string);
+    let shows_demo = Arc::new(AtomicBool::new(false));
     let settings = StackSettings {
         listen: Some(args.listen),
         operations_listen: args.operations_listen.or_else(|| is_public.then_some(OPERATIONS_OF_PUBLIC_SITE)),
@@ -116,7 +122,13 @@ pub(super) async fn run(args: Args) -> anyhow::Result<ExitCode> {
         new: args.new,
         writing: args.writing,
         cursor_keys: args.cursor_keys,
-        site: SiteSettings { public_url: args.public_url, comment_form: !is_public, ..args.site },
+        site: SiteSettings {
+            public_url: args.public_url,
+            comment_form: !is_public,
+            pictures: PICTURES,
+            demo: Arc::clone(&shows_demo),
+            ..args.site
+        },
         archive_after_seconds: args.archive_after_seconds,
         comment_blob: args.comment_blob.comment_blob,
         repair_every: (args.repair_every > 0).then(|| Duration::from_secs(args.repair_every)),
@@ -130,7 +142,7 @@ pub(super) async fn run(args: Args) -> anyhow::Result<ExitCode> {
     // The stack is stopped however this ends, so that no child and no temporary data stay behind.
     let ended = stack.part_ended();
     let served = tokio::select! {
-        served = serve(&mut stack, files, args.demo, is_public, &shown_token) => served,
+        served = serve(&mut stack, files, args.demo, public_url, &shows_demo, &shown_token) => served,
         () = signals.next() => {
             eprintln!("stopping");
             Ok(ExitCode::SUCCESS)
@@ -146,7 +158,8 @@ async fn serve(
     stack: &mut Stack,
     files: Vec<Source>,
     demo: Option<u64>,
-    is_public: bool,
+    public_url: Option<String>,
+    shows_demo: &AtomicBool,
     shown_token: &str,
 ) -> anyhow::Result<ExitCode> {
     let began = Instant::now();
@@ -157,7 +170,7 @@ async fn serve(
     let demo = match demo {
         Some(count) => count,
         // Readers of a public site would take them for real.
-        None if !is_public && files.is_empty() && is_empty(stack).await? => DEMO_DEFAULT,
+        None if public_url.is_none() && files.is_empty() && is_empty(stack).await? => DEMO_DEFAULT,
         None => 0,
     };
     for source in files {
@@ -166,7 +179,8 @@ async fn serve(
         ended.with_context(|| format!("{name} was not imported to its end"))?;
         created += report.created;
     }
-    let generated = if demo > 0 { generate(stack, demo).await } else { Some(0) };
+    shows_demo.store(demo > 0, Ordering::Relaxed);
+    let generated = if demo > 0 { generate(stack, demo, public_url.as_ref().unwrap_or(&api)).await } else { Some(0) };
     created += generated.unwrap_or(0);
     // If comments cannot be written, their duplicates may be blocked for as long. So do not wait for them.
     if created > 0 && generated.is_some() {
@@ -177,7 +191,7 @@ async fn serve(
         let folder = stack.data_dir().join(QUARANTINE);
         say(&format!("but {} batches could not be processed; they are in {}\n", stack.quarantined(), folder.display()));
     }
-    print_ready(stack, &api, (demo > 0).then(top_product).flatten(), shown_token);
+    print_ready(stack, &api, shown_token);
     std::future::pending::<()>().await;
     Ok(ExitCode::SUCCESS)
 }
@@ -192,10 +206,15 @@ async fn is_empty(stack: &Stack) -> anyhow::Result<bool> {
     Ok(true)
 }
 
-/// Generates comments, and returns how many of them are new. `None` when not all could be written, for example because
+/// Generates products and comments, and returns how many comments of them are new. `None` when not all could be written, for example because
 /// the disk is full; then the stack says so and serves what it has.
-async fn generate(stack: &Stack, count: u64) -> Option<u64> {
-    let source = Source::of_comments(demo_comments(count));
+async fn generate(stack: &Stack, count: u64, site: &str) -> Option<u64> {
+    for (product, details) in demo_products(site) {
+        if let Err(error) = stack.table().put_product(product, &details, |_| true).await {
+            eprintln!("pagemark: the demo's {product} has no name and no picture: {error}");
+        }
+    }
+    let source = Source::of_comments(demo_comments(count, process::now()));
     let (report, ended) = import_shown(stack.table(), source, &ImportOptions::default()).await;
     let Err(error) = ended else { return Some(report.created) };
     // The advice of the other error is about files.
@@ -204,15 +223,11 @@ async fn generate(stack: &Stack, count: u64) -> Option<u64> {
     None
 }
 
-fn print_ready(stack: &Stack, api: &str, product: Option<ProductId>, shown_token: &str) {
+fn print_ready(stack: &Stack, api: &str, shown_token: &str) {
     let mut text = String::from("\nPagemark is ready. Ctrl-C ends it.\n");
-    let start = match product {
-        Some(product) => format!("{api}{}", api::links::product_page(&product)),
-        None => format!("{api}/"),
-    };
     let operations = stack.operations_url().unwrap_or_else(|| api.to_owned());
     for (name, value) in [
-        ("pages", start),
+        ("pages", format!("{api}/")),
         ("API", format!("{api}/api/v1/")),
         ("metrics", format!("{operations}/metrics")),
         ("write token", shown_token.to_owned()),
