@@ -61,12 +61,21 @@ impl Look {
         fs::read_dir(folder).map_err(|error| LookError { path: folder.to_owned(), problem: error.to_string() })?;
         let text = |name: &str| read_text(&folder.join(name));
         let look = Self::new(&text("theme.css")?, text("header.html")?, text("footer.html")?);
+        let path = folder.join("messages/preset");
+        let says_reviews = match read_text(&path)?.trim() {
+            "" => false,
+            "reviews" => true,
+            _ => return Err(LookError { path, problem: "the only preset is reviews".to_owned() }),
+        };
         let mut messages = Vec::new();
         for language in InterfaceLanguage::VARIANTS {
             let path = folder.join("messages").join(format!("{language}.ftl"));
             let source = read_text(&path)?;
             if let Some(problem) = first_mistake(&source) {
                 return Err(LookError { path, problem });
+            }
+            if says_reviews {
+                messages.push((*language, language.reviews().to_owned()));
             }
             messages.push((*language, source));
         }
@@ -124,6 +133,12 @@ mod tests {
             ("footer.html", b"<p>Shop</p>"),
             ("messages/de.ftl", b"anonymous = Gast\n"),
         ];
+        let (_, preset) = read(&[("messages/preset", b"reviews\n"), files[2]]).unwrap();
+        let de = |messages: &OwnMessages| {
+            let of_language = messages.iter().filter(|(language, _)| *language == InterfaceLanguage::De);
+            of_language.map(|(_, source)| source.clone()).collect::<Vec<_>>()
+        };
+        assert_eq!(de(&preset), [InterfaceLanguage::De.reviews(), "anonymous = Gast\n"]);
         let (look, messages) = read(&files).unwrap();
         assert_eq!((look.header.as_str(), look.footer.as_str()), ("", "<p>Shop</p>"));
         assert_ne!(look.style_sheet.url(), plain.style_sheet.url());
@@ -143,6 +158,7 @@ mod tests {
         assert_eq!(error("footer.html", b"<p>\n\xff</p>"), of("footer.html", "stream did not contain valid UTF-8"));
         let mistake = error("messages/de.ftl", b"newest = Neueste\noldest =\n");
         assert!(mistake.starts_with("the site folder's SITE/messages/de.ftl cannot be used: line 2: "), "{mistake}");
+        assert_eq!(error("messages/preset", b"ratings"), of("messages/preset", "the only preset is reviews"));
         let folder = tempfile::tempdir().unwrap();
         fs::create_dir(folder.path().join("header.html")).unwrap();
         for unreadable in [folder.path(), &folder.path().join("none")] {

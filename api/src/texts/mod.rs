@@ -1,8 +1,8 @@
 //! The texts of pages, feeds and errors for people, in the languages of the interface.
 //!
-//! Each language has a file of messages (`api/texts/de.ftl`) and one of the names of languages
-//! (`api/texts/languages/de.ftl`, from Unicode's CLDR), both in the Fluent syntax (<https://projectfluent.org>). They are
-//! parsed once per process.
+//! Each language has a file of messages (`api/texts/de.ftl`), one of the names of languages (`api/texts/languages/de.ftl`,
+//! from Unicode's CLDR), and a preset of messages that say review in place of comment (`api/texts/reviews/de.ftl`), all in
+//! the Fluent syntax (<https://projectfluent.org>). They are parsed once per process.
 //!
 //! `interface` has the messages of one language, with its numbers and plural forms.
 //!
@@ -54,22 +54,34 @@ impl InterfaceLanguage {
     }
 
     fn sources(self) -> [&'static str; 2] {
-        macro_rules! sources {
+        let [texts, names, _] = self.files();
+        [texts, names]
+    }
+
+    /// Messages of the language that call a comment a review.
+    pub(crate) fn reviews(self) -> &'static str {
+        let [_, _, reviews] = self.files();
+        reviews
+    }
+
+    fn files(self) -> [&'static str; 3] {
+        macro_rules! files {
             ($tag:literal) => {
                 [
                     include_str!(concat!("../../texts/", $tag, ".ftl")),
                     include_str!(concat!("../../texts/languages/", $tag, ".ftl")),
+                    include_str!(concat!("../../texts/reviews/", $tag, ".ftl")),
                 ]
             };
         }
         match self {
-            Self::En => sources!("en"),
-            Self::De => sources!("de"),
-            Self::Fr => sources!("fr"),
-            Self::Es => sources!("es"),
-            Self::Pt => sources!("pt"),
-            Self::He => sources!("he"),
-            Self::Ja => sources!("ja"),
+            Self::En => files!("en"),
+            Self::De => files!("de"),
+            Self::Fr => files!("fr"),
+            Self::Es => files!("es"),
+            Self::Pt => files!("pt"),
+            Self::He => files!("he"),
+            Self::Ja => files!("ja"),
         }
     }
 }

@@ -6,9 +6,10 @@ use fluent_bundle::{FluentArgs, FluentValue};
 
 use super::*;
 
-fn messages(language: InterfaceLanguage) -> BTreeMap<&'static str, BTreeSet<&'static str>> {
-    let mut texts: BTreeMap<&str, &str> = BTreeMap::new();
-    for source in language.sources() {
+/// The text of each message.
+fn texts_of(language: InterfaceLanguage, sources: &[&'static str]) -> BTreeMap<&'static str, &'static str> {
+    let mut texts = BTreeMap::new();
+    for source in sources.iter().copied() {
         let mut rest = source;
         while let Some(line) = rest.lines().next() {
             let is_more = |line: &&str| line.is_empty() || line.starts_with([' ', '}', '\n']);
@@ -20,6 +21,11 @@ fn messages(language: InterfaceLanguage) -> BTreeMap<&'static str, BTreeSet<&'st
             }
         }
     }
+    texts
+}
+
+fn messages(language: InterfaceLanguage) -> BTreeMap<&'static str, BTreeSet<&'static str>> {
+    let texts = texts_of(language, &language.sources());
     let is_name = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
     let variables = |text: &'static str| -> BTreeSet<&str> {
         text.split('$').skip(1).map(|rest| rest.split(|c| !is_name(c)).next().unwrap()).collect()
@@ -50,6 +56,34 @@ fn every_language_has_the_messages_of_english() {
         let is_english = |line: &&str| InterfaceLanguage::En.sources()[0].contains(line);
         let untranslated: Vec<&str> = texts.lines().filter(is_english).filter(has_words).collect();
         assert!(*language == InterfaceLanguage::En || untranslated.len() < 8, "{language}: {untranslated:#?}");
+    }
+}
+
+#[test]
+fn the_preset_says_review_wherever_a_text_says_comment() {
+    for (language, comment) in [
+        (InterfaceLanguage::En, "comment"),
+        (InterfaceLanguage::De, "komment"),
+        (InterfaceLanguage::Fr, "comment"),
+        (InterfaceLanguage::Es, "coment"),
+        (InterfaceLanguage::Pt, "coment"),
+        (InterfaceLanguage::He, "תגוב"),
+        (InterfaceLanguage::Ja, "コメント"),
+    ] {
+        let (all, preset) = (texts_of(language, &language.sources()), texts_of(language, &[language.reviews()]));
+        assert_eq!(first_mistake(language.reviews()), None, "{language}");
+        let variables = |text: &str| -> BTreeSet<String> {
+            text.split('$').skip(1).map(|rest| rest.chars().take_while(|c| c.is_alphanumeric()).collect()).collect()
+        };
+        for (id, text) in &preset {
+            assert_eq!(variables(text), variables(all[id]), "{id} in {language}");
+        }
+        // The demo has no preset, and a Hebrew reply is called like a comment.
+        let is_left = |(id, text): &(&&str, &&str)| {
+            let is_of_demo = id.starts_with("try") || **id == "demo" || **id == "reply-of";
+            !is_of_demo && preset.get(**id).unwrap_or(*text).replace("$comments", "").to_lowercase().contains(comment)
+        };
+        assert_eq!(all.iter().find(is_left), None, "{language}");
     }
 }
 
