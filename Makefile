@@ -3,7 +3,7 @@
 # measurements.
 
 .DEFAULT_GOAL := help
-.PHONY: help run install check test test-full test-dynamodb-local bench bench-publish lighthouse package package-pagemark simulate smoke fmt lint doc tools redis postgres ab python-tools browser web-servers cargo-deny
+.PHONY: help run install check test test-full test-dynamodb-local bench bench-publish lighthouse screenshots package package-pagemark simulate smoke fmt lint doc tools redis postgres ab python-tools browser web-servers cargo-deny
 
 # Cargo's target folder.
 TARGET := $(or $(CARGO_TARGET_DIR),target)
@@ -112,6 +112,10 @@ bench-publish: ## Print the table of the last runs, pack their reports into benc
 lighthouse: tools redis browser ## Measure pages with Lighthouse, as on a phone
 	cargo build --locked --release --bin pagemark
 	@sh scripts/lighthouse.sh
+
+screenshots: tools browser ## Make the pictures of a page that the README shows
+	cargo build --locked --profile local --package local-stack
+	@sh scripts/screenshots.sh
 
 package: tools ## Make what is deployed, for ARCH=arm64 (or x86_64, host): zips of the functions, the files of the image of API and repair job
 	@sh scripts/package.sh
