@@ -198,4 +198,23 @@ mod tests {
             Pagemark is cheaper than four indexes with counters, page views for each write: from 2,802; three ratings: from 685
             Pagemark is cheaper than four indexes with the page index, page views for each write: from 32,038; three ratings: from 1,602"#]].assert_eq(&lines.join("\n"));
     }
+
+    #[test]
+    fn documents_name_the_bills_that_are_computed() {
+        let document =
+            |path: &str| fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../").to_owned() + path).unwrap();
+        let bills = |line: &str| {
+            let (month, prices) = (Month::parse(line).unwrap(), Prices::published().unwrap());
+            let designs = designs(month.text, month.depth, month.redis_bytes).unwrap();
+            designs.iter().map(|design| bill(design, &month, &prices).iter().sum()).collect::<Vec<f64>>()
+        };
+        let assert_in = |path: &str, figure: String| assert!(document(path).contains(&figure), "{path}: {figure}");
+        let a_tenth = bills("--comments 1e6 --writes 1e5 --views 10e6");
+        a_tenth.iter().take(2).for_each(|usd| assert_in("README.md", format!("${usd:.0}")));
+        a_tenth.iter().for_each(|usd| assert_in("docs/choosing.md", format!("${}", text(*usd))));
+        for usd in bills("") {
+            assert_in("docs/choosing.md", format!("| {usd:.2} |"));
+            assert_in("docs/benchmarks.md", format!("${}", text(usd)));
+        }
+    }
 }
