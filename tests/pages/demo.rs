@@ -38,7 +38,7 @@ async fn the_demo_says_what_to_try_and_what_each_page_cost_outside_its_entity_ta
         let cost = page.text(".cost");
         assert!(cost.contains(&format!("Query PRODUCT#espresso-machine/{key}: ")), "{cost}");
         assert!(
-            cost.contains(" read units") && cost.contains("page_index: 1 call, ") && cost.contains("table: "),
+            cost.contains(" read units") && cost.contains("page index: 1 call, ") && cost.contains("table: "),
             "{cost}"
         );
         let tag = page.answer.header("etag").unwrap();

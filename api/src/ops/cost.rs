@@ -69,12 +69,13 @@ impl Cost {
     /// One line: the queries, with the keys that they asked for, and the calls with their times.
     pub(crate) fn line(&self) -> String {
         let queries = self.queries.iter().map(|QueryCost { key, items, read_units, .. }| {
-            format!("Query {key}: {items} items, {read_units} read units")
+            let noun = if *items == 1 { "item" } else { "items" };
+            format!("Query {key}: {items} {noun}, {read_units} read units")
         });
-        let calls = self
-            .calls
-            .iter()
-            .map(|(store, calls)| format!("{store}: {}, {:.2} ms", calls.counted(), calls.took.as_secs_f64() * 1e3));
+        let calls = self.calls.iter().map(|(store, calls)| {
+            let store = store.replace('_', " ");
+            format!("{store}: {}, {:.2} ms", calls.counted(), calls.took.as_secs_f64() * 1e3)
+        });
         queries.chain(calls).collect::<Vec<_>>().join(" · ")
     }
 
