@@ -9,16 +9,9 @@ use process::now;
 use repair_job::{JobSettings, Report, Stop, exit};
 
 use super::{
-    HeldRun, assert_clean, assert_writes_lost, expect, is_ready, job, job_of, job_with, product, recent, settings,
-    start_with,
+    HeldRun, assert_clean, assert_writes_lost, expect, is_ready, job, job_with, product, recent, settings, start_with,
 };
-use crate::fixture::{
-    data,
-    gate::{self, Gate},
-    redis_server::OwnRedis,
-    stores::Stores,
-    wait_for,
-};
+use crate::fixture::{data, gate, redis_server::OwnRedis, stores::Stores, wait_for};
 
 const HOUR_MS: i64 = 3_600_000;
 
@@ -80,41 +73,6 @@ async fn hold_in_backlog(stores: &Stores, settings: JobSettings, queries: usize)
     let run = HeldRun::start(stores, (gate::JOURNAL, queries), settings, recent).await;
     assert!(marks(stores).await.iter().all(|mark| mark.watermark < now().plus_ms(-11 * HOUR_MS)), "no backlog is left");
     run
-}
-
-/// Starts stores whose watermarks are twelve hours old, on a Redis with a replica that has everything.
-async fn start_with_replica() -> (OwnRedis, OwnRedis, Stores) {
-    let (redis, stores) = start_on_own_redis().await;
-    expect(0, job(&stores, true).recent().await);
-    set_watermarks_back(&stores).await;
-    let replica = OwnRedis::start().await;
-    let url = redis.server.url();
-    let (host, port) = url.trim_start_matches("redis://").trim_end_matches('/').rsplit_once(':').unwrap();
-    replica.ask::<()>(&format!("REPLICAOF {host} {port}")).await;
-    wait_for("the replica", async || {
-        let info = async |server: &OwnRedis| server.ask::<String>("INFO replication").await;
-        let (of_master, of_replica) = (info(&redis).await, info(&replica).await);
-        let offset =
-            |info: &str, field: &str| info.lines().find_map(|line| line.strip_prefix(field).map(str::to_owned));
-        let has = offset(&of_replica, "slave_repl_offset:");
-        let is_up = of_replica.contains("master_link_status:up");
-        if is_up && has == offset(&of_master, "master_repl_offset:") { Ok(()) } else { Err((of_master, of_replica)) }
-    })
-    .await;
-    (redis, replica, stores)
-}
-
-async fn cut_off(replica: &OwnRedis) {
-    replica.ask::<()>("REPLICAOF NO ONE").await;
-}
-
-async fn fail_over(redis: &OwnRedis, replica: &OwnRedis, stores: &mut Stores) {
-    redis.kill().await;
-    stores.move_to_redis(replica.server.url());
-}
-
-async fn hold_at_journal(stores: &Stores) -> HeldRun<Report> {
-    HeldRun::start(stores, (gate::JOURNAL, 0), settings(true), recent).await
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -192,7 +150,7 @@ async fn a_restored_snapshot_is_noticed_and_not_believed_until_it_is_reconciled(
     // reconciled.
     let table_id = stores.table_id().await;
     for is_last in [false, true] {
-        let run = hold_at_journal(&stores).await;
+        let run = HeldRun::start(&stores, (gate::JOURNAL, 0), settings(true), recent).await;
         let readiness = stores.index.readiness(&table_id, now()).await.unwrap();
         let not_confirmed = Err(NotReady::Stale { confirmed: None });
         assert!(readiness.iter().all(|(_, answer)| *answer == not_confirmed), "{readiness:?}");
@@ -208,53 +166,34 @@ async fn a_restored_snapshot_is_noticed_and_not_believed_until_it_is_reconciled(
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn changes_lost_in_a_failover_are_repaired_before_the_backlog() {
-    let (redis, replica, mut stores) = start_with_replica().await;
-    cut_off(&replica).await;
+    let (redis, mut stores) = start_on_own_redis().await;
+    expect(0, job(&stores, true).recent().await);
+    set_watermarks_back(&stores).await;
+    let replica = OwnRedis::start().await;
+    let url = redis.server.url();
+    let (host, port) = url.trim_start_matches("redis://").trim_end_matches('/').rsplit_once(':').unwrap();
+    replica.ask::<()>(&format!("REPLICAOF {host} {port}")).await;
+    wait_for("the replica", async || {
+        let info = async |server: &OwnRedis| server.ask::<String>("INFO replication").await;
+        let (of_master, of_replica) = (info(&redis).await, info(&replica).await);
+        let offset =
+            |info: &str, field: &str| info.lines().find_map(|line| line.strip_prefix(field).map(str::to_owned));
+        let has = offset(&of_replica, "slave_repl_offset:");
+        let is_up = of_replica.contains("master_link_status:up");
+        if is_up && has == offset(&of_master, "master_repl_offset:") { Ok(()) } else { Err((of_master, of_replica)) }
+    })
+    .await;
+    // The replica has everything up to here.
+    replica.ask::<()>("REPLICAOF NO ONE").await;
     stores.create_all(COMMENTS..2 * COMMENTS, product).await;
     stores.deliver_all().await;
-    fail_over(&redis, &replica, &mut stores).await;
+    redis.kill().await;
+    stores.move_to_redis(replica.server.url());
     assert_writes_lost(&stores).await;
     let run = hold_in_backlog(&stores, settings(true), JOURNAL_QUERIES_OF_A_CHECK_AND_SOME).await;
     stores.assert_index().await;
     assert!(is_ready(&stores, now()).await);
     let report = expect(exit::DRIFT_FOUND, run.finish().await);
     assert!(report.notes.iter().any(|note| note.contains("other servers")), "{report}");
-    stores.assert_index().await;
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_planned_failover_costs_readers_nothing() {
-    let (redis, replica, mut stores) = start_with_replica().await;
-    cut_off(&replica).await;
-    fail_over(&redis, &replica, &mut stores).await;
-    assert!(is_ready(&stores, now()).await);
-    // Readers believe the index while the next run searches for lost writes, and afterwards.
-    let before = now();
-    let run = hold_at_journal(&stores).await;
-    assert!(is_ready(&stores, now()).await);
-    assert_clean(&run.finish().await);
-    assert!(marks(&stores).await.iter().all(|mark| mark.confirmed >= Some(before)));
-    // The last confirmation recorded the new server, so the next run has nothing to search for.
-    let report = job(&stores, true).recent().await;
-    assert_eq!((report.exit_code(), report.notes.len()), (0, 0), "{report}");
-}
-
-#[tokio::test]
-async fn a_confirmation_that_a_killed_run_has_cut_short_costs_readers_nothing() {
-    let (_redis, stores) = start_on_own_redis().await;
-    assert_clean(&job(&stores, true).recent().await);
-    let before = now();
-    // Kill the run between its write to the table and its write to the markers.
-    let gate = Gate::holding(&stores.redis().url, gate::SCRIPTS, 3).await;
-    let run = tokio::spawn(recent(job_of(stores.table.clone(), stores.index_at(&gate.url), settings(true))));
-    gate.wait_until_holding("the confirmation").await;
-    run.abort();
-    let holder = stores.table.leases().await.unwrap();
-    stores.table.release_lease("recent", &holder[0].1.holder).await.unwrap();
-    assert!(is_ready(&stores, now()).await);
-    let report = job(&stores, true).recent().await;
-    assert_clean(&report);
-    assert!(report.notes.iter().any(|note| note.contains("lacks the last confirmation")), "{report}");
-    assert!(marks(&stores).await.iter().all(|mark| mark.confirmed >= Some(before)));
     stores.assert_index().await;
 }
