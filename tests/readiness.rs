@@ -34,7 +34,12 @@ fn nothing(reached: Timestamp) -> Ranked {
 }
 
 #[tokio::test]
-async fn a_new_index_is_not_used_until_it_is_rebuilt() {
+async fn only_a_rebuilt_index_of_this_table_with_a_young_confirmation_is_used() {
+    let assert_all = async |index: &PageIndex, table_id: &str, at: Timestamp, expected: NotReady| {
+        assert_eq!(ask(index, table_id, at).await, Err(expected.clone()));
+        let readiness = index.readiness(table_id, at).await.unwrap();
+        assert!(readiness.iter().all(|(_, answer)| answer.as_ref() == Err(&expected)), "{readiness:?}");
+    };
     for_each_index(async |index| {
         assert_eq!(ask(&index, TABLE_ID, now()).await, Err(NotReady::NoMarker));
         let rebuild = index.begin_rebuild().await.unwrap();
@@ -42,37 +47,15 @@ async fn a_new_index_is_not_used_until_it_is_rebuilt() {
         let watermark = now();
         index.finish_rebuild(&rebuild, TABLE_ID, watermark).await.unwrap();
         assert_eq!(ask(&index, TABLE_ID, now()).await, Ok(nothing(watermark)));
+        assert_all(&index, "the-table-restored", now(), NotReady::OtherTable).await;
+        // The confirmation of a rebuild has the time of its watermark.
+        let max_age_ms = 3 * 3600 * 1000;
+        assert!(ask(&index, TABLE_ID, watermark.plus_ms(max_age_ms)).await.is_ok());
+        let later = watermark.plus_ms(max_age_ms + 1);
+        assert_all(&index, TABLE_ID, later, NotReady::Stale { confirmed: Some(watermark) }).await;
         // The start of the next rebuild removes the markers, with everything else.
         index.begin_rebuild().await.unwrap();
         assert_eq!(ask(&index, TABLE_ID, now()).await, Err(NotReady::NoMarker));
-    })
-    .await;
-}
-
-#[tokio::test]
-async fn another_tables_index_is_not_used() {
-    for_each_index(async |index| {
-        make_ready(&index, now()).await;
-        assert_eq!(ask(&index, "the-table-restored", now()).await, Err(NotReady::OtherTable));
-        let readiness = index.readiness("the-table-restored", now()).await.unwrap();
-        assert!(readiness.iter().all(|(_, answer)| *answer == Err(NotReady::OtherTable)), "{readiness:?}");
-    })
-    .await;
-}
-
-#[tokio::test]
-async fn an_index_whose_confirmation_is_old_is_not_used() {
-    for_each_index(async |index| {
-        let watermark = now();
-        make_ready(&index, watermark).await;
-        let max_age_ms = 3 * 3600 * 1000;
-        assert!(ask(&index, TABLE_ID, watermark.plus_ms(max_age_ms)).await.is_ok());
-        // The confirmation of a rebuild has the time of its watermark.
-        let later = watermark.plus_ms(max_age_ms + 1);
-        let stale = NotReady::Stale { confirmed: Some(watermark) };
-        assert_eq!(ask(&index, TABLE_ID, later).await, Err(stale.clone()));
-        let readiness = index.readiness(TABLE_ID, later).await.unwrap();
-        assert!(readiness.iter().all(|(_, answer)| answer.as_ref() == Err(&stale)), "{readiness:?}");
     })
     .await;
 }
@@ -117,9 +100,7 @@ async fn an_index_restored_from_a_snapshot_of_its_rebuild_is_not_marked_ready() 
     index.apply(&edits_of(0..10, one_product)).await.unwrap();
     redis.ask::<()>("SAVE").await;
     index.apply(&edits_of(10..20, one_product)).await.unwrap();
-    redis.kill().await;
-    redis.server.restart().await.unwrap();
-    wait_for("the restored server", async || index.ping().await.map_err(|error| error.to_string())).await;
+    redis.restore(&index).await;
     // The restored server has the token and half of the members, and accepts the remaining edits.
     index.apply(&edits_of(20..30, one_product)).await.unwrap();
     let sizes = index.sizes(&Filter::ANY.base_sets(&one_product(0))).await.unwrap();
