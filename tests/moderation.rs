@@ -3,13 +3,12 @@
 
 use api::{ApiSettings, WritingSettings};
 use hyper::Method;
-use model::{Comment, CommentId, Status};
+use model::Status;
 use serde_json::{Value, json};
-use table::CommentPatch;
 
 use crate::fixture::{
     api::{Served, named_token},
-    data::{self, PRODUCT},
+    data::PRODUCT,
     http::{Answer, Http, good_comment, ids, listing, page_path, product_path},
     stores::Stores,
 };
@@ -36,33 +35,6 @@ async fn get_as(http: &Http, token: &str, target: &str) -> Answer {
 
 fn of(id: &str) -> String {
     format!("/api/v1/comments/{id}")
-}
-
-async fn set_status(stores: &Stores, id: &CommentId, status: Status) -> Comment {
-    let patch = CommentPatch { status: Some(status), ..CommentPatch::default() };
-    stores.table.patch_comment(id, None, &patch).await.unwrap()
-}
-
-#[tokio::test]
-async fn an_edit_or_a_deletion_of_a_hidden_comment_changes_no_status_and_shows_nothing() {
-    let stores = Stores::start_ready().await;
-    let [first, second] = stores.create_all(0..2, |_| data::product(PRODUCT)).await.try_into().unwrap();
-    let hidden = set_status(&stores, &first.id, Status::Hidden).await;
-    assert_eq!(Comment { status: Status::Published, revision: first.revision, ..hidden.clone() }, first);
-    assert!(hidden.revision > first.revision);
-    let again = set_status(&stores, &first.id, Status::Hidden).await;
-    assert_eq!(again, hidden, "a status that is already there writes nothing");
-    let edited = stores.table.patch_comment(&first.id, Some(hidden.revision), &data::rate(1)).await.unwrap();
-    assert_eq!((edited.status, edited.rating, edited.created_at), (Status::Hidden, data::rating(1), first.created_at));
-    set_status(&stores, &second.id, Status::Pending).await;
-    stores.table.delete_comment(&second.id, None).await.unwrap();
-    stores.deliver_all().await;
-    assert_eq!(stores.assert_invariants().await.duplicates, 0);
-    let shown = set_status(&stores, &first.id, Status::Published).await;
-    assert_eq!(Comment { revision: shown.revision, status: Status::Published, ..edited }, shown);
-    stores.deliver_all().await;
-    assert_eq!(stores.assert_invariants().await.duplicates, 31);
-    stores.finish().await;
 }
 
 #[tokio::test]

@@ -7,7 +7,6 @@ use std::{
 };
 
 use api::{ApiSettings, WritingSettings};
-use futures_util::future::join_all;
 use hyper::Method;
 use itertools::Itertools;
 use serde_json::{Value, json};
@@ -229,26 +228,5 @@ async fn a_repeated_request_gets_its_first_answer_whatever_has_happened_since() 
     http.delete(&id).await.expect(204);
     as_the_first_time(&comment).await;
     assert_eq!(http.get(&format!("/api/v1/comments/{id}")).await.status, 404, "it stays deleted");
-    api.finish_with(stores).await;
-}
-
-#[tokio::test]
-async fn of_two_concurrent_requests_with_one_key_one_creates_and_both_get_one_answer() {
-    let stores = Stores::start().await;
-    let api = Served::of(&stores);
-    for key in 0..10 {
-        let (key, comment) = (format!("key-{key}"), good_comment("en", 5, &format!("Body {key}")));
-        let answers = join_all((0..2).map(|_| post(&api.http, Some(&key), &comment))).await;
-        assert!(answers.iter().all(|answer| answer.status == 201), "{answers:?}");
-        let contents = answers.iter().map(|answer| (answer.header("location"), answer.header("etag"), &answer.body));
-        assert_eq!(contents.unique().count(), 1, "{answers:?}");
-        // Of two requests with one key and different bodies, one creates a comment and the other is refused.
-        let key = format!("{key}-of-two");
-        let bodies = ["one", "two"].map(|body| good_comment("en", 5, body));
-        let answers = join_all(bodies.iter().map(|body| post(&api.http, Some(&key), body))).await;
-        let statuses: Vec<u16> = answers.iter().map(|answer| answer.status).sorted().collect();
-        assert_eq!(statuses, [201, 422], "{answers:?}");
-    }
-    assert_eq!(Contents::read(&stores.table).await.primary.len(), 20);
     api.finish_with(stores).await;
 }

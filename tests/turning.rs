@@ -104,26 +104,6 @@ async fn as_of_is_never_later_than_the_page_index_has_reached() {
     api.finish().await;
 }
 
-#[tokio::test]
-async fn a_deletion_shifts_pages_as_of_an_instant_but_no_cursor() {
-    let (stores, api, comments) = Served::filled(12).await;
-    let http = &api.http;
-    let first = get(http, "page_size=4").await;
-    let as_of = encoded(first["as_of"].as_str().unwrap());
-    let second = get(http, &format!("page_size=4&page=2&as_of={as_of}")).await;
-    assert_eq!((ids(&second), &second["total"]), (ids_of(&comments[4..8]), &json!(12)));
-
-    // Before the reader turns the page, a comment of the first page is deleted and another is posted.
-    delete(&stores, &comments[1..2]).await;
-    http.post(PRODUCT, &good_comment("en", 5, "Meanwhile")).await.expect(201);
-    stores.deliver_all().await;
-    let moved = get(http, &format!("page_size=4&page=2&as_of={as_of}")).await;
-    assert_eq!((ids(&moved), &moved["total"]), (ids_of(&comments[5..9]), &json!(11)), "by the deletion alone");
-    let next = follow(http, "page_size=4", &first["cursor"]["next"]).await;
-    assert_eq!(ids(&next), ids(&second), "nothing is passed over");
-    api.finish_with(stores).await;
-}
-
 async fn delete(stores: &Stores, comments: impl IntoIterator<Item = &Comment>) {
     for comment in comments {
         stores.table.delete_comment(&comment.id, None).await.unwrap();

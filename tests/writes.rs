@@ -73,41 +73,6 @@ async fn a_change_keeps_what_it_does_not_name_and_an_empty_change_writes_nothing
 }
 
 #[tokio::test]
-async fn exactly_one_of_a_change_and_a_deletion_of_the_same_revision_happens() {
-    // Of so many races, both sides win some.
-    const RACES_MAX: usize = 1_000;
-    let stores = Stores::start().await;
-    let (mut patches, mut deletions) = (0, 0);
-    for number in 0..RACES_MAX {
-        if patches.min(deletions) > 0 && number >= 30 {
-            break;
-        }
-        let created = stores.create(&format!("c{number}"), 1).await;
-        let (two, expected) = (rate(2), Some(created.revision));
-        let (patched, gone) = tokio::join!(
-            stores.table.patch_comment(&created.id, expected, &two),
-            stores.table.delete_comment(&created.id, expected)
-        );
-        let present = stores.table.comment(&created.id).await.unwrap();
-        match (patched, gone) {
-            (Ok(patched), Err(WriteError::RevisionMismatch { .. })) => {
-                assert_eq!(present, Some(patched));
-                patches += 1;
-            }
-            (Err(WriteError::NotFound), Ok(())) => {
-                assert_eq!(present, None);
-                deletions += 1;
-            }
-            other => panic!("{other:?}, and there is {present:?}"),
-        }
-        assert_eq!(stores.journal_of(&created.id).await.len(), 2);
-    }
-    println!("{patches} changes and {deletions} deletions won");
-    assert!(patches > 0 && deletions > 0, "{patches} changes and {deletions} deletions won");
-    stores.finish().await;
-}
-
-#[tokio::test]
 async fn an_id_is_created_once() {
     let stores = Stores::start().await;
     let creates = join_all((0..8).map(|rating| stores.table.create_comment(new_comment("c1", 1 + rating % 5), None)));

@@ -129,21 +129,6 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_rating_is_in_sixteen_of_the_31_sets() {
-        assert_eq!(RatingSet::every().count(), 31);
-        for rating in Rating::ALL {
-            assert_eq!(RatingSet::every().filter(|set| set.contains(rating)).count(), 16);
-        }
-    }
-
-    #[test]
-    fn the_text_of_every_set_parses_back() {
-        for set in RatingSet::every() {
-            assert_eq!(RatingSet::parse(&set.to_string()), Ok(set));
-        }
-    }
-
-    #[test]
     fn a_number_of_json_is_a_rating_however_it_is_written() {
         for json in ["4", "4.0", "0.4e1", "40e-1"] {
             assert_eq!(serde_json::from_str::<Rating>(json).unwrap(), Rating(4), "{json}");

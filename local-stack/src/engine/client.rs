@@ -53,34 +53,3 @@ where
         })
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use aws_sdk_dynamodb::{Client, types::AttributeValue};
-    use dynoxide::Database;
-    use table::{Table, TableConfig};
-
-    use super::*;
-    use crate::engine::operations;
-
-    #[tokio::test]
-    async fn the_sdk_uses_a_database_in_memory_on_one_thread() {
-        let database = Database::memory().unwrap();
-        let client = http_client(move |operation, body| {
-            let answer = operations::answer(&database, &operation, &body);
-            async { Ok(answer) }
-        });
-        let config = TableConfig::new("comments", Some("http://engine".to_owned()));
-        let table = Table::connect_through(&config, client).await;
-        table.create_if_missing().await.unwrap();
-        let client: &Client = table.client();
-        let text = |text: &str| AttributeValue::S(text.to_owned());
-        let put = client.put_item().table_name("comments").item("pk", text("one")).item("sk", text("x"));
-        put.clone().send().await.unwrap();
-        let refused = put.condition_expression("attribute_not_exists(pk)").send().await.unwrap_err();
-        assert!(refused.into_service_error().is_conditional_check_failed_exception());
-        let query = client.query().table_name("comments").key_condition_expression("pk = :pk");
-        let found = query.expression_attribute_values(":pk", text("one")).send().await.unwrap();
-        assert_eq!(found.count, 1);
-    }
-}

@@ -550,17 +550,3 @@ async fn what_a_web_page_can_send_is_refused_without_a_permission_to_read_the_an
     }
     engine.stop().await;
 }
-
-#[tokio::test]
-async fn every_request_of_a_connection_is_looked_at() {
-    let folder = Folder::new();
-    let (engine, _) = folder.start_with_table().await;
-    let good = list_tables("Host: localhost\r\n");
-    let bad = list_tables("Host: localhost\r\nOrigin: http://evil.example\r\n");
-    let last = list_tables("Host: localhost\r\nConnection: close\r\n");
-    let answers = exchange(&engine, &[good.clone(), bad, good, last].concat()).await;
-    let statuses: Vec<&str> = answers.split("http/1.1 ").skip(1).map(|answer| &answer[..3]).collect();
-    assert_eq!(statuses, ["200", "403", "200", "200"], "{answers}");
-    assert_eq!(answers.matches(TABLE).count(), 3, "{answers}");
-    engine.stop().await;
-}
