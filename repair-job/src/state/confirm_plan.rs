@@ -260,7 +260,6 @@ mod tests {
                 &marks,
                 ["a", "a"],
             ),
-            planned("the last confirmation did not arrive", Some(&last), &marks[1..2], ["a", "a"]),
             planned("other servers answer", Some(&last), &marks[..1], ["b", "b"]),
             planned("other servers answer since the run began", Some(&last), &marks[..1], ["b", "a"]),
             planned("the table stores nothing yet", None, &marks[..1], ["a", "a"]),
@@ -282,17 +281,6 @@ mod tests {
               assert a
               store next after 2, nothing to check
               confirm next at a:next b:next c:next
-            the last confirmation did not arrive:
-              store 2 after 1, -25 of -25 to 1 to check
-              leave 2, Unchanged, at b:1
-              report since -25, loses readers: false, the page index has other servers, or lacks the last confirmation
-              check -25 of -25 to 1
-              sample
-              store next after 2, 1 of -25 to 1 to check
-              leave next, Unchanged, at b:2
-              assert a
-              store next after 2, nothing to check
-              confirm next at b:next
             other servers answer:
               store 2 after 1, -25 of -25 to 1 to check
               report since -25, loses readers: false, the page index has other servers, or lacks the last confirmation
@@ -320,6 +308,26 @@ mod tests {
               confirm next at a:next
         "#]];
         expected.assert_eq(&plans.concat());
+    }
+
+    #[test]
+    fn a_confirmation_that_did_not_arrive_costs_no_readers() {
+        let marks = [('b', mark("1", at(-12 * 60 * MINUTE_MS), at(-5 * MINUTE_MS)))];
+        let last = remembered("2", Some("1"));
+        let expected = expect![[r#"
+            the last confirmation did not arrive:
+              store 2 after 1, -25 of -25 to 1 to check
+              leave 2, Unchanged, at b:1
+              report since -25, loses readers: false, the page index has other servers, or lacks the last confirmation
+              check -25 of -25 to 1
+              sample
+              store next after 2, 1 of -25 to 1 to check
+              leave next, Unchanged, at b:2
+              assert a
+              store next after 2, nothing to check
+              confirm next at b:next
+        "#]];
+        expected.assert_eq(&planned("the last confirmation did not arrive", Some(&last), &marks, ["a", "a"]));
     }
 
     #[test]
