@@ -33,17 +33,7 @@ fn assert_past_the_end(answer: &Answer) {
     assert_eq!(answer.problem()["type"], "urn:pagemark:problem:past-the-end", "{answer:?}");
 }
 
-type Next = fn(query: &str, page: &Value) -> Option<String>;
-
-fn by_cursor(query: &str, page: &Value) -> Option<String> {
-    Some(listing(&format!("{query}&cursor={}", encoded(page["cursor"]["next"].as_str()?))))
-}
-
-fn by_link(_query: &str, page: &Value) -> Option<String> {
-    page["links"]["next"].as_str().map(str::to_owned)
-}
-
-async fn assert_walks(http: &Http, comments: &[Comment], next: Next) {
+async fn assert_walks(http: &Http, comments: &[Comment], next: impl Fn(&str, &Value) -> Option<String>) {
     for (order, (filter, language)) in iproduct!(["newest", "oldest"], [("", None), ("&language=en", Some("en"))]) {
         let matching = comments.iter().filter(|comment| language.is_none_or(|tag| comment.language.as_str() == tag));
         let mut expected: Vec<String> = matching.map(|comment| comment.id.to_string()).collect();
@@ -76,7 +66,7 @@ async fn while_the_newest_comments_have_no_ranks_page_1_links_to_all_and_what_do
     assert_eq!((&first["index"], &first["total"], ids(&first).len()), (&json!("ready"), &json!(RANKED), 20));
     assert_eq!(ids(&first)[0], comments[0].id.as_str());
     // Page 1, the only page with a number, links to the next page by cursor.
-    assert_walks(http, &comments, by_link).await;
+    assert_walks(http, &comments, |_query, page| page["links"]["next"].as_str().map(str::to_owned)).await;
     assert!(metric(http, r#"pagemark_drift_signs_total{sign="row_without_rank"}"#).await > 0.0);
 
     // Up to the last ranked comment's instant, nothing is missing.
@@ -159,6 +149,9 @@ async fn ranks_lost_at_either_end_make_pages_503_and_hide_nothing_from_cursors()
         [("newest", &comments[..10]), ("oldest", &comments[35..]), ("all", &comments), ("middle", &comments[15..25])];
     for (which, lost) in lost {
         lose_ranks(&stores, lost).await;
+        let by_cursor = |query: &str, page: &Value| {
+            Some(listing(&format!("{query}&cursor={}", encoded(page["cursor"]["next"].as_str()?))))
+        };
         assert_walks(http, &comments, by_cursor).await;
         // Only the repair job notices missing ranks between two ranked comments.
         for order in ["newest", "oldest"].into_iter().filter(|_| which != "middle") {

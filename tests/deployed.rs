@@ -70,13 +70,6 @@ async fn deliver_whole(function: &Function, records: &[Value]) {
     assert_eq!(function.deliver(records).await, Vec::<String>::new());
 }
 
-async fn create_with_a_broken_record(stores: &Stores) -> (Vec<Value>, Value) {
-    let mut records = create(stores, 0..5).await;
-    let broken = broken(&records[2]);
-    records.insert(2, broken.clone());
-    (records, broken)
-}
-
 #[tokio::test]
 async fn inserts_changes_and_deletions_reach_both_stores_through_the_deployed_binaries() {
     let stores = Stores::start_with_redis().await;
@@ -118,40 +111,33 @@ async fn inserts_changes_and_deletions_reach_both_stores_through_the_deployed_bi
     stores.finish().await;
 }
 
-fn assert_put(put: &Value, broken: &Value) {
-    assert_eq!(put["requestContext"]["condition"], "MalformedRecord");
-    assert_eq!(put["DDBStreamBatchInfo"]["startSequenceNumber"], sequence_number(broken));
-    let payload: Value = serde_json::from_str(put["payload"].as_str().unwrap()).unwrap();
-    assert_eq!(payload["Records"][0]["dynamodb"]["Keys"], broken["dynamodb"]["Keys"]);
-}
-
-/// Delivers a batch with a poison record twice. The second delivery stores nothing new.
-async fn deliver_with_a_broken_record(stores: &Stores, place: &[(&'static str, &str)]) -> Value {
-    let (records, broken) = create_with_a_broken_record(stores).await;
-    for function in start_both(stores, place).await {
-        for _ in 0..2 {
-            deliver_whole(&function, &records).await;
-        }
-        function.finish().await;
-    }
-    stores.assert_invariants().await;
-    broken
-}
-
 #[tokio::test]
 async fn a_broken_record_goes_to_the_quarantine_bucket_and_its_neighbours_are_applied() {
     let stores = Stores::start_with_redis().await;
     let s3 = S3::start().await;
     let place = format!("s3://{BUCKET}/deployed");
     let settings = [("PAGEMARK_QUARANTINE", place.as_str()), ("PAGEMARK_S3_URL", s3.url.as_str())];
-    let broken = deliver_with_a_broken_record(&stores, &settings).await;
+    let mut records = create(&stores, 0..5).await;
+    let broken = broken(&records[2]);
+    records.insert(2, broken.clone());
+    for function in start_both(&stores, &settings).await {
+        // The second delivery stores nothing new.
+        for _ in 0..2 {
+            deliver_whole(&function, &records).await;
+        }
+        function.finish().await;
+    }
+    stores.assert_invariants().await;
     let objects = s3.objects().await;
     let [(of_indexer, _), (of_writer, _)] = &objects[..] else { panic!("{objects:?}") };
     // The service uses this layout: <prefix>/aws/lambda/<mapping>/YYYY/MM/DD/….
     assert!(of_indexer.starts_with("deployed/aws/lambda/page-indexer/20"), "{of_indexer}");
     assert!(of_writer.starts_with("deployed/aws/lambda/stream-writer/20"), "{of_writer}");
     for (_, put) in &objects {
-        assert_put(put, &broken);
+        assert_eq!(put["requestContext"]["condition"], "MalformedRecord");
+        assert_eq!(put["DDBStreamBatchInfo"]["startSequenceNumber"], sequence_number(&broken));
+        let payload: Value = serde_json::from_str(put["payload"].as_str().unwrap()).unwrap();
+        assert_eq!(payload["Records"][0]["dynamodb"]["Keys"], broken["dynamodb"]["Keys"]);
     }
     stores.finish().await;
 }

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::fixture::{
     data::{self, PRODUCT},
     folder_in_memory,
-    http::{self, Answer, Http, encoded, good_comment, ids, product_path, without_index_within},
+    http::{self, Answer, Http, SLACK, encoded, good_comment, ids, product_path},
     redis_server::OwnRedis,
     stack::{Running, settings_at},
     wait_for,
@@ -31,7 +31,8 @@ async fn start_with_comments(settings: StackSettings) -> Running {
 
 /// Gets an answer. It must come in time in any state of Redis.
 async fn timed(http: &Http, target: &str) -> Answer {
-    let within = without_index_within(RedisIndexConfig::new("").timeout);
+    // The service waits for the index twice the time of a call: connecting and asking.
+    let within = RedisIndexConfig::new("").timeout * 2 + SLACK;
     let answer = tokio::time::timeout(within, http.get(target)).await;
     answer.unwrap_or_else(|_| panic!("{target}: no answer in {within:?}"))
 }

@@ -8,6 +8,7 @@ use std::sync::{
 use std::time::{Duration, Instant};
 
 use model::Filter;
+use serde_json::json;
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::{TcpSocket, TcpStream},
@@ -96,8 +97,9 @@ async fn an_edit_that_a_paused_function_gave_up_never_reaches_redis() {
     let comment = |number| data::new_comment(&format!("{number:050}"), &late, "en", 1 + number % 5);
     stores.put_primary_items((0..COMMENTS).map(comment).collect()).await;
     let second = stores.lambda_records().await.split_off(first.len());
+    let event = json!({ "Records": second }).to_string();
     stall.is_stalled.send_replace(true);
-    let (answer, deadline) = (indexer.begin_within(&second, NEAR), Instant::now() + NEAR);
+    let (answer, deadline) = (indexer.api.invoke(event, NEAR), Instant::now() + NEAR);
     wait_for("the call", async || if stall.waiting.load(Ordering::SeqCst) > 0 { Ok(()) } else { Err("no call") }).await;
     indexer.signal("STOP");
     wait_for("the deadline", async || if Instant::now() > deadline { Ok(()) } else { Err("not yet") }).await;

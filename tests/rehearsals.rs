@@ -2,16 +2,20 @@
 //! restored from a backup replaces another one. The documented commands run as they are written; those of AWS
 //! in `smoke`.
 
-use crate::fixture::{
-    api::{ApiProcess, api_variables},
-    data::{self, PRODUCT},
-    engine,
-    function::{self, Function, Variables, page_indexer_variables, repair_job_variables, with},
-    http::listing,
-    invariants::all_items,
-    program::Program,
-    redis_server::OwnRedis,
-    stores::Stores,
+use crate::{
+    fixture::{
+        api::{ApiProcess, api_variables},
+        data::{self, PRODUCT},
+        engine,
+        function::{self, Function, Variables, page_indexer_variables, repair_job_variables, with},
+        http::listing,
+        invariants::all_items,
+        program::Program,
+        project_file,
+        redis_server::OwnRedis,
+        stores::Stores,
+    },
+    secured::documented_users,
 };
 
 /// A page that no process answers without the page index.
@@ -47,22 +51,15 @@ impl Processes {
     }
 }
 
-fn users(prefix: &str) -> Vec<(String, String)> {
-    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/operate.md");
-    let text = std::fs::read_to_string(path).unwrap();
-    let users = text.lines().filter_map(|line| line.strip_prefix("ACL SETUSER ")?.split_once(" on >PASSWORD "));
-    let keys = format!("~{prefix}:*");
-    let users: Vec<_> = users.map(|(user, rules)| (user.to_owned(), rules.replace("~pagemark:*", &keys))).collect();
-    assert_eq!(users.len(), 3);
-    users
-}
-
 #[tokio::test]
 async fn passwords_change_while_comments_are_indexed_and_pages_are_read() {
     let redis = OwnRedis::start().await;
     let stores = Stores::start_on(redis.server.url()).await;
     stores.fill(10).await;
-    let users = users(&stores.redis().prefix);
+    let keys = format!("~{}:*", stores.redis().prefix);
+    let rules = |rules: Vec<String>| rules.join(" ").replace("~pagemark:*", &keys);
+    let users: Vec<_> = documented_users().into_iter().map(|(user, of_user)| (user, rules(of_user))).collect();
+    assert_eq!(users.len(), 3);
     let change = async |rule: &str| {
         for (user, _) in &users {
             redis.ask::<()>(&format!("ACL SETUSER {user} {rule}")).await;
@@ -116,7 +113,12 @@ async fn a_restored_table_replaces_another_by_the_documented_commands() {
     }
     let api = ApiProcess::start(api_variables(&restored)).await;
     api.http.get(&numbered()).await.assert_later();
-    for command in documented_repairs() {
+    let steps = section("Restoring from a backup");
+    let commands = steps.lines().filter(|line| line.as_bytes().get(1) == Some(&b'.'));
+    let commands = commands.filter_map(|line| line.split("`repair-job ").nth(1)?.split('`').next());
+    let commands: Vec<&str> = commands.collect();
+    assert_eq!(commands, ["rebuild --apply", "audit --apply --restart", "status"]);
+    for command in commands {
         let arguments: Vec<&str> = command.split(' ').collect();
         let run = Program::start(function::binary("repair-job").await, &arguments, repair_job_variables(&restored));
         let ended = run.end().await;
@@ -131,17 +133,7 @@ async fn a_restored_table_replaces_another_by_the_documented_commands() {
 }
 
 fn section(heading: &str) -> String {
-    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/operate.md");
-    let text = std::fs::read_to_string(path).unwrap();
+    let text = project_file("docs/operate.md");
     let (_, rest) = text.split_once(&format!("\n## {heading}\n")).unwrap();
     rest.split("\n## ").next().unwrap().to_owned()
-}
-
-fn documented_repairs() -> Vec<String> {
-    let steps = section("Restoring from a backup");
-    let commands = steps.lines().filter(|line| line.as_bytes().get(1) == Some(&b'.'));
-    let commands = commands.filter_map(|line| Some(line.split("`repair-job ").nth(1)?.split('`').next()?.to_owned()));
-    let commands: Vec<String> = commands.collect();
-    assert_eq!(commands, ["rebuild --apply", "audit --apply --restart", "status"]);
-    commands
 }

@@ -22,6 +22,7 @@ use crate::fixture::{
     certificates::Certificates,
     data, free_port,
     iam::{self, IamDoor},
+    project_file,
     redis_cluster::{PORTS, RedisCluster, with_tls},
     redis_server::{self, OwnRedis, TABLE_ID},
 };
@@ -212,9 +213,9 @@ async fn each_connection_logs_in_with_a_token_of_its_own_that_aws_would_sign() {
     assert!(detail.contains("PAGEMARK_REDIS_IAM") && !detail.contains("X-Amz"), "{detail}");
 }
 
-fn documented_users() -> Vec<(String, Vec<String>)> {
-    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/operate.md");
-    let text = std::fs::read_to_string(path).unwrap();
+/// The users of Redis in docs/operate.md, with their rules.
+pub(crate) fn documented_users() -> Vec<(String, Vec<String>)> {
+    let text = project_file("docs/operate.md");
     let users = text.lines().filter_map(|line| line.strip_prefix("ACL SETUSER "));
     let user = |line: &str| {
         let (name, rest) = line.split_once(" on >PASSWORD ").unwrap();

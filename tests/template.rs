@@ -15,7 +15,7 @@ use local_stack::event_source_mapping::passes_filter;
 use serde_json::{Map, Value, json};
 use table::{CommentPatch, Idempotency};
 
-use crate::fixture::{data, program::run_tool, python, stores::Stores};
+use crate::fixture::{data, program::run_tool, project_file, python, stores::Stores};
 
 mod agreement;
 mod alarms;
@@ -42,10 +42,6 @@ const NOT_SIMULATED: [&str; 13] = [
 
 fn project(path: &str) -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("..").join(path)
-}
-
-fn file(path: &str) -> String {
-    std::fs::read_to_string(project(path)).unwrap_or_else(|error| panic!("{path}: {error}"))
 }
 
 /// The template, with its loops over resources repeated for one shard of Redis.
@@ -219,7 +215,7 @@ async fn the_filter_passes_the_recorded_changes_of_primary_items_and_no_other() 
     expired.insert("expires_at".to_owned(), serde_dynamo::AttributeValue::N("1700000000".to_owned()));
     stores.put_raw(expired.into()).await;
     stores.deliver_all().await;
-    assert_eq!(stores.remove_expired_items().await, 32);
+    assert_eq!(stores.engine.remove_expired_items().await, 32);
 
     let mut kinds: BTreeMap<String, usize> = BTreeMap::new();
     for record in stores.lambda_records_of_everything().await {

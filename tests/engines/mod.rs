@@ -4,10 +4,9 @@
 //! Every test runs on either engine. A test with [`Under::expect`] records a difference and fails when an engine
 //! changes. So docs/engines.md, which cites DynamoDB's documentation for each difference, stays true.
 
-mod capacity;
+mod indexes;
 mod keys;
 mod listing;
-mod sparse;
 mod streams;
 mod transactions;
 
@@ -23,6 +22,7 @@ use table::Table;
 
 use crate::fixture::{
     engine::{self, EngineKind, TestEngine},
+    project_file,
     stores::Stream,
     unique_name,
 };
@@ -122,10 +122,6 @@ fn code<T, E: ProvideErrorMetadata + Debug>(answer: Result<T, SdkError<E>>) -> R
 
 fn invalid<T>() -> Result<T, String> {
     Err("ValidationException".to_owned())
-}
-
-fn project_file(path: &str) -> String {
-    std::fs::read_to_string(format!("{}/../{path}", env!("CARGO_MANIFEST_DIR"))).unwrap()
 }
 
 fn listed(list: &str) -> Vec<String> {

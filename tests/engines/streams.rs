@@ -17,8 +17,6 @@ use crate::fixture::{
     stores::Stream,
 };
 
-impl Under {}
-
 fn names(records: &[Record]) -> Vec<&str> {
     records.iter().map(|record| record.event_name.as_ref().unwrap().as_str()).collect()
 }

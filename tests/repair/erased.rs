@@ -16,17 +16,12 @@ const AUTHOR: &str = "user 7/é";
 
 const COMMENTS: u64 = 5;
 
-fn author(id: &str) -> AuthorId {
-    AuthorId::parse(id).unwrap()
-}
-
 async fn create(table: &Table) {
     for number in 0..2 * COMMENTS {
         let mut comment = data::varied_comment(number);
         comment.status = (number % 4 == 2).then_some(Status::Hidden);
-        comment.site.author_id = [Some(author(AUTHOR)), None, Some(author(AUTHOR)), Some(author("user 7"))]
-            [usize::try_from(number % 4).unwrap()]
-        .clone();
+        let author = [Some(AUTHOR), None, Some(AUTHOR), Some("user 7")][usize::try_from(number % 4).unwrap()];
+        comment.site.author_id = author.map(|id| AuthorId::parse(id).unwrap());
         table.create_comment(NewComment { product: product(number), ..comment }, None).await.unwrap();
     }
 }
@@ -42,11 +37,11 @@ async fn left(table: &Table) -> Vec<String> {
 
 #[tokio::test]
 async fn an_erasure_names_what_it_cannot_delete_and_what_it_does_not_reach() {
-    let stores = Stores::start_ready().await;
+    let (stores, author) = (Stores::start_ready().await, AuthorId::parse(AUTHOR).unwrap());
     create(&stores.table).await;
     let of_author = left(&stores.table).await;
     // Looking changes nothing, and says what is there.
-    let dry = job(&stores, false).erase(&author(AUTHOR)).await;
+    let dry = job(&stores, false).erase(&author).await;
     assert_eq!((dry.found, dry.deleted, dry.left), (of_author.len() as u64, 0, of_author.len() as u64), "{dry}");
     assert_eq!(left(&stores.table).await, of_author);
     // Another tool breaks one of the comments.
@@ -55,7 +50,7 @@ async fn an_erasure_names_what_it_cannot_delete_and_what_it_does_not_reach() {
     let mut broken = right.clone().into_inner();
     broken.remove("comment_blob");
     stores.put_raw(broken.into()).await;
-    let erasure = job(&stores, true).erase(&author(AUTHOR)).await;
+    let erasure = job(&stores, true).erase(&author).await;
     let expected = (of_author.len() as u64, of_author.len() as u64 - 1, 1);
     assert_eq!((erasure.found, erasure.deleted, erasure.left), expected, "{erasure}");
     assert_eq!(erasure.exit_code(), exit::DRIFT_FOUND | exit::DRIFT_LEFT | exit::UNRESOLVED);
@@ -68,7 +63,7 @@ async fn an_erasure_names_what_it_cannot_delete_and_what_it_does_not_reach() {
     assert!(json["beyond"].as_array().unwrap().iter().all(|beyond| beyond["until"].is_string()), "{json}");
     // Corrected, it goes too.
     stores.put_raw(right).await;
-    assert_eq!(job(&stores, true).erase(&author(AUTHOR)).await.deleted, 1);
+    assert_eq!(job(&stores, true).erase(&author).await.deleted, 1);
     assert_eq!(left(&stores.table).await, Vec::<String>::new());
     stores.finish().await;
 }

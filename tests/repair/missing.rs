@@ -21,6 +21,16 @@ fn product(number: u64) -> ProductId {
     data::product(&format!("product {}", number % 60))
 }
 
+/// Stores with comments in table and page index. The journal does not name them, so only a rebuild can bring them back.
+async fn start() -> Stores {
+    let stores = Stores::start_ready().await;
+    let comment = |number| data::new_comment(&format!("c{number:04}"), &product(number), "en", 1 + number % 5);
+    stores.put_primary_items((0..COMMENTS).map(comment).collect()).await;
+    stores.deliver_all().await;
+    super::expect(0, job(&stores, true).recent().await);
+    stores
+}
+
 const SCHEDULED: Asked = Asked::Recent;
 
 async fn invoke(job: Job, stores: &Stores, asked: Asked) -> Invoked {
@@ -29,20 +39,6 @@ async fn invoke(job: Job, stores: &Stores, asked: Asked) -> Invoked {
 
 fn rebuild(invoked: &Invoked) -> Option<&Report> {
     invoked.reports.iter().find(|report| report.command == "rebuild")
-}
-
-async fn start() -> Stores {
-    let stores = Stores::start_ready().await;
-    fill(&stores).await;
-    stores
-}
-
-/// Puts comments into table and page index. The journal does not name them, so only a rebuild can bring them back.
-async fn fill(stores: &Stores) {
-    let comment = |number| data::new_comment(&format!("c{number:04}"), &product(number), "en", 1 + number % 5);
-    stores.put_primary_items((0..COMMENTS).map(comment).collect()).await;
-    stores.deliver_all().await;
-    super::expect(0, job(stores, true).recent().await);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

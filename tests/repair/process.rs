@@ -24,13 +24,13 @@ async fn begin(stores: &Stores, others: &[(&'static str, &str)], arguments: &[&s
     Program::start(function::binary("repair-job").await, arguments, with(repair_job_variables(stores), others))
 }
 
-pub(super) async fn run(stores: &Stores, arguments: &[&str]) -> Ended {
+async fn run(stores: &Stores, arguments: &[&str]) -> Ended {
     begin(stores, &[], arguments).await.end().await
 }
 
 /// Kills a run at a write: the gate lets `count` writes through and holds the next. A run that ends earlier is left to
 /// end. Returns whether the run was killed.
-pub(super) async fn kill_at(
+async fn kill_at(
     stores: &Stores,
     variables: &[(&'static str, &str)],
     gate: &Gate,

@@ -7,7 +7,7 @@ use local_stack::event_source_mapping::MappingSettings;
 use model::FilterKey;
 use serde_json::{Value, json};
 
-use super::{TEMPLATE, file, properties};
+use super::{TEMPLATE, project_file, properties};
 
 #[test]
 fn the_template_and_the_code_describe_one_table() {
@@ -177,12 +177,12 @@ fn each_process_logs_in_to_redis_by_iam_and_trusts_amazons_authorities() {
         assert_eq!((&*given["PAGEMARK_REDIS_IAM"], &*given["PAGEMARK_REDIS_MODE"]), ("redis", "cluster"));
         assert_eq!(given["PAGEMARK_REDIS_CA"], authorities, "{process}");
     }
-    assert!(file("infra/Containerfile").contains("COPY amazon-roots.pem /amazon-roots.pem\n"));
+    assert!(project_file("infra/Containerfile").contains("COPY amazon-roots.pem /amazon-roots.pem\n"));
 }
 
 #[test]
 fn each_process_has_a_user_of_redis_with_the_permissions_that_are_tested() {
-    let documented = file("docs/operate.md");
+    let documented = project_file("docs/operate.md");
     for (logical_id, user) in [("PageIndexerUser", "page-indexer"), ("RepairJobUser", "repair-job"), ("ApiUser", "api")]
     {
         let prefix = format!("ACL SETUSER {user} on >PASSWORD ");
@@ -205,12 +205,13 @@ const INLINE_BYTES_MAX: usize = 51_200;
 
 #[test]
 fn the_commands_of_the_documents_are_about_what_the_template_has() {
-    let documents = ["README.md", "docs/deploy.md", "docs/operate.md", "scripts/repair-task.sh"].map(file).concat();
+    let documents =
+        ["README.md", "docs/deploy.md", "docs/operate.md", "scripts/repair-task.sh"].map(project_file).concat();
     let calls: Vec<&str> = documents.split("aws cloudformation deploy ").skip(1).collect();
     assert!(!calls.is_empty());
     for call in calls {
         let call = call.split("\n}").next().unwrap();
-        let is_small = file("infra/template.yaml").len() <= INLINE_BYTES_MAX;
+        let is_small = project_file("infra/template.yaml").len() <= INLINE_BYTES_MAX;
         assert!(is_small || call.contains("--s3-bucket"), "refused: {call}");
     }
     // Collects `output NAME`, and parameters as NAME=VALUE in commands that deploy.

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value, json};
 
-use super::{assert_each, assert_settings, file, of_type, properties, resources};
+use super::{assert_each, assert_settings, of_type, project_file, properties, resources};
 
 const NAMESPACE: &str = "Pagemark/${AWS::StackName}";
 
@@ -28,7 +28,7 @@ fn the_runbook_lists_every_alarm_with_the_section_that_its_description_names() {
     };
     let expected: BTreeMap<String, String> = of_type("AWS::CloudWatch::Alarm").into_iter().map(section).collect();
 
-    let runbook = file("docs/operate.md");
+    let runbook = project_file("docs/operate.md");
     let anchors: BTreeSet<String> = runbook.lines().filter(|line| line.starts_with('#')).map(anchor).collect();
     let (_, table) = runbook.split_once("\n## The alarms\n").unwrap();
     let mut listed = BTreeMap::new();

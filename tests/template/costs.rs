@@ -1,13 +1,13 @@
 //! The bill in docs/deploy.md counts what the template makes, and is added up correctly.
 
-use super::{alarms::metrics_of_repair, file, of_type};
+use super::{alarms::metrics_of_repair, of_type, project_file};
 
 /// Metrics of a mapping of a stream: those of `EventCount`, without `DeletedEventCount`, which is of queues.
 const OF_MAPPING: usize = 6;
 
 /// The rows of the bill: those after its head, up to an empty line.
 fn bill() -> Vec<Vec<String>> {
-    let document = file("docs/deploy.md");
+    let document = project_file("docs/deploy.md");
     let (_, table) = document.split_once("\n| a month | price |").unwrap();
     let lines = table.lines().skip(2).take_while(|line| line.starts_with('|'));
     lines.map(|line| line.trim_matches('|').split('|').map(|cell| cell.trim().to_owned()).collect()).collect()

@@ -141,5 +141,8 @@ fn no_secret_stands_in_the_template() {
     for (name, secret) in of_type("AWS::SecretsManager::Secret") {
         assert!(secret["Properties"]["GenerateSecretString"].is_object(), "{name}");
     }
-    assert!(!super::file("infra/template.yaml").contains("{{resolve:"), "whoever sees a resource would see the secret");
+    assert!(
+        !super::project_file("infra/template.yaml").contains("{{resolve:"),
+        "whoever sees a resource would see the secret"
+    );
 }

@@ -251,7 +251,7 @@ fn no_function_starves_behind_another_s_backlog() {
 
 #[test]
 fn no_arn_names_a_partition_and_both_zones_are_a_parameter() {
-    let template = super::file("infra/template.yaml");
+    let template = super::project_file("infra/template.yaml");
     assert!(!template.contains("arn:aws"), "it would refuse the partitions of China and the government");
     for (name, subnet) in of_type("AWS::EC2::Subnet") {
         let which = u64::from(name.ends_with('B'));

@@ -314,16 +314,7 @@ mod tests {
     /// The page at an address of a site with this setting, of a listing with this many comments. Gives its whole text,
     /// its text without the volatile part, and its entity tag.
     fn rendered(path: &str, indexable: Indexable, total: u64) -> (String, String, Option<String>) {
-        rendered_with(None, path, indexable, total)
-    }
-
-    fn rendered_with(
-        record: Option<&ProductRecord>,
-        path: &str,
-        indexable: Indexable,
-        total: u64,
-    ) -> (String, String, Option<String>) {
-        rendered_as(SiteSettings { indexable, ..SiteSettings::default() }, record, path, total)
+        rendered_as(SiteSettings { indexable, ..SiteSettings::default() }, None, path, total)
     }
 
     fn rendered_as(
@@ -378,7 +369,7 @@ mod tests {
         let tag = |details: Option<ProductDetails>| {
             let (product, revision) = (ProductId::parse("p").unwrap(), Revision::after(None, Timestamp::MIN, 7));
             let record = details.map(|details| ProductRecord { product, revision, details });
-            rendered_with(record.as_ref(), "/product/p/comments?page=1", Indexable::Single, 60).2.unwrap()
+            rendered_as(SiteSettings::default(), record.as_ref(), "/product/p/comments?page=1", 60).2.unwrap()
         };
         let french = ProductDetails { language: Language::parse("fr").ok(), ..details("A", "https://a") };
         let all = [
