@@ -3,10 +3,7 @@
 
 use std::{collections::BTreeSet, fs, path::Path, time::Duration};
 
-use local_stack::{
-    index_place::IndexPlace,
-    stack::{StackSettings, TABLE},
-};
+use local_stack::stack::{StackSettings, TABLE};
 use model::{Placement, plan::index_edits};
 use page_index::IndexPart;
 use serde_json::json;
@@ -16,7 +13,7 @@ use crate::fixture::{
     folder_in_memory,
     http::{Http, WRITE_TOKEN, good_comment, ids, listing},
     pagemark::{self, Up},
-    stack::{Running, settings},
+    stack::{Running, settings_in},
     wait_for,
 };
 
@@ -40,11 +37,6 @@ async fn post(http: &Http, count: u64) -> Vec<String> {
     posted
 }
 
-/// The settings of a stack in this process with its page index inside, and its data in a folder.
-fn kept(folder: &Path) -> StackSettings {
-    StackSettings { data_dir: Some(folder.to_owned()), page_index: IndexPlace::Embedded, ..settings() }
-}
-
 /// Adds an entry to the page index that the table does not have.
 async fn add_nobody(stack: &Running) {
     let placement =
@@ -64,37 +56,18 @@ async fn members(stack: &Running) -> BTreeSet<String> {
     members
 }
 
-fn copy(from: &Path, to: &Path) {
-    for entry in fs::read_dir(from).unwrap().map(Result::unwrap) {
-        fs::copy(entry.path(), to.join(entry.file_name())).unwrap();
-    }
-}
-
-async fn assert_shown(http: &Http, expected: &BTreeSet<String>) {
-    let pages = expected.len().div_ceil(20).max(1);
-    let mut shown = BTreeSet::new();
-    for page in 1..=pages {
-        // Page 1 answers at any time; with its total only if the page index is ready.
-        http.wait_for_200(&listing(&format!("page={}", page.max(2)))).await;
-        let page = http.get(&listing(&format!("page={page}"))).await.expect(200);
-        assert_eq!(page["total"], expected.len(), "{page}");
-        shown.extend(ids(&page));
-    }
-    assert_eq!(shown, *expected);
-}
-
 /// An entry that the table does not have shows what the page index was filled from: a rebuild removes it.
 #[tokio::test]
 async fn a_restart_continues_from_the_snapshot_and_reconciles_what_it_lacks() {
     let folder = folder_in_memory();
-    let mut stack = Running::start_with(kept(folder.path())).await;
+    let mut stack = Running::start_with(settings_in(folder.path())).await;
     let mut expected: BTreeSet<String> = post(&stack.http, 25).await.into_iter().collect();
     stack.settle().await;
     add_nobody(&stack).await;
     stack.stack.stop().await;
     let old = fs::read(folder.path().join(SNAPSHOT)).unwrap();
 
-    let mut stack = Running::start_with(kept(folder.path())).await;
+    let mut stack = Running::start_with(settings_in(folder.path())).await;
     expected.extend(post(&stack.http, 5).await);
     stack.settle().await;
     let engine = stack.stack.engine().unwrap();
@@ -108,7 +81,7 @@ async fn a_restart_continues_from_the_snapshot_and_reconciles_what_it_lacks() {
     // As if the stack had been killed: the snapshot is older than what the stream has delivered and no longer has.
     fs::write(folder.path().join(SNAPSHOT), old).unwrap();
 
-    let stack = Running::start_with(kept(folder.path())).await;
+    let stack = Running::start_with(settings_in(folder.path())).await;
     expected.insert(NOBODY.to_owned());
     assert_eq!(members(&stack).await, expected);
     stack.stack.stop().await;
@@ -118,7 +91,7 @@ async fn a_restart_continues_from_the_snapshot_and_reconciles_what_it_lacks() {
 #[tokio::test]
 async fn a_running_stack_saves_its_index_after_edits() {
     let (folder, killed) = (folder_in_memory(), folder_in_memory());
-    let kept = |folder: &Path| StackSettings { snapshot_every: Duration::from_secs(4), ..kept(folder) };
+    let kept = |folder: &Path| StackSettings { snapshot_every: Duration::from_secs(4), ..settings_in(folder) };
     let mut stack = Running::start_with(kept(folder.path())).await;
     post(&stack.http, 25).await;
     stack.settle().await;
@@ -135,7 +108,9 @@ async fn a_running_stack_saves_its_index_after_edits() {
     post(&stack.http, 5).await;
     stack.settle().await;
     stack.stack.stop().await;
-    copy(folder.path(), killed.path());
+    for entry in fs::read_dir(folder.path()).unwrap().map(Result::unwrap) {
+        fs::copy(entry.path(), killed.path().join(entry.file_name())).unwrap();
+    }
     fs::write(killed.path().join(SNAPSHOT), snapshot).unwrap();
     let stack = Running::start_with(kept(killed.path())).await;
     assert_eq!(members(&stack).await.len(), 25 + 5 + 1, "with the entry that only the snapshot has");
@@ -179,7 +154,16 @@ async fn no_numbered_page_is_wrong_while_a_killed_stack_starts() {
         })
         .await;
         assert_eq!(first_answer["total"], expected.len(), "a whole snapshot: {is_whole}");
-        assert_shown(&http, &expected).await;
+        let pages = expected.len().div_ceil(20).max(1);
+        let mut shown = BTreeSet::new();
+        for page in 1..=pages {
+            // Page 1 answers at any time; with its total only if the page index is ready.
+            http.wait_for_200(&listing(&format!("page={}", page.max(2)))).await;
+            let page = http.get(&listing(&format!("page={page}"))).await.expect(200);
+            assert_eq!(page["total"], expected.len(), "{page}");
+            shown.extend(ids(&page));
+        }
+        assert_eq!(shown, expected);
         assert_eq!(up.stderr().contains("rebuilt from the table"), !is_whole, "{}", up.stderr());
         up.kill().await;
     }

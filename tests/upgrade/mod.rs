@@ -10,10 +10,8 @@ use std::{
 };
 
 use flate2::read::GzDecoder;
-use local_stack::stack::StackSettings;
 use serde_dynamo::Item;
 use serde_json::{Value, json};
-use tempfile::TempDir;
 
 use crate::{
     fixture::{
@@ -22,7 +20,7 @@ use crate::{
         folder_in_memory,
         http::Http,
         pagemark,
-        stack::{Running, settings},
+        stack::{Running, settings_in},
         stores::Stores,
     },
     repair::{expect, job, whole},
@@ -40,16 +38,6 @@ fn unpacked(path: &Path) -> Vec<u8> {
     let mut content = Vec::new();
     GzDecoder::new(File::open(path).unwrap()).read_to_end(&mut content).unwrap();
     content
-}
-
-fn data_folder(fixture: &Path) -> TempDir {
-    let folder = folder_in_memory();
-    for entry in fs::read_dir(fixture.join("data")).unwrap() {
-        let path = entry.unwrap().path();
-        let mut file = File::create(folder.path().join(path.file_stem().unwrap())).unwrap();
-        file.write_all(&unpacked(&path)).unwrap();
-    }
-    folder
 }
 
 async fn assert_exports_are_equal(fixture: &Path, table: &str, url: &str) {
@@ -83,13 +71,15 @@ async fn write_to(http: &Http) {
 #[tokio::test]
 async fn a_data_folder_of_an_earlier_version_starts_with_its_snapshot_and_loses_nothing() {
     for fixture in fixtures() {
-        let folder = data_folder(&fixture);
+        let folder = folder_in_memory();
+        for entry in fs::read_dir(fixture.join("data")).unwrap() {
+            let path = entry.unwrap().path();
+            let mut file = File::create(folder.path().join(path.file_stem().unwrap())).unwrap();
+            file.write_all(&unpacked(&path)).unwrap();
+        }
         let snapshot = folder.path().join("page-index.snapshot");
         assert!(snapshot.exists(), "{}", fixture.display());
-        let kept = StackSettings { data_dir: Some(folder.path().to_owned()), ..settings() };
-        let mut running =
-            Running::start_with(StackSettings { page_index: local_stack::index_place::IndexPlace::Embedded, ..kept })
-                .await;
+        let mut running = Running::start_with(settings_in(folder.path())).await;
         let contents = running.assert_invariants().await;
         let table = running.stack.table().name().to_owned();
         assert_exports_are_equal(&fixture, &table, running.stack.dynamodb_url()).await;
