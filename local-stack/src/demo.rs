@@ -1,5 +1,5 @@
-//! What a stack shows to people who try Pagemark out: three products of a shop that does not exist, and generated comments on
-//! them. `demo/demo.json` holds the products and sentences that fit a language and a rating.
+//! The demo: three products of a shop that does not exist, and generated comments. `demo/demo.json` holds the products, and
+//! sentences that fit a language and a rating.
 //!
 //! One count and one instant always give the same comments.
 
@@ -186,9 +186,8 @@ mod tests {
         assert_eq!(demo_products("http://127.0.0.1:8080").filter(|(_, details)| details.image.is_some()).count(), 3);
     }
 
-    /// The texts of a rating come from its own list, so none of them stands under another rating.
     #[test]
-    fn a_text_fits_its_rating() {
+    fn every_language_has_titles_and_sentences_for_every_rating() {
         for voice in &DEMO.voices {
             let all = [&voice.titles, &voice.sentences].into_iter().chain(voice.of.values());
             for texts in all {

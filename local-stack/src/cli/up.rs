@@ -14,7 +14,7 @@ use std::{
 use anyhow::Context;
 use api::{BearerToken, CursorKey, PublicUrl, SiteSettings, WritingSettings};
 use model::primaries::PRIMARIES_SHARDS;
-use table::CommentBlobArgs;
+use table::{CommentBlobArgs, WriteError};
 
 use super::{
     import::open_all,
@@ -206,12 +206,15 @@ async fn is_empty(stack: &Stack) -> anyhow::Result<bool> {
     Ok(true)
 }
 
-/// Generates products and comments, and returns how many comments of them are new. `None` when not all could be written, for example because
-/// the disk is full; then the stack says so and serves what it has.
+/// Generates products and comments. A product that the site has named already stays as it is.
+///
+/// Returns how many comments are new. If something cannot be written, as on a full disk, it says so and returns `None`. The
+/// stack then serves what it has.
 async fn generate(stack: &Stack, count: u64, site: &str) -> Option<u64> {
     for (product, details) in demo_products(site) {
-        if let Err(error) = stack.table().put_product(product, &details, |_| true).await {
-            eprintln!("pagemark: the demo's {product} has no name and no picture: {error}");
+        match stack.table().put_product(product, &details, |current| current.is_none()).await {
+            Ok(_) | Err(WriteError::PreconditionFailed { .. }) => {}
+            Err(error) => eprintln!("pagemark: the demo's {product} has no name and no picture: {error}"),
         }
     }
     let source = Source::of_comments(demo_comments(count, process::now()));
