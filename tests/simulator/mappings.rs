@@ -14,10 +14,10 @@ use aws_lambda_events::{
     dynamodb::{Event, EventRecord},
     streams::DynamoDbEventResponse,
 };
-use dynoxide::types::{AttributeValue, Item};
+use dynoxide::actions::get_records::Record;
 use functions::quarantine::Reason;
 use futures_util::future::LocalBoxFuture;
-use model::FilterKey;
+use local_stack::event_source_mapping::passes_filter;
 use process::now;
 use rand::{RngExt, rngs::StdRng, seq::IndexedRandom};
 use serde_json::{Value, json};
@@ -95,8 +95,9 @@ impl Stream {
             let read = engine.database.get_records(request).unwrap();
             *iterator = read.next_shard_iterator;
             let is_end = read.records.len() < RECORDS_MAX;
-            // Most records are of duplicates. Only the others become JSON.
-            for record in read.records.iter().filter(|record| is_of_primary(&record.dynamodb.keys)) {
+            // Most records are of duplicates. Of those only the keys become JSON.
+            let passes = |record: &&Record| passes_filter(&json!({ "dynamodb": { "Keys": record.dynamodb.keys } }));
+            for record in read.records.iter().filter(passes) {
                 let mut record = serde_json::to_value(record).unwrap();
                 record["dynamodb"]["ApproximateCreationDateTime"] = json!(now().epoch_ms() / 1_000);
                 let key = record["dynamodb"]["Keys"]["pk"]["S"].as_str().unwrap();
@@ -109,11 +110,6 @@ impl Stream {
             }
         }
     }
-}
-
-/// Whether the records of an item with these keys pass the filter of the mappings.
-fn is_of_primary(keys: &Item) -> bool {
-    matches!(keys.get("sk"), Some(AttributeValue::S(key)) if key.ends_with(FilterKey::PRIMARY_SUFFIX))
 }
 
 /// How far a function has come in each shard.

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use embedded_index::EmbeddedIndex;
 use model::plan::index_edits;
+use process::now;
 use rand::{RngExt, seq::IndexedRandom};
 use repair_job::{AuditOptions, Report, Which, exit};
 use table::Table;
@@ -118,7 +119,7 @@ pub(crate) async fn erasures(world: &World) {
     while !world.is_calm() {
         world.while_not_calm(Duration::from_millis(random.random_range(0..200_000))).await;
         world.started().await;
-        let (ids, began) = (writers::imported_ids(), world.now());
+        let (ids, began) = (writers::imported_ids(), now());
         ids.iter().for_each(|id| world.model.borrow_mut().begin(id, began));
         let job = world.job(table.clone(), index.clone());
         let erased = world.unless_killed(job.erase(&writers::imported_author())).await;
@@ -131,7 +132,7 @@ pub(crate) async fn erasures(world: &World) {
         let malformed = problems.find(|problem| problem.contains("attribute"));
         world.check(malformed.is_none(), || format!("an erasure cannot read a comment: {malformed:?}"));
         for id in ids {
-            let now = world.now();
+            let now = now();
             if is_complete {
                 world.model.borrow_mut().answered(&id, None, now);
             } else {

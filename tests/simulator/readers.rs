@@ -4,6 +4,7 @@ use std::{collections::BTreeSet, time::Duration};
 
 use actix_web::http::Method;
 use model::{Comment, Filter, Rating, RatingSet, Timestamp};
+use process::now;
 use rand::{RngExt, rngs::StdRng, seq::IndexedRandom};
 use serde_json::Value;
 
@@ -70,7 +71,7 @@ fn is_wrong_404(world: &World, filter: &Filter, answer: &Answer, since: Timestam
 /// A page in the order of the listing.
 async fn page(world: &World, random: &mut StdRng, filter: &Filter) {
     let (number, order) = (random.random_range(1..=5_u64), *["newest", "oldest"].choose(random).unwrap());
-    let (url, since) = (format!("{}&order={order}&page={number}", listing(filter)), world.now());
+    let (url, since) = (format!("{}&order={order}&page={number}", listing(filter)), now());
     let api = world.apis.choose(random).unwrap();
     let answer = world.request(api, Method::GET, &url, &[], None).await;
     match answer.status {
@@ -98,7 +99,7 @@ async fn numbered_page(world: &World, random: &mut StdRng, filter: &Filter, numb
     if number > 0 {
         url += &format!("&page={number}");
     }
-    let since = world.now();
+    let since = now();
     let api = world.apis.choose(random).unwrap();
     let answer = world.request(api, Method::GET, &url, &[], None).await;
     match answer.status {
@@ -130,7 +131,7 @@ async fn page_for_people(world: &World, random: &mut StdRng, filter: &Filter) {
         (Some(language), None) => format!("/{language}"),
         (language, Some(ratings)) => format!("/{}/{ratings}", language.map_or("~".to_owned(), ToString::to_string)),
     };
-    let (url, since) = (format!("/product/{PRODUCT}/comments{path}"), world.now());
+    let (url, since) = (format!("/product/{PRODUCT}/comments{path}"), now());
     let api = world.apis.choose(random).unwrap();
     let answer = world.request(api, Method::GET, &url, &[], None).await;
     match answer.status {

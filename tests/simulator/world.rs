@@ -308,11 +308,6 @@ impl World {
         self.check(answer.status < 500 || answer.status == 503, || format!("{method} {target} is {answer:?}"));
         answer
     }
-
-    /// The present by the clock of no process.
-    pub(crate) fn now(&self) -> Timestamp {
-        now()
-    }
 }
 
 fn body(number: u64) -> String {

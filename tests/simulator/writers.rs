@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use actix_web::http::Method;
 use model::{AuthorId, Comment, CommentId, SiteData, Status, Timestamp};
+use process::now;
 use rand::{RngExt, rngs::StdRng, seq::IndexedRandom};
 use serde_json::{Value, json};
 use table::{Created, NewComment, WriteError};
@@ -64,9 +65,9 @@ async fn post(world: &World, random: &mut StdRng, number: usize) {
             }
             let mut model = world.model.borrow_mut();
             model.unanswered.remove(&body);
-            model.begin(&comment.id, world.now());
+            model.begin(&comment.id, now());
             model.note_created(&comment.id);
-            model.answered(&comment.id, Some(comment.clone()), world.now());
+            model.answered(&comment.id, Some(comment.clone()), now());
             return;
         }
         world.check(answer.status == 503, || format!("a post is answered {answer:?}"));
@@ -113,13 +114,13 @@ pub(crate) async fn editor(world: &World, random: &mut StdRng, changes: usize, p
 }
 
 async fn delete(world: &World, random: &mut StdRng, id: &CommentId) {
-    world.model.borrow_mut().begin(id, world.now());
+    world.model.borrow_mut().begin(id, now());
     let target = format!("/api/v1/comments/{id}");
     let answer = world.request(api(world, random), Method::DELETE, &target, &[], None).await;
     let mut model = world.model.borrow_mut();
     match answer.status {
-        204 | 404 => model.answered(id, None, world.now()),
-        _ => model.unanswered(id, vec![None], world.now().plus_ms(DONE_WITHIN_MS)),
+        204 | 404 => model.answered(id, None, now()),
+        _ => model.unanswered(id, vec![None], now().plus_ms(DONE_WITHIN_MS)),
     }
     world.check([204, 404, 503].contains(&answer.status), || format!("a deletion is answered {answer:?}"));
 }
@@ -137,7 +138,7 @@ pub(crate) async fn change(world: &World, random: &mut StdRng, id: &CommentId) {
     if let Some(body) = change["body"].as_str() {
         world.model.borrow_mut().note_sent(id, body);
     }
-    world.model.borrow_mut().begin(id, world.now());
+    world.model.borrow_mut().begin(id, now());
     let api = api(world, random);
     let answer = world.request(api, Method::PATCH, &format!("/api/v1/comments/{id}"), &[], Some(&change)).await;
     settle_change(world, id, &change, &answer);
@@ -152,11 +153,11 @@ fn settle_change(world: &World, id: &CommentId, change: &Value, answer: &Answer)
             let before = model.alone(id);
             let is_right = before.is_none_or(|before| Seen::from(&changed(before, change)) == Seen::from(&after));
             world.check(is_right, || format!("{change} has made {after:?}"));
-            model.answered(id, Some(after), world.now());
+            model.answered(id, Some(after), now());
         }
-        404 => model.answered(id, None, world.now()),
+        404 => model.answered(id, None, now()),
         _ => {
-            let until = world.now().plus_ms(DONE_WITHIN_MS);
+            let until = now().plus_ms(DONE_WITHIN_MS);
             let after = model.possible(id).into_iter().map(|before| before.map(|before| changed(before, change)));
             let after = after.collect();
             model.unanswered(id, after, until);
@@ -200,14 +201,14 @@ pub(crate) async fn importer(world: &World) {
         pause(world, &mut random).await;
         let id = imported_ids().choose(&mut random).unwrap().clone();
         let product = data::product(if id.as_str() == "i0" { OTHER_PRODUCT } else { PRODUCT });
-        world.model.borrow_mut().begin(&id, world.now());
-        let until = world.now().plus_ms(DONE_WITHIN_MS);
+        world.model.borrow_mut().begin(&id, now());
+        let until = now().plus_ms(DONE_WITHIN_MS);
         if random.random_bool(0.4) {
             let deleted = table.delete_comment(&id, None).await;
             world.trace.note(|| format!("import: delete {id}: {deleted:?}"));
             let mut model = world.model.borrow_mut();
             match deleted {
-                Ok(()) | Err(WriteError::NotFound) => model.answered(&id, None, world.now()),
+                Ok(()) | Err(WriteError::NotFound) => model.answered(&id, None, now()),
                 Err(_) => model.unanswered(&id, vec![None], until),
             }
             continue;
@@ -225,7 +226,7 @@ pub(crate) async fn importer(world: &World) {
         let mut model = world.model.borrow_mut();
         match created {
             Ok(Created::New(comment) | Created::Before(comment)) => {
-                model.answered(&id, Some(comment), world.now());
+                model.answered(&id, Some(comment), now());
             }
             // Also a refused one: an attempt without an answer may still be on its way.
             Err(_) => model.unanswered(&id, vec![Some(data::stored(&comment))], until),
