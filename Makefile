@@ -64,11 +64,12 @@ test-full: tools redis python-tools browser web-servers ## All tests on the whol
 # (`every_module_says_whether_it_runs_on_dynamodb_local`) checks that every module is in one of the two lists.
 DYNAMODB_LOCAL_TESTS := attributes:: backends:: behind:: cluster:: deployed:: described:: engines:: export:: failures:: fixture:: import:: input:: moderation:: ordering:: payloads:: preconditions:: readiness:: records:: repair:: selection:: serving:: turning:: upgrade:: writes::
 # These modules depend on neither: they test pages, failing networks, the deployment, the installation or the code, or a
-# process with a separate engine. Skipped are tests of
-# repair and import that write fast or much, those of the control socket, a data folder with its own engine, and tests that
-# kill a process while it writes, because its indexes then lack items (docs/engines.md). Also skipped, because the table
-# plays no part in them: formats and messages of `pagemark import`, and files of exports. A name is a part of a test's name,
-# so `repair::` would also choose `big_repair::`.
+# process with a separate engine.
+#
+# Skipped are tests of repair and import that write fast or much, those of the control socket, a data folder with its own
+# engine, and tests that kill a process while it writes, because its indexes then lack items (docs/engines.md). Formats and
+# messages of `pagemark import` and files of exports are skipped, because the table plays no part in them. A name is a part
+# of a test's name, so `repair::` would also choose `big_repair::`.
 DYNAMODB_LOCAL_LEFT_OUT := big_repair:: bounds:: connections:: data_folder:: documents:: embed:: log:: outage:: packaged:: pages:: paused:: rehearsals:: restart:: secured:: sent_ahead:: settings:: simulator:: smoke:: telemetry:: template::
 DYNAMODB_LOCAL_SKIP := --skip big_repair:: --skip repair::control --skip repair::process --skip repair::local --skip repair::stopped \
     --skip repair::lost --skip repair::missing --skip repair::resumed \

@@ -1,5 +1,5 @@
 //! Every command of every document runs, on a real `pagemark up`, or [`LEFT_OUT`] says why not. Answers that documents show
-//! have the form of those that the commands get. And customers write through the servers of `docs/shop`.
+//! have the form of those that the commands get. Customers write through the servers of `docs/shop`.
 
 use std::{
     collections::HashSet,

@@ -1,4 +1,4 @@
-//! What indexes hold, and what writes cost: the sparse index `primaries` holds the items that have both of its keys. Cost
+//! What indexes hold, and what writes cost. The sparse index `primaries` holds the items that have both of its keys. Cost
 //! figures in this project come from the rules, not from an engine.
 
 use aws_sdk_dynamodb::types::{AttributeValue, ConsumedCapacity, ReturnConsumedCapacity};

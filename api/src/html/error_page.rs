@@ -14,9 +14,9 @@ use crate::{error::ApiError, texts::InterfaceLanguage};
 
 /// An answer with an HTML body, whose forms may be sent to `form_action`: `'none'` or `'self'`.
 ///
-/// A page needs only its style sheet and icon, and perhaps a picture, so nothing else is loaded, even if a text smuggles it
-/// in. Structured data is not a script to a browser: it is not executed, so no source of scripts needs to be allowed. Without scripts,
-/// only the tools that judge pages connect anywhere: they fetch `robots.txt` in the page's name.
+/// A page loads its style sheet, its icon, and perhaps a picture. It loads nothing else, even if a text smuggles it in.
+/// Browsers do not execute structured data, so no source of scripts is allowed. Without scripts, only the tools that judge
+/// pages connect anywhere: they fetch `robots.txt` in the page's name.
 pub(super) fn html(
     answer: &mut HttpResponseBuilder,
     picture: Option<&WebUrl>,

@@ -176,9 +176,10 @@ impl<'page> CommentsPage<'page> {
         Self { is_fragment: true, ..self }
     }
 
-    /// The entity tag of an archive page, and in the demo of any page; `None` for any other page. It covers the page without
-    /// its cost, and that of an archive page without what changes with comments on other pages. It also covers what shapes that part: the version of the service, the templates, the texts
-    /// and the settings.
+    /// The entity tag of an archive page, and in the demo of any page; `None` for any other page.
+    ///
+    /// It leaves out the cost, and on an archive page what changes with comments on other pages. It covers what shapes
+    /// these parts: the version of the service, the templates, the texts and the settings.
     ///
     /// The page is rendered into the tag, so its text is not in memory a second time.
     ///

@@ -1,8 +1,10 @@
 //! The texts of pages, feeds and errors for people, in the languages of the interface.
 //!
-//! Each language has a file of messages (`api/texts/de.ftl`), one of the names of languages (`api/texts/languages/de.ftl`,
-//! from Unicode's CLDR), and a preset of messages that say review in place of comment (`api/texts/reviews/de.ftl`), all in
-//! the Fluent syntax (<https://projectfluent.org>). They are parsed once per process.
+//! Each language has three files in the Fluent syntax (<https://projectfluent.org>), parsed once per process:
+//!
+//! - `api/texts/de.ftl`: the messages;
+//! - `api/texts/languages/de.ftl`: the names of languages, from Unicode's CLDR;
+//! - `api/texts/reviews/de.ftl`: the messages that say review in place of comment, for sites that choose them.
 //!
 //! `interface` has the messages of one language, with its numbers and plural forms.
 //!

@@ -24,12 +24,13 @@ fn texts_of(language: InterfaceLanguage, sources: &[&'static str]) -> BTreeMap<&
     texts
 }
 
+fn variables(text: &str) -> BTreeSet<&str> {
+    let is_name = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
+    text.split('$').skip(1).map(|rest| rest.split(|c| !is_name(c)).next().unwrap()).collect()
+}
+
 fn messages(language: InterfaceLanguage) -> BTreeMap<&'static str, BTreeSet<&'static str>> {
     let texts = texts_of(language, &language.sources());
-    let is_name = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
-    let variables = |text: &'static str| -> BTreeSet<&str> {
-        text.split('$').skip(1).map(|rest| rest.split(|c| !is_name(c)).next().unwrap()).collect()
-    };
     let inside = |text: &'static str| -> Vec<&str> {
         text.split("{ ").skip(1).filter_map(|rest| texts.get(rest.split(' ').next()?).copied()).collect()
     };
@@ -72,9 +73,6 @@ fn the_preset_says_review_wherever_a_text_says_comment() {
     ] {
         let (all, preset) = (texts_of(language, &language.sources()), texts_of(language, &[language.reviews()]));
         assert_eq!(first_mistake(language.reviews()), None, "{language}");
-        let variables = |text: &str| -> BTreeSet<String> {
-            text.split('$').skip(1).map(|rest| rest.chars().take_while(|c| c.is_alphanumeric()).collect()).collect()
-        };
         for (id, text) in &preset {
             assert_eq!(variables(text), variables(all[id]), "{id} in {language}");
         }

@@ -65,10 +65,9 @@ impl WebUrl {
 
     /// The scheme, host and port.
     pub fn origin(&self) -> &str {
-        let host_at = self.0.find("//").map_or(0, |at| at + 2);
-        let (before, host) = self.0.split_at(host_at);
-        let end = host.find(['/', '?', '#']).unwrap_or(host.len());
-        self.0.get(..before.len() + end).unwrap_or_default()
+        // Two slashes stand before the host. What ends it is the third of these.
+        let end = self.0.match_indices(['/', '?', '#']).nth(2).map_or(self.0.len(), |(at, _)| at);
+        self.0.split_at(end).0
     }
 }
 

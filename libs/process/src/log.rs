@@ -21,8 +21,8 @@ use tracing_subscriber::{
 ///
 /// - Events of third-party crates below `info`. The Lambda runtime and the SDK then write out whole events and
 ///   requests, and a log must never hold a comment's text.
-/// - Their warnings and errors about a client's mistake, or about a failure that is expected (`is_client_mistake`), unless
-///   some target is logged at `debug`: then a person is looking for them.
+/// - Their warnings and errors about a client's mistake (`is_client_mistake`). If some target is logged at `debug`, a person
+///   is looking for them, and they are logged.
 ///
 /// # Errors
 /// `PAGEMARK_LOG` is no list of targets, or the process has a log already.
@@ -94,8 +94,8 @@ fn may_be_payload(metadata: &Metadata<'_>) -> bool {
     *metadata.level() > LevelFilter::INFO && !is_ours(metadata)
 }
 
-/// Whether third-party code reports a client's mistake as a problem of the server: actix-http logs an error for every
-/// request that it cannot parse, that is too slow, or whose connection breaks (`actix_http::error::DispatchError`).
+/// Whether third-party code reports a client's mistake as a problem of the server. actix-http logs such an error if it
+/// cannot parse a request, if a request is too slow, or if its connection breaks (`actix_http::error::DispatchError`).
 fn is_client_mistake(event: &Event<'_>) -> bool {
     const CLIENTS: [&str; 5] = [
         "request parse error",
