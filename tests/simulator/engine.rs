@@ -118,9 +118,9 @@ impl Engine {
         };
         let has = |fault| self.plan.has(fault) && !self.is_calm.load(Ordering::Relaxed);
         tokio::time::sleep(Duration::from_millis(fast)).await;
-        // The writes of a repair are often late, so that changes and deliveries come in between.
-        let of_repair = operation == "TransactWriteItems" && ["check", "repair"].contains(&process);
-        if has(Part::SlowCalls) && (slow == 0 || of_repair && slow < 15) {
+        // The writes of a check are often late, so that changes and deliveries come in between.
+        let of_check = operation == "TransactWriteItems" && process == "check";
+        if slow == 0 && has(Part::SlowCalls) || slow < 15 && of_check {
             tokio::time::sleep(Duration::from_millis(part % 4_000)).await;
         }
         let happens = match drawn {

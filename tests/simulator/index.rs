@@ -143,7 +143,7 @@ impl Client {
         let is_calm = engine.is_calm.load(std::sync::atomic::Ordering::Relaxed);
         let fails = |fault, within: std::ops::Range<u32>| plan.has(fault) && !is_calm && within.contains(&drawn);
         // As with writes of a repair in the table.
-        let is_late = name == "apply" && *process == "check" && fails(Part::SlowCalls, 0..100);
+        let is_late = name == "apply" && *process == "check";
         tokio::time::sleep(Duration::from_millis(if is_late { slow } else { fast })).await;
         let failed = |why: &str| {
             trace.note(|| format!("{process}: {name} of the page index: {why}"));

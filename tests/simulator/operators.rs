@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use embedded_index::EmbeddedIndex;
-use model::plan::index_edits;
+use model::{CommentId, plan::index_edits};
 use process::now;
-use rand::{RngExt, seq::IndexedRandom};
-use repair_job::{AuditOptions, Report, Which, exit};
+use rand::{RngExt, rngs::StdRng, seq::IndexedRandom};
+use repair_job::{AuditOptions, Job, Report, Which, exit};
 use table::Table;
 
 use super::{
@@ -19,6 +19,9 @@ use super::{
 
 /// The bits of a run that failed or left something.
 const BAD: u8 = exit::FAILURE | exit::DRIFT_LEFT | exit::UNRESOLVED | exit::SKIPPED | exit::HELD;
+
+/// How many comments are checked after all other changes.
+const LAST_CHECKS: usize = 3;
 
 pub(crate) fn everything() -> AuditOptions {
     AuditOptions { which: Which::All, segments: 1, at_once: 1, restart: true, ..AuditOptions::default() }
@@ -90,7 +93,7 @@ pub(crate) async fn outages(world: &World) {
 /// Checks single comments at any time, also while they change.
 pub(crate) async fn checks(world: &World) {
     let mut random = world.plan.random("checks");
-    let (table, index) = (world.table("check"), world.index("check"));
+    let job = world.job(world.table("check"), world.index("check"));
     let mut left = 2 * world.plan.changes;
     while left > 0 && !world.is_calm() {
         // Right after a change, when what is derived from it is late.
@@ -98,18 +101,30 @@ pub(crate) async fn checks(world: &World) {
         tokio::time::sleep(Duration::from_millis(random.random_range(0..200))).await;
         let Some(id) = id else { continue };
         left -= 1;
-        world.started().await;
-        let job = world.job(table.clone(), index.clone());
-        let changed = async {
-            tokio::time::sleep(Duration::from_millis(random.random_range(0..2_000))).await;
-            writers::change(world, &mut random, &id).await;
-        };
-        let product = product();
-        let (checked, ()) = tokio::join!(world.unless_killed(job.check(&id, Some(&product))), changed);
-        if let Some(checked) = checked {
-            note(world, &checked.report);
-        }
+        check_while_it_changes(world, &job, &id, &mut random).await;
     }
+    // What the last checks spoil, no other repair finds.
+    world.until_calm().await;
+    let ids = world.model.borrow().ids();
+    for id in ids.sample(&mut random, LAST_CHECKS) {
+        writers::change(world, &mut random, id).await;
+        check_while_it_changes(world, &job, id, &mut random).await;
+    }
+}
+
+async fn check_while_it_changes(world: &World, job: &Job, id: &CommentId, random: &mut StdRng) {
+    world.started().await;
+    let change = async {
+        tokio::time::sleep(Duration::from_millis(random.random_range(0..2_000))).await;
+        writers::change(world, random, id).await;
+    };
+    let product = product();
+    let (checked, ()) = tokio::join!(world.unless_killed(job.check(id, Some(&product))), change);
+    if let Some(checked) = checked {
+        note(world, &checked.report);
+    }
+    // Another check would repair what this one has spoilt.
+    world.edited.borrow_mut().retain(|edited| edited != id);
 }
 
 /// Erases everything of the author whose comments are imported, while they are imported again.
@@ -201,7 +216,7 @@ pub(crate) async fn damage(world: &World) {
     }
 }
 
-async fn lose_a_duplicate(table: &Table, id: &model::CommentId, random: &mut rand::rngs::StdRng) {
+async fn lose_a_duplicate(table: &Table, id: &CommentId, random: &mut StdRng) {
     let items = table.items_of(id).await.unwrap();
     let duplicates: Vec<_> = items.iter().filter(|item| item.contains_key("auto")).collect();
     let Some(item) = duplicates.choose(random) else { return };
