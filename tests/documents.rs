@@ -2,7 +2,7 @@
 //! have the form of those that the commands get. Customers write through the servers of `docs/shop`.
 
 use std::{
-    collections::HashSet,
+    collections::{BTreeSet, HashSet},
     fs, iter,
     mem::discriminant,
     ops::Range,
@@ -12,8 +12,10 @@ use std::{
 
 use hyper::Method;
 use itertools::Itertools;
+use model::planted::Bug;
 use scraper::{Html, Selector};
 use serde_json::Value;
+use strum::IntoEnumIterator;
 use tempfile::TempDir;
 use tokio::{net::TcpStream, process::Command};
 
@@ -292,4 +294,19 @@ async fn customers_write_in_a_form_of_the_shop_and_its_staff_decides() {
         wait_for("the published review", shown).await;
     }
     up.stop().await;
+}
+
+/// The last column of the table of guarantees names planted bugs, modules of tests, and files.
+#[test]
+fn the_proofs_of_the_guarantees_exist() {
+    let page = fs::read_to_string(Path::new(PROJECT).join("docs/guarantees.md")).unwrap();
+    let proofs = page.lines().filter_map(|line| line.strip_suffix('|')?.rsplit_once('|'));
+    let names: BTreeSet<&str> = proofs.flat_map(|(_, proof)| proof.split('`').skip(1).step_by(2)).collect();
+    let is_there = |name: &&&str| {
+        let module = format!("tests/{}", name.replace("::", "/"));
+        let files = [format!("{module}.rs"), format!("{module}/mod.rs"), format!("libs/model/src/{name}")];
+        name.parse::<Bug>().is_ok() || files.iter().any(|file| Path::new(PROJECT).join(file).exists())
+    };
+    assert_eq!(names.iter().find(|name| !is_there(name)), None);
+    assert_eq!(Bug::iter().find(|bug| !names.contains(bug.to_string().as_str())), None, "which promise does it break?");
 }

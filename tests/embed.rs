@@ -103,7 +103,6 @@ const BASE_PATH: &str = "/reviews";
 async fn start_below_a_path() -> Running {
     let mut settings = settings();
     settings.site.public_url = Some(SITE.parse().unwrap());
-    settings.site.comment_form = true;
     start_with(settings).await
 }
 
@@ -383,13 +382,6 @@ async fn writes_below_a_base_path_lead_to_addresses_below_it() {
     let running = start_below_a_path().await;
     for strips in [false, true] {
         let proxy = Proxy { site: &running.http, strips };
-        let form = format!("{BASE_PATH}/local/product/milk-jug/comments");
-        let fields = format!("rating=5&language=en&body=Good&token={WRITE_TOKEN}&key=key-{strips}");
-        let typed = [("content-type", "application/x-www-form-urlencoded"), ("origin", "https://shop.example.com")];
-        let posted = proxy.send(Method::POST, &form, &typed, fields.as_bytes()).await;
-        assert_eq!(posted.status, 303, "{posted:?}");
-        let place = posted.header("location").unwrap();
-        assert!(place.starts_with(&format!("{BASE_PATH}/product/milk-jug/comments#")), "{place}");
         let authorization = format!("Bearer {WRITE_TOKEN}");
         let headers = [("authorization", authorization.as_str()), ("content-type", "application/json")];
         let api = format!("{BASE_PATH}/api/v1/products/milk-jug/comments");

@@ -16,7 +16,10 @@ use table::WriteError;
 use thiserror::Error;
 use utoipa::ToSchema;
 
-use crate::{http::entity_tag::strong_tag, secrets::Scope};
+use crate::{
+    http::{body::BODY_MAX_BYTES, entity_tag::strong_tag},
+    secrets::Scope,
+};
 
 /// Seconds after which a client may try again. A store that fails over, or an index rebuild, takes some time.
 const RETRY_AFTER_SECONDS: u32 = 5;
@@ -29,8 +32,8 @@ pub(crate) enum ApiError {
     Invalid { field: Cow<'static, str>, problem: String },
     #[error("The body is not a JSON object: {0}.")]
     BrokenBody(String),
-    #[error("The body is larger than {} KiB.", max_bytes / 1024)]
-    BodyTooLarge { max_bytes: usize },
+    #[error("The body is larger than {} KiB.", BODY_MAX_BYTES / 1024)]
+    BodyTooLarge,
     #[error(
         "The item of this comment has {item_bytes} bytes, most of them in attributes that another tool stored there. \
          DynamoDB allows 400 KB, so this change has no room. Nothing was written."
@@ -46,8 +49,6 @@ pub(crate) enum ApiError {
     ScopeOff(Scope),
     #[error("The token is known, but does not have the scope {0}, which this needs.")]
     NotAllowed(Scope),
-    #[error("This was sent from a page of another site.")]
-    CrossSite,
     #[error("There is nothing at this address.")]
     NoRoute,
     #[error("This address takes only {allow}.")]
@@ -112,7 +113,7 @@ impl ApiError {
         match self {
             Self::Invalid { .. } => (StatusCode::BAD_REQUEST, "invalid-input"),
             Self::BrokenBody(_) => (StatusCode::BAD_REQUEST, "broken-body"),
-            Self::BodyTooLarge { .. } => (StatusCode::PAYLOAD_TOO_LARGE, "body-too-large"),
+            Self::BodyTooLarge => (StatusCode::PAYLOAD_TOO_LARGE, "body-too-large"),
             Self::NoRoomInItem { .. } => (StatusCode::PAYLOAD_TOO_LARGE, "no-room-in-item"),
             Self::BodyTooSlow => (StatusCode::REQUEST_TIMEOUT, "body-too-slow"),
             Self::UnsupportedMediaType { .. } => (StatusCode::UNSUPPORTED_MEDIA_TYPE, "unsupported-media-type"),
@@ -120,7 +121,6 @@ impl ApiError {
             Self::ScopeOff(Scope::ModerateComments) => (StatusCode::FORBIDDEN, "moderation-off"),
             Self::ScopeOff(Scope::WriteComments | Scope::WriteProducts) => (StatusCode::FORBIDDEN, "writes-off"),
             Self::NotAllowed(_) => (StatusCode::FORBIDDEN, "not-allowed"),
-            Self::CrossSite => (StatusCode::FORBIDDEN, "cross-site"),
             Self::NoRoute => (StatusCode::NOT_FOUND, "no-such-address"),
             Self::MethodNotAllowed { .. } => (StatusCode::METHOD_NOT_ALLOWED, "method-not-allowed"),
             Self::NoSuchComment => (StatusCode::NOT_FOUND, "no-such-comment"),
@@ -157,14 +157,13 @@ impl ApiError {
             | Self::Overloaded
             | Self::Invalid { .. }
             | Self::BrokenBody(_)
-            | Self::BodyTooLarge { .. }
+            | Self::BodyTooLarge
             | Self::NoRoomInItem { .. }
             | Self::BodyTooSlow
             | Self::UnsupportedMediaType { .. }
             | Self::Unauthorized
             | Self::ScopeOff(_)
             | Self::NotAllowed(_)
-            | Self::CrossSite
             | Self::NoRoute
             | Self::MethodNotAllowed { .. }
             | Self::NoSuchComment
@@ -204,7 +203,7 @@ impl ApiError {
         {
             answer.insert_header((header::ETAG, strong_tag(*current)));
         }
-        if let Self::BodyTooLarge { .. } | Self::BodyTooSlow = self {
+        if let Self::BodyTooLarge | Self::BodyTooSlow = self {
             // The rest of the body is not read.
             answer.force_close();
         }

@@ -132,10 +132,6 @@ fn of_listing(
     with_query(url, &order.into_iter().chain(parameter).collect::<Vec<_>>())
 }
 
-pub(crate) fn comment_form(product: &ProductId) -> String {
-    format!("/local/product/{}/comments", encoded(product.as_str()))
-}
-
 /// The products that have comments, the most commented first, for people.
 pub(crate) const PRODUCTS: &str = "/products";
 

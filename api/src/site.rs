@@ -212,9 +212,6 @@ pub struct SiteSettings {
     /// A folder with the site's own look: theme.css, header.html, footer.html, messages/LANGUAGE.ftl.
     #[arg(long, env = "PAGEMARK_SITE_DIR", value_name = "FOLDER")]
     pub site_dir: Option<PathBuf>,
-    /// Whether there is a form to post a comment, for people who try Pagemark out.
-    #[arg(skip)]
-    pub comment_form: bool,
     /// Pictures of products that the site serves itself: their paths, and their content as SVG.
     #[arg(skip)]
     pub pictures: &'static [(&'static str, &'static str)],
@@ -294,7 +291,6 @@ impl Site {
             public_url: _,
             indexable,
             indexable_comments_min,
-            comment_form,
             past_the_end: _,
             unknown_products: _,
             // The texts of a page have a version.
@@ -308,7 +304,7 @@ impl Site {
         } = &self.settings;
         let indexable = indexable.to_possible_value();
         let indexable = indexable.as_ref().map_or("", PossibleValue::get_name);
-        format!("{} {indexable} {indexable_comments_min} {comment_form}", self.public_url)
+        format!("{} {indexable} {indexable_comments_min}", self.public_url)
     }
 }
 

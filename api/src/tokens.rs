@@ -110,16 +110,12 @@ impl Caller {
     fn of(request: &HttpRequest) -> Result<Self, ApiError> {
         let tokens = request.app_data::<web::Data<Tokens>>();
         let tokens = tokens.ok_or_else(|| ApiError::internal("the service has no tokens"))?;
-        Ok(Self::by_token(request, tokens.clone(), bearer_token(request)))
-    }
-
-    /// The caller by a token. The access log names the token if it is known.
-    pub(crate) fn by_token(request: &HttpRequest, tokens: web::Data<Tokens>, token: Option<&str>) -> Self {
-        let token = token.and_then(|token| tokens.find(token)).cloned();
+        let token = bearer_token(request).and_then(|token| tokens.find(token)).cloned();
         if let Some(token) = &token {
+            // For the access log.
             request.extensions_mut().insert(token.name.clone());
         }
-        Self { tokens, token }
+        Ok(Self { tokens: tokens.clone(), token })
     }
 
     /// Accepts a caller whose token has this scope, and returns that token.

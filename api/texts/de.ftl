@@ -89,8 +89,6 @@ average-from = aus { $count ->
    *[other] { $count } Kommentaren
 }
 view-product = Zum Produkt
-write-a-comment = Kommentar schreiben
-write-the-first-comment = Den ersten Kommentar schreiben
 show-newest-first = Neueste zuerst anzeigen
 show-oldest-first = Älteste zuerst anzeigen
 feed-of-comments = Feed dieser Kommentare
@@ -164,32 +162,6 @@ help-json-stats = Wie viele Kommentare es gibt, nach Bewertung und Sprache.
 help-json-post = Ein neuer Kommentar, mit Authorization: Bearer TOKEN.
 help-readyz = Wie es den Datenspeichern geht.
 
-## The form
-
-write-on = Kommentar schreiben zu
-title-form = Kommentar schreiben zu { $name }
-title-form-mistake = Fehler: { $title }
-language-hint = Ein Sprachkürzel wie en, pt-BR oder he
-title = Titel
-optional-hint = { $count ->
-    [one] Freiwillig, höchstens { $count } Zeichen
-   *[other] Freiwillig, höchstens { $count } Zeichen
-}
-comment = Kommentar
-comment-hint = { $count ->
-    [one] Höchstens { $count } Zeichen
-   *[other] Höchstens { $count } Zeichen
-}
-your-name = Ihr Name
-write-token = Schreibtoken
-write-token-hint = Wurde beim Start ausgegeben
-post-comment = Kommentar absenden
-wrong-field = Bitte korrigieren: { $field }.
-wrong-token = Das ist nicht das Schreibtoken.
-form-too-large = Das Formular ist größer als { $kib } KiB und wurde nicht gelesen. Gehen Sie zurück, um Ihren Text wiederzufinden, und kürzen Sie ihn.
-form-sent-before = Dieses Formular wurde schon einmal mit einem anderen Text gesendet. Senden Sie es noch einmal, um auch diesen zu veröffentlichen.
-comment-pending = Danke. Ihr Kommentar erscheint, sobald die Moderation ihn freigegeben hat.
-
 ## Errors
 
 heading-mistake = In dieser Adresse ist ein Fehler
@@ -224,13 +196,6 @@ error-table = Die Kommentare sind vorübergehend nicht erreichbar. Versuchen Sie
 error-overloaded = Im Moment gibt es zu viele Anfragen. Versuchen Sie es später noch einmal.
 error-timed-out = Die Anfrage hat zu lange gedauert. Ob etwas geschrieben wurde, ist ungewiss. Versuchen Sie es später noch einmal.
 error-internal = Der Server hat einen Fehler gemacht; er ist protokolliert.
-error-contended = Zu viele Anfragen wollten dies gleichzeitig ändern, und andere waren schneller. Es wurde nichts geschrieben. Versuchen Sie es später noch einmal.
-error-too-large = Der gesendete Inhalt ist größer als { $kib } KiB.
-error-too-slow = Der gesendete Inhalt kam nicht rechtzeitig an.
-error-media-type = Der Inhalt muss als { $accepted } gesendet werden, ohne Content-Encoding.
-error-unauthorized = Zum Schreiben gehört der Header Authorization: Bearer mit einem bekannten Token.
-error-writes-off = Schreiben ist ausgeschaltet: Dieser Server wurde ohne Schreibtoken gestartet.
-error-cross-site = Dies wurde von einer Seite einer anderen Website gesendet.
 verified = Verifiziert
 reply-of = Antwort:
 the-shop = der Shop

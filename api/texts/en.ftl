@@ -106,8 +106,6 @@ average-from = from { $count ->
    *[other] { $count } comments
 }
 view-product = View this product
-write-a-comment = Write a comment
-write-the-first-comment = Write the first comment
 show-newest-first = Show the newest first
 show-oldest-first = Show the oldest first
 feed-of-comments = Feed of these comments
@@ -188,34 +186,6 @@ help-json-stats = How many comments there are, by rating and by language.
 help-json-post = A new comment, with Authorization: Bearer TOKEN.
 help-readyz = How the stores are.
 
-## The form
-
-# Before the name of the product, on a line of its own.
-write-on = Write a comment on
-title-form = Write a comment on { $name }
-title-form-mistake = Mistake: { $title }
-language-hint = A language tag, such as en, pt-BR or he
-title = Title
-optional-hint = { $count ->
-    [one] Optional, at most { $count } character
-   *[other] Optional, at most { $count } characters
-}
-comment = Comment
-comment-hint = { $count ->
-    [one] At most { $count } character
-   *[other] At most { $count } characters
-}
-your-name = Your name
-write-token = Write token
-write-token-hint = Printed when the stack started
-post-comment = Post the comment
-# Before the reason, which is in English.
-wrong-field = Please correct: { $field }.
-wrong-token = This is not the write token.
-form-too-large = The form is larger than { $kib } KiB, so it was not read. Go back to find what you typed, and shorten it.
-form-sent-before = This form was sent before, with another text. Send it again to post this one too.
-comment-pending = Thank you. A moderator reads your comment before it is published.
-
 ## Errors
 
 heading-mistake = There is a mistake in this address
@@ -251,13 +221,6 @@ error-table = The comments are temporarily out of reach. Try again later.
 error-overloaded = Too many requests are under way. Try again later.
 error-timed-out = The request took too long. A write may have happened or not. Try again later.
 error-internal = The server made a mistake; it has been logged.
-error-contended = Too many requests changed this at the same time, and others were faster. Nothing was written. Try again later.
-error-too-large = The body is larger than { $kib } KiB.
-error-too-slow = The body did not arrive in time.
-error-media-type = The body must be sent as { $accepted }, without Content-Encoding.
-error-unauthorized = Writing needs the header Authorization: Bearer with a known token.
-error-writes-off = Writes are off: this server was started without a write token.
-error-cross-site = This was sent from a page of another site.
 verified = Verified
 reply-of = Reply of
 the-shop = the shop

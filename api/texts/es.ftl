@@ -89,8 +89,6 @@ average-from = según { $count ->
    *[other] { $count } comentarios
 }
 view-product = Ver el producto
-write-a-comment = Escribir un comentario
-write-the-first-comment = Escribir el primer comentario
 show-newest-first = Mostrar primero los más recientes
 show-oldest-first = Mostrar primero los más antiguos
 feed-of-comments = Fuente web de estos comentarios
@@ -164,32 +162,6 @@ help-json-stats = Cuántos comentarios hay, por puntuación y por idioma.
 help-json-post = Un comentario nuevo, con Authorization: Bearer TOKEN.
 help-readyz = Cómo están los almacenes de datos.
 
-## The form
-
-write-on = Escribir un comentario sobre
-title-form = Escribir un comentario sobre { $name }
-title-form-mistake = Error: { $title }
-language-hint = Una etiqueta de idioma, como en, pt-BR o he
-title = Título
-optional-hint = { $count ->
-    [one] Opcional, como máximo { $count } carácter
-   *[other] Opcional, como máximo { $count } caracteres
-}
-comment = Comentario
-comment-hint = { $count ->
-    [one] Como máximo { $count } carácter
-   *[other] Como máximo { $count } caracteres
-}
-your-name = Su nombre
-write-token = Token de escritura
-write-token-hint = Se mostró al arrancar
-post-comment = Publicar el comentario
-wrong-field = Por favor, corrija: { $field }.
-wrong-token = Este no es el token de escritura.
-form-too-large = El formulario supera los { $kib } KiB y no se ha leído. Vuelva atrás para recuperar su texto y acórtelo.
-form-sent-before = Este formulario ya se envió antes con otro texto. Envíelo otra vez para publicar también este.
-comment-pending = Gracias. Su comentario se publicará cuando la moderación lo apruebe.
-
 ## Errors
 
 heading-mistake = Hay un error en esta dirección
@@ -224,13 +196,6 @@ error-table = Los comentarios no están accesibles temporalmente. Inténtelo má
 error-overloaded = Hay demasiadas solicitudes en curso. Inténtelo más tarde.
 error-timed-out = La solicitud tardó demasiado. Puede que se haya escrito algo o no. Inténtelo más tarde.
 error-internal = El servidor cometió un error; ha quedado registrado.
-error-contended = Demasiadas solicitudes quisieron cambiar esto a la vez, y otras fueron más rápidas. No se escribió nada. Inténtelo más tarde.
-error-too-large = El contenido enviado supera los { $kib } KiB.
-error-too-slow = El contenido enviado no llegó a tiempo.
-error-media-type = El contenido debe enviarse como { $accepted }, sin Content-Encoding.
-error-unauthorized = Para escribir hace falta la cabecera Authorization: Bearer con un token conocido.
-error-writes-off = La escritura está desactivada: este servidor se inició sin token de escritura.
-error-cross-site = Esto se envió desde una página de otro sitio.
 verified = Verificado
 reply-of = Respuesta:
 the-shop = la tienda

@@ -89,8 +89,6 @@ average-from = d’après { $count ->
    *[other] { $count } commentaires
 }
 view-product = Voir le produit
-write-a-comment = Écrire un commentaire
-write-the-first-comment = Écrire le premier commentaire
 show-newest-first = Afficher d’abord les plus récents
 show-oldest-first = Afficher d’abord les plus anciens
 feed-of-comments = Flux de ces commentaires
@@ -164,32 +162,6 @@ help-json-stats = Le nombre de commentaires, par note et par langue.
 help-json-post = Un nouveau commentaire, avec Authorization: Bearer TOKEN.
 help-readyz = L’état des bases de données.
 
-## The form
-
-write-on = Écrire un commentaire sur
-title-form = Écrire un commentaire sur { $name }
-title-form-mistake = Erreur : { $title }
-language-hint = Une étiquette de langue, comme en, pt-BR ou he
-title = Titre
-optional-hint = { $count ->
-    [one] Facultatif, { $count } caractère au plus
-   *[other] Facultatif, { $count } caractères au plus
-}
-comment = Commentaire
-comment-hint = { $count ->
-    [one] { $count } caractère au plus
-   *[other] { $count } caractères au plus
-}
-your-name = Votre nom
-write-token = Jeton d’écriture
-write-token-hint = Affiché au démarrage
-post-comment = Publier le commentaire
-wrong-field = À corriger : { $field }.
-wrong-token = Ce n’est pas le jeton d’écriture.
-form-too-large = Le formulaire dépasse { $kib } Kio et n’a pas été lu. Revenez en arrière pour retrouver votre texte, et raccourcissez-le.
-form-sent-before = Ce formulaire a déjà été envoyé avec un autre texte. Envoyez-le encore une fois pour publier aussi celui-ci.
-comment-pending = Merci. Votre commentaire sera publié dès que la modération l’aura validé.
-
 ## Errors
 
 heading-mistake = Il y a une erreur dans cette adresse
@@ -224,13 +196,6 @@ error-table = Les commentaires sont momentanément inaccessibles. Réessayez plu
 error-overloaded = Trop de demandes sont en cours. Réessayez plus tard.
 error-timed-out = La demande a pris trop de temps. Une écriture a peut-être eu lieu. Réessayez plus tard.
 error-internal = Le serveur a commis une erreur ; elle est consignée.
-error-contended = Trop de demandes ont voulu modifier ceci en même temps, et d’autres ont été plus rapides. Rien n’a été écrit. Réessayez plus tard.
-error-too-large = Le contenu envoyé dépasse { $kib } Kio.
-error-too-slow = Le contenu envoyé n’est pas arrivé à temps.
-error-media-type = Le contenu doit être envoyé en { $accepted }, sans Content-Encoding.
-error-unauthorized = Pour écrire, il faut l’en-tête Authorization: Bearer avec un jeton connu.
-error-writes-off = L’écriture est désactivée : ce serveur a été démarré sans jeton d’écriture.
-error-cross-site = Ceci a été envoyé depuis une page d’un autre site.
 verified = Vérifié
 reply-of = Réponse :
 the-shop = la boutique

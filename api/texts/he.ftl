@@ -93,8 +93,6 @@ average-from = לפי { $count ->
    *[other] { $count } תגובות
 }
 view-product = לעמוד המוצר
-write-a-comment = כתיבת תגובה
-write-the-first-comment = כתיבת התגובה הראשונה
 show-newest-first = הצגת החדשות קודם
 show-oldest-first = הצגת הישנות קודם
 feed-of-comments = עדכוני התגובות האלה (Atom)
@@ -169,34 +167,6 @@ help-json-stats = כמה תגובות יש, לפי דירוג ולפי שפה.
 help-json-post = תגובה חדשה, עם Authorization: Bearer TOKEN.
 help-readyz = מצב מאגרי הנתונים.
 
-## The form
-
-write-on = כתיבת תגובה על
-title-form = כתיבת תגובה על { $name }
-title-form-mistake = שגיאה: { $title }
-language-hint = תג שפה, כמו en,‏ pt-BR או he
-title = כותרת
-optional-hint = { $count ->
-    [one] רשות, תו אחד לכל היותר
-    [two] רשות, שני תווים לכל היותר
-   *[other] רשות, { $count } תווים לכל היותר
-}
-comment = תגובה
-comment-hint = { $count ->
-    [one] תו אחד לכל היותר
-    [two] שני תווים לכל היותר
-   *[other] { $count } תווים לכל היותר
-}
-your-name = השם שלך
-write-token = אסימון כתיבה
-write-token-hint = הודפס בעת ההפעלה
-post-comment = שליחת התגובה
-wrong-field = נא לתקן: { $field }.
-wrong-token = זה אינו אסימון הכתיבה.
-form-too-large = הטופס גדול מ־{ $kib } KiB ולכן לא נקרא. אפשר לחזור אחורה כדי למצוא את מה שנכתב, ולקצר אותו.
-form-sent-before = הטופס הזה כבר נשלח עם טקסט אחר. אפשר לשלוח אותו שוב כדי לפרסם גם את הטקסט הזה.
-comment-pending = תודה. התגובה ממתינה לאישור, ותפורסם אחרי שתאושר.
-
 ## Errors
 
 heading-mistake = יש טעות בכתובת הזאת
@@ -231,13 +201,6 @@ error-table = התגובות אינן נגישות זמנית. אפשר לנסו
 error-overloaded = יש כרגע יותר מדי בקשות. אפשר לנסות שוב מאוחר יותר.
 error-timed-out = הבקשה נמשכה זמן רב מדי. ייתכן שמשהו נכתב וייתכן שלא. אפשר לנסות שוב מאוחר יותר.
 error-internal = השרת עשה שגיאה; היא נרשמה ביומן.
-error-contended = יותר מדי בקשות ניסו לשנות את זה בו־זמנית, ואחרות היו מהירות יותר. דבר לא נכתב. אפשר לנסות שוב מאוחר יותר.
-error-too-large = התוכן שנשלח גדול מ־{ $kib } KiB.
-error-too-slow = התוכן שנשלח לא הגיע בזמן.
-error-media-type = את התוכן יש לשלוח בתור { $accepted }, בלי Content-Encoding.
-error-unauthorized = כדי לכתוב דרושה הכותרת Authorization: Bearer עם אסימון מוכר.
-error-writes-off = הכתיבה כבויה: השרת הזה הופעל בלי אסימון כתיבה.
-error-cross-site = זה נשלח מעמוד של אתר אחר.
 verified = מאומת
 reply-of = תגובה:
 the-shop = החנות

@@ -63,8 +63,6 @@ average-out-of-5 = ／5（コメント{ $count }件）
 average-in-language = { $language }：
 average-from = （コメント{ $count }件）
 view-product = 商品を見る
-write-a-comment = コメントを書く
-write-the-first-comment = 最初のコメントを書く
 show-newest-first = 新しい順に表示
 show-oldest-first = 古い順に表示
 feed-of-comments = このコメントのフィード
@@ -135,26 +133,6 @@ help-json-stats = 評価と言語ごとのコメント件数。
 help-json-post = 新しいコメント。Authorization: Bearer TOKEN が必要です。
 help-readyz = データストアの状態。
 
-## The form
-
-write-on = コメントを書く
-title-form = { $name }にコメントを書く
-title-form-mistake = エラー：{ $title }
-language-hint = en、pt-BR、he などの言語タグ
-title = タイトル
-optional-hint = 任意、{ $count }文字以内
-comment = コメント
-comment-hint = { $count }文字以内
-your-name = お名前
-write-token = 書き込みトークン
-write-token-hint = 起動時に表示されたもの
-post-comment = コメントを投稿
-wrong-field = 修正してください：{ $field }。
-wrong-token = 書き込みトークンが違います。
-form-too-large = フォームが{ $kib } KiBを超えているため、読み込まれませんでした。前に戻って入力内容を短くしてください。
-form-sent-before = このフォームは以前、別の内容で送信されています。この内容も投稿するには、もう一度送信してください。
-comment-pending = ありがとうございます。コメントは承認された後に公開されます。
-
 ## Errors
 
 heading-mistake = アドレスに誤りがあります
@@ -189,13 +167,6 @@ error-table = コメントを一時的に読み込めません。後でもう一
 error-overloaded = アクセスが集中しています。後でもう一度お試しください。
 error-timed-out = 時間内に処理できませんでした。書き込まれたかどうかは不明です。後でもう一度お試しください。
 error-internal = サーバーでエラーが発生し、記録されました。
-error-contended = 同時に多くの変更があり、先に処理されたものがありました。何も書き込まれていません。後でもう一度お試しください。
-error-too-large = 送信内容が{ $kib } KiBを超えています。
-error-too-slow = 送信内容が時間内に届きませんでした。
-error-media-type = 内容は { $accepted } として、Content-Encoding なしで送信してください。
-error-unauthorized = 書き込みには、有効なトークンを付けた Authorization: Bearer ヘッダーが必要です。
-error-writes-off = 書き込みは無効です。このサーバーは書き込みトークンなしで起動されています。
-error-cross-site = 他のサイトのページから送信されました。
 verified = 確認済み
 reply-of = 返信：
 the-shop = ショップ

@@ -89,8 +89,6 @@ average-from = segundo { $count ->
    *[other] { $count } comentários
 }
 view-product = Ver o produto
-write-a-comment = Escrever um comentário
-write-the-first-comment = Escrever o primeiro comentário
 show-newest-first = Mostrar primeiro os mais recentes
 show-oldest-first = Mostrar primeiro os mais antigos
 feed-of-comments = Feed destes comentários
@@ -164,32 +162,6 @@ help-json-stats = Quantos comentários há, por nota e por idioma.
 help-json-post = Um novo comentário, com Authorization: Bearer TOKEN.
 help-readyz = Como estão os bancos de dados.
 
-## The form
-
-write-on = Escrever um comentário sobre
-title-form = Escrever um comentário sobre { $name }
-title-form-mistake = Erro: { $title }
-language-hint = Uma etiqueta de idioma, como en, pt-BR ou he
-title = Título
-optional-hint = { $count ->
-    [one] Opcional, no máximo { $count } caractere
-   *[other] Opcional, no máximo { $count } caracteres
-}
-comment = Comentário
-comment-hint = { $count ->
-    [one] No máximo { $count } caractere
-   *[other] No máximo { $count } caracteres
-}
-your-name = Seu nome
-write-token = Token de escrita
-write-token-hint = Mostrado na inicialização
-post-comment = Publicar o comentário
-wrong-field = Por favor, corrija: { $field }.
-wrong-token = Este não é o token de escrita.
-form-too-large = O formulário passa de { $kib } KiB e não foi lido. Volte para recuperar o seu texto e encurte-o.
-form-sent-before = Este formulário já foi enviado com outro texto. Envie-o de novo para publicar também este.
-comment-pending = Agradecemos o comentário. Ele será publicado quando a moderação o aprovar.
-
 ## Errors
 
 heading-mistake = Há um erro neste endereço
@@ -224,13 +196,6 @@ error-table = Os comentários estão temporariamente inacessíveis. Tente mais t
 error-overloaded = Há solicitações demais em andamento. Tente mais tarde.
 error-timed-out = A solicitação demorou demais. Algo pode ter sido gravado ou não. Tente mais tarde.
 error-internal = O servidor cometeu um erro; ele foi registrado.
-error-contended = Solicitações demais quiseram alterar isto ao mesmo tempo, e outras foram mais rápidas. Nada foi gravado. Tente mais tarde.
-error-too-large = O conteúdo enviado passa de { $kib } KiB.
-error-too-slow = O conteúdo enviado não chegou a tempo.
-error-media-type = O conteúdo deve ser enviado como { $accepted }, sem Content-Encoding.
-error-unauthorized = Para escrever é preciso o cabeçalho Authorization: Bearer com um token conhecido.
-error-writes-off = A escrita está desativada: este servidor foi iniciado sem token de escrita.
-error-cross-site = Isto foi enviado de uma página de outro site.
 verified = Verificado
 reply-of = Resposta:
 the-shop = a loja

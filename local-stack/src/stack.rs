@@ -103,7 +103,7 @@ impl StackSettings {
             write_token,
             writing: WritingSettings::default(),
             cursor_keys: Vec::new(),
-            site: SiteSettings { comment_form: true, ..SiteSettings::default() },
+            site: SiteSettings::default(),
             archive_after_seconds: 0,
             comment_blob: BlobFormat::Map,
             repair_every: None,

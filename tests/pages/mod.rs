@@ -16,7 +16,6 @@
 //! - `crawl`: what a crawler finds.
 //! - `look`: what a site adds to every page.
 //! - `demo`: what the demo adds.
-//! - `form`: posting a comment from a page, in the local stack.
 //! - `browser`: all of it in a real browser.
 
 mod addresses;
@@ -26,7 +25,6 @@ mod crawl;
 mod dates;
 mod demo;
 mod feed;
-mod form;
 mod head;
 mod html;
 mod languages;

@@ -119,18 +119,7 @@ fn explain(t: &Interface, error: &ApiError) -> Option<String> {
         ApiError::Overloaded => "error-overloaded",
         ApiError::TimedOut => "error-timed-out",
         ApiError::Internal(_) => "error-internal",
-        ApiError::Contended => "error-contended",
-        ApiError::BodyTooSlow => "error-too-slow",
-        ApiError::Unauthorized => "error-unauthorized",
-        ApiError::ScopeOff(_) => "error-writes-off",
-        ApiError::CrossSite => "error-cross-site",
         ApiError::MethodNotAllowed { allow } => return Some(t.with("error-method", [("allow", (*allow).into())])),
-        ApiError::UnsupportedMediaType { accepted } => {
-            return Some(t.with("error-media-type", [("accepted", (*accepted).into())]));
-        }
-        ApiError::BodyTooLarge { max_bytes } => {
-            return Some(t.with("error-too-large", [("kib", (max_bytes / 1024).into())]));
-        }
         ApiError::PastTheEnd { page, total_pages } => {
             return Some(t.with("error-past-the-end", [("page", (*page).into()), ("last", (*total_pages).into())]));
         }
@@ -140,6 +129,12 @@ fn explain(t: &Interface, error: &ApiError) -> Option<String> {
         }
         ApiError::Invalid { .. }
         | ApiError::BrokenBody(_)
+        | ApiError::BodyTooLarge
+        | ApiError::BodyTooSlow
+        | ApiError::UnsupportedMediaType { .. }
+        | ApiError::Unauthorized
+        | ApiError::ScopeOff(_)
+        | ApiError::Contended
         | ApiError::FilterDoesNotMatch { .. }
         | ApiError::AlreadyExists
         | ApiError::NotAllowed(_)

@@ -10,7 +10,6 @@
 //! - `fold`: shows the beginning of a long text.
 //! - `fragment`: the list of a page, for pages of other sites.
 //! - `reply`: the shop's reply below a comment.
-//! - `form`: a comment to post, in the local stack only.
 //! - `error_page`: errors, and the links that lead on from them; `explanation`: writes them.
 //! - `sitemap`: the sitemap and `robots.txt`.
 //! - `words`, `language_name`: how people write what programs know. All texts are in `crate::texts`.
@@ -29,7 +28,6 @@ pub(crate) mod explanation;
 mod feed;
 mod filters;
 mod fold;
-mod form;
 mod fragment;
 mod head;
 mod language_name;
@@ -57,7 +55,7 @@ use crate::{
     http::{
         caching,
         path_and_query::path_part,
-        routing::{cached, get, not_allowed},
+        routing::{cached, get},
     },
     links,
     site::Site,
@@ -103,12 +101,6 @@ pub(crate) fn configure(config: &mut web::ServiceConfig, max_age_seconds: u32) {
     page(links::SITEMAP, get().to(sitemap::index));
     page(links::SITEMAP_OF_LISTS, get().to(sitemap::lists));
     page("/sitemap/{file}", get().to(sitemap::part));
-    config.service(
-        web::resource("/local/product/{product}/comments")
-            .route(get().to(form::show))
-            .route(web::post().to(form::post))
-            .default_service(not_allowed("GET, HEAD, POST")),
-    );
 }
 
 /// The answer with a page. `form_action` says where its forms may lead: see [`html`].

@@ -68,7 +68,6 @@ pub(super) struct CommentsPage<'page> {
     is_filtered: bool,
     /// Whether the product has comments, as far as is known.
     has_comments: bool,
-    comment_form: Option<String>,
     /// The most recent positive and critical comments; on the front page of all comments only.
     contrast: Option<ContrastView>,
     /// Whether only the list is shown, inside a page of another site.
@@ -154,7 +153,6 @@ impl<'page> CommentsPage<'page> {
             leads_by_cursor,
             is_filtered: query.filter != Filter::ANY,
             has_comments: !is_empty || counts.of_product() != Some(0),
-            comment_form: site.settings.comment_form.then(|| links::comment_form(&query.product)),
             contrast: None,
             is_fragment: false,
             volatile: Some(Volatile::new(site, t, counts, place, listing, average)),

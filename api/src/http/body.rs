@@ -7,7 +7,7 @@ use super::connection;
 use crate::{error::ApiError, settings::ApiSettings};
 
 /// The most bytes that a character of a text takes in a body. In JSON, a character beyond the Basic Multilingual Plane
-/// may be two escapes (`\ud83d\ude00`). In a form, each of its four bytes may be percent-encoded (`%F0%9F%98%80`).
+/// may be two escapes (`\ud83d\ude00`).
 const CHAR_MAX_BYTES: usize = 12;
 
 /// Maximum size of the rest of a body: other fields, the fields' names, white space. A byte of an author's id may be
@@ -18,7 +18,7 @@ const OVERHEAD_BYTES: usize = 4 * 1024 + CommentAttributes::MAX_BYTES + AuthorId
 pub(crate) const BODY_MAX_BYTES: usize =
     (CommentText::MAX_CHARS * CHAR_MAX_BYTES + OVERHEAD_BYTES).next_multiple_of(1024);
 
-/// Reads the body of a request, of at most `max_bytes`, which must be sent as one of the media types `accepted`.
+/// Reads the body of a request, which must be sent as one of the media types `accepted`.
 ///
 /// # Errors
 /// Another media type, too large, or too slow.
@@ -26,20 +26,19 @@ pub(crate) async fn read(
     request: &HttpRequest,
     payload: web::Payload,
     accepted: &'static [&'static str],
-    max_bytes: usize,
 ) -> Result<web::Bytes, ApiError> {
     check_media_type(request, accepted)?;
     let announced = request.headers().get(header::CONTENT_LENGTH).and_then(|length| length.to_str().ok());
-    if announced.and_then(|length| length.parse::<usize>().ok()).is_some_and(|length| length > max_bytes) {
-        return Err(ApiError::BodyTooLarge { max_bytes });
+    if announced.and_then(|length| length.parse::<usize>().ok()).is_some_and(|length| length > BODY_MAX_BYTES) {
+        return Err(ApiError::BodyTooLarge);
     }
     let settings = request.app_data::<web::Data<ApiSettings>>();
     let timeout = settings.ok_or_else(|| ApiError::internal("the service has no settings"))?.body_timeout;
     let reading = async {
-        tokio::time::timeout(timeout, payload.to_bytes_limited(max_bytes))
+        tokio::time::timeout(timeout, payload.to_bytes_limited(BODY_MAX_BYTES))
             .await
             .map_err(|_| ApiError::BodyTooSlow)?
-            .map_err(|_| ApiError::BodyTooLarge { max_bytes })?
+            .map_err(|_| ApiError::BodyTooLarge)?
             .map_err(|error| ApiError::BrokenBody(error.to_string()))
     };
     connection::while_body_is_read(request, reading).await

@@ -10,10 +10,9 @@ use percent_encoding::percent_decode_str;
 use crate::error::ApiError;
 
 /// Where ids with slashes stand: what is in front of an id, what may follow it, and how many parts of a filter behind that.
-const AROUND_IDS: [(&str, &[&str], usize); 5] = [
+const AROUND_IDS: [(&str, &[&str], usize); 4] = [
     ("/product/", &["comments", "feed"], 2),
     ("/fragment/product/", &["comments"], 2),
-    ("/local/product/", &["comments"], 0),
     ("/api/v1/products/", &["comments", "stats"], 0),
     ("/api/v1/authors/", &["comments"], 0),
 ];
@@ -92,7 +91,6 @@ mod tests {
             ("/product/a/comments/comments", "/product/a%2Fcomments/comments"),
             ("/product/a/comments/feed/en", "/product/a%2Fcomments/feed/en"),
             ("/fragment/product/a/b/comments/~/5", "/fragment/product/a%2Fb/comments/~/5"),
-            ("/local/product/a/b/comments", "/local/product/a%2Fb/comments"),
             ("/api/v1/products/a/b/comments", "/api/v1/products/a%2Fb/comments"),
             ("/api/v1/products/a/b/stats", "/api/v1/products/a%2Fb/stats"),
             ("/api/v1/products/a/b", "/api/v1/products/a%2Fb"),

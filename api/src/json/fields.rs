@@ -20,7 +20,7 @@ use utoipa::{
 use super::schema;
 use crate::{
     error::ApiError,
-    http::body::{self, BODY_MAX_BYTES},
+    http::body,
     write::content::{Fields, NewContent, STATUS},
 };
 
@@ -75,7 +75,7 @@ pub(crate) async fn read(
     payload: web::Payload,
     accepted: &'static [&'static str],
 ) -> Result<Fields, ApiError> {
-    parse(&body::read(request, payload, accepted, BODY_MAX_BYTES).await?)
+    parse(&body::read(request, payload, accepted).await?)
 }
 
 /// The fields of a JSON object, none of them twice.
@@ -203,9 +203,13 @@ mod tests {
             name("author_id"),
             "\\u0061".repeat(AuthorId::MAX_BYTES),
         );
-        assert!(json.len() <= BODY_MAX_BYTES, "{} bytes", json.len());
+        assert!(json.len() <= body::BODY_MAX_BYTES, "{} bytes", json.len());
         let content = content(&json).unwrap();
         assert_eq!(content.text.body, "😀".repeat(CommentText::BODY_MAX_CHARS));
-        assert!(json.len() > BODY_MAX_BYTES - 8 * 1024, "the limit is no larger than it has to be: {}", json.len());
+        assert!(
+            json.len() > body::BODY_MAX_BYTES - 8 * 1024,
+            "the limit is no larger than it has to be: {}",
+            json.len()
+        );
     }
 }

@@ -172,7 +172,7 @@ fn pages_name_exactly_the_messages_that_there_are() {
     let called = |text: &str, call: &str| -> Vec<String> {
         text.split(call).skip(1).filter_map(|rest| Some(rest.split_once('"')?.0.to_owned())).collect()
     };
-    for call in ["t.text(\"", "t.with(\"", "self.text(\"", "self.with(\"", "t.counted(\"", "t.page(\"", "at_most(\""] {
+    for call in ["t.text(\"", "t.with(\"", "self.text(\"", "self.with(\"", "t.counted(\"", "t.page(\""] {
         for id in [called(&code, call), called(&templates, call)].concat() {
             assert!(ids.contains(id.as_str()), "{id}");
         }

@@ -8,8 +8,6 @@ use table::CommentPatch;
 
 use crate::error::ApiError;
 
-pub(crate) const FORM_FIELDS: [&str; 5] = ["language", "rating", "title", "body", "author"];
-
 pub(crate) const FIELDS: [&str; 7] =
     ["language", "rating", "title", "body", "author", CommentAttributes::FIELD, AuthorId::FIELD];
 

@@ -29,8 +29,6 @@ average-from = aus { $count ->
     [one] { $count } Rezension
    *[other] { $count } Rezensionen
 }
-write-a-comment = Rezension schreiben
-write-the-first-comment = Die erste Rezension schreiben
 feed-of-comments = Feed dieser Rezensionen
 degraded = Anzahlen und Seitenzahlen fehlen für einen Moment. Blättern geht weiterhin Seite für Seite; Links zu einzelnen Rezensionen funktionieren bald wieder.
 no-match = Keine Rezension zu diesem Produkt passt zu diesen Filtern.
@@ -55,11 +53,6 @@ help-comment = Die Seite, die eine bestimmte Rezension zeigt.
 help-json-products = Die Produkte, die Rezensionen haben.
 help-json-stats = Wie viele Rezensionen es gibt, nach Bewertung und Sprache.
 help-json-post = Eine neue Rezension, mit Authorization: Bearer TOKEN.
-write-on = Rezension schreiben zu
-title-form = Rezension schreiben zu { $name }
-comment = Rezension
-post-comment = Rezension absenden
-comment-pending = Danke. Ihre Rezension erscheint, sobald die Moderation sie freigegeben hat.
 page-1-oldest = Seite 1, mit den ältesten Rezensionen
 meanwhile-others = Hier wurden keine Rezensionen gefunden, es kann aber welche geben: Das lässt sich im Moment nicht prüfen. Seiten mit Rezensionen sind weiterhin lesbar.
 part-id = die Rezension

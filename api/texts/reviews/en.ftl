@@ -29,8 +29,6 @@ average-from = from { $count ->
     [one] { $count } review
    *[other] { $count } reviews
 }
-write-a-comment = Write a review
-write-the-first-comment = Write the first review
 feed-of-comments = Feed of these reviews
 degraded = Counts and page numbers are away for a moment. Pages can still be turned one by one; links to single reviews will work again soon.
 no-match = No review of this product matches these filters.
@@ -53,11 +51,6 @@ help-comment = The page that shows one review.
 help-json-products = The products that have reviews.
 help-json-stats = How many reviews there are, by rating and by language.
 help-json-post = A new review, with Authorization: Bearer TOKEN.
-write-on = Write a review of
-title-form = Write a review of { $name }
-comment = Review
-post-comment = Post the review
-comment-pending = Thank you. A moderator reads your review before it is published.
 page-1-oldest = Page 1, with the oldest reviews
 meanwhile-others = No reviews were found here, but there may be some: this cannot be checked at the moment. Pages with reviews can be read meanwhile.
 part-id = the review

@@ -33,8 +33,6 @@ average-from = según { $count ->
     [one] { $count } reseña
    *[other] { $count } reseñas
 }
-write-a-comment = Escribir una reseña
-write-the-first-comment = Escribir la primera reseña
 show-newest-first = Mostrar primero las más recientes
 show-oldest-first = Mostrar primero las más antiguas
 feed-of-comments = Fuente web de estas reseñas
@@ -68,11 +66,6 @@ help-comment = La página que muestra una reseña.
 help-json-products = Los productos que tienen reseñas.
 help-json-stats = Cuántas reseñas hay, por puntuación y por idioma.
 help-json-post = Una reseña nueva, con Authorization: Bearer TOKEN.
-write-on = Escribir una reseña sobre
-title-form = Escribir una reseña sobre { $name }
-comment = Reseña
-post-comment = Publicar la reseña
-comment-pending = Gracias. Su reseña se publicará cuando la moderación la apruebe.
 page-1-oldest = Página 1, con las reseñas más antiguas
 meanwhile-others = Aquí no se encontraron reseñas, pero puede haberlas: por el momento no se puede comprobar. Mientras tanto se pueden leer las páginas con reseñas.
 part-id = la reseña

@@ -29,8 +29,6 @@ average-from = d’après { $count ->
     [one] { $count } avis
    *[other] { $count } avis
 }
-write-a-comment = Écrire un avis
-write-the-first-comment = Écrire le premier avis
 feed-of-comments = Flux de ces avis
 degraded = Les totaux et les numéros de page manquent pour le moment. On peut toujours avancer page par page ; les liens vers un avis fonctionneront bientôt à nouveau.
 no-match = Aucun avis sur ce produit ne correspond à ces filtres.
@@ -53,11 +51,6 @@ help-comment = La page qui montre un avis donné.
 help-json-products = Les produits qui ont des avis.
 help-json-stats = Le nombre d’avis, par note et par langue.
 help-json-post = Un nouvel avis, avec Authorization: Bearer TOKEN.
-write-on = Écrire un avis sur
-title-form = Écrire un avis sur { $name }
-comment = Avis
-post-comment = Publier l’avis
-comment-pending = Merci. Votre avis sera publié dès que la modération l’aura validé.
 page-1-oldest = Page 1, avec les avis les plus anciens
 meanwhile-others = Aucun avis n’a été trouvé ici, mais il y en a peut-être : impossible de le vérifier pour le moment. Les pages qui ont des avis restent lisibles.
 part-id = l’avis

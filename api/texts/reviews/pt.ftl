@@ -33,8 +33,6 @@ average-from = segundo { $count ->
     [one] { $count } avaliação
    *[other] { $count } avaliações
 }
-write-a-comment = Escrever uma avaliação
-write-the-first-comment = Escrever a primeira avaliação
 show-newest-first = Mostrar primeiro as mais recentes
 show-oldest-first = Mostrar primeiro as mais antigas
 feed-of-comments = Feed destas avaliações
@@ -68,11 +66,6 @@ help-comment = A página que mostra uma avaliação.
 help-json-products = Os produtos que têm avaliações.
 help-json-stats = Quantas avaliações há, por nota e por idioma.
 help-json-post = Uma nova avaliação, com Authorization: Bearer TOKEN.
-write-on = Escrever uma avaliação sobre
-title-form = Escrever uma avaliação sobre { $name }
-comment = Avaliação
-post-comment = Publicar a avaliação
-comment-pending = Agradecemos a avaliação. Ela será publicada quando a moderação a aprovar.
 page-1-oldest = Página 1, com as avaliações mais antigas
 meanwhile-others = Nenhuma avaliação foi encontrada aqui, mas pode haver alguma: no momento não é possível verificar. Enquanto isso, as páginas com avaliações podem ser lidas.
 part-id = a avaliação

@@ -124,7 +124,6 @@ pub(super) async fn run(args: Args) -> anyhow::Result<ExitCode> {
         cursor_keys: args.cursor_keys,
         site: SiteSettings {
             public_url: args.public_url,
-            comment_form: !is_public,
             pictures: PICTURES,
             demo: Arc::clone(&shows_demo),
             ..args.site
