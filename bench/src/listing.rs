@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use anyhow::ensure;
-use model::{Cd, Comment, Filter, FilterKey, ProductId, Rating, RatingSet};
+use model::{Cd, Comment, Filter, FilterKey, PageSize, ProductId, Rating, RatingSet};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, PercentEncode, utf8_percent_encode};
 
 use crate::workload::Comments;
@@ -62,6 +62,11 @@ impl Listing {
 
     pub(crate) fn ratings(&self) -> usize {
         self.key.filter.ratings().map_or(Rating::ALL.len(), |ratings| ratings.iter().count())
+    }
+
+    pub(crate) fn four_index_query(&self) -> anyhow::Result<four_index::PageQuery> {
+        let (FilterKey { product, filter }, page_size) = (self.key.clone(), PageSize::new(PAGE_SIZE as u64)?);
+        Ok(four_index::PageQuery { product, filter, page_size, skip_empty: false })
     }
 
     pub(crate) fn total(&self) -> u64 {

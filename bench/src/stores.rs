@@ -222,16 +222,33 @@ impl PageReader {
         Self { table, index, table_id: self.table_id.clone() }
     }
 
-    /// The start key of the query for a page.
-    pub(crate) async fn start(&self, listing: &Listing, page: u64) -> anyhow::Result<Option<Cd>> {
+    /// The comments of a page, newest first, as the page index names them.
+    pub(crate) async fn named(&self, listing: &Listing, page: u64) -> anyhow::Result<Vec<Cd>> {
         let ranked = ranked(&self.index, &self.table_id, &listing.key, page, PAGE_SIZE).await?;
         ensure!(ranked.all == listing.total(), "{} comments instead of {}", ranked.all, listing.total());
-        Ok(ranked.comments.first().and_then(Cd::just_after))
+        Ok(ranked.comments)
+    }
+
+    /// The start key of the query for a page.
+    pub(crate) async fn start(&self, listing: &Listing, page: u64) -> anyhow::Result<Option<Cd>> {
+        Ok(self.named(listing, page).await?.first().and_then(Cd::just_after))
     }
 
     pub(crate) async fn page(&self, listing: &Listing, page: u64) -> anyhow::Result<Vec<Comment>> {
         let start = self.start(listing, page).await?;
         self.page_after(listing, start).await
+    }
+
+    /// The page of four indexes with the page index: it names the page's comments, and each rating's query reads its own.
+    pub(crate) async fn four_index_page(
+        &self,
+        four: &FourIndexTable,
+        listing: &Listing,
+        page: u64,
+    ) -> anyhow::Result<four_index::Page> {
+        let named = self.named(listing, page).await?;
+        let (newest, oldest) = (named.first().context("a page")?, named.last().context("a page")?);
+        Ok(four.page_between(&listing.four_index_query()?, newest, oldest).await?)
     }
 
     pub(crate) async fn page_after(&self, listing: &Listing, start: Option<Cd>) -> anyhow::Result<Vec<Comment>> {

@@ -3,8 +3,6 @@
 use process::StoreError;
 use thiserror::Error;
 
-use crate::cursor::CursorError;
-
 #[derive(Debug, Error)]
 pub enum Error {
     #[error("a comment with this id exists")]
@@ -15,8 +13,8 @@ pub enum Error {
     /// The new state is not later than the comment's state. Nothing was sent.
     #[error("this is no edit of the comment: {0}")]
     NoEdit(&'static str),
-    #[error(transparent)]
-    Cursor(#[from] CursorError),
+    #[error("the cursor is another query's")]
+    OtherCursor,
     /// The table's error. When the table is unavailable, a write may or may not have happened.
     #[error(transparent)]
     Store(#[from] StoreError),

@@ -14,8 +14,8 @@
 //! - An edit and a deletion apply only to the revision, language and rating that were read. Otherwise they would
 //!   decrease counters that never counted the comment.
 //!
-//! **Invariant:** the pages of any filter, followed by their cursors, equal Pagemark's numbered pages
-//! (`tests/designs`).
+//! **Invariant:** the pages of any filter, followed by their cursors or named by a page index, equal Pagemark's numbered
+//! pages. `bench compare` and `bench depth` time no others.
 
 mod cost;
 mod counters;
@@ -29,7 +29,7 @@ mod writer;
 
 pub use cost::{ReadCost, WriteCost, write_cost_by_rules};
 pub use counters::{Counters, KeepCounters, Tally, counter_items};
-pub use cursor::{Cursor, CursorError};
+pub use cursor::Cursor;
 pub use error::Error;
 pub use item::{comment_item, projection};
 pub use key::{Index, PageQuery, SORT_KEY};

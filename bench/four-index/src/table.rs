@@ -1,7 +1,7 @@
 //! Creates and reads the table.
 //!
 //! **Invariant:** a page comes from all of its partitions or not at all. The first error of a query ends the other
-//! queries and becomes the page's error (`tests/designs`).
+//! queries and becomes the page's error.
 
 use std::{collections::HashMap, iter::zip, time::Duration};
 
@@ -15,7 +15,7 @@ use aws_sdk_dynamodb::{
     },
 };
 use futures_util::future::try_join_all;
-use model::{Comment, Language, PageSize, ProductId};
+use model::{Cd, Comment, Language, PageSize, ProductId};
 use process::{Backoff, Store, StoreError};
 use serde_dynamo::Item;
 use table::{ItemJson, QueryReader, definition::key_schema};
@@ -110,18 +110,38 @@ impl FourIndexTable {
             }
             None => vec![Position::Beginning; plan.partitions.len()],
         };
+        let (Merged { visible, positions, .. }, read) = self.read(&plan, query, positions, None).await?;
+        cost += read;
+        Ok(Page { comments: comments(visible, query)?, next: Cursor::after(&plan, positions), cost })
+    }
+
+    /// The comments from `newest` to `oldest`, the first and the last one of a page that a page index names. Each
+    /// partition's query reads only what the page shows of it, at any depth. No cursor follows.
+    pub async fn page_between(&self, query: &PageQuery, newest: &Cd, oldest: &Cd) -> Result<Page, Error> {
+        let plan = Plan::of(&query.product, &query.filter);
+        let positions = vec![Position::Beginning; plan.partitions.len()];
+        let (merged, cost) = self.read(&plan, query, positions, Some([oldest, newest])).await?;
+        Ok(Page { comments: comments(merged.visible, query)?, next: None, cost })
+    }
+
+    /// Reads all partitions in parallel, from their positions on or between two places, and merges what they hold.
+    async fn read(
+        &self,
+        plan: &Plan,
+        query: &PageQuery,
+        positions: Vec<Position>,
+        between: Option<[&Cd; 2]>,
+    ) -> Result<(Merged<Entry>, ReadCost), StoreError> {
         let reads = zip(&plan.partitions, positions)
-            .map(|(partition, from)| self.read_partition(plan.index, partition, from, query.page_size));
-        let mut parts = Vec::with_capacity(plan.partitions.len());
+            .map(|(partition, from)| self.read_partition(plan.index, partition, from, between, query.page_size));
+        let (mut parts, mut cost) = (Vec::with_capacity(plan.partitions.len()), ReadCost::default());
         for (part, read) in try_join_all(reads).await? {
             parts.push(part);
             cost += read;
         }
-        let Merged { visible, discarded, positions } = merge(parts, usize::from(query.page_size.get()));
-        cost.items_discarded = u32::try_from(discarded.len()).unwrap_or(u32::MAX);
-        let comments = visible.into_iter().map(|entry: Entry| entry.into_comment(&query.product));
-        let comments = comments.collect::<Result<_, _>>().map_err(StoreError::from)?;
-        Ok(Page { comments, next: Cursor::after(&plan, positions), cost })
+        let merged = merge(parts, usize::from(query.page_size.get()));
+        cost.items_discarded = u32::try_from(merged.discarded.len()).unwrap_or(u32::MAX);
+        Ok((merged, cost))
     }
 
     async fn read_partition(
@@ -129,6 +149,7 @@ impl FourIndexTable {
         index: Index,
         partition: &Partition,
         from: Position,
+        between: Option<[&Cd; 2]>,
         page_size: PageSize,
     ) -> Result<(Part<Entry>, ReadCost), StoreError> {
         let mut cost = ReadCost::default();
@@ -137,6 +158,13 @@ impl FourIndexTable {
             Position::After(cd) => Some(start_key(index, &partition.key, cd)),
             Position::End => return Ok((Part::ended(), cost)),
         };
+        let mut condition = "#partition = :partition".to_owned();
+        let mut values = HashMap::from([(":partition".to_owned(), AttributeValue::S(partition.key.clone()))]);
+        if let Some([oldest, newest]) = between {
+            condition.push_str(&format!(" AND {SORT_KEY} BETWEEN :oldest AND :newest"));
+            values.insert(":oldest".to_owned(), AttributeValue::S(oldest.to_string()));
+            values.insert(":newest".to_owned(), AttributeValue::S(newest.to_string()));
+        }
         let limit = usize::from(page_size.get());
         let mut entries = Vec::with_capacity(limit);
         for _ in 0..CALLS_MAX {
@@ -145,9 +173,9 @@ impl FourIndexTable {
                 .query()
                 .table_name(&self.name)
                 .index_name(index.name())
-                .key_condition_expression("#partition = :partition")
+                .key_condition_expression(&condition)
                 .expression_attribute_names("#partition", index.partition_attribute())
-                .expression_attribute_values(":partition", AttributeValue::S(partition.key.clone()))
+                .set_expression_attribute_values(Some(values.clone()))
                 .scan_index_forward(false)
                 .limit(i32::try_from(limit - entries.len()).unwrap_or(i32::MAX))
                 .set_exclusive_start_key(start.map(HashMap::from))
@@ -190,6 +218,10 @@ impl FourIndexTable {
         let counters = answer.item.map(|item| Counters::of_item(&item.into())).transpose()?;
         Ok((counters, cost))
     }
+}
+
+fn comments(entries: Vec<Entry>, query: &PageQuery) -> Result<Vec<Comment>, StoreError> {
+    Ok(entries.into_iter().map(|entry| entry.into_comment(&query.product)).collect::<Result<_, _>>()?)
 }
 
 fn first_position(partition: &Partition, counters: Option<&Counters>) -> Position {

@@ -2,7 +2,7 @@
 //!
 //! **Invariant:** if every write keeps the counters, they equal a count of the table's comments, even after repeated or
 //! concurrent writes. Comment and counters change in one transaction, on condition that the comment is in the state
-//! that was read (`tests/designs`).
+//! that was read.
 
 use std::{collections::BTreeMap, time::Duration};
 

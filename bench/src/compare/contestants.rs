@@ -2,11 +2,11 @@
 
 use std::{sync::Arc, time::Duration};
 
-use four_index::{Cursor, FourIndexTable};
-use model::{Comment, Filter, FilterKey, PageSize, ProductId, RatingSet};
+use four_index::{Cursor, FourIndexTable, PageQuery};
+use model::{Comment, Filter, FilterKey, ProductId, RatingSet};
 
 use crate::{
-    listing::{Listing, PAGE_SIZE, PRODUCT},
+    listing::{Listing, PRODUCT},
     recorded_table::sleep_precisely,
     stores::{FilledStores, PageReader, Store, connect, four_index_table},
     workload::Comments,
@@ -39,14 +39,10 @@ impl Ask {
         let (shown, to_come) = listing.around(number);
         if !shown.is_empty() {
             let shown = shown.iter().map(|(cd, rating)| (cd, *rating));
-            ask.cursor = Cursor::following(&ask.four_query(false)?, shown, to_come.iter().map(|(_, rating)| *rating));
+            ask.cursor =
+                Cursor::following(&listing.four_index_query()?, shown, to_come.iter().map(|(_, rating)| *rating));
         }
         Ok(ask)
-    }
-
-    fn four_query(&self, skip_empty: bool) -> anyhow::Result<four_index::PageQuery> {
-        let (FilterKey { product, filter }, page_size) = (self.listing.key.clone(), PageSize::new(PAGE_SIZE as u64)?);
-        Ok(four_index::PageQuery { product, filter, page_size, skip_empty })
     }
 
     /// Such as "middle page, rating 1.4.5".
@@ -102,14 +98,23 @@ pub(crate) struct Reader {
 
 impl Reader {
     pub(crate) async fn pagemark(&self, ask: &Ask) -> anyhow::Result<Vec<Comment>> {
-        if self.redis_delay > Duration::ZERO {
-            sleep_precisely(self.redis_delay).await?;
-        }
+        self.await_redis().await?;
         self.pages.page(&ask.listing, ask.number).await
     }
 
     pub(crate) async fn four_index(&self, ask: &Ask, skip_empty: bool) -> anyhow::Result<four_index::Page> {
-        Ok(self.four.page(&ask.four_query(skip_empty)?, ask.cursor.as_ref()).await?)
+        let query = PageQuery { skip_empty, ..ask.listing.four_index_query()? };
+        Ok(self.four.page(&query, ask.cursor.as_ref()).await?)
+    }
+
+    /// By the page's number, with the page index.
+    pub(super) async fn four_index_by_number(&self, ask: &Ask) -> anyhow::Result<four_index::Page> {
+        self.await_redis().await?;
+        self.pages.four_index_page(&self.four, &ask.listing, ask.number).await
+    }
+
+    async fn await_redis(&self) -> anyhow::Result<()> {
+        if self.redis_delay > Duration::ZERO { sleep_precisely(self.redis_delay).await } else { Ok(()) }
     }
 
     /// The number of comments in the listing, by the counters.
@@ -117,5 +122,26 @@ impl Reader {
         let FilterKey { product, filter } = &ask.listing.key;
         let counters = self.four.stats(product, filter.language()).await?;
         Ok(filter.ratings().map_or(counters.total, |ratings| ratings.iter().map(|rating| counters.get(rating)).sum()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_page_index_leads_four_indexes_to_every_page_and_they_read_nothing_else() {
+        let contestants = Contestants::load(Store::start().await.unwrap(), 150).await.unwrap();
+        let reader = contestants.reader();
+        for listing in &contestants.stores.listings {
+            let queries = listing.key.filter.ratings().map_or(1, |ratings| ratings.iter().count());
+            for number in 1..=listing.pages() {
+                let page = reader.four_index_by_number(&Ask::new(listing, number).unwrap()).await.unwrap();
+                listing.expect_comments(number, &page.comments).unwrap();
+                let (read, calls) = (page.cost.items_read as usize, page.cost.requests as usize);
+                assert_eq!((read, calls), (page.comments.len(), queries), "{}, page {number}", listing.key);
+            }
+        }
+        contestants.stores.store.stop().await;
     }
 }

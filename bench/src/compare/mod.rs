@@ -2,8 +2,10 @@
 //!
 //! Both designs hold the same comments, in separate tables, behind one client with the same settings. Before the timing,
 //! their pages must be the same. Pagemark asks the page index for the start of the page, then sends one Query. The other
-//! design knows its cursor, and sends a query for each rating of the filter. The engine answers one call at a time, so pages
-//! of several queries are timed only **on a table that answers in parallel** (`recorded_table`), with assumed delays.
+//! design knows its cursor, and sends a query for each rating of the filter. With the page index it knows the page's number
+//! instead: the page index names the first and the last comment, and the queries read what lies between. The engine answers
+//! one call at a time, so pages of several queries are timed only **on a table that answers in parallel**
+//! (`recorded_table`), with assumed delays.
 //!
 //! On a service (`endpoint`) the same code runs, without assumed delays.
 
@@ -11,6 +13,8 @@ mod contestants;
 pub(crate) mod endpoint;
 mod reads;
 mod writes;
+
+use std::net::SocketAddr;
 
 use anyhow::ensure;
 use model::{Comment, CommentText};
@@ -25,7 +29,7 @@ use crate::{
     workload::Comments,
 };
 pub(crate) use contestants::{ANY_RATING, Ask, Contestants, Reader, THREE_RATINGS};
-use reads::How;
+use reads::{How, Reading};
 
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Load {
@@ -81,23 +85,31 @@ async fn read_near(
 
 async fn read_far(report: &mut Report, contestants: &Contestants, asks: &[Ask], effort: Effort) -> anyhow::Result<()> {
     let engine = address_in(&contestants.stores.store.engine_url()?)?;
-    for (delay, delays) in [(Delay::Equal, ", equal delays"), (Delay::Varying, ", varying delays")] {
-        report.step(&format!("reading from a table that answers in parallel{delays}"));
-        let table = RecordedTable::before(engine, delay).await?;
-        let reader = contestants.delayed_reader(&table.url()).await?;
-        let how = How { effort, answers_in_parallel: true, delays };
-        let mut readings = Vec::new();
-        for ask in asks {
-            let reading = reads::read(&reader, ask, how).await?;
-            reading.report(report, how);
-            readings.push(reading);
-        }
-        ensure!(table.most_waiting() > 1, "the table answered one call at a time");
-        if delay == Delay::Varying {
-            report.plot(&reads::plot(&readings))?;
-        }
+    let equal = read_delayed(report, contestants, asks, (Delay::Equal, ", equal delays"), engine, effort).await?;
+    let varying = read_delayed(report, contestants, asks, (Delay::Varying, ", varying delays"), engine, effort).await?;
+    report.plot(&reads::plot(&equal, &varying))
+}
+
+async fn read_delayed(
+    report: &mut Report,
+    contestants: &Contestants,
+    asks: &[Ask],
+    (delay, delays): (Delay, &'static str),
+    engine: SocketAddr,
+    effort: Effort,
+) -> anyhow::Result<Vec<Reading>> {
+    report.step(&format!("reading from a table that answers in parallel{delays}"));
+    let table = RecordedTable::before(engine, delay).await?;
+    let reader = contestants.delayed_reader(&table.url()).await?;
+    let how = How { effort, answers_in_parallel: true, delays };
+    let mut readings = Vec::new();
+    for ask in asks {
+        let reading = reads::read(&reader, ask, how).await?;
+        reading.report(report, how);
+        readings.push(reading);
     }
-    Ok(())
+    ensure!(table.most_waiting() > 1, "the table answered one call at a time");
+    Ok(readings)
 }
 
 /// Bytes in table and indexes, by DynamoDB's rules with the 100 bytes that are billed for each item, and a plot of them by

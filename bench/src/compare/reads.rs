@@ -7,12 +7,15 @@ use model::Comment;
 use super::contestants::{Ask, Reader, one_query};
 use crate::{
     measure::{Effort, Latencies, as_f64, timed},
-    report::{FOUR_INDEXES, FOUR_INDEXES_COUNTERS, PAGEMARK, Plot, Report, Series},
+    report::{FOUR_INDEXES, FOUR_INDEXES_COUNTERS, FOUR_INDEXES_PAGE_INDEX, PAGEMARK, Plot, Report, Series},
     stores::bare_query,
 };
 
+/// The designs whose latency is compared.
+const DESIGNS: [&str; 3] = [PAGEMARK, FOUR_INDEXES, FOUR_INDEXES_PAGE_INDEX];
+
 /// Reads a page once in each design. Refuses pages that differ in their comments or in the order. Reports units as the
-/// service counts them, calls, discarded items, and the bytes in the address that say where the page is.
+/// service counts them, calls and discarded items.
 pub(super) async fn consume(report: &mut Report, reader: &Reader, ask: &Ask, is_reported: bool) -> anyhow::Result<()> {
     let compare = |comments: &[Comment]| ask.listing.expect_comments(ask.number, comments);
     compare(&reader.pagemark(ask).await?)?;
@@ -20,21 +23,22 @@ pub(super) async fn consume(report: &mut Report, reader: &Reader, ask: &Ask, is_
     let query = bare_query(&reader.pages.table, &ask.listing.key, start.as_ref())?;
     let answer = query.return_consumed_capacity(ReturnConsumedCapacity::Total).send().await?;
     let units = answer.consumed_capacity().and_then(|consumed| consumed.capacity_units()).context("units")?;
-    let mut consumed = vec![(PAGEMARK, units, 1, 0, format!("page={}", ask.number))];
-    for (design, skip_empty) in [(FOUR_INDEXES, false), (FOUR_INDEXES_COUNTERS, true)] {
-        let page = reader.four_index(ask, skip_empty).await?;
-        compare(&page.comments)?;
+    let mut consumed = vec![(PAGEMARK, units, 1, 0)];
+    for (design, page) in [
+        (FOUR_INDEXES, reader.four_index(ask, false).await?),
+        (FOUR_INDEXES_COUNTERS, reader.four_index(ask, true).await?),
+        (FOUR_INDEXES_PAGE_INDEX, reader.four_index_by_number(ask).await?),
+    ] {
+        compare(&page.comments).context(design)?;
         let cost = page.cost;
-        let cursor = ask.cursor.as_ref().map_or(String::new(), |cursor| format!("cursor={}", cursor.encode()));
-        consumed.push((design, cost.read_units, cost.requests, cost.items_discarded, cursor));
+        consumed.push((design, cost.read_units, cost.requests, cost.items_discarded));
     }
     if is_reported {
-        for (design, units, requests, discarded, address) in consumed {
+        for (design, units, requests, discarded) in consumed {
             let name = |what: &str| format!("{}, {what}: {design}", ask.name());
             report.add(name("read"), units, "read units");
             report.add(name("calls to DynamoDB"), f64::from(requests), "");
             report.add(name("discarded"), f64::from(discarded), "items");
-            report.add(name("position in the address"), as_f64(address.len() as u64), "bytes");
         }
     }
     Ok(())
@@ -51,61 +55,71 @@ pub(super) struct How {
 
 pub(super) struct Reading {
     name: String,
+    /// Of the filter; 0 for any rating.
     ratings: usize,
-    pagemark: Latencies,
-    /// `None` where the page unites several queries, and the table answers one call at a time.
-    four: Option<Latencies>,
+    latencies: Vec<(&'static str, Latencies)>,
 }
 
+/// Reads in rounds. Where the table answers one call at a time, only Pagemark reads pages that unite several queries.
 pub(super) async fn read(reader: &Reader, ask: &Ask, how: How) -> anyhow::Result<Reading> {
     let is_fair = how.answers_in_parallel || one_query(&ask.listing);
-    let (mut pagemark, mut four) = (Latencies::default(), Latencies::default());
+    let designs = DESIGNS.into_iter().filter(|design| is_fair || *design == PAGEMARK);
+    let mut latencies: Vec<_> = designs.map(|design| (design, Latencies::default())).collect();
     // The first round warms up. The design that goes first changes with each round.
     for round in 0..=how.effort.rounds {
-        for is_ours in [round % 2 == 0, round % 2 == 1].into_iter().filter(|is_ours| *is_ours || is_fair) {
-            let latencies = if is_ours { &mut pagemark } else { &mut four };
+        for (design, latencies) in &mut latencies {
             for _ in 0..how.effort.a_turn {
-                let page = async {
-                    if is_ours { reader.pagemark(ask).await } else { Ok(reader.four_index(ask, false).await?.comments) }
-                };
-                let (comments, took) = timed(page).await?;
+                let (comments, took) = timed(page(reader, ask, design)).await?;
                 ensure!(!comments.is_empty(), "an empty page");
                 if round > 0 {
                     latencies.record(took);
                 }
             }
         }
+        latencies.rotate_left(1);
     }
-    let (name, ratings) = (ask.name(), ask.listing.ratings());
-    Ok(Reading { name, ratings, pagemark, four: is_fair.then_some(four) })
+    let ratings = ask.listing.key.filter.ratings().map_or(0, |ratings| ratings.iter().count());
+    Ok(Reading { name: ask.name(), ratings, latencies })
+}
+
+async fn page(reader: &Reader, ask: &Ask, design: &str) -> anyhow::Result<Vec<Comment>> {
+    match design {
+        PAGEMARK => reader.pagemark(ask).await,
+        FOUR_INDEXES_PAGE_INDEX => Ok(reader.four_index_by_number(ask).await?.comments),
+        _ => Ok(reader.four_index(ask, false).await?.comments),
+    }
 }
 
 impl Reading {
+    fn latencies(&self, design: &str) -> Option<&Latencies> {
+        self.latencies.iter().find(|(name, _)| *name == design).map(|(_, latencies)| latencies)
+    }
+
     pub(super) fn report(&self, report: &mut Report, how: How) {
         let name = |what: &str| format!("{}{}, {what}", self.name, how.delays);
-        for (design, latencies) in [(PAGEMARK, Some(&self.pagemark)), (FOUR_INDEXES, self.four.as_ref())] {
-            if let Some(latencies) = latencies {
-                report.add(name(&format!("p50: {design}")), latencies.p50_us(), "us");
-                report.add(name(&format!("p99: {design}")), latencies.p99_us(), "us");
+        let ours = self.latencies(PAGEMARK).map_or(f64::NAN, Latencies::p50_us);
+        for design in DESIGNS {
+            let Some(latencies) = self.latencies(design) else { continue };
+            report.add(name(&format!("p50: {design}")), latencies.p50_us(), "us");
+            report.add(name(&format!("p99: {design}")), latencies.p99_us(), "us");
+            if design != PAGEMARK {
+                let ratio = ours / latencies.p50_us();
+                report.noted(name(&format!("Pagemark by {design}")), ratio, "", "p50s; the less the better");
             }
-        }
-        if let Some(four) = &self.four {
-            let ratio = self.pagemark.p50_us() / four.p50_us();
-            report.noted(name("Pagemark by four indexes"), ratio, "", "p50s; the less the better");
         }
     }
 }
 
-/// Latency of both designs by number of ratings: the median, and the 99th percentile.
-pub(super) fn plot(readings: &[Reading]) -> Plot {
-    let line = |design: &str, name: &str, of: fn(&Reading) -> Option<&Latencies>, figure: fn(&Latencies) -> f64| {
-        let point = |reading: &Reading| Some((as_f64(reading.ratings as u64), figure(of(reading)?)));
-        Series { name: format!("{design}, {name}"), points: readings.iter().filter_map(point).collect() }
+/// The medians by the number of ratings. Pagemark sends one query in any case, so its line stands for equal delays too.
+pub(super) fn plot(equal: &[Reading], varying: &[Reading]) -> Plot {
+    let line = |readings: &[Reading], design: &str, name: &str| {
+        let ms = |reading: &Reading| Some(reading.latencies(design)?.p50_us() / 1e3);
+        let mut points: Vec<_> = readings.iter().filter_map(|of| Some((as_f64(of.ratings as u64), ms(of)?))).collect();
+        points.sort_by(|(a, _), (b, _)| a.total_cmp(b));
+        Series { name: name.to_owned(), points }
     };
-    let figures = [("p50", Latencies::p50_us as fn(&Latencies) -> f64), ("p99", Latencies::p99_us)];
-    let series = figures.into_iter().flat_map(|(name, figure)| {
-        [line(PAGEMARK, name, |of| Some(&of.pagemark), figure), line(FOUR_INDEXES, name, |of| of.four.as_ref(), figure)]
-    });
-    let axes = ["ratings", "latency, us"];
-    Plot { name: "ratings", axes, series: series.collect() }
+    let mut series: Vec<_> = DESIGNS.into_iter().map(|design| line(varying, design, design)).collect();
+    series.push(line(equal, FOUR_INDEXES, "four indexes, equal delays"));
+    series.push(line(equal, FOUR_INDEXES_PAGE_INDEX, "with the page index, equal delays"));
+    Plot { name: "ratings", axes: ["ratings in the filter (0: any)", "latency p50, ms"], series }
 }

@@ -9,6 +9,8 @@
 //!   nearly all of the time.
 //! - **PostgreSQL and SQLite**: `OFFSET`, as most programs write it, and counted blocks ([`sql`]).
 //! - **The four-index design** has only cursors, so page N is reached by walking. One walk gives the time to every page.
+//! - **With the page index** it reads any page by one query, if the filter has one rating or any. Only such pages are
+//!   requested, because the engine answers one call at a time.
 
 mod postgres;
 mod race;
@@ -17,21 +19,22 @@ mod sqlite;
 
 use std::{sync::Arc, time::Duration};
 
-use four_index::PageQuery;
-use futures_util::FutureExt;
-use model::PageSize;
+use futures_util::{FutureExt, TryFutureExt};
 use strum::VariantArray;
 
 use crate::{
-    listing::{Listing, PAGE_SIZE, all_and_union, drawn},
+    listing::{Listing, all_and_union, drawn},
     measure::as_f64,
-    report::{FOUR_INDEXES, PAGEMARK, Plot, Report, Series, count},
+    report::{FOUR_INDEXES, FOUR_INDEXES_PAGE_INDEX, PAGEMARK, Plot, Report, Series, count},
     stores::{FilledStores, PageReader, Store, four_index_table},
 };
 use postgres::Postgres;
 use race::{Contestant, Curve, Limits, race};
 use sql::Way;
 use sqlite::Sqlite;
+
+/// These lines are like those of the other database.
+const NOT_DRAWN: [&str; 2] = ["SQLite OFFSET", "PostgreSQL counted blocks"];
 
 pub(crate) async fn measure(report: &mut Report, comments: u32, is_quick: bool) -> anyhow::Result<()> {
     // A hundred requests for a median. Slow contestants get fewer.
@@ -53,9 +56,10 @@ pub(crate) async fn measure(report: &mut Report, comments: u32, is_quick: bool) 
                 report.add(format!("{of}, page {}: {name}, p50", count(*page)), *us, "us");
             }
         }
-        // Five lines can be told apart. The one that is left out is like that of PostgreSQL.
-        let series = curves.into_iter().filter(|curve| curve.name != "SQLite OFFSET").map(|Curve { name, points }| {
-            Series { name, points: points.into_iter().map(|(page, us)| (as_f64(page), us)).collect() }
+        let drawn = curves.into_iter().filter(|curve| !NOT_DRAWN.contains(&curve.name.as_str()));
+        let series = drawn.map(|Curve { name, points }| Series {
+            name,
+            points: points.into_iter().map(|(page, us)| (as_f64(page), us)).collect(),
         });
         let name = if listing.key.is_primary() { "depth" } else { "depth-three-ratings" };
         let axes = ["page number", "latency p50, us"];
@@ -74,20 +78,21 @@ struct Systems {
 
 impl Systems {
     async fn measure(&self, listing: &Arc<Listing>, limits: Limits) -> anyhow::Result<Vec<Curve>> {
+        let four = four_index_table(&self.pagemark.table);
         let mut contestants = vec![Contestant::new(PAGEMARK, |page| self.pagemark.page(listing, page).boxed_local())];
+        if listing.key.is_primary() {
+            contestants.push(Contestant::new(FOUR_INDEXES_PAGE_INDEX, |page| {
+                let read = self.pagemark.four_index_page(&four, listing, page);
+                read.map_ok(|page| page.comments).boxed_local()
+            }));
+        }
         for way in Way::VARIANTS {
             contestants.push(self.postgres.contestant(listing, *way).await?);
         }
         contestants.extend(Way::VARIANTS.iter().map(|way| self.sqlite.contestant(listing, *way)));
         let mut curves = race(listing, &contestants, limits).await?;
 
-        let query = PageQuery {
-            product: listing.key.product.clone(),
-            filter: listing.key.filter.clone(),
-            page_size: PageSize::new(PAGE_SIZE as u64)?,
-            skip_empty: false,
-        };
-        let four = four_index_table(&self.pagemark.table);
+        let query = listing.four_index_query()?;
         // The very first request is not timed, like for the other contestants. Cursors are passed on in memory: the time
         // excludes writing them as text and parsing them.
         four.page(&query, None).await?;
