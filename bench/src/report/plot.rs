@@ -1,32 +1,48 @@
-//! Plots of a result: lines over logarithmic axes, drawn by plotters.
+//! Plots of a result: up to five lines, drawn by plotters.
 
-use anyhow::anyhow;
-use plotters::prelude::*;
+use std::ops::Range;
 
-use super::{FOUR_INDEXES, FOUR_INDEXES_COUNTERS, FOUR_INDEXES_PAGE_INDEX, PAGEMARK, text};
+use anyhow::{anyhow, ensure};
+use plotters::{
+    coord::{
+        ranged1d::{KeyPointHint, NoDefaultFormatting, ValueFormatter},
+        types::RangedCoordf64,
+    },
+    prelude::*,
+};
 
-const SIZE: (u32, u32) = (720, 360);
-const LEFT: i32 = 70;
+use super::{FOUR_INDEXES, PAGEMARK, text};
+
+const SIZE: (u32, u32) = (760, 400);
+const LEFT: i32 = 90;
 /// For the names of the lines, which stand at their ends.
-const RIGHT: i32 = 230;
-const BELOW: u32 = 44;
+const RIGHT: i32 = 275;
+const BELOW: u32 = 52;
 const MARGIN: u32 = 12;
-const FONT: (&str, u32) = ("sans-serif", 14);
-const NAME_HEIGHT: i32 = 18;
+/// Readable on a phone, where a plot is half as wide.
+const FONT: (&str, u32) = ("sans-serif", 17);
+const NAME_HEIGHT: i32 = 21;
 const GAP: i32 = 6;
 const POINT: u32 = 3;
 const WIDTH: u32 = 2;
 const OUR_WIDTH: u32 = 4;
+/// More cannot be told apart.
+const LINES_MAX: usize = 5;
+/// About how many numbers stand at a linear axis.
+const TICKS: f64 = 7.0;
 
-/// The colour of a line whose name begins so, in every plot. The first name counts.
+/// The colour of a line whose name contains these words, in every plot. The first words count.
 const COLOURS: [(&str, RGBColor); 6] = [
     (PAGEMARK, RGBColor(0, 87, 184)),
-    (FOUR_INDEXES_COUNTERS, RGBColor(214, 110, 0)),
-    (FOUR_INDEXES_PAGE_INDEX, RGBColor(0, 128, 96)),
+    ("with counters", RGBColor(214, 110, 0)),
+    ("with the page index", RGBColor(0, 128, 96)),
     (FOUR_INDEXES, RGBColor(190, 30, 45)),
     ("PostgreSQL", RGBColor(110, 70, 160)),
     ("SQLite", RGBColor(100, 100, 100)),
 ];
+/// Of lines that are no design, in their order.
+const OTHER_COLOURS: [RGBColor; LINES_MAX] =
+    [RGBColor(0, 120, 140), RGBColor(150, 80, 20), RGBColor(170, 0, 120), RGBColor(95, 105, 0), RGBColor(70, 80, 95)];
 
 pub(crate) struct Plot {
     /// The name of its file, such as "depth".
@@ -38,14 +54,13 @@ pub(crate) struct Plot {
 
 pub(crate) struct Series {
     pub(crate) name: String,
-    /// x and y, ordered by x. A point without a place on a logarithmic axis is not drawn.
+    /// x and y, ordered by x. A point that is no number is not drawn.
     pub(crate) points: Vec<(f64, f64)>,
 }
 
 impl Series {
     fn drawn(&self) -> impl Iterator<Item = (f64, f64)> {
-        let has_place = |value: &f64| *value > 0.0 && value.is_finite();
-        self.points.iter().copied().filter(move |(x, y)| has_place(x) && has_place(y))
+        self.points.iter().copied().filter(|(x, y)| x.is_finite() && y.is_finite())
     }
 
     fn is_ours(&self) -> bool {
@@ -53,13 +68,68 @@ impl Series {
     }
 
     fn colour(&self, place: usize) -> RGBAColor {
-        let of_design = COLOURS.iter().find(|(design, _)| self.name.starts_with(design));
-        of_design.map_or_else(|| Palette99::pick(place).to_rgba(), |(_, colour)| colour.to_rgba())
+        let of_design = COLOURS.iter().find(|(design, _)| self.name.contains(design)).map(|(_, colour)| colour);
+        of_design.or(OTHER_COLOURS.get(place)).unwrap_or(&BLACK).to_rgba()
+    }
+}
+
+/// An axis that begins with 0, or a logarithmic one if values differ by more than a power of ten.
+struct Axis {
+    is_logarithmic: bool,
+    ticks: Vec<f64>,
+}
+
+impl Axis {
+    fn of(values: impl Iterator<Item = f64>) -> Self {
+        let (low, high) = values.fold((f64::INFINITY, 0.0_f64), |(low, high), value| (low.min(value), high.max(value)));
+        let is_logarithmic = low > 0.0 && high > 10.0 * low;
+        let (first, last, step) = if is_logarithmic {
+            (low.log10().floor(), high.log10().ceil(), 1.0)
+        } else {
+            let high = if high > 0.0 { high } else { 1.0 };
+            let power = 10_f64.powf((high / TICKS).log10().floor());
+            let step = [1.0, 2.0, 5.0].map(|step| step * power).into_iter().find(|step| high <= step * TICKS);
+            let step = step.unwrap_or(10.0 * power);
+            (0.0, step * (high / step).ceil(), step)
+        };
+        let ticks = (0_u8..).map(|number| first + step * f64::from(number)).take_while(|tick| *tick <= last);
+        let value = |tick: f64| if is_logarithmic { 10_f64.powf(tick) } else { tick };
+        Self { is_logarithmic, ticks: ticks.map(value).collect() }
+    }
+
+    fn place(&self, value: f64) -> f64 {
+        if self.is_logarithmic { value.log10() } else { value }
+    }
+}
+
+impl Ranged for Axis {
+    type FormatOption = NoDefaultFormatting;
+    type ValueType = f64;
+
+    fn range(&self) -> Range<f64> {
+        let end = |tick: Option<&f64>| tick.copied().unwrap_or_default();
+        end(self.ticks.first())..end(self.ticks.last())
+    }
+
+    fn map(&self, value: &f64, limit: (i32, i32)) -> i32 {
+        let Range { start, end } = self.range();
+        RangedCoordf64::from(self.place(start)..self.place(end)).map(&self.place(*value), limit)
+    }
+
+    fn key_points<Hint: KeyPointHint>(&self, hint: Hint) -> Vec<f64> {
+        if hint.weight().allow_light_points() { Vec::new() } else { self.ticks.clone() }
+    }
+}
+
+impl ValueFormatter<f64> for Axis {
+    fn format_ext(&self, value: &f64) -> String {
+        text(*value)
     }
 }
 
 impl Plot {
     pub(crate) fn svg(&self) -> anyhow::Result<String> {
+        ensure!(self.series.len() <= LINES_MAX, "{} has more than {LINES_MAX} lines", self.name);
         let mut svg = String::new();
         self.draw(&mut svg).map_err(|error| anyhow!("{} cannot be drawn: {error}", self.name))?;
         Ok(svg)
@@ -68,27 +138,16 @@ impl Plot {
     fn draw(&self, svg: &mut String) -> Result<(), Box<dyn std::error::Error>> {
         let area = SVGBackend::with_string(svg, SIZE).into_drawing_area();
         area.fill(&WHITE)?;
-        let [x, y] = self.axes;
         let points = || self.series.iter().flat_map(Series::drawn);
+        let (x, y) = (Axis::of(points().map(|(x, _)| x)), Axis::of(points().map(|(_, y)| y)));
         let mut chart = ChartBuilder::on(&area)
             .margin(MARGIN)
             .margin_right(RIGHT)
             .x_label_area_size(BELOW)
             .y_label_area_size(LEFT)
-            .build_cartesian_2d(
-                decades(points().map(|(x, _)| x)).log_scale(),
-                decades(points().map(|(_, y)| y)).log_scale(),
-            )?;
-        let label = |value: &f64| text(*value);
-        chart
-            .configure_mesh()
-            .x_desc(x)
-            .y_desc(y)
-            .x_label_formatter(&label)
-            .y_label_formatter(&label)
-            .label_style(FONT)
-            .light_line_style(TRANSPARENT)
-            .draw()?;
+            .build_cartesian_2d(x, y)?;
+        let [x, y] = self.axes;
+        chart.configure_mesh().x_desc(x).y_desc(y).label_style(FONT).axis_desc_style(FONT).draw()?;
         let mut names = Vec::new();
         // Pagemark is drawn last, above the others.
         let (ours, others): (Vec<_>, Vec<_>) = self.series.iter().partition(|series| series.is_ours());
@@ -111,17 +170,6 @@ impl Plot {
     }
 }
 
-/// The whole powers of ten around values; one decade without any.
-fn decades(values: impl Iterator<Item = f64>) -> std::ops::Range<f64> {
-    let (low, high) = values.fold((f64::INFINITY, 0.0_f64), |(low, high), value| (low.min(value), high.max(value)));
-    if low > high {
-        return 1.0..10.0;
-    }
-    let power = |value: f64| 10_f64.powf(value);
-    let first = low.log10().floor();
-    power(first)..power(high.log10().ceil().max(first + 1.0))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -140,7 +188,17 @@ mod tests {
             assert!(texts.contains(&text), "{text} is missing: {texts:?}");
         }
         let circles = document.descendants().filter(|node| node.has_tag_name("circle"));
-        assert_eq!(circles.count(), 2, "a point without a place");
+        assert_eq!(circles.count(), 2, "a point that is no number");
         assert!(plot(&[]).svg().unwrap().contains("page number"), "no point at all");
+    }
+
+    #[test]
+    fn values_of_one_order_begin_with_zero_and_others_are_spaced_by_powers_of_ten() {
+        let axis = |values: &[f64]| Axis::of(values.iter().copied());
+        let texts = |axis: &Axis| axis.ticks.iter().map(|tick| text(*tick)).collect::<Vec<_>>().join(" ");
+        assert_eq!(texts(&axis(&[0.0, 4.0])), "0 1 2 3 4");
+        assert_eq!(texts(&axis(&[4.4, 6.5])), "0 1 2 3 4 5 6 7");
+        assert_eq!(texts(&axis(&[2.0, 3_000.0])), "1 10 100 1,000 10,000");
+        assert_eq!(axis(&[2.0, 3_000.0]).map(&100.0, (0, 200)), 100);
     }
 }
