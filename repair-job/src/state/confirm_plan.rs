@@ -388,8 +388,8 @@ mod tests {
         reconciled: i64,
     }
 
-    /// Comments per second that `recent` checked on two processors, beside the engine (docs/benchmarks.md,
-    /// "Repair"). One processor then does at least half.
+    /// Comments per second that `recent` checked on two processors, beside the engine
+    /// (docs/benchmarks-notes.md, "Repair"). One processor then does at least half.
     const MEASURED: i64 = 1_816;
     /// Lambda gives a function one processor at this memory, and else in proportion (AWS: "Configure Lambda function
     /// memory").
