@@ -14,8 +14,6 @@ pub(crate) mod endpoint;
 mod reads;
 mod writes;
 
-use std::net::SocketAddr;
-
 use anyhow::ensure;
 use model::{Comment, CommentText};
 
@@ -84,9 +82,8 @@ async fn read_near(
 }
 
 async fn read_far(report: &mut Report, contestants: &Contestants, asks: &[Ask], effort: Effort) -> anyhow::Result<()> {
-    let engine = address_in(&contestants.stores.store.engine_url()?)?;
-    let equal = read_delayed(report, contestants, asks, (Delay::Equal, ", equal delays"), engine, effort).await?;
-    let varying = read_delayed(report, contestants, asks, (Delay::Varying, ", varying delays"), engine, effort).await?;
+    let equal = read_delayed(report, contestants, asks, (Delay::Equal, ", equal delays"), effort).await?;
+    let varying = read_delayed(report, contestants, asks, (Delay::Varying, ", varying delays"), effort).await?;
     report.plot(&reads::plot(&equal, &varying))
 }
 
@@ -95,10 +92,10 @@ async fn read_delayed(
     contestants: &Contestants,
     asks: &[Ask],
     (delay, delays): (Delay, &'static str),
-    engine: SocketAddr,
     effort: Effort,
 ) -> anyhow::Result<Vec<Reading>> {
     report.step(&format!("reading from a table that answers in parallel{delays}"));
+    let engine = address_in(&contestants.stores.store.engine_url()?)?;
     let table = RecordedTable::before(engine, delay).await?;
     let reader = contestants.delayed_reader(&table.url()).await?;
     let how = How { effort, answers_in_parallel: true, delays };

@@ -34,7 +34,7 @@ Left out of Pagemark: alarms, secrets, the repair job's function and the journal
 Left out of all: free tiers, reserved capacity, taxes, and caches in front (DAX, a CDN).
 Assumed: all comments have the same length, all pages are full. Function time and Redis bytes are measured.";
 
-#[derive(Debug, Clone, clap::Args)]
+#[derive(Debug, Clone, Parser)]
 #[command(after_help = LEFT_OUT)]
 pub(crate) struct Month {
     /// Comments stored all month. Numbers may be written like 1.5e6.
@@ -64,15 +64,9 @@ pub(crate) struct Month {
     region_prices: Option<PathBuf>,
 }
 
-#[derive(Debug, Parser)]
-struct Line {
-    #[command(flatten)]
-    month: Month,
-}
-
 impl Month {
     fn parse(line: &str) -> anyhow::Result<Self> {
-        let Line { month } = Line::try_parse_from(["cost"].into_iter().chain(line.split_whitespace()))?;
+        let month = Self::try_parse_from(["cost"].into_iter().chain(line.split_whitespace()))?;
         month.check_mix()?;
         Ok(month)
     }

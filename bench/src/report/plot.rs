@@ -88,8 +88,8 @@ impl Axis {
         } else {
             let high = if high > 0.0 { high } else { 1.0 };
             let power = 10_f64.powf((high / TICKS).log10().floor());
-            let step = [1.0, 2.0, 5.0].map(|step| step * power).into_iter().find(|step| high <= step * TICKS);
-            let step = step.unwrap_or(10.0 * power);
+            let steps = [1.0, 2.0, 5.0, 10.0].map(|step| step * power);
+            let step = steps.into_iter().find(|step| high <= step * TICKS).unwrap_or(high);
             (0.0, step * (high / step).ceil(), step)
         };
         let ticks = (0_u8..).map(|number| first + step * f64::from(number)).take_while(|tick| *tick <= last);
