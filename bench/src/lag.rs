@@ -7,6 +7,10 @@
 //! A comment has its **duplicates** when a Query finds its 32 items in the table. It has its **ranks** when the page index has
 //! it in its two base sets. The figure is the end of the first check that found it. So it is too high, never too low, by at
 //! most the pause and two checks.
+//!
+//! At half the maximum rate, **readers** also ask for the first page under three ratings of the product that gets most
+//! comments. A page is wrong if it lacks a comment whose rank was there before. Beside Pagemark's page stands one Query from
+//! the first rank on: what a page would show without the check of the duplicates.
 
 use std::time::{Duration, Instant};
 
@@ -23,16 +27,18 @@ use local_stack::{
     index_place::IndexPlace,
     stack::{Stack, StackSettings},
 };
-use model::{BaseSet, Comment, CommentId, item::comment_pk};
+use model::{BaseSet, Cd, Comment, CommentId, Filter, Order, ProductId, RatingSet, item::comment_pk};
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use rand::RngExt;
 use serde_json::{Value, json};
-use table::Table;
+use table::{PageQuery, Table};
 
 use crate::{
+    http::{self, address_in},
+    listing::{Listing, PAGE_SIZE, PRODUCT},
     measure::Latencies,
-    report::{Report, count},
-    stores::Redis,
+    report::{PAGEMARK, Report, count},
+    stores::{Redis, ranked},
     workload::Comments,
 };
 
@@ -41,6 +47,8 @@ const TOKEN: &str = "the-token-of-bench";
 const FILTERS: usize = 32;
 const WRITERS: usize = 16;
 const WARM_UP: u32 = 100;
+/// Pages read for each watched comment.
+const PAGES: u32 = 10;
 const LOOK_PAUSE: Duration = Duration::from_millis(2);
 /// A comment that is not visible by then never will be.
 const VISIBLE_WITHIN: Duration = Duration::from_secs(60);
@@ -72,11 +80,16 @@ pub(crate) async fn measure(report: &mut Report, comments: u32, watched: u32) ->
     add(report, "idle", &watcher.watch_some(watched, 4).await?)?;
     stack.settle().await;
     report.step(&format!("watching {watched} comments at half the maximum rate"));
-    let lags = tokio::select! {
-        lags = watcher.watch_some(watched, 5) => lags?,
+    let watching =
+        async { anyhow::Ok((watcher.watch_some(watched, 5).await?, watcher.read_some(PAGES * watched).await?)) };
+    let (lags, wrong) = tokio::select! {
+        seen = watching => seen?,
         failed = watcher.post_evenly(maximum / 2.0) => return failed,
     };
     add(report, "half the maximum", &lags)?;
+    for (pages, wrong) in [PAGEMARK, "by ranks and duplicates, without a check"].into_iter().zip(wrong) {
+        report.add(format!("half the maximum: wrong pages of a thousand: {pages}"), wrong, "pages");
+    }
     stack.settle().await;
     ensure!(stack.quarantined() == 0, "the handlers gave up some comments");
     stack.stop().await;
@@ -192,6 +205,29 @@ impl Watcher {
         Ok(lags)
     }
 
+    /// Reads first pages. How many of a thousand are wrong: as Pagemark shows them, then without its check.
+    async fn read_some(&self, count: u32) -> anyhow::Result<[f64; 2]> {
+        let filter = Filter::new(None, Some(RatingSet::parse("1.4.5")?));
+        let listing = Listing::new(&ProductId::parse(PRODUCT)?, filter);
+        let (address, table_id) = (address_in(&self.api_url)?, self.table.describe().await?.id);
+        let text = |comment: &Value, name: &str| comment.get(name).and_then(Value::as_str).map(str::to_owned);
+        let place = |of: &Value| Some(format!("{}#{}", text(of, "created_at")?, text(of, "id")?));
+        let mut wrong = [0, 0];
+        for _ in 0..count {
+            let named = ranked(&self.index, &table_id, &listing.key, 1, PAGE_SIZE).await?.comments;
+            let (_, page) = http::get(address, &listing.json_path(1)).await?;
+            let page: Value = serde_json::from_slice(&page)?;
+            let shown = page.get("comments").and_then(Value::as_array).context("a page of comments")?;
+            let (key, start) = (listing.key.clone(), named.first().and_then(Cd::just_after));
+            let query = PageQuery { key, order: Order::Newest, limit: u16::try_from(PAGE_SIZE)?, start };
+            let unchecked = self.table.page(&query).await?.comments;
+            let unchecked = unchecked.iter().map(|comment| comment.cd().to_string());
+            let pages: [Vec<String>; 2] = [shown.iter().filter_map(place).collect(), unchecked.collect()];
+            wrong.iter_mut().zip(pages).for_each(|(wrong, page)| *wrong += u32::from(lacks(&page, &named)));
+        }
+        Ok(wrong.map(|wrong| 1e3 * f64::from(wrong) / f64::from(count)))
+    }
+
     /// Posts at an even rate until dropped.
     async fn post_evenly(&self, rate: f64) -> anyhow::Result<()> {
         let mut ticks = tokio::time::interval(Duration::from_secs_f64(1.0 / rate));
@@ -213,4 +249,9 @@ impl Watcher {
         let asked: Vec<_> = posted.base_sets.iter().map(|set| (set, vec![posted.id.as_str()])).collect();
         Ok(self.index.scores(&asked).await?.iter().flatten().all(Option::is_some))
     }
+}
+
+/// Whether a page lacks a comment that the ranks name before its end.
+fn lacks(shown: &[String], named: &[Cd]) -> bool {
+    named.iter().map(Cd::to_string).any(|named| Some(&named) >= shown.last() && !shown.contains(&named))
 }
