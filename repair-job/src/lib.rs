@@ -9,7 +9,7 @@
 //!   `status`. `audit_plan`: which segments an audit checks. `big_repair`: an audit in parts, for a state machine that
 //!   invokes the function for each.
 //! - `run`: a run, with its lease, its end (`stop`), its totals (`ledger`, `report`) and its `progress`.
-//! - `find`: the finders. `changes`: what changed while the whole table is read, for a rebuild and for an export.
+//! - `find`: the finders. An export reads the journal by the same one.
 //! - `repair`: the only code that repairs comments. `suspect`: what finders hand over, and what becomes of it.
 //! - `state`: `index_snapshot`: the page index as the run found it. `confirm_plan`: the steps that confirm which
 //!   partitions readers may believe. `confirm`: takes them. `checkpoint`, `filling`: how far an audit and a rebuild have
@@ -35,9 +35,10 @@ pub use commands::status::{IndexStatus, Status};
 pub use entry::command_line::{Outcome, run_command, run_on, stop_on_signals};
 pub use entry::config::{Command, Config, EXIT_CODES, FunctionConfig, RunArgs};
 pub use entry::function::{Asked, FUNCTION, Invoked, invoked, metrics_line};
-pub use find::changes::{Changed, Changes, journal_from, journal_to, reaches_back_to, unresolved_comments};
+pub use find::journal::{JournalFinder, Window, journal_from, journal_to, reaches_back_to};
 pub use run::Job;
 pub use run::progress::Progress;
 pub use run::report::{LastRun, Report, Stopped, exit};
 pub use run::settings::JobSettings;
 pub use run::stop::{Stop, StopReason};
+pub use state::unresolved::remembered as unresolved_comments;

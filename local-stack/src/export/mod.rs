@@ -26,7 +26,9 @@ use model::{
     product::RECORD_SHARDS,
 };
 use process::now;
-use repair_job::{Changes, JobSettings, Progress, journal_from, journal_to, reaches_back_to, unresolved_comments};
+use repair_job::{
+    JobSettings, JournalFinder, Progress, Window, journal_from, journal_to, reaches_back_to, unresolved_comments,
+};
 use serde::Deserialize;
 use table::{ItemKey, MalformedItem, Table};
 
@@ -63,10 +65,11 @@ impl<'run> Export<'run> {
         self.name(unresolved_comments(self.table).await?);
         // A change that was acknowledged before has its entry in the journal, which is read strongly consistent.
         let (from, holds) = (journal_from(began, &settings), now());
-        let mut changes = Changes::between(self.table, from, journal_to(holds, &settings));
-        while let Some(changed) = changes.next().await? {
-            self.name(changed.comments);
-            changed.unreadable.iter().for_each(|what| self.add_problem(what));
+        let window = Window { from, to: journal_to(holds, &settings) };
+        let mut journal = JournalFinder::new(self.table, window, "");
+        while let Some(part) = journal.next().await? {
+            self.name(part.named);
+            part.unreadable.iter().for_each(|what| self.add_problem(what));
         }
         // Entries expire while the export reads.
         ensure!(reaches_back_to(from), "the journal has no longer every change since the export began; begin anew");

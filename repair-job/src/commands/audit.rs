@@ -7,15 +7,20 @@ use std::collections::BTreeMap;
 
 use futures_util::{FutureExt, StreamExt, future::join, stream};
 use model::Timestamp;
-use process::StoreError;
+use page_index::IndexScanPosition;
+use process::{StoreError, now};
+use serde::Serialize;
 
 use crate::{
-    commands::audit_plan::{AuditOptions, AuditPlan, SegmentState, Which, pass_name, plan_audit, state_name},
+    commands::audit_plan::{AuditOptions, AuditPlan, Which, pass_name, plan_audit, plan_index_scan, state_name},
     find::{index_scan::IndexScan, table_scan::TableScan},
-    repair::pipeline::find_and_repair,
+    repair::pipeline::{Finder, Pipeline},
     run::{Job, Run, error::answer_of_index, report::Report, settings::ms},
     state::{
-        checkpoint::{AUDIT, ITEMS_PER_COMMENT, IndexCheckpoint, SegmentCheckpoint, index_steps, segment_states},
+        checkpoint::{
+            AUDIT, Checkpoint, INDEX_SCAN, ITEMS_PER_COMMENT, POSITION, Scan, ScanPosition, SegmentState,
+            segment_states,
+        },
         index_snapshot::IndexSnapshot,
     },
 };
@@ -26,7 +31,9 @@ struct Audit<'run> {
     table_id: String,
     snapshot: IndexSnapshot,
     segments: u32,
+    /// About how many items a segment has.
     items: u64,
+    of_index: Scan,
     began: Timestamp,
 }
 
@@ -59,9 +66,10 @@ async fn audit(run: &Run<'_>, options: AuditOptions) -> Result<(), StoreError> {
         snapshot,
         segments,
         items: described.items / u64::from(segments),
+        of_index: Scan::of_index(described.items / ITEMS_PER_COMMENT),
         began: plan.began,
     };
-    audit.expect(&plan, described.items);
+    audit.expect(&plan);
     if options.which != Which::Due {
         return audit.one_after_the_other(plan).await;
     }
@@ -90,16 +98,13 @@ impl Audit<'_> {
         Ok(())
     }
 
-    /// Sets the expected amount of work for the progress display, and the part that earlier runs did.
-    fn expect(&self, plan: &AuditPlan, items: u64) {
+    /// Sets the expected amount of work for the progress display, and the segments that earlier runs have done.
+    fn expect(&self, plan: &AuditPlan) {
         let left = u64::try_from(plan.segments.len()).unwrap_or(u64::MAX);
-        let done: u64 =
-            plan.segments.iter().filter_map(|(_, state)| state.items).map(|read| read.min(self.items)).sum();
-        let whole = (left + u64::from(plan.done)).saturating_mul(self.items);
-        let of_index = if self.options.index_scan { index_steps(items / ITEMS_PER_COMMENT) } else { 0 };
-        let progress = &self.run.job.progress;
-        progress.expect(whole + of_index);
-        progress.advance(u64::from(plan.done).saturating_mul(self.items) + done);
+        let done = u64::from(plan.done).saturating_mul(self.items);
+        let of_index = if self.options.index_scan { self.of_index.steps_to(u64::MAX) } else { 0 };
+        self.run.job.progress.expect(done + left.saturating_mul(self.items) + of_index);
+        self.run.job.progress.advance(done);
     }
 
     async fn store_pass(&self, state: &SegmentState) -> Result<(), StoreError> {
@@ -125,16 +130,30 @@ impl Audit<'_> {
     async fn scan_segment(&self, segment: u32, mut state: SegmentState) -> Result<bool, StoreError> {
         state.table = Some(self.table_id.clone());
         let pass = state.began.unwrap_or(self.began);
-        let place = (segment, self.segments, self.items);
-        let mut checkpoint = SegmentCheckpoint::new(self.run, &self.snapshot, place, state, pass);
-        let mut finder = TableScan::new(self.run, &self.snapshot, (segment, self.segments), checkpoint.start());
-        let ended = find_and_repair(self.run, &mut finder, &mut checkpoint).await;
+        let scan = Scan::of_segment(state_name(segment, self.segments), self.items);
+        let mut checkpoint = Checkpoint::new(self.run, &self.snapshot, scan, state, pass);
+        let finder = TableScan::new(self.run, &self.snapshot, (segment, self.segments), checkpoint.start());
+        let ended = self.scan(finder, &mut checkpoint).await;
         let closed = checkpoint.close(matches!(ended, Ok(true))).await;
-        if closed.is_err() {
-            self.run.fail();
-        }
         ended?;
-        closed
+        closed.inspect_err(|error| self.run.fail_unless_index_is_away(error))
+    }
+
+    /// Repairs what a scan finds, and records how far it has come. Returns `false` when the run had to end before the
+    /// scan did.
+    async fn scan<P: Clone + Serialize>(
+        &self,
+        finder: impl Finder<Position = ScanPosition<P>>,
+        checkpoint: &mut Checkpoint<'_, P>,
+    ) -> Result<bool, StoreError> {
+        let mut found = Pipeline::new(self.run, finder);
+        while let Some((position, outcome)) = found.next(checkpoint.scope()).await? {
+            let recorded = checkpoint.record(position, &outcome).await;
+            if !recorded.inspect_err(|error| self.run.fail_unless_index_is_away(error))? {
+                return Ok(false);
+            }
+        }
+        Ok(found.is_complete())
     }
 
     /// Scans the page index. Resumes an interrupted scan, unless that scan began before `since`.
@@ -143,24 +162,49 @@ impl Audit<'_> {
         if !self.options.index_scan || self.snapshot.is_empty() {
             return Ok(());
         }
-        let scan = async {
-            let read = IndexCheckpoint::read(self.run, &self.snapshot, self.options, since).await?;
-            let Some(mut checkpoint) = read else { return Ok(()) };
-            let mut finder = IndexScan::new(self.run, &self.snapshot, checkpoint.start(), self.options.at_once);
-            let ended = find_and_repair(self.run, &mut finder, &mut checkpoint).await;
-            let closed = checkpoint.close(matches!(ended, Ok(true))).await;
-            ended?;
-            closed
-        };
-        let scanned = answer_of_index(scan.await);
-        match &scanned {
+        match answer_of_index(self.try_to_scan_index(since).await) {
             Ok(Err(error)) => {
                 self.run.ledger.add_skipped(format!("the rest of the scan of the page index, because {error}"));
+                Ok(())
             }
-            Ok(Ok(())) => {}
-            Err(_) => self.run.fail(),
+            scanned => scanned.map(drop).inspect_err(|_| self.run.fail()),
         }
-        scanned.map(drop)
+    }
+
+    async fn try_to_scan_index(&self, since: Option<Timestamp>) -> Result<(), StoreError> {
+        let Job { table, index, settings, .. } = self.run.job;
+        let stored = if settings.apply { table.state(INDEX_SCAN, POSITION).await? } else { None };
+        let Some(mut state) = plan_index_scan(stored.unwrap_or_default(), self.options, since, now()) else {
+            return Ok(());
+        };
+        let is_valid = async |position: &Option<IndexScanPosition>| match position {
+            Some(position) => index.is_index_scan_valid(position).await,
+            None => Ok(false),
+        };
+        if !is_valid(&state.position).await? {
+            state = state.begun_anew();
+            state.position = Some(index.begin_index_scan().await?);
+        }
+        if let Some(began) = state.began {
+            self.run.ledger.add_note(format!("it resumes the scan of the page index that began at {began}"));
+        }
+        let began = *state.began.get_or_insert_with(now);
+        if state.last_ended.is_none() {
+            state.first_began.get_or_insert(began);
+        }
+        let mut checkpoint = Checkpoint::new(self.run, &self.snapshot, self.of_index.clone(), state, began);
+        let finder = IndexScan::new(self.run, &self.snapshot, checkpoint.start(), self.options.at_once);
+        let ended = self.scan(finder, &mut checkpoint).await;
+        let mut is_complete = matches!(ended, Ok(true));
+        if is_complete && !is_valid(&checkpoint.start().next).await? {
+            let what = "part of the index scan, whose servers have changed: the next one starts anew";
+            self.run.ledger.add_skipped(what.to_owned());
+            checkpoint.begin_anew();
+            is_complete = false;
+        }
+        let closed = checkpoint.close(is_complete).await;
+        ended?;
+        closed.map(drop)
     }
 
     /// Advances the duplicates' watermark when every segment is checked. Changes since the first of these passes began

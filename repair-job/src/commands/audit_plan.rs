@@ -7,10 +7,12 @@
 use std::{collections::BTreeMap, time::Duration};
 
 use model::Timestamp;
-use serde::{Deserialize, Serialize};
-use table::ItemKey;
+use page_index::IndexScanPosition;
 
-use crate::run::settings::ms;
+use crate::{
+    run::settings::ms,
+    state::checkpoint::{ScanState, SegmentState},
+};
 
 /// How much earlier than due a rolling run checks a segment again, so that none is ever late.
 const EARLIER: Duration = Duration::from_secs(24 * 3600);
@@ -64,26 +66,6 @@ impl Default for AuditOptions {
             resume: false,
             since: None,
         }
-    }
-}
-
-/// What the job stores about a segment of the table: how far the current pass has come, and when the last one ended.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default)]
-pub(crate) struct SegmentState {
-    pub(crate) position: Option<ItemKey>,
-    pub(crate) items: Option<u64>,
-    /// The id of the table that was checked. After a restoration, the states belong to a different table.
-    pub(crate) table: Option<String>,
-    /// When the current pass began. For a pass over all segments: when that pass began.
-    pub(crate) began: Option<Timestamp>,
-    pub(crate) last_began: Option<Timestamp>,
-    pub(crate) last_ended: Option<Timestamp>,
-}
-
-impl SegmentState {
-    pub(crate) fn begun_anew(self) -> Self {
-        Self { position: None, items: None, began: None, ..self }
     }
 }
 
@@ -176,6 +158,22 @@ pub(crate) fn plan_audit(
     pass
 }
 
+/// Where a scan of the page index begins: without a position, it starts anew. It does not resume a scan that began before
+/// `since`. `None` when no scan is due.
+pub(crate) fn plan_index_scan(
+    state: ScanState<IndexScanPosition>,
+    options: AuditOptions,
+    since: Option<Timestamp>,
+    present: Timestamp,
+) -> Option<ScanState<IndexScanPosition>> {
+    let state = if options.restart { state.begun_anew() } else { state };
+    if options.which == Which::Due && state.position.is_none() && !is_due(state.last_began, present) {
+        return None;
+    }
+    let may_resume = state.began.is_some_and(|began| since.is_none_or(|since| began >= since));
+    Some(if may_resume { state } else { state.begun_anew() })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -188,12 +186,12 @@ mod tests {
 
     fn half_done(began: i64, last_began: Option<i64>) -> SegmentState {
         SegmentState {
-            position: Some(ItemKey { pk: "COMMENT#c".to_owned(), sk: "PRODUCT#p/~/~".to_owned() }),
-            items: Some(7),
-            table: Some("t".to_owned()),
+            position: Some(table::ItemKey { pk: "COMMENT#c".to_owned(), sk: "PRODUCT#p/~/~".to_owned() }),
+            read: 7,
             began: Some(at(began)),
             last_began: last_began.map(at),
             last_ended: last_began.map(at),
+            ..SegmentState::default()
         }
     }
 

@@ -63,7 +63,7 @@ impl Job {
         let work = async |run: &Run<'_>| {
             let table_id = self.table.describe().await?.id;
             let snapshot = IndexSnapshot::read(run, &table_id).await?;
-            let scope = Scope { duplicates: true, index: snapshot.scope() };
+            let scope = Scope::of_all(&snapshot);
             rows = describe(self, id, &places, &scope, &mut lines).await?;
             let suspects = BTreeMap::from([(id.clone(), places.clone())]);
             run.add_checked(repair_all(run, suspects.into(), &scope).await?.checked());

@@ -10,10 +10,7 @@ use model::{CommentId, plan::reconcile::Places};
 use process::StoreError;
 
 use crate::{
-    repair::{
-        pipeline::{Checkpoint, Finder, Found, find_and_repair},
-        suspect::Outcome,
-    },
+    repair::pipeline::{Finder, Found, Pipeline},
     run::{Job, Run, report::Report},
     state::index_snapshot::{IndexSnapshot, Scope},
 };
@@ -34,10 +31,22 @@ async fn work_off(run: &Run<'_>, quarantine: &Quarantine) -> Result<(), StoreErr
     let snapshot = IndexSnapshot::read(run, &table_id).await?;
     let all = quarantine.list(None, COUNTED_MAX).await?.len();
     run.job.progress.expect(u64::try_from(all).unwrap_or(u64::MAX));
-    let mut finder = QuarantineFinder::new(run, quarantine);
-    let mut removal = Removal { run, quarantine, snapshot, removed: 0, kept: 0 };
-    find_and_repair(run, &mut finder, &mut removal).await?;
-    run.ledger.add_note(format!("{} batches removed, {} kept", removal.removed, removal.kept));
+    let finder = QuarantineFinder { run, quarantine, names: VecDeque::new(), listed: Some(None) };
+    let mut batches = Pipeline::new(run, finder);
+    let (mut removed, mut kept) = (0, 0);
+    while let Some((batch, outcome)) = batches.next(Scope::of_all(&snapshot)).await? {
+        // A rebuild fills partitions without a marker from the table, regardless of the quarantine. But a page index
+        // that does not answer may have markers and miss entries.
+        let is_done = outcome.is_settled() && batch.is_readable && snapshot.has_kept_repairs(run).await?;
+        if !is_done {
+            kept += 1;
+        } else if run.job.settings.apply {
+            quarantine.remove(&batch.name).await?;
+            removed += 1;
+        }
+        run.job.progress.advance(1);
+    }
+    run.ledger.add_note(format!("{removed} batches removed, {kept} kept"));
     Ok(())
 }
 
@@ -52,12 +61,6 @@ struct QuarantineFinder<'run> {
 struct BatchRead {
     name: String,
     is_readable: bool,
-}
-
-impl<'run> QuarantineFinder<'run> {
-    fn new(run: &'run Run<'run>, quarantine: &'run Quarantine) -> Self {
-        Self { run, quarantine, names: VecDeque::new(), listed: Some(None) }
-    }
 }
 
 impl Finder for QuarantineFinder<'_> {
@@ -86,33 +89,5 @@ impl Finder for QuarantineFinder<'_> {
 
     fn resumes(&self) -> String {
         "the next run resumes with what is left".to_owned()
-    }
-}
-
-struct Removal<'run> {
-    run: &'run Run<'run>,
-    quarantine: &'run Quarantine,
-    snapshot: IndexSnapshot,
-    removed: u64,
-    kept: u64,
-}
-
-impl Checkpoint<BatchRead> for Removal<'_> {
-    fn scope(&self) -> Scope<'_> {
-        Scope { duplicates: true, index: self.snapshot.scope() }
-    }
-
-    async fn record(&mut self, batch: BatchRead, outcome: &Outcome) -> Result<bool, StoreError> {
-        // A rebuild fills partitions without a marker from the table, regardless of the quarantine. But a page index
-        // that does not answer may have markers and miss entries.
-        let is_done = outcome.is_settled() && batch.is_readable && self.snapshot.has_kept_repairs(self.run).await?;
-        if !is_done {
-            self.kept += 1;
-        } else if self.run.job.settings.apply {
-            self.quarantine.remove(&batch.name).await?;
-            self.removed += 1;
-        }
-        self.run.job.progress.advance(1);
-        Ok(true)
     }
 }

@@ -33,15 +33,8 @@ use process::{StoreError, now};
 use table::Table;
 
 use crate::{
-    find::{
-        changes::{PASS_MS_SHORT, PASSES_MAX, reaches_back_to},
-        journal::{JournalFinder, Part, Window},
-    },
-    repair::{
-        pipeline::{Checkpoint, find_and_repair},
-        repair_all,
-        suspect::Outcome,
-    },
+    find::journal::{JournalFinder, Window, journal_to, reaches_back_to},
+    repair::{pipeline::Pipeline, repair_all},
     run::{
         Job, Run,
         lease::hold_lease,
@@ -52,13 +45,17 @@ use crate::{
     state::{
         checkpoint::ITEMS_PER_COMMENT,
         confirm::remember_rebuild,
-        filling::{Filler, Filling, RESUMES, Wanted},
-        index_snapshot::Scope,
+        filling::{Filling, RESUMES, Wanted, fill},
         unresolved,
     },
 };
 
 const STOPPED_AT: &str = "the function's next run resumes the rebuild, the command starts anew; this one stopped at";
+
+/// Maximum number of passes over the journal.
+const PASSES_MAX: u32 = 10;
+/// A pass over the journal that takes no longer is the last, in milliseconds.
+const PASS_MS_SHORT: i64 = 60_000;
 
 /// Keeps two rebuilds apart. Each would empty what the other fills.
 const LEASE: &str = "rebuild";
@@ -161,8 +158,7 @@ async fn rebuild_index(run: &Run<'_>, segments: u32, wanted: Wanted) -> Result<(
         return Ok(());
     };
     job.progress.expect(described.items / ITEMS_PER_COMMENT);
-    let read = async || find_and_repair(run, &mut Filler::new(&filling), &mut &filling).await;
-    let readers = (0..segments.clamp(1, PRIMARIES_SHARDS)).map(|_| read().boxed());
+    let readers = (0..segments.clamp(1, PRIMARIES_SHARDS)).map(|_| fill(&filling).boxed());
     let filled = try_join_all(readers).await;
     let is_filled = filled.is_ok() && filling.is_filled();
     if !is_filled {
@@ -196,47 +192,30 @@ async fn reconcile(run: &Run<'_>, filling: &Filling<'_>, is_filled: bool) -> Res
     if planted::has(Bug::MarkedBeforeJournal) {
         return Ok(is_filled.then(now));
     }
-    let mut changed = ChangedMeanwhile { run, filling, is_whole: is_filled };
     let unresolved = unresolved::remembered(&job.table).await?;
-    changed.is_whole &= Box::pin(repair_all(run, unresolved.into(), &filling.scope())).await?.is_complete();
+    let of_unresolved = Box::pin(repair_all(run, unresolved.into(), &filling.scope())).await?;
+    let mut is_whole = is_filled && of_unresolved.is_complete();
     // Reading may have taken days, and entries expire.
     if !reaches_back_to(from) {
-        changed.is_whole = false;
+        is_whole = false;
         run.ledger.add_skipped("the journal does not reach back any more to where the rebuild began".to_owned());
     }
     let mut reconciled_to = from;
     for _ in 0..PASSES_MAX {
         let present = now();
-        // Clocks of writers may be ahead.
-        let window = Window { from: reconciled_to, to: present.plus_ms(ms(job.settings.settle)) };
-        let mut finder = JournalFinder::new(&job.table, window, STOPPED_AT);
-        let is_complete = Box::pin(find_and_repair(run, &mut finder, &mut changed)).await?;
-        changed.is_whole &= is_complete;
+        let window = Window { from: reconciled_to, to: journal_to(present, &job.settings) };
+        let mut journal = Pipeline::new(run, JournalFinder::new(&job.table, window, STOPPED_AT));
+        while let Some((part, outcome)) = Box::pin(journal.next(filling.scope())).await? {
+            // The passes overlap, so an unreadable entry may come several times.
+            part.unreadable.into_iter().for_each(|what| run.ledger.add_unresolved_once(what));
+            is_whole &= outcome.is_complete();
+        }
+        is_whole &= journal.is_complete();
         // Later entries may have arrived after this pass looked for them.
         reconciled_to = present.plus_ms(-ms(job.settings.settle));
-        if !changed.is_whole || now().epoch_ms() - present.epoch_ms() <= PASS_MS_SHORT {
+        if !is_whole || now().epoch_ms() - present.epoch_ms() <= PASS_MS_SHORT {
             break;
         }
     }
-    Ok(changed.is_whole.then_some(reconciled_to))
-}
-
-/// The checkpoint of the comments that changed during the rebuild. It stores nothing. The passes over the journal
-/// overlap, so an unreadable entry may come several times.
-struct ChangedMeanwhile<'run> {
-    run: &'run Run<'run>,
-    filling: &'run Filling<'run>,
-    is_whole: bool,
-}
-
-impl Checkpoint<Part> for ChangedMeanwhile<'_> {
-    fn scope(&self) -> Scope<'_> {
-        self.filling.scope()
-    }
-
-    async fn record(&mut self, part: Part, outcome: &Outcome) -> Result<bool, StoreError> {
-        part.unreadable.into_iter().for_each(|what| self.run.ledger.add_unresolved_once(what));
-        self.is_whole &= outcome.is_complete();
-        Ok(true)
-    }
+    Ok(is_whole.then_some(reconciled_to))
 }

@@ -13,12 +13,8 @@ use process::{StoreError, now};
 use tokio::time::Instant;
 
 use crate::{
-    find::journal::{JournalFinder, Part, Window, oldest_entry},
-    repair::{
-        pipeline::{Checkpoint, find_and_repair},
-        repair_all,
-        suspect::{Outcome, State},
-    },
+    find::journal::{JournalFinder, Window, oldest_entry},
+    repair::{pipeline::Pipeline, repair_all, suspect::State},
     run::{Job, Run, report::Report, settings::ms},
     state::{
         confirm::Confirmer,
@@ -58,17 +54,15 @@ async fn recent(run: &Run<'_>, since: Option<Timestamp>) -> Result<(), StoreErro
     let begins = snapshot.begins(oldest).chain(of_duplicates).min();
     let begins = begins.map(|begins| begins.plus_ms(-ms(job.settings.overlap)));
     let begins = begins.into_iter().chain(since).min();
-    let moves_duplicates = of_duplicates.is_some();
-    let mut watermarks = Watermarks { run, snapshot, confirmer, to, moves_duplicates, advanced_at: Instant::now() };
     if let (true, Some(begins)) = (may_continue, begins) {
         let window = Window { from: begins.max(oldest), to };
         job.progress.expect(window.span_ms());
-        let mut finder = JournalFinder::new(&job.table, window, "the next run resumes at");
-        if Box::pin(find_and_repair(run, &mut finder, &mut watermarks)).await? {
-            watermarks.confirmer.confirm(&watermarks.snapshot).await?;
+        let of_journal = reconcile(run, window, of_duplicates.is_some(), &mut snapshot, &mut confirmer);
+        if Box::pin(of_journal).await? {
+            confirmer.confirm(&snapshot).await?;
         }
     }
-    watermarks.confirmer.report();
+    confirmer.report();
     Ok(())
 }
 
@@ -107,8 +101,7 @@ async fn duplicates_watermark(
 async fn check_unresolved(run: &Run<'_>, snapshot: &IndexSnapshot) -> Result<(), StoreError> {
     let table = &run.job.table;
     let comments = unresolved::remembered(table).await?;
-    let scope = Scope { duplicates: true, index: snapshot.scope() };
-    for (id, state) in repair_all(run, comments.into(), &scope).await?.states {
+    for (id, state) in repair_all(run, comments.into(), &Scope::of_all(snapshot)).await?.states {
         match state {
             // If the page index was not checked, its part may still be wrong.
             State::Settled if snapshot.answers() => {
@@ -126,43 +119,39 @@ async fn check_unresolved(run: &Run<'_>, snapshot: &IndexSnapshot) -> Result<(),
     Ok(())
 }
 
-/// The watermarks, and the confirmations that are due while they advance.
-struct Watermarks<'run> {
-    run: &'run Run<'run>,
-    snapshot: IndexSnapshot,
-    confirmer: Confirmer<'run>,
-    to: Timestamp,
+/// Reconciles the journal part by part. Advances the watermarks, and confirms when it is due. Returns `false` when it had
+/// to end before.
+async fn reconcile(
+    run: &Run<'_>,
+    window: Window,
     moves_duplicates: bool,
-    advanced_at: Instant,
-}
-
-impl Checkpoint<Part> for Watermarks<'_> {
-    fn scope(&self) -> Scope<'_> {
-        Scope { duplicates: true, index: self.snapshot.scope() }
-    }
-
-    async fn record(&mut self, part: Part, outcome: &Outcome) -> Result<bool, StoreError> {
-        let run = self.run;
+    snapshot: &mut IndexSnapshot,
+    confirmer: &mut Confirmer<'_>,
+) -> Result<bool, StoreError> {
+    let job = run.job;
+    let mut journal = Pipeline::new(run, JournalFinder::new(&job.table, window, "the next run resumes at"));
+    let mut advanced_at = Instant::now();
+    while let Some((part, outcome)) = journal.next(Scope::of_all(snapshot)).await? {
         part.unreadable.into_iter().for_each(|what| run.ledger.add_unresolved(what));
         if outcome.index_away().is_some() {
-            self.snapshot.give_up();
+            snapshot.give_up();
         }
         if outcome.left_out() > 0 {
             return Ok(false);
         }
-        run.job.progress.advance(part.window.span_ms());
-        let is_last = part.window.to >= self.to;
-        let is_due = outcome.checked() > 0 || is_last || self.advanced_at.elapsed() > ADVANCE_EVERY;
+        job.progress.advance(part.window.span_ms());
+        let is_last = part.window.to >= window.to;
+        let is_due = outcome.checked() > 0 || is_last || advanced_at.elapsed() > ADVANCE_EVERY;
         if run.may_remember() && is_due {
-            self.advanced_at = Instant::now();
-            if self.moves_duplicates {
-                run.job.table.advance_watermark(part.window.to).await?;
+            advanced_at = Instant::now();
+            if moves_duplicates {
+                job.table.advance_watermark(part.window.to).await?;
             }
-            self.snapshot.advance(&run.job.index, part.window.to, is_last, &run.ledger).await?;
+            snapshot.advance(&job.index, part.window.to, is_last, &run.ledger).await?;
         }
-        if !is_last && self.confirmer.is_due() {
-            return self.confirmer.confirm(&self.snapshot).await;
+        if !is_last && confirmer.is_due() && !confirmer.confirm(snapshot).await? {
+            return Ok(false);
         }
-        Ok(true)
     }
+    Ok(journal.is_complete())
 }

@@ -4,19 +4,19 @@ use std::fmt::{self, Write};
 
 use functions::Quarantine;
 use model::Timestamp;
-use page_index::{NotReady, PageIndex};
+use page_index::{IndexScanPosition, NotReady, PageIndex};
 use process::{StoreError, now};
 use serde::{Deserialize, Serialize};
 use table::Lease;
 
 use crate::{
     commands::{
-        audit_plan::{EVERY, SegmentState, state_name},
+        audit_plan::{EVERY, state_name},
         quarantine::COUNTED_MAX,
     },
     find::journal::oldest_entry,
     run::{Job, RUN, error::answer_of_index, lease::describe, report::LastRun, settings::ms},
-    state::checkpoint::{INDEX_SCAN, IndexScanState, POSITION, segment_states},
+    state::checkpoint::{INDEX_SCAN, POSITION, ScanState, SegmentState, segment_states},
 };
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -63,7 +63,7 @@ impl Job {
         let segments = segments.max(1);
         let names: Vec<String> = (0..segments).map(|segment| state_name(segment, segments)).collect();
         let covered = audited.iter().filter(|(name, state)| names.contains(name) && is_recent(state)).count();
-        let index_scan: Option<IndexScanState> = table.state(INDEX_SCAN, POSITION).await?;
+        let index_scan: Option<ScanState<IndexScanPosition>> = table.state(INDEX_SCAN, POSITION).await?;
         let quarantined = match quarantine {
             Some(quarantine) => Some(quarantine.list(None, COUNTED_MAX).await?.len()),
             None => None,

@@ -28,7 +28,7 @@ use crate::{
         suspect::Suspects,
     },
     run::Run,
-    state::index_snapshot::IndexSnapshot,
+    state::{checkpoint::ScanPosition, index_snapshot::IndexSnapshot},
 };
 
 const TOGETHER: usize = 500;
@@ -91,23 +91,20 @@ struct BatchesRead {
     is_last: bool,
 }
 
-pub(crate) struct IndexPosition {
-    pub(crate) next: IndexScanPosition,
-    pub(crate) comments: u64,
-}
-
 pub(crate) struct IndexScan<'run> {
     run: &'run Run<'run>,
     snapshot: &'run IndexSnapshot,
+    /// Where the first read begins.
     next: Option<IndexScanPosition>,
+    comments: u64,
     ahead: Option<Result<BatchesRead, StoreError>>,
     at_once: usize,
 }
 
 impl Finder for IndexScan<'_> {
-    type Position = IndexPosition;
+    type Position = ScanPosition<IndexScanPosition>;
 
-    async fn find(&mut self) -> Result<Option<Found<IndexPosition>>, StoreError> {
+    async fn find(&mut self) -> Result<Option<Found<Self::Position>>, StoreError> {
         let read = match (self.ahead.take(), self.next.take()) {
             (Some(read), _) => read?,
             (None, Some(position)) => self.read(position).await?,
@@ -121,8 +118,8 @@ impl Finder for IndexScan<'_> {
         compared?.into_iter().for_each(|found| suspects.join(found));
         suspects.strays.extend(read.batches.iter().flat_map(|batch| batch.strays.iter().cloned()));
         let comments = read.batches.iter().map(|batch| batch.comments().count()).sum::<usize>();
-        let comments = u64::try_from(comments).unwrap_or(u64::MAX);
-        let position = IndexPosition { next: read.position, comments };
+        self.comments += u64::try_from(comments).unwrap_or(u64::MAX);
+        let position = ScanPosition { next: Some(read.position), read: self.comments };
         Ok(Some(Found { suspects, checked: 0, position, is_last: read.is_last }))
     }
 
@@ -138,10 +135,10 @@ impl<'run> IndexScan<'run> {
     pub(crate) fn new(
         run: &'run Run<'run>,
         snapshot: &'run IndexSnapshot,
-        next: Option<IndexScanPosition>,
+        start: ScanPosition<IndexScanPosition>,
         at_once: usize,
     ) -> Self {
-        Self { run, snapshot, next, ahead: None, at_once: at_once.max(1) }
+        Self { run, snapshot, next: start.next, comments: start.read, ahead: None, at_once: at_once.max(1) }
     }
 
     /// Reads the next batches: fewer when the run must stop.

@@ -10,7 +10,10 @@
 //! Memory is bounded: one answer of the journal for each shard, and one part. A part covers the time in which
 //! [`PART_COMMENTS`] comments are named, but at least a millisecond.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::{
+    collections::{BTreeMap, BTreeSet, VecDeque},
+    time::Duration,
+};
 
 use futures_util::future::try_join_all;
 use model::{
@@ -18,10 +21,13 @@ use model::{
     journal::{JOURNAL_RETENTION_DAYS, JOURNAL_SHARDS, JournalEntry},
     plan::reconcile::Places,
 };
-use process::StoreError;
+use process::{StoreError, now};
 use table::{JournalPart, JournalPosition, JournalRow, Table};
 
-use crate::repair::pipeline::{Finder, Found};
+use crate::{
+    repair::pipeline::{Finder, Found},
+    run::settings::{JobSettings, ms},
+};
 
 /// How many comments a part names. This much work is lost when a run must stop.
 const PART_COMMENTS: usize = 500;
@@ -32,17 +38,38 @@ const DAY_MS: i64 = 24 * HOUR_MS;
 /// The part of the journal's retention that is not relied on, because clocks differ.
 const RETENTION_MARGIN_MS: i64 = HOUR_MS;
 
+/// How far the table's index may lag behind the table. AWS names no bound ("eventually consistent"). The lag is usually
+/// moments, and DynamoDB throttles a table whose index does not keep up.
+const INDEX_LAG: Duration = Duration::from_secs(600);
+
 pub(crate) fn oldest_entry(present: Timestamp) -> Timestamp {
     present.plus_ms(RETENTION_MARGIN_MS - JOURNAL_RETENTION_DAYS * DAY_MS)
 }
 
-/// A range of time within one hour of the journal.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Window {
-    pub(crate) from: Timestamp,
-    pub(crate) to: Timestamp,
+pub fn reaches_back_to(from: Timestamp) -> bool {
+    from >= oldest_entry(now())
 }
 
+/// Where to begin in the journal after a read of the table's indexes, which lag, and which sees each comment at another
+/// moment. From there, the journal names every comment that the read may have missed. `began` is when the read began.
+/// Entries arrive late, and clocks are wrong.
+pub fn journal_from(began: Timestamp, settings: &JobSettings) -> Timestamp {
+    began.plus_ms(-ms(INDEX_LAG)).plus_ms(-ms(settings.settle)).plus_ms(-ms(settings.overlap))
+}
+
+/// The end of the journal for a pass that begins at `began`: clocks of writers may be ahead.
+pub fn journal_to(began: Timestamp, settings: &JobSettings) -> Timestamp {
+    began.plus_ms(ms(settings.settle))
+}
+
+/// A range of time. `to` is excluded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Window {
+    pub from: Timestamp,
+    pub to: Timestamp,
+}
+
+/// The parts of a range that are each within one hour of the journal.
 pub(crate) fn windows(from: Timestamp, to: Timestamp) -> impl Iterator<Item = Window> {
     let mut next = from;
     std::iter::from_fn(move || {
@@ -60,7 +87,8 @@ impl Window {
     }
 }
 
-pub(crate) struct JournalFinder<'run> {
+/// Reads the journal between two instants, a few hundred comments at a time.
+pub struct JournalFinder<'run> {
     table: &'run Table,
     left: Window,
     reader: Option<Reader>,
@@ -68,8 +96,23 @@ pub(crate) struct JournalFinder<'run> {
 }
 
 impl<'run> JournalFinder<'run> {
-    pub(crate) fn new(table: &'run Table, left: Window, resumes: &'static str) -> Self {
+    /// `resumes` says, before an instant, what happens from there on if the run stops.
+    pub fn new(table: &'run Table, left: Window, resumes: &'static str) -> Self {
         Self { table, left, reader: None, resumes }
+    }
+
+    /// The next part; `None` at the end. A comment that changed again may come again.
+    pub async fn next(&mut self) -> Result<Option<Part>, StoreError> {
+        if self.reader.is_none() {
+            self.reader = windows(self.left.from, self.left.to).next().map(Reader::new);
+        }
+        let Some(reader) = &mut self.reader else { return Ok(None) };
+        let part = reader.next(self.table).await?;
+        self.left.from = part.window.to;
+        if reader.is_over {
+            self.reader = None;
+        }
+        Ok(Some(part))
     }
 }
 
@@ -77,15 +120,7 @@ impl Finder for JournalFinder<'_> {
     type Position = Part;
 
     async fn find(&mut self) -> Result<Option<Found<Part>>, StoreError> {
-        if self.reader.is_none() {
-            self.reader = windows(self.left.from, self.left.to).next().map(Reader::new);
-        }
-        let Some(reader) = &mut self.reader else { return Ok(None) };
-        let mut part = reader.next(self.table).await?;
-        self.left.from = part.window.to;
-        if reader.is_over {
-            self.reader = None;
-        }
+        let Some(mut part) = self.next().await? else { return Ok(None) };
         let comments = std::mem::take(&mut part.named);
         Ok(Some(Found { checked: comments.len(), suspects: comments.into(), position: part, is_last: false }))
     }
@@ -96,12 +131,12 @@ impl Finder for JournalFinder<'_> {
 }
 
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Part {
+pub struct Part {
     pub(crate) window: Window,
-    pub(crate) named: BTreeMap<CommentId, Places>,
+    pub named: BTreeMap<CommentId, Places>,
     /// Those of the named comments that changed. Readers only reported the others.
     pub(crate) changed: BTreeSet<CommentId>,
-    pub(crate) unreadable: Vec<String>,
+    pub unreadable: Vec<String>,
 }
 
 #[derive(Debug)]

@@ -9,7 +9,6 @@
 //! | `primaries` | the entries of the table's index `primaries` | a shard's key |
 //! | `quarantine` | the comments that batches in quarantine name | a batch |
 
-pub(crate) mod changes;
 pub(crate) mod index_scan;
 pub(crate) mod journal;
 pub(crate) mod table_scan;

@@ -23,7 +23,10 @@ use super::scores_of;
 use crate::{
     repair::pipeline::{Finder, Found},
     run::{Run, error::index_is_away},
-    state::index_snapshot::{IndexScope, IndexSnapshot},
+    state::{
+        checkpoint::ScanPosition,
+        index_snapshot::{IndexScope, IndexSnapshot},
+    },
 };
 
 /// Maximum number of items read in one call. An answer also ends after a megabyte.
@@ -38,7 +41,8 @@ pub(crate) struct TableScan<'run> {
     snapshot: &'run IndexSnapshot,
     segment: u32,
     segments: u32,
-    position: TablePosition,
+    /// The last item of the last whole comment, and the items up to it.
+    position: ScanPosition<ItemKey>,
     /// The last item that was read; `None` at the beginning.
     last: Option<ItemKey>,
     read: u64,
@@ -46,22 +50,14 @@ pub(crate) struct TableScan<'run> {
     open: Vec<Item>,
 }
 
-/// How far a segment was read, up to the end of a comment.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct TablePosition {
-    /// The last item; `None` before the first comment.
-    pub(crate) key: Option<ItemKey>,
-    pub(crate) items: u64,
-}
-
 impl<'run> TableScan<'run> {
     pub(crate) fn new(
         run: &'run Run<'run>,
         snapshot: &'run IndexSnapshot,
         (segment, segments): (u32, u32),
-        position: TablePosition,
+        position: ScanPosition<ItemKey>,
     ) -> Self {
-        let (last, read) = (position.key.clone(), position.items);
+        let (last, read) = (position.next.clone(), position.read);
         Self { run, snapshot, segment, segments, position, last, read, is_over: false, open: Vec::new() }
     }
 
@@ -70,7 +66,7 @@ impl<'run> TableScan<'run> {
         let mut whole = Vec::new();
         for item in items {
             if self.open.first().is_some_and(|first| first.get(attribute::PK) != item.get(attribute::PK)) {
-                self.position.key = self.open.last().and_then(key_of);
+                self.position.next = self.open.last().and_then(key_of);
                 whole.push(std::mem::take(&mut self.open));
             }
             // A collection that is cut off here is suspect by what is kept, and is read again as a whole.
@@ -148,9 +144,9 @@ impl<'run> TableScan<'run> {
 }
 
 impl Finder for TableScan<'_> {
-    type Position = TablePosition;
+    type Position = ScanPosition<ItemKey>;
 
-    async fn find(&mut self) -> Result<Option<Found<TablePosition>>, StoreError> {
+    async fn find(&mut self) -> Result<Option<Found<Self::Position>>, StoreError> {
         if self.is_over {
             return Ok(None);
         }
@@ -162,7 +158,7 @@ impl Finder for TableScan<'_> {
         let whole = self.whole_collections(scanned.items);
         let (suspects, checked) = self.compare(&whole).await?;
         self.read += scanned.read;
-        self.position.items = self.read.saturating_sub(u64::try_from(self.open.len()).unwrap_or(u64::MAX));
+        self.position.read = self.read.saturating_sub(u64::try_from(self.open.len()).unwrap_or(u64::MAX));
         Ok(Some(Found { suspects: suspects.into(), checked, position: self.position.clone(), is_last: self.is_over }))
     }
 

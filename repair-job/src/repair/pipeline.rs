@@ -1,7 +1,7 @@
-//! The pipeline of every command that repairs: finder → suspects → repair → checkpoint.
+//! The pipeline of every command that repairs: finder → suspects → repair → position.
 //!
 //! Finders (`find`) differ only in where they look and in what a position is. Whatever one finds, `repair` reads again,
-//! strongly consistent, before it writes. A checkpoint records a position only after everything before it was repaired.
+//! strongly consistent, before it writes. A command records a position only after everything before it was repaired.
 
 use process::StoreError;
 
@@ -10,7 +10,7 @@ use crate::{
         repair_all,
         suspect::{Outcome, Suspects},
     },
-    run::{Run, error::index_is_away},
+    run::Run,
     state::index_snapshot::Scope,
 };
 
@@ -30,48 +30,47 @@ pub(crate) struct Found<P> {
     pub(crate) is_last: bool,
 }
 
-/// Records how far a finder's suspects have been repaired.
-pub(crate) trait Checkpoint<P> {
-    fn scope(&self) -> Scope<'_>;
-
-    /// Records the position after some suspects. It stays where it is when some were skipped. Returns whether to
-    /// continue.
-    async fn record(&mut self, position: P, outcome: &Outcome) -> Result<bool, StoreError>;
+pub(crate) struct Pipeline<'run, F> {
+    run: &'run Run<'run>,
+    finder: F,
+    is_complete: bool,
 }
 
-/// Repairs what a finder finds. Returns `false` when the run had to end before the finder did.
-///
-/// # Errors
-/// A store's. Other parts of the run then begin nothing new, unless only the page index is away.
-pub(crate) async fn find_and_repair<F: Finder>(
-    run: &Run<'_>,
-    finder: &mut F,
-    checkpoint: &mut impl Checkpoint<F::Position>,
-) -> Result<bool, StoreError> {
-    let ended = async {
-        loop {
-            let resumes = finder.resumes();
-            if run.must_stop(&resumes) || run.has_failed() {
-                return Ok(false);
-            }
-            let Some(found) = finder.find().await? else { return Ok(true) };
-            let outcome = repair_all(run, found.suspects, &checkpoint.scope()).await?;
-            run.add_checked(found.checked.saturating_sub(outcome.left_out()));
-            if outcome.left_out() > 0 {
-                run.must_stop(&resumes);
-            }
-            if !checkpoint.record(found.position, &outcome).await? {
-                return Ok(false);
-            }
-            // A stop after the last suspects comes too late: the work is complete.
-            if found.is_last {
-                return Ok(true);
-            }
-        }
-    };
-    let ended = ended.await;
-    if ended.as_ref().is_err_and(|error| !index_is_away(error)) {
-        run.fail();
+impl<'run, F: Finder> Pipeline<'run, F> {
+    pub(crate) fn new(run: &'run Run<'run>, finder: F) -> Self {
+        Self { run, finder, is_complete: false }
     }
-    ended
+
+    /// Whether the finder has come to its end. If not, the run had to end before.
+    pub(crate) fn is_complete(&self) -> bool {
+        self.is_complete
+    }
+
+    /// Repairs what the finder finds next. Returns the position after it, and what became of it.
+    ///
+    /// # Errors
+    /// A store's. Other parts of the run then begin nothing new, unless only the page index is away.
+    pub(crate) async fn next(&mut self, scope: Scope<'_>) -> Result<Option<(F::Position, Outcome)>, StoreError> {
+        let next = self.find_and_repair(scope).await;
+        next.inspect_err(|error| self.run.fail_unless_index_is_away(error))
+    }
+
+    async fn find_and_repair(&mut self, scope: Scope<'_>) -> Result<Option<(F::Position, Outcome)>, StoreError> {
+        let resumes = self.finder.resumes();
+        // A stop after the last suspects comes too late: the work is complete.
+        if self.is_complete || self.run.must_stop(&resumes) || self.run.has_failed() {
+            return Ok(None);
+        }
+        let Some(found) = self.finder.find().await? else {
+            self.is_complete = true;
+            return Ok(None);
+        };
+        let outcome = repair_all(self.run, found.suspects, &scope).await?;
+        self.run.add_checked(found.checked.saturating_sub(outcome.left_out()));
+        if outcome.left_out() > 0 {
+            self.run.must_stop(&resumes);
+        }
+        self.is_complete = found.is_last;
+        Ok(Some((found.position, outcome)))
+    }
 }

@@ -29,6 +29,7 @@ use tokio::{
 
 use crate::{
     run::{
+        error::index_is_away,
         lease::{describe, hold_lease},
         ledger::Ledger,
         progress::Progress,
@@ -164,6 +165,12 @@ impl Run<'_> {
     /// Lets work under way complete, and nothing new begin.
     pub(crate) fn fail(&self) {
         self.has_failed.store(true, Ordering::Relaxed);
+    }
+
+    pub(crate) fn fail_unless_index_is_away(&self, error: &StoreError) {
+        if !index_is_away(error) {
+            self.fail();
+        }
     }
 
     /// Whether the run may store its position. A dry run may not. Nor may a run that lost its lease, because another

@@ -31,11 +31,7 @@ use tokio::time::Instant;
 
 use crate::{
     find::journal::{JournalFinder, Part, Reader, Window, oldest_entry, windows},
-    repair::{
-        pipeline::{Checkpoint, find_and_repair},
-        repair_all,
-        suspect::Outcome,
-    },
+    repair::{pipeline::Pipeline, repair_all},
     run::{Job, Run, error::index_is_away, settings::ms},
     state::{
         confirm_plan::{Check, LastConfirmation, Seen, Step, Tokens, plan},
@@ -208,14 +204,21 @@ impl<'run> Confirmer<'run> {
         if planted::has(Bug::ConfirmedTooEarly) {
             return Ok(());
         }
-        let (run, words) = (self.run, "the next run looks for lost changes from");
-        let mut finder = JournalFinder::new(&run.job.table, Window { from: check.from, to: check.to }, words);
-        let mut losses = PossibleLosses { run, snapshot, stored, refusal: None };
-        let is_complete = find_and_repair(run, &mut finder, &mut losses).await?;
-        match losses.refusal {
-            None if is_complete => Ok(()),
-            refusal => Err(Refusal::because(refusal.unwrap_or("the run had to stop"))),
+        let (table, words) = (&self.run.job.table, "the next run looks for lost changes from");
+        let finder = JournalFinder::new(table, Window { from: check.from, to: check.to }, words);
+        let mut journal = Pipeline::new(self.run, finder);
+        // The run reports unreadable entries when it reaches them.
+        while let Some((part, outcome)) = journal.next(of_index(snapshot)).await? {
+            if !outcome.is_complete() {
+                return Err(Refusal::because("not all possible losses were checked"));
+            }
+            let Some(known) = stored.clone() else { continue };
+            let check = known.check.map(|check| Check { from: part.window.to, ..check });
+            if !replace(table, stored, LastConfirmation { check, ..known }).await? {
+                return Err(Refusal::because(ANOTHER_RUN));
+            }
         }
+        if journal.is_complete() { Ok(()) } else { Err(Refusal::because("the run had to stop")) }
     }
 
     /// Samples whether the page indexer keeps up, and repairs what it missed in the sample.
@@ -226,8 +229,7 @@ impl<'run> Confirmer<'run> {
         let until = present.plus_ms(-ms(lag));
         let sample = self.unchanged_since(until, changed_before(&run.job.table, reconciled, until).await?).await?;
         let (count, before) = (sample.len(), run.ledger.report().repaired);
-        let scope = Scope { duplicates: false, index: snapshot.scope() };
-        if !repair_all(run, sample.into(), &scope).await?.is_complete() {
+        if !repair_all(run, sample.into(), &of_index(snapshot)).await?.is_complete() {
             return Err(Refusal::because("the sample could not be checked"));
         }
         match run.ledger.report().repaired - before {
@@ -275,32 +277,8 @@ async fn replace(
     Ok(is_replaced)
 }
 
-/// The checkpoint of the changes that may be lost. The run reports unreadable entries when it reaches them.
-struct PossibleLosses<'run> {
-    run: &'run Run<'run>,
-    snapshot: &'run IndexSnapshot,
-    stored: &'run mut Option<LastConfirmation>,
-    refusal: Option<&'static str>,
-}
-
-impl Checkpoint<Part> for PossibleLosses<'_> {
-    fn scope(&self) -> Scope<'_> {
-        Scope { duplicates: false, index: self.snapshot.scope() }
-    }
-
-    async fn record(&mut self, part: Part, outcome: &Outcome) -> Result<bool, StoreError> {
-        if !outcome.is_complete() {
-            self.refusal = Some("not all possible losses were checked");
-            return Ok(false);
-        }
-        let Some(stored) = self.stored.clone() else { return Ok(true) };
-        let check = stored.check.map(|check| Check { from: part.window.to, ..check });
-        let is_stored = replace(&self.run.job.table, self.stored, LastConfirmation { check, ..stored }).await?;
-        if !is_stored {
-            self.refusal = Some(ANOTHER_RUN);
-        }
-        Ok(is_stored)
-    }
+fn of_index(snapshot: &IndexSnapshot) -> Scope<'_> {
+    Scope { duplicates: false, index: snapshot.scope() }
 }
 
 enum Refusal {

@@ -26,11 +26,8 @@ use table::{InvalidEntry, PrimariesPart, PrimariesPosition};
 use tokio::time::Instant;
 
 use crate::{
-    find::changes::{journal_from, reaches_back_to},
-    repair::{
-        pipeline::{Checkpoint, Finder, Found},
-        suspect::Outcome,
-    },
+    find::journal::{journal_from, reaches_back_to},
+    repair::pipeline::{Finder, Found, Pipeline},
     run::Run,
     state::index_snapshot::{IndexScope, Scope},
 };
@@ -155,41 +152,35 @@ impl<'run> Filling<'run> {
     }
 }
 
-impl Checkpoint<(u32, Reached)> for &Filling<'_> {
-    fn scope(&self) -> Scope<'_> {
-        Filling::scope(self)
-    }
-
-    async fn record(&mut self, (shard, reached): (u32, Reached), outcome: &Outcome) -> Result<bool, StoreError> {
+/// Fills the page index shard by shard, beside other readers.
+pub(crate) async fn fill(filling: &Filling<'_>) -> Result<(), StoreError> {
+    let mut primaries = Pipeline::new(filling.run, Filler { filling, ahead: None });
+    while let Some(((shard, reached), outcome)) = primaries.next(filling.scope()).await? {
         if !outcome.is_complete() {
-            return Ok(false);
+            break;
         }
         let is_due = {
-            let mut begun = self.begun.lock();
+            let mut begun = filling.begun.lock();
             let place = usize::try_from(shard).ok().and_then(|shard| begun.0.shards.get_mut(shard));
             place.into_iter().for_each(|place| *place = reached.clone());
             begun.1.elapsed() >= STORE_EVERY
         };
         if is_due {
-            self.store().await?;
+            filling.store().await?;
         }
-        Ok(true)
     }
+    Ok(())
 }
 
 /// Puts the comments of `primaries` into the page index. Its suspects are the comments whose entries are invalid. While the
 /// comments of one answer are put there, the next answer is read.
-pub(crate) struct Filler<'run> {
+struct Filler<'run> {
     filling: &'run Filling<'run>,
     /// The next answer, with its shard.
     ahead: Option<Result<Option<(u32, PrimariesPart)>, StoreError>>,
 }
 
-impl<'run> Filler<'run> {
-    pub(crate) fn new(filling: &'run Filling<'run>) -> Self {
-        Self { filling, ahead: None }
-    }
-
+impl Filler<'_> {
     /// Reads on in a shard, or the next shard that no reader has taken.
     async fn read(&self, next: Option<(u32, PrimariesPosition)>) -> Result<Option<(u32, PrimariesPart)>, StoreError> {
         let next = next.map(|(shard, position)| (shard, Some(position)));

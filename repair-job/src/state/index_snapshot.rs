@@ -20,6 +20,13 @@ pub(crate) struct Scope<'run> {
     pub(crate) index: IndexScope<'run>,
 }
 
+impl<'run> Scope<'run> {
+    /// The duplicates, and the page index while it answers.
+    pub(crate) fn of_all(snapshot: &'run IndexSnapshot) -> Self {
+        Self { duplicates: true, index: snapshot.scope() }
+    }
+}
+
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum IndexScope<'run> {
     Nothing,

@@ -22,7 +22,9 @@ struct Remembered {
     places: Places,
 }
 
-pub(crate) async fn remembered(table: &Table) -> Result<BTreeMap<CommentId, Places>, StoreError> {
+/// The comments that the job could not repair, with the places where traces of each were found: at most
+/// [`UNRESOLVED_MAX`].
+pub async fn remembered(table: &Table) -> Result<BTreeMap<CommentId, Places>, StoreError> {
     let remembered: Vec<(String, Remembered)> = table.states(UNRESOLVED).await?;
     Ok(remembered.into_iter().filter_map(|(name, known)| Some((CommentId::parse(&name).ok()?, known.places))).collect())
 }
