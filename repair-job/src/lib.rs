@@ -1,19 +1,15 @@
 //! The repair job: finds differences between comments and the data derived from them, and repairs them.
 //!
-//! Every command that repairs is a pipeline (`repair::pipeline`): finder → suspects → repair → checkpoint. The folders in
+//! Every command that repairs is a pipeline (`repair::pipeline`): finder → suspects → repair → position. The folders in
 //! reading order:
 //!
-//! - `entry`: how a command begins. `config`, `command_line`: the command line, which `pagemark repair` shares.
-//!   `function`: the same commands, called by Lambda every five minutes and every hour.
-//! - `commands`: what each command does, as one run: `recent`, `audit`, `quarantine`, `rebuild`, `check`, `erase`,
-//!   `status`. `audit_plan`: which segments an audit checks. `big_repair`: an audit in parts, for a state machine that
-//!   invokes the function for each.
-//! - `run`: a run, with its lease, its end (`stop`), its totals (`ledger`, `report`) and its `progress`.
+//! - `entry`: how a command begins, on a command line (which `pagemark repair` shares) or as a Lambda function.
+//! - `commands`: what each command does, as one run.
+//! - `run`: a run, with its lease, its end, its report and its progress.
 //! - `find`: the finders. An export reads the journal by the same one.
-//! - `repair`: the only code that repairs comments. `suspect`: what finders hand over, and what becomes of it.
-//! - `state`: `index_snapshot`: the page index as the run found it. `confirm_plan`: the steps that confirm which
-//!   partitions readers may believe. `confirm`: takes them. `checkpoint`, `filling`: how far an audit and a rebuild have
-//!   come. `unresolved`: remembers the comments that need a person.
+//! - `repair`: the only code that repairs comments.
+//! - `state`: the page index as a run found it, whether readers may believe it, and how far an audit and a rebuild have
+//!   come.
 //!
 //! **Invariant:** only this crate marks index partitions ready, confirms them, and advances watermarks.
 //!

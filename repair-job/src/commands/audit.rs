@@ -15,7 +15,7 @@ use crate::{
     commands::audit_plan::{AuditOptions, AuditPlan, Which, pass_name, plan_audit, plan_index_scan, state_name},
     find::{index_scan::IndexScan, table_scan::TableScan},
     repair::pipeline::{Finder, Pipeline},
-    run::{Job, Run, error::answer_of_index, report::Report, settings::ms},
+    run::{Job, Run, answer_of_index, report::Report, settings::ms},
     state::{
         checkpoint::{
             AUDIT, Checkpoint, INDEX_SCAN, ITEMS_PER_COMMENT, POSITION, Scan, ScanPosition, SegmentState,
@@ -28,7 +28,6 @@ use crate::{
 struct Audit<'run> {
     run: &'run Run<'run>,
     options: AuditOptions,
-    table_id: String,
     snapshot: IndexSnapshot,
     segments: u32,
     /// About how many items a segment has.
@@ -62,7 +61,6 @@ async fn audit(run: &Run<'_>, options: AuditOptions) -> Result<(), StoreError> {
     let audit = Audit {
         run,
         options,
-        table_id: described.id,
         snapshot,
         segments,
         items: described.items / u64::from(segments),
@@ -82,7 +80,7 @@ impl Audit<'_> {
     async fn one_after_the_other(&self, plan: AuditPlan) -> Result<(), StoreError> {
         let is_all = self.options.which == Which::All;
         if is_all {
-            let (table, began) = (Some(self.table_id.clone()), Some(self.began));
+            let (table, began) = (Some(self.snapshot.table_id.clone()), Some(self.began));
             self.store_pass(&SegmentState { table, began, ..SegmentState::default() }).await?;
         }
         // Boxed, here and above, so that the future types do not nest too deeply for the compiler.
@@ -128,15 +126,16 @@ impl Audit<'_> {
     }
 
     async fn scan_segment(&self, segment: u32, mut state: SegmentState) -> Result<bool, StoreError> {
-        state.table = Some(self.table_id.clone());
+        state.table = Some(self.snapshot.table_id.clone());
         let pass = state.began.unwrap_or(self.began);
         let scan = Scan::of_segment(state_name(segment, self.segments), self.items);
         let mut checkpoint = Checkpoint::new(self.run, &self.snapshot, scan, state, pass);
         let finder = TableScan::new(self.run, &self.snapshot, (segment, self.segments), checkpoint.start());
         let ended = self.scan(finder, &mut checkpoint).await;
         let closed = checkpoint.close(matches!(ended, Ok(true))).await;
+        let closed = closed.inspect_err(|error| self.run.fail_unless_index_is_away(error));
         ended?;
-        closed.inspect_err(|error| self.run.fail_unless_index_is_away(error))
+        closed
     }
 
     /// Repairs what a scan finds, and records how far it has come. Returns `false` when the run had to end before the
@@ -212,7 +211,7 @@ impl Audit<'_> {
     /// writes.
     async fn advance_watermark(&self) -> Result<(), StoreError> {
         let job = self.run.job;
-        let states = segment_states(&job.table, &self.table_id).await?;
+        let states = segment_states(&job.table, &self.snapshot.table_id).await?;
         let of_segment = |segment| states.get(&state_name(segment, self.segments));
         let done = (0..self.segments)
             .map(|segment| of_segment(segment).and_then(|state| state.last_began))

@@ -1,15 +1,7 @@
 //! A big repair: many invocations of the function audit parts of the table in parallel. A state machine starts them, and
 //! joins their reports into one (`BigRepair` in `infra/template.yaml`).
 //!
-//! The state machine takes these steps. It repeats each that fails, with back-off.
-//!
-//! 1. `begin` names the parts, which are the segments of the table.
-//! 2. `part` audits one part, for as long as an invocation may take. It is invoked until the part is done.
-//! 3. `part` for the part after the last scans the page index.
-//! 4. `join` adds the reports.
-//!
-//! The audit compares the whole table with itself and with the page index. It writes every duplicate that differs from
-//! what its primary item implies. So it is also the fan-out of everything anew.
+//! The state machine takes each [`Step`], and repeats one that fails, with back-off.
 //!
 //! **Invariant:** each step may be invoked again at any point, and parts may be invoked in any order. The table stores
 //! the report of each part, and whether it is done. What a killed invocation repaired is missing from the report. A part
@@ -55,18 +47,20 @@ pub struct BigRepair {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "step")]
 pub enum Step {
+    /// Names the parts, which are the segments of the table.
     Begin,
-    /// The audit of one part, as far as the time of the invocation allows.
+    /// The audit of one part, as far as the time of the invocation allows. It is invoked until the part is done.
     Part {
         /// Its number. The one after the last stands for the scan of the page index.
         part: u32,
     },
+    /// Adds the reports of all parts.
     Join,
 }
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
 struct Part {
-    is_done: bool,
+    /// The sum of its runs. The part is done when nothing ended the last run early.
     report: Report,
     /// When DynamoDB removes it, in seconds since 1970.
     #[serde(default)]
@@ -134,23 +128,18 @@ async fn audit_part(job: &Job, of: &BigRepair, part: u32) -> (Vec<Report>, Resul
     let name = format!("{part:06}");
     let answer = |is_done: bool| json!({ "part": part, "done": is_done });
     let before = match job.table.state::<Part>(&of.states(), &name).await {
-        Ok(Some(before)) if before.is_done => return (Vec::new(), Ok(answer(true))),
+        Ok(Some(before)) if !before.report.ended_early() => return (Vec::new(), Ok(answer(true))),
         Ok(before) => before,
         Err(error) => return (Vec::new(), Err(error.to_string())),
     };
     let report = Box::pin(job.audit(audit_options(of, part))).await;
-    let ended = succeeded(&report);
-    let is_done = ended.is_ok() && report.stopped.is_none();
-    let mut sum = before.map_or_else(|| empty(&report), |before| before.report);
+    let mut sum = before.map(|before| before.report).unwrap_or_default();
     sum.add(report.clone());
     let expires_at = now().epoch_seconds() + KEPT_DAYS * 24 * 3600;
-    let stored = job.table.put_state(&of.states(), &name, &Part { is_done, report: sum, expires_at }).await;
-    let answered = ended.and(stored.map_err(|error| error.to_string())).map(|()| answer(is_done));
+    let stored = job.table.put_state(&of.states(), &name, &Part { report: sum, expires_at }).await;
+    let stored = stored.map_err(|error| error.to_string());
+    let answered = succeeded(&report).and(stored).map(|()| answer(!report.ended_early()));
     (vec![report], answered)
-}
-
-fn empty(report: &Report) -> Report {
-    Report { command: report.command.clone(), apply: report.apply, ..Report::default() }
 }
 
 fn audit_options(of: &BigRepair, part: u32) -> AuditOptions {
@@ -165,16 +154,15 @@ async fn join(table: &Table, of: &BigRepair) -> Result<Value, StoreError> {
     let mut left: Vec<u32> = (0..=of.parts()).collect();
     let mut sum = Report { apply: true, ..Report::default() };
     let mut problems = Vec::new();
-    for (name, Part { is_done, mut report, .. }) in parts {
+    for (name, Part { mut report, .. }) in parts {
         let number: Option<u32> = name.parse().ok();
-        if is_done {
-            left.retain(|part| Some(*part) != number);
-        } else {
+        if report.ended_early() {
             let Report { failure, held_by, stopped, .. } = &report;
             problems.push(json!({ "part": number, "failure": failure, "held_by": held_by, "stopped": stopped }));
+        } else {
+            left.retain(|part| Some(*part) != number);
         }
         (report.failure, report.held_by, report.stopped) = (None, None, None);
-        sum.command.clone_from(&report.command);
         sum.add(report);
     }
     if !left.is_empty() {

@@ -16,7 +16,7 @@ use serde_dynamo::{AttributeValue, Item};
 
 use crate::{
     repair::repair_all,
-    run::{Job, Run, report::Report},
+    run::{Job, Run, index_is_away, report::Report},
     state::index_snapshot::{IndexScope, IndexSnapshot, Scope},
 };
 
@@ -99,21 +99,16 @@ async fn describe(
     }
     lines.push(primary_line(&collection));
     let ranks = match &scope.index {
-        IndexScope::Nothing => Err("page index: not checked".to_owned()),
+        IndexScope::Nothing => Err("not checked".to_owned()),
         IndexScope::Partitions(_) | IndexScope::Snapshot(_) => {
-            match job.index.ranks(id, &collection.places(places)).await {
-                Ok(ranks) => Ok(ranks),
-                Err(error @ (StoreError::Unavailable { .. } | StoreError::Refused { .. })) => {
-                    Err(format!("page index: not checked, {error}"))
-                }
-                Err(error) => Err(format!("page index: a person has to look, {error}")),
-            }
+            let ranks = job.index.ranks(id, &collection.places(places)).await;
+            ranks.map_err(|error| match index_is_away(&error) {
+                true => format!("not checked, {error}"),
+                false => format!("a person has to look, {error}"),
+            })
         }
     };
-    lines.push(match &ranks {
-        Ok(_) => "page index: as below".to_owned(),
-        Err(why) => why.clone(),
-    });
+    lines.push(format!("page index: {}", ranks.as_ref().map_or_else(String::as_str, |_| "as below")));
     Ok(rows(&collection, &items, ranks.as_ref().ok()))
 }
 

@@ -1,13 +1,8 @@
 //! `rebuild`: fills the page index from the table, then writes the markers.
 //!
-//! It fills all partitions, or only those without a marker, which were lost. How far it has come is stored
-//! (`filling`).
-//!
-//! It reads the table's index `primaries`, which holds the primary items and nothing else, in the order of products.
-//! Several shards of that index are read in parallel.
-//!
-//! Live writes may continue. A comment that changes during the rebuild has a journal entry. After `primaries` has been
-//! read, every comment that the journal names is reconciled. So an outdated read cannot stay in the page index.
+//! It fills all partitions, or only those without a marker, which were lost, from the table's index `primaries`
+//! (`filling`). Live writes may continue. Afterwards, every comment that the journal names is reconciled. So an outdated
+//! read cannot stay in the page index.
 //!
 //! **Invariant:** every valid comment is read from `primaries`, or is named by the journal entries that are read
 //! (`tests/repair/primaries.rs`). An index of a table lags behind it. It lacks only writes later than the rebuild's

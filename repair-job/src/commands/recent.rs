@@ -14,7 +14,10 @@ use tokio::time::Instant;
 
 use crate::{
     find::journal::{JournalFinder, Window, oldest_entry},
-    repair::{pipeline::Pipeline, repair_all, suspect::State},
+    repair::{
+        pipeline::{Pipeline, State},
+        repair_all,
+    },
     run::{Job, Run, report::Report, settings::ms},
     state::{
         confirm::Confirmer,
@@ -45,7 +48,7 @@ async fn recent(run: &Run<'_>, since: Option<Timestamp>) -> Result<(), StoreErro
     let of_duplicates = duplicates_watermark(run, present, oldest).await?;
     let mut snapshot = IndexSnapshot::read(run, &table_id).await?;
     snapshot.judge_watermarks(oldest, present, &run.ledger);
-    let mut confirmer = Confirmer::new(run, &table_id);
+    let mut confirmer = Confirmer::new(run);
     let may_continue = confirmer.confirm(&snapshot).await?;
     check_unresolved(run, &snapshot).await?;
     if let Some(since) = since.filter(|since| *since < oldest) {

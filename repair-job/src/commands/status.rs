@@ -15,7 +15,7 @@ use crate::{
         quarantine::COUNTED_MAX,
     },
     find::journal::oldest_entry,
-    run::{Job, RUN, error::answer_of_index, lease::describe, report::LastRun, settings::ms},
+    run::{Job, RUN, answer_of_index, lease::describe, report::LastRun, settings::ms},
     state::checkpoint::{INDEX_SCAN, POSITION, ScanState, SegmentState, segment_states},
 };
 

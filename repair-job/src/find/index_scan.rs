@@ -23,10 +23,7 @@ use tokio::time::{Duration, Instant};
 
 use super::scores_of;
 use crate::{
-    repair::{
-        pipeline::{Finder, Found},
-        suspect::Suspects,
-    },
+    repair::pipeline::{Finder, Found, Suspects},
     run::Run,
     state::{checkpoint::ScanPosition, index_snapshot::IndexSnapshot},
 };

@@ -1,9 +1,8 @@
 //! Finds suspect comments by a scan of one segment of the table.
 //!
 //! A scan returns the items of one comment one after the other. So they are compared as they arrive: eventually
-//! consistent, and each read once. The comparison proves nothing. Any comment that is not exactly right is *suspect*
-//! and goes to `repair`, which reads it again, strongly consistent. So neither an item that was about to change nor a
-//! collection that a scan returns in pieces does any harm.
+//! consistent, and each read once. Any comment that is not exactly right is *suspect*. So neither an item that was about
+//! to change nor a collection that a scan returns in pieces does any harm.
 //!
 //! When a comment is right in the table, its scores in its two base sets are also checked. The index scan finds
 //! superfluous entries.
@@ -22,7 +21,7 @@ use table::ItemKey;
 use super::scores_of;
 use crate::{
     repair::pipeline::{Finder, Found},
-    run::{Run, error::index_is_away},
+    run::{Run, index_is_away},
     state::{
         checkpoint::ScanPosition,
         index_snapshot::{IndexScope, IndexSnapshot},

@@ -1,7 +1,7 @@
 //! `repair`: the only code that repairs comments, however a difference was found.
 //!
-//! Finders say where to look, never what is wrong. The repair reads the comment's items strongly consistent, and the
-//! comment's entries in the page index. `model` plans the writes.
+//! It reads the comment's items strongly consistent, and the comment's entries in the page index. `model` plans the
+//! writes.
 //!
 //! **Invariant:** it never undoes or overwrites a concurrent change of the comment, and never brings back what is being
 //! deleted (`tests/simulator`).
@@ -21,7 +21,6 @@
 //! **Invariant:** a second run finds nothing. When the tests' fixture ends, it has an audit check everything.
 
 pub(crate) mod pipeline;
-pub(crate) mod suspect;
 
 use std::{collections::BTreeSet, time::Duration};
 
@@ -38,8 +37,8 @@ use table::Guarded;
 use tokio::time::Instant;
 
 use crate::{
-    repair::suspect::{Differences, Outcome, State, Suspects},
-    run::{Job, Run, error::index_is_away},
+    repair::pipeline::{Differences, Outcome, State, Suspects},
+    run::{Job, Run, index_is_away},
     state::index_snapshot::{IndexScope, Scope},
 };
 

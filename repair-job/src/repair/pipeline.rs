@@ -1,18 +1,18 @@
 //! The pipeline of every command that repairs: finder → suspects → repair → position.
 //!
-//! Finders (`find`) differ only in where they look and in what a position is. Whatever one finds, `repair` reads again,
-//! strongly consistent, before it writes. A command records a position only after everything before it was repaired.
+//! Whatever a finder finds, `repair` reads again before it writes. A command records a position only after everything
+//! before it was repaired.
 
+use std::collections::{BTreeMap, BTreeSet};
+
+use model::{
+    CommentId,
+    plan::reconcile::{Drift, Places},
+};
+use page_index::{IndexPartition, Name};
 use process::StoreError;
 
-use crate::{
-    repair::{
-        repair_all,
-        suspect::{Outcome, Suspects},
-    },
-    run::Run,
-    state::index_snapshot::Scope,
-};
+use crate::{repair::repair_all, run::Run, state::index_snapshot::Scope};
 
 pub(crate) trait Finder {
     type Position;
@@ -28,6 +28,31 @@ pub(crate) struct Found<P> {
     pub(crate) checked: usize,
     pub(crate) position: P,
     pub(crate) is_last: bool,
+}
+
+/// What a finder hands over: where to look, never what is wrong.
+#[derive(Debug, Default)]
+pub(crate) struct Suspects {
+    pub(crate) comments: BTreeMap<CommentId, Places>,
+    pub(crate) names: BTreeSet<Name>,
+    /// Names among a partition's products that are not of a product in it.
+    pub(crate) strays: BTreeSet<(IndexPartition, String)>,
+}
+
+impl From<BTreeMap<CommentId, Places>> for Suspects {
+    fn from(comments: BTreeMap<CommentId, Places>) -> Self {
+        Self { comments, ..Self::default() }
+    }
+}
+
+impl Suspects {
+    pub(crate) fn join(&mut self, others: Self) {
+        for (id, places) in others.comments {
+            self.comments.entry(id).or_default().join(&places);
+        }
+        self.names.extend(others.names);
+        self.strays.extend(others.strays);
+    }
 }
 
 pub(crate) struct Pipeline<'run, F> {
@@ -72,5 +97,55 @@ impl<'run, F: Finder> Pipeline<'run, F> {
         }
         self.is_complete = found.is_last;
         Ok(Some((found.position, outcome)))
+    }
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum State {
+    /// The comment was checked. After a run that repairs, it is right.
+    Settled,
+    Unresolved(String),
+    KeepsChanging,
+    /// The page index did not answer. The duplicates are settled.
+    IndexAway(String),
+    /// The comment is unfinished, because the run must stop or the comment took too long. It counts as unchecked.
+    LeftOut(String),
+}
+
+#[derive(Debug, Default)]
+pub(crate) struct Differences {
+    pub(crate) repaired: Vec<Drift>,
+    pub(crate) left: Vec<Drift>,
+}
+
+#[derive(Debug)]
+pub(crate) struct Outcome {
+    pub(crate) states: Vec<(CommentId, State)>,
+}
+
+impl Outcome {
+    pub(crate) fn left_out(&self) -> usize {
+        self.states.iter().filter(|(_, state)| matches!(state, State::LeftOut(_))).count()
+    }
+
+    /// Number of comments that were checked, with or without the page index.
+    pub(crate) fn checked(&self) -> usize {
+        self.states.len() - self.left_out()
+    }
+
+    /// Why the entries of some comment in the page index were not checked, if so.
+    pub(crate) fn index_away(&self) -> Option<&str> {
+        self.states.iter().find_map(|(_, state)| match state {
+            State::IndexAway(why) => Some(why.as_str()),
+            State::Settled | State::Unresolved(_) | State::KeepsChanging | State::LeftOut(_) => None,
+        })
+    }
+
+    pub(crate) fn is_complete(&self) -> bool {
+        self.left_out() == 0 && self.index_away().is_none()
+    }
+
+    pub(crate) fn is_settled(&self) -> bool {
+        self.states.iter().all(|(_, state)| *state == State::Settled)
     }
 }

@@ -18,7 +18,7 @@ use parking_lot::{Mutex, MutexGuard};
 use process::StoreError;
 
 use crate::{
-    repair::suspect::{Differences, State},
+    repair::pipeline::{Differences, State},
     run::report::{Report, TEXTS_MAX},
 };
 

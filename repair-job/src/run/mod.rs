@@ -2,7 +2,6 @@
 //!
 //! **Invariant:** a dry run (without `--apply`) takes no lease and writes nothing at all.
 
-pub(crate) mod error;
 pub(crate) mod lease;
 pub(crate) mod ledger;
 pub(crate) mod progress;
@@ -20,7 +19,7 @@ use std::{
 
 use model::{CommentId, Timestamp};
 use page_index::PageIndex;
-use process::{StoreError, now};
+use process::{Store, StoreError, now};
 use table::{Table, capacity::Meter};
 use tokio::{
     sync::{Mutex, MutexGuard},
@@ -29,7 +28,6 @@ use tokio::{
 
 use crate::{
     run::{
-        error::index_is_away,
         lease::{describe, hold_lease},
         ledger::Ledger,
         progress::Progress,
@@ -132,23 +130,21 @@ impl Run<'_> {
             return outcome;
         }
         let table = &self.job.table;
-        let record = self.record(outcome.is_err());
+        let record = {
+            let report = self.ledger.report();
+            LastRun {
+                command: report.command.clone(),
+                began: self.began,
+                ended: now(),
+                exit_code: report.exit_code() | u8::from(outcome.is_err()),
+                checked: report.checked,
+                repaired: report.repaired,
+                unresolved: report.unresolved_count,
+            }
+        };
         let remembered = unresolved::remember(table, self.began, self.ledger.unresolved_comments()).await;
         let recorded = table.put_state(RUN, command, &record).await;
         outcome.and(remembered).and(recorded)
-    }
-
-    fn record(&self, has_failed: bool) -> LastRun {
-        let report = self.ledger.report();
-        LastRun {
-            command: report.command.clone(),
-            began: self.began,
-            ended: now(),
-            exit_code: report.exit_code() | u8::from(has_failed),
-            checked: report.checked,
-            repaired: report.repaired,
-            unresolved: report.unresolved_count,
-        }
     }
 
     /// Whether the run must stop. If so, the report says where the next run resumes.
@@ -189,5 +185,24 @@ impl Run<'_> {
     pub(crate) async fn lock_stripe(&self, id: &CommentId) -> Option<MutexGuard<'_, ()>> {
         let stripe = BuildHasherDefault::<DefaultHasher>::default().hash_one(id) % STRIPES as u64;
         Some(self.stripes.get(usize::try_from(stripe).ok()?)?.lock().await)
+    }
+}
+
+/// Whether only the page index prevents something.
+pub(crate) fn index_is_away(error: &StoreError) -> bool {
+    match error {
+        StoreError::Unavailable { store, .. } | StoreError::Refused { store, .. } => *store == Store::PageIndex,
+        StoreError::Rejected { .. } | StoreError::Malformed(_) => false,
+    }
+}
+
+/// The answer of the page index, or why only its part of the work cannot be done.
+///
+/// # Errors
+/// Every other error.
+pub(crate) fn answer_of_index<T>(answer: Result<T, StoreError>) -> Result<Result<T, StoreError>, StoreError> {
+    match answer {
+        Err(error) if !index_is_away(&error) => Err(error),
+        answer => Ok(answer),
     }
 }

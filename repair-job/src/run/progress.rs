@@ -71,16 +71,7 @@ impl Progress {
 
     /// Shows the progress on standard error until the display is dropped.
     pub fn show(&self, name: &str) -> Display {
-        Display::show(name.to_owned(), self.clone())
-    }
-}
-
-/// A display of progress on standard error, until it is dropped.
-#[derive(Debug)]
-pub struct Display(JoinHandle<()>, ProgressBar);
-
-impl Display {
-    fn show(name: String, progress: Progress) -> Self {
+        let (name, progress) = (name.to_owned(), self.clone());
         let terminal = std::io::stderr().is_terminal();
         let bar = if terminal { ProgressBar::new(BAR_LENGTH) } else { ProgressBar::hidden() };
         if let Ok(style) = ProgressStyle::with_template("{prefix} {bar:30} {percent:>3}% {msg}") {
@@ -103,9 +94,13 @@ impl Display {
                 }
             }
         });
-        Self(task, bar)
+        Display(task, bar)
     }
 }
+
+/// A display of progress on standard error, until it is dropped.
+#[derive(Debug)]
+pub struct Display(JoinHandle<()>, ProgressBar);
 
 impl Drop for Display {
     fn drop(&mut self) {

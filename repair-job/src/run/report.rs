@@ -84,9 +84,14 @@ impl Report {
         bits.into_iter().filter(|(is_set, _)| *is_set).map(|(_, bit)| bit).sum()
     }
 
+    pub(crate) fn ended_early(&self) -> bool {
+        self.stopped.is_some() || self.held_by.is_some() || self.failure.is_some()
+    }
+
     /// Adds the report of another part of the work, or of the same part's next run. What ended that run early replaces
     /// what ended this one.
     pub(crate) fn add(&mut self, other: Self) {
+        (self.command, self.apply) = (other.command, other.apply);
         self.checked += other.checked;
         self.items += other.items;
         self.members += other.members;

@@ -15,7 +15,7 @@ use table::{ItemKey, Table};
 use tokio::time::{Duration, Instant};
 
 use crate::{
-    repair::suspect::Outcome,
+    repair::pipeline::Outcome,
     run::Run,
     state::index_snapshot::{IndexScope, IndexSnapshot, Scope},
 };
@@ -227,7 +227,7 @@ mod tests {
 
     use super::*;
     use crate::{
-        repair::suspect::State,
+        repair::pipeline::State,
         run::{Job, settings::JobSettings, stop::Stop},
     };
 

@@ -32,7 +32,7 @@ use tokio::time::Instant;
 use crate::{
     find::journal::{JournalFinder, Part, Reader, Window, oldest_entry, windows},
     repair::{pipeline::Pipeline, repair_all},
-    run::{Job, Run, error::index_is_away, settings::ms},
+    run::{Job, Run, index_is_away, settings::ms},
     state::{
         confirm_plan::{Check, LastConfirmation, Seen, Step, Tokens, plan},
         index_snapshot::{IndexSnapshot, Scope},
@@ -78,14 +78,13 @@ pub(crate) async fn remember_rebuild(table: &Table, rebuild: &Rebuild, is_whole:
 
 pub(crate) struct Confirmer<'run> {
     run: &'run Run<'run>,
-    table_id: String,
     last: Instant,
     refusal: Option<String>,
 }
 
 impl<'run> Confirmer<'run> {
-    pub(crate) fn new(run: &'run Run<'run>, table_id: &str) -> Self {
-        Self { run, table_id: table_id.to_owned(), last: Instant::now(), refusal: None }
+    pub(crate) fn new(run: &'run Run<'run>) -> Self {
+        Self { run, last: Instant::now(), refusal: None }
     }
 
     pub(crate) fn is_due(&self) -> bool {
@@ -137,7 +136,7 @@ impl<'run> Confirmer<'run> {
             return Err(Refusal::BeginAnew);
         }
         let stored: Option<LastConfirmation> = table.state(CONFIRMATION, INDEX).await?;
-        let mut marks = index.marks(&self.table_id).await?;
+        let mut marks = index.marks(&snapshot.table_id).await?;
         marks.retain(|(partition, _)| snapshot.has(*partition));
         if marks.is_empty() {
             return Ok(());
@@ -155,7 +154,8 @@ impl<'run> Confirmer<'run> {
         mut stored: Option<LastConfirmation>,
     ) -> Result<(), Refusal> {
         let Job { table, index, .. } = self.run.job;
-        let leave = async |read: &Tokens, token: &str, time| index.leave_token(&self.table_id, read, token, time).await;
+        let leave =
+            async |read: &Tokens, token: &str, time| index.leave_token(&snapshot.table_id, read, token, time).await;
         let mut sampled_at = now();
         for step in steps {
             match step {

@@ -6,8 +6,7 @@
 //! (`tests/repair/missing.rs`).
 
 use std::{
-    collections::{BTreeMap, BTreeSet},
-    sync::atomic::{AtomicU32, Ordering},
+    collections::{BTreeMap, BTreeSet, VecDeque},
     time::Duration,
 };
 
@@ -71,9 +70,9 @@ pub(crate) struct Filling<'run> {
     run: &'run Run<'run>,
     pub(crate) rebuild: Rebuild,
     pub(crate) journal_from: Timestamp,
-    /// The next shard that no reader has taken. Shards differ in size, because a product is in one shard, so fixed
-    /// shares would take longer.
-    next: AtomicU32,
+    /// The shards that no reader has taken. Shards differ in size, because a product is in one shard, so fixed shares
+    /// would take longer.
+    left: Mutex<VecDeque<(u32, Option<PrimariesPosition>)>>,
     begun: Mutex<(Begun, Instant)>,
 }
 
@@ -113,18 +112,13 @@ impl<'run> Filling<'run> {
 
     fn of(run: &'run Run<'run>, begun: Begun) -> Self {
         let (rebuild, journal_from) = (begun.rebuild.clone(), begun.journal_from);
-        Self { run, rebuild, journal_from, next: AtomicU32::new(0), begun: Mutex::new((begun, Instant::now())) }
-    }
-
-    fn next_shard(&self) -> Option<(u32, Option<PrimariesPosition>)> {
-        loop {
-            let shard = self.next.fetch_add(1, Ordering::Relaxed);
-            match self.begun.lock().0.shards.get(usize::try_from(shard).ok()?)? {
-                Reached::Nothing => return Some((shard, None)),
-                Reached::Position(position) => return Some((shard, Some(position.clone()))),
-                Reached::Everything => {}
-            }
-        }
+        let left = (0..).zip(&begun.shards).filter_map(|(shard, reached)| match reached {
+            Reached::Nothing => Some((shard, None)),
+            Reached::Position(position) => Some((shard, Some(position.clone()))),
+            Reached::Everything => None,
+        });
+        let left = Mutex::new(left.collect());
+        Self { run, rebuild, journal_from, left, begun: Mutex::new((begun, Instant::now())) }
     }
 
     pub(crate) fn is_filled(&self) -> bool {
@@ -184,7 +178,7 @@ impl Filler<'_> {
     /// Reads on in a shard, or the next shard that no reader has taken.
     async fn read(&self, next: Option<(u32, PrimariesPosition)>) -> Result<Option<(u32, PrimariesPart)>, StoreError> {
         let next = next.map(|(shard, position)| (shard, Some(position)));
-        let Some((shard, position)) = next.or_else(|| self.filling.next_shard()) else { return Ok(None) };
+        let Some((shard, position)) = next.or_else(|| self.filling.left.lock().pop_front()) else { return Ok(None) };
         Ok(Some((shard, self.filling.run.job.table.primaries_part(shard, position, READ_LIMIT).await?)))
     }
 

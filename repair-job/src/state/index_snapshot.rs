@@ -12,7 +12,7 @@ use model::{ProductId, Timestamp};
 use page_index::{IndexPartition, PageIndex, ServerIdentity};
 use process::StoreError;
 
-use crate::run::{Run, error::answer_of_index, ledger::Ledger};
+use crate::run::{Run, answer_of_index, ledger::Ledger};
 
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Scope<'run> {
@@ -38,7 +38,7 @@ pub(crate) enum IndexScope<'run> {
 /// The partitions kept up to date, with their watermarks.
 #[derive(Debug)]
 pub(crate) struct IndexSnapshot {
-    table_id: String,
+    pub(crate) table_id: String,
     /// The servers that answered when the run began; `None` when none did.
     servers: Option<ServerIdentity>,
     watermarks: BTreeMap<IndexPartition, Timestamp>,
@@ -117,7 +117,7 @@ impl IndexSnapshot {
     ///
     /// Without this check, the run would remember repairs that a fail-over or a restored snapshot has taken with it.
     pub(crate) async fn has_kept_repairs(&self, run: &Run<'_>) -> Result<bool, StoreError> {
-        let Some(servers) = self.servers().filter(|_| !self.is_given_up()) else { return Ok(false) };
+        let Some(servers) = self.servers_in_use() else { return Ok(false) };
         let since: Vec<(IndexPartition, Timestamp)> =
             self.watermarks.iter().map(|(partition, watermark)| (*partition, *watermark)).collect();
         match answer_of_index(run.job.index.assert_up_to_date(&self.table_id, &since, servers).await)? {
@@ -173,7 +173,11 @@ impl IndexSnapshot {
     }
 
     pub(crate) fn answers(&self) -> bool {
-        self.servers.is_some() && !self.is_given_up()
+        self.servers_in_use().is_some()
+    }
+
+    fn servers_in_use(&self) -> Option<&ServerIdentity> {
+        self.servers().filter(|_| !self.is_given_up())
     }
 
     pub(crate) fn servers(&self) -> Option<&ServerIdentity> {
@@ -188,7 +192,7 @@ impl IndexSnapshot {
         is_last: bool,
         ledger: &Ledger,
     ) -> Result<(), StoreError> {
-        let Some(servers) = self.servers.as_ref().filter(|_| !self.is_given_up()) else { return Ok(()) };
+        let Some(servers) = self.servers_in_use() else { return Ok(()) };
         let from: Vec<(IndexPartition, Timestamp)> = self
             .watermarks
             .iter()
