@@ -39,12 +39,12 @@ struct Audit<'run> {
 impl Job {
     /// Compares the table with itself and with the page index, and repairs the differences.
     pub async fn audit(&self, options: AuditOptions) -> Report {
-        let scope = match options.which {
+        let lease = match options.which {
             Which::One(segment) => format!("audit {}", state_name(segment, options.segments)),
             Which::NoneOfThem => "audit of the page index".to_owned(),
             Which::All | Which::Due => "audit".to_owned(),
         };
-        self.run("audit", Some(&scope), async |run| Box::pin(audit(run, options)).await).await
+        self.run("audit", Some(&lease), async |run| Box::pin(audit(run, options)).await).await
     }
 }
 
@@ -130,7 +130,7 @@ impl Audit<'_> {
         let pass = state.began.unwrap_or(self.began);
         let scan = Scan::of_segment(state_name(segment, self.segments), self.items);
         let mut checkpoint = Checkpoint::new(self.run, &self.snapshot, scan, state, pass);
-        let finder = TableScan::new(self.run, &self.snapshot, (segment, self.segments), checkpoint.start());
+        let finder = TableScan::new(self.run, &self.snapshot, (segment, self.segments), checkpoint.position());
         let ended = self.scan(finder, &mut checkpoint).await;
         let closed = checkpoint.close(matches!(ended, Ok(true))).await;
         let closed = closed.inspect_err(|error| self.run.fail_unless_index_is_away(error));
@@ -192,10 +192,10 @@ impl Audit<'_> {
             state.first_began.get_or_insert(began);
         }
         let mut checkpoint = Checkpoint::new(self.run, &self.snapshot, self.of_index.clone(), state, began);
-        let finder = IndexScan::new(self.run, &self.snapshot, checkpoint.start(), self.options.at_once);
+        let finder = IndexScan::new(self.run, &self.snapshot, checkpoint.position(), self.options.at_once);
         let ended = self.scan(finder, &mut checkpoint).await;
         let mut is_complete = matches!(ended, Ok(true));
-        if is_complete && !is_valid(&checkpoint.start().next).await? {
+        if is_complete && !is_valid(&checkpoint.position()).await? {
             let what = "part of the index scan, whose servers have changed: the next one starts anew";
             self.run.ledger.add_skipped(what.to_owned());
             checkpoint.begin_anew();

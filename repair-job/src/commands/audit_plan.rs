@@ -89,7 +89,7 @@ pub(crate) struct AuditPlan {
 
 /// Whether a rolling run checks something again whose last check began at this time. A time in the future comes from a
 /// fast clock and counts as due.
-pub(crate) fn is_due(last_began: Option<Timestamp>, present: Timestamp) -> bool {
+fn is_due(last_began: Option<Timestamp>, present: Timestamp) -> bool {
     let age_ms = ms(EVERY - EARLIER);
     !last_began.is_some_and(|began| (present.plus_ms(-age_ms)..=present).contains(&began))
 }
@@ -105,7 +105,7 @@ pub(crate) fn plan_audit(
     let may_resume = |began: Timestamp| began <= present && (options.resume || began >= oldest);
     let state = |segment| {
         let state = states.get(&state_name(segment, segments)).cloned().unwrap_or_default();
-        if options.restart { state.begun_anew() } else { state }
+        state.resumed_if(|_| !options.restart)
     };
     let all = (0..segments).map(|segment| (segment, state(segment)));
     let mut pass = AuditPlan { began: present, segments: Vec::new(), done: 0, notes: Vec::new() };
@@ -118,12 +118,7 @@ pub(crate) fn plan_audit(
             // before this pass are discarded.
             let is_done = |last: Timestamp| before == Some(began) && (began..=present).contains(&last);
             let left = all.filter(|(_, state)| !state.last_began.is_some_and(is_done));
-            pass.segments = left
-                .map(|(segment, state)| match state.began {
-                    Some(since) if since >= began => (segment, state),
-                    Some(_) | None => (segment, state.begun_anew()),
-                })
-                .collect();
+            pass.segments = left.map(|(segment, state)| (segment, state.resumed_if(|since| since >= began))).collect();
             pass.done = segments - u32::try_from(pass.segments.len()).unwrap_or(segments);
             if before == Some(began) {
                 let middle = pass.segments.iter().filter(|(_, state)| state.position.is_some()).count();
@@ -137,14 +132,10 @@ pub(crate) fn plan_audit(
             }
         }
         Which::One(segment) => {
-            let state = state(segment);
-            let state = match state.began {
-                Some(began) if may_resume(began) => {
-                    pass.notes.push(format!("it resumes the pass over segment {segment} that began at {began}"));
-                    state
-                }
-                Some(_) | None => state.begun_anew(),
-            };
+            let state = state(segment).resumed_if(may_resume);
+            if let Some(began) = state.began {
+                pass.notes.push(format!("it resumes the pass over segment {segment} that began at {began}"));
+            }
             pass.segments = vec![(segment, state)];
         }
         Which::NoneOfThem => {}
@@ -166,12 +157,11 @@ pub(crate) fn plan_index_scan(
     since: Option<Timestamp>,
     present: Timestamp,
 ) -> Option<ScanState<IndexScanPosition>> {
-    let state = if options.restart { state.begun_anew() } else { state };
+    let state = state.resumed_if(|_| !options.restart);
     if options.which == Which::Due && state.position.is_none() && !is_due(state.last_began, present) {
         return None;
     }
-    let may_resume = state.began.is_some_and(|began| since.is_none_or(|since| began >= since));
-    Some(if may_resume { state } else { state.begun_anew() })
+    Some(state.resumed_if(|began| since.is_none_or(|since| began >= since)))
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@ use std::fmt;
 
 use futures_util::{StreamExt, stream};
 use model::{
-    AuthorId, Comment, CommentId, Malformed,
+    AuthorId, Comment, Malformed,
     planted::{self, Bug},
 };
 use process::StoreError;
@@ -92,10 +92,10 @@ async fn erase_pass(job: &Job, author: &AuthorId, erasure: &mut Erasure) -> Resu
         }
         let part = job.table.comments_of_author(author, after.as_ref(), PART).await?;
         let results = stream::iter(part.comments).map(|comment| erase_one(job, author, comment));
-        let results: Vec<Erased> = results.buffer_unordered(AT_ONCE).collect().await;
+        let results: Vec<Result<Erased, StoreError>> = results.buffer_unordered(AT_ONCE).collect().await;
         job.progress.add(u64::try_from(results.len()).unwrap_or(u64::MAX));
         for erased in results {
-            erasure.add(erased)?;
+            erasure.add(erased?);
         }
         after = part.next;
         if after.is_none() {
@@ -110,28 +110,26 @@ enum Erased {
     /// Somebody else deleted it, or gave it to another author.
     Gone,
     Problem(String),
-    Failed(StoreError),
 }
 
-async fn erase_one(job: &Job, author: &AuthorId, comment: Result<Comment, Malformed>) -> Erased {
+async fn erase_one(job: &Job, author: &AuthorId, comment: Result<Comment, Malformed>) -> Result<Erased, StoreError> {
     let id = match comment {
         Ok(Comment { status, .. }) if planted::has(Bug::HiddenIsNotErased) && !status.is_published() => {
-            return Erased::Gone;
+            return Ok(Erased::Gone);
         }
         Ok(Comment { id, .. }) => id,
-        Err(malformed) => return Erased::Problem(malformed.to_string()),
+        Err(malformed) => return Ok(Erased::Problem(malformed.to_string())),
     };
     if !job.settings.apply {
-        return Erased::Found;
+        return Ok(Erased::Found);
     }
-    let problem = |id: &CommentId, error: &dyn fmt::Display| Erased::Problem(format!("comment {id}: {error}"));
-    match job.table.delete_comment_of(&id, author).await {
+    Ok(match job.table.delete_comment_of(&id, author).await {
         Ok(()) => Erased::Deleted,
         Err(WriteError::NotFound) => Erased::Gone,
         Err(WriteError::Store(StoreError::Malformed(malformed))) => Erased::Problem(malformed.to_string()),
-        Err(WriteError::Store(error)) => Erased::Failed(error),
-        Err(other) => problem(&id, &other),
-    }
+        Err(WriteError::Store(error)) => return Err(error),
+        Err(other) => Erased::Problem(format!("comment {id}: {other}")),
+    })
 }
 
 impl Erasure {
@@ -146,10 +144,9 @@ impl Erasure {
         self.problems.clear();
     }
 
-    fn add(&mut self, erased: Erased) -> Result<(), StoreError> {
+    fn add(&mut self, erased: Erased) {
         match erased {
-            Erased::Gone => return Ok(()),
-            Erased::Failed(error) => return Err(error),
+            Erased::Gone => return,
             Erased::Deleted => self.deleted += 1,
             Erased::Found => self.left += 1,
             Erased::Problem(problem) => {
@@ -160,7 +157,6 @@ impl Erasure {
             }
         }
         self.found += 1;
-        Ok(())
     }
 
     pub fn exit_code(&self) -> u8 {
@@ -205,11 +201,11 @@ mod tests {
         let mut erasure = Erasure::new(true);
         for pass in [vec![Erased::Deleted, Erased::Problem("broken".to_owned())], vec![Erased::Gone]] {
             erasure.begin_pass();
-            pass.into_iter().for_each(|erased| erasure.add(erased).unwrap());
+            pass.into_iter().for_each(|erased| erasure.add(erased));
         }
         assert_eq!((erasure.found, erasure.deleted, erasure.left, erasure.exit_code()), (1, 1, 0, exit::DRIFT_FOUND));
         erasure.begin_pass();
-        erasure.add(Erased::Problem("broken".to_owned())).unwrap();
+        erasure.add(Erased::Problem("broken".to_owned()));
         assert_eq!(erasure.exit_code(), exit::DRIFT_FOUND | exit::DRIFT_LEFT | exit::UNRESOLVED);
         let text = erasure.to_string();
         assert!(text.contains("2 found, 1 deleted, 1 left\n") && text.contains("broken"), "{text}");

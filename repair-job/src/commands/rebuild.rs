@@ -59,11 +59,11 @@ const LEASE: &str = "rebuild";
 const LEASE_PAUSE: Duration = Duration::from_secs(1);
 
 impl Job {
-    /// Rebuilds the page index. Reads `segments` shards of the table's index in parallel. Without `--apply`, it only
+    /// Rebuilds the page index. Reads `readers` shards of the table's index in parallel. Without `--apply`, it only
     /// counts the comments that it would index.
     ///
     /// While another rebuild is under way, it waits for that one. If the page index is ready then, nothing is left to do.
-    pub async fn rebuild(&self, segments: u32) -> Report {
+    pub async fn rebuild(&self, readers: u32) -> Report {
         let mut has_waited = false;
         loop {
             let work = async |run: &Run<'_>| {
@@ -71,7 +71,7 @@ impl Job {
                     run.ledger.add_note("another rebuild has made the page index ready meanwhile".to_owned());
                     return Ok(());
                 }
-                Box::pin(rebuild_index(run, segments, Wanted::All)).await
+                Box::pin(rebuild_index(run, readers, Wanted::All)).await
             };
             let report = self.run("rebuild", Some(LEASE), work).await;
             if report.held_by.is_none() || self.stop.reason().is_some() {
@@ -84,11 +84,11 @@ impl Job {
 
     /// Rebuilds the partitions of the page index without any marker, and resumes an earlier rebuild of them. `None`
     /// when there are none, or the page index does not answer.
-    pub async fn rebuild_missing(&self, segments: u32) -> Option<Report> {
+    pub async fn rebuild_missing(&self, readers: u32) -> Option<Report> {
         match self.index.unmarked().await {
             Ok(missing) if missing.is_empty() => None,
             Ok(_) => {
-                let work = async |run: &Run<'_>| Box::pin(rebuild_index(run, segments, Wanted::Missing)).await;
+                let work = async |run: &Run<'_>| Box::pin(rebuild_index(run, readers, Wanted::Missing)).await;
                 Some(self.run("rebuild", Some(LEASE), work).await)
             }
             Err(error) => {
@@ -106,11 +106,11 @@ impl Job {
 pub async fn rebuild_unless_under_way(
     table: &Table,
     index: &PageIndex,
-    segments: u32,
+    readers: u32,
 ) -> Result<Option<Report>, StoreError> {
     let mut report = None;
     let work = async {
-        report = Some(rebuild(table, index, segments).await?);
+        report = Some(rebuild(table, index, readers).await?);
         Ok(())
     };
     // Should the lease be lost, the tokens in the page index decide which rebuild ends.
@@ -124,18 +124,18 @@ async fn is_ready(job: &Job) -> Result<bool, StoreError> {
     Ok(job.index.readiness(&table_id, now()).await?.iter().all(|(_, answer)| answer.is_ok()))
 }
 
-/// Rebuilds the page index without a lease and without a record of the run. Reads `segments` shards of the table's index in
+/// Rebuilds the page index without a lease and without a record of the run. Reads `readers` shards of the table's index in
 /// parallel.
 ///
 /// # Errors
 /// A store's. The page index may also have been lost meanwhile, or another rebuild may have begun. The index is then
 /// not ready, and running the rebuild again is safe.
-pub async fn rebuild(table: &Table, index: &PageIndex, segments: u32) -> Result<Report, StoreError> {
+pub async fn rebuild(table: &Table, index: &PageIndex, readers: u32) -> Result<Report, StoreError> {
     let settings = JobSettings { apply: true, ..JobSettings::default() };
     let job = Job::new(table.clone(), index.clone(), settings, Stop::default());
     let mut rebuilt = Ok(());
     let work = async |run: &Run<'_>| {
-        rebuilt = Box::pin(rebuild_index(run, segments, Wanted::All)).await;
+        rebuilt = Box::pin(rebuild_index(run, readers, Wanted::All)).await;
         Ok(())
     };
     let report = job.run("rebuild", None, work).await;
@@ -143,7 +143,7 @@ pub async fn rebuild(table: &Table, index: &PageIndex, segments: u32) -> Result<
 }
 
 /// Rebuilds what is wanted of the page index, and notes what was read.
-async fn rebuild_index(run: &Run<'_>, segments: u32, wanted: Wanted) -> Result<(), StoreError> {
+async fn rebuild_index(run: &Run<'_>, readers: u32, wanted: Wanted) -> Result<(), StoreError> {
     let job = run.job;
     let described = job.table.describe().await?;
     // A table without the index fails here, while the page index still has its entries.
@@ -153,8 +153,8 @@ async fn rebuild_index(run: &Run<'_>, segments: u32, wanted: Wanted) -> Result<(
         return Ok(());
     };
     job.progress.expect(described.items / ITEMS_PER_COMMENT);
-    let readers = (0..segments.clamp(1, PRIMARIES_SHARDS)).map(|_| fill(&filling).boxed());
-    let filled = try_join_all(readers).await;
+    let fills = (0..readers.clamp(1, PRIMARIES_SHARDS)).map(|_| fill(&filling).boxed());
+    let filled = try_join_all(fills).await;
     let is_filled = filled.is_ok() && filling.is_filled();
     if !is_filled {
         filling.store().await?;

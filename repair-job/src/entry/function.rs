@@ -21,7 +21,7 @@ use crate::{
 pub const FUNCTION: &str = "repair-job";
 
 /// Number of shards of the index `primaries` that a rebuild reads in parallel.
-const REBUILD_SEGMENTS: u32 = 16;
+const REBUILD_READERS: u32 = 16;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Asked {
@@ -82,10 +82,10 @@ pub async fn invoked(job: &Job, quarantine: &Quarantine, audit: AuditOptions, as
         Asked::Hourly => (Box::pin(hourly(job, quarantine, audit)).await, None),
         Asked::Recent => {
             let recent = Box::pin(job.recent()).await;
-            let rebuild = Box::pin(job.rebuild_missing(REBUILD_SEGMENTS)).await;
+            let rebuild = Box::pin(job.rebuild_missing(REBUILD_READERS)).await;
             ([recent].into_iter().chain(rebuild).collect(), None)
         }
-        Asked::Rebuild => (vec![Box::pin(job.rebuild(REBUILD_SEGMENTS)).await], None),
+        Asked::Rebuild => (vec![Box::pin(job.rebuild(REBUILD_READERS)).await], None),
         Asked::BigRepair(of, step) => {
             let (reports, step) = Box::pin(take_step(job, &of, step)).await;
             (reports, Some(step))

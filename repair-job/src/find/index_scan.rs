@@ -93,7 +93,6 @@ pub(crate) struct IndexScan<'run> {
     snapshot: &'run IndexSnapshot,
     /// Where the first read begins.
     next: Option<IndexScanPosition>,
-    comments: u64,
     ahead: Option<Result<BatchesRead, StoreError>>,
     at_once: usize,
 }
@@ -115,8 +114,8 @@ impl Finder for IndexScan<'_> {
         compared?.into_iter().for_each(|found| suspects.join(found));
         suspects.strays.extend(read.batches.iter().flat_map(|batch| batch.strays.iter().cloned()));
         let comments = read.batches.iter().map(|batch| batch.comments().count()).sum::<usize>();
-        self.comments += u64::try_from(comments).unwrap_or(u64::MAX);
-        let position = ScanPosition { next: Some(read.position), read: self.comments };
+        let comments = u64::try_from(comments).unwrap_or(u64::MAX);
+        let position = ScanPosition { next: Some(read.position), read: comments };
         Ok(Some(Found { suspects, checked: 0, position, is_last: read.is_last }))
     }
 
@@ -132,10 +131,10 @@ impl<'run> IndexScan<'run> {
     pub(crate) fn new(
         run: &'run Run<'run>,
         snapshot: &'run IndexSnapshot,
-        start: ScanPosition<IndexScanPosition>,
+        next: Option<IndexScanPosition>,
         at_once: usize,
     ) -> Self {
-        Self { run, snapshot, next: start.next, comments: start.read, ahead: None, at_once: at_once.max(1) }
+        Self { run, snapshot, next, ahead: None, at_once: at_once.max(1) }
     }
 
     /// Reads the next batches: fewer when the run must stop.

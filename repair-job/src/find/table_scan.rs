@@ -31,8 +31,7 @@ use crate::{
 /// Maximum number of items read in one call. An answer also ends after a megabyte.
 const SCAN_LIMIT: u32 = 2_000;
 
-/// Maximum number of items of one id kept in memory. A comment never has as many. Beyond it, only primary items are
-/// kept.
+/// Maximum number of items of one id kept in memory. A comment never has as many.
 const COLLECTION_MAX: usize = 500;
 
 pub(crate) struct TableScan<'run> {
@@ -40,11 +39,10 @@ pub(crate) struct TableScan<'run> {
     snapshot: &'run IndexSnapshot,
     segment: u32,
     segments: u32,
-    /// The last item of the last whole comment, and the items up to it.
-    position: ScanPosition<ItemKey>,
+    /// The last item of the last whole comment.
+    position: Option<ItemKey>,
     /// The last item that was read; `None` at the beginning.
     last: Option<ItemKey>,
-    read: u64,
     is_over: bool,
     open: Vec<Item>,
 }
@@ -54,10 +52,10 @@ impl<'run> TableScan<'run> {
         run: &'run Run<'run>,
         snapshot: &'run IndexSnapshot,
         (segment, segments): (u32, u32),
-        position: ScanPosition<ItemKey>,
+        position: Option<ItemKey>,
     ) -> Self {
-        let (last, read) = (position.next.clone(), position.read);
-        Self { run, snapshot, segment, segments, position, last, read, is_over: false, open: Vec::new() }
+        let last = position.clone();
+        Self { run, snapshot, segment, segments, position, last, is_over: false, open: Vec::new() }
     }
 
     /// The comments of which all items were read. The last comment of an answer may go on in the next answer.
@@ -65,7 +63,7 @@ impl<'run> TableScan<'run> {
         let mut whole = Vec::new();
         for item in items {
             if self.open.first().is_some_and(|first| first.get(attribute::PK) != item.get(attribute::PK)) {
-                self.position.next = self.open.last().and_then(key_of);
+                self.position = self.open.last().and_then(key_of);
                 whole.push(std::mem::take(&mut self.open));
             }
             // A collection that is cut off here is suspect by what is kept, and is read again as a whole.
@@ -156,9 +154,8 @@ impl Finder for TableScan<'_> {
         (self.last, self.is_over) = (scanned.next.clone(), scanned.next.is_none());
         let whole = self.whole_collections(scanned.items);
         let (suspects, checked) = self.compare(&whole).await?;
-        self.read += scanned.read;
-        self.position.read = self.read.saturating_sub(u64::try_from(self.open.len()).unwrap_or(u64::MAX));
-        Ok(Some(Found { suspects: suspects.into(), checked, position: self.position.clone(), is_last: self.is_over }))
+        let position = ScanPosition { next: self.position.clone(), read: scanned.read };
+        Ok(Some(Found { suspects: suspects.into(), checked, position, is_last: self.is_over }))
     }
 
     fn resumes(&self) -> String {

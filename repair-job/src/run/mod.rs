@@ -76,12 +76,11 @@ impl Job {
         &self.progress
     }
 
-    /// Does some work and reports. A run that repairs holds the lease of `scope`, if there is one, and stores its
-    /// record.
+    /// Does some work and reports. A run that repairs holds the lease, if there is one, and stores its record.
     pub(crate) async fn run(
         &self,
         command: &str,
-        scope: Option<&str>,
+        lease: Option<&str>,
         work: impl AsyncFnOnce(&Run<'_>) -> Result<(), StoreError>,
     ) -> Report {
         let (began_at, before) = (Instant::now(), self.meter.consumed());
@@ -97,13 +96,13 @@ impl Job {
             if run.ledger.has_left_out() {
                 run.must_stop("the next run checks what was left out");
             }
-            match scope {
+            match lease {
                 Some(_) => run.store_record(command, outcome).await,
                 None => outcome,
             }
         };
-        let ended = match scope.filter(|_| self.settings.apply) {
-            Some(scope) => hold_lease(&self.table, scope, self.settings.lease, run.began, &self.stop, work).await,
+        let ended = match lease.filter(|_| self.settings.apply) {
+            Some(lease) => hold_lease(&self.table, lease, self.settings.lease, run.began, &self.stop, work).await,
             None => work.await.map(|()| None),
         };
         let consumed = self.meter.consumed();

@@ -67,6 +67,11 @@ impl<P> ScanState<P> {
     pub(crate) fn begun_anew(self) -> Self {
         Self { position: None, read: 0, began: None, ..self }
     }
+
+    /// Resumes a pass if its beginning allows it, or else begins anew.
+    pub(crate) fn resumed_if(self, may_resume: impl FnOnce(Timestamp) -> bool) -> Self {
+        if self.began.is_some_and(may_resume) { self } else { self.begun_anew() }
+    }
 }
 
 /// The states of this table's segments. States of a table before its restoration say nothing about it, so they are left
@@ -79,9 +84,10 @@ pub(crate) async fn segment_states(
     Ok(states.into_iter().filter(|(_, state)| state.table.as_deref() == Some(table_id)).collect())
 }
 
-/// How far a scan has come. The position is `None` before the first comment.
-#[derive(Debug, Clone)]
+/// How far a scan has come, and how much it has read since its last position.
+#[derive(Debug)]
 pub(crate) struct ScanPosition<P> {
+    /// `None` before the first comment.
     pub(crate) next: Option<P>,
     pub(crate) read: u64,
 }
@@ -139,8 +145,8 @@ impl<'run, P: Clone + Serialize> Checkpoint<'run, P> {
         Self { run, snapshot, scan, pass, state, counts, stored_at: Instant::now() }
     }
 
-    pub(crate) fn start(&self) -> ScanPosition<P> {
-        ScanPosition { next: self.state.position.clone(), read: self.state.read }
+    pub(crate) fn position(&self) -> Option<P> {
+        self.state.position.clone()
     }
 
     /// The index scan uses the page index even if the table scan has given it up.
@@ -168,7 +174,7 @@ impl<'run, P: Clone + Serialize> Checkpoint<'run, P> {
             self.counts = false;
         }
         self.counts &= self.scan.is_of_index || self.snapshot.answers();
-        self.advance(position.read);
+        self.advance(self.state.read.saturating_add(position.read));
         self.state.position = position.next;
         if self.stored_at.elapsed() > STORE_EVERY {
             self.store().await?;

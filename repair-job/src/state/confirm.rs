@@ -159,11 +159,7 @@ impl<'run> Confirmer<'run> {
         let mut sampled_at = now();
         for step in steps {
             match step {
-                Step::Store(next) => {
-                    if !replace(table, &mut stored, next).await? {
-                        return Err(Refusal::because(ANOTHER_RUN));
-                    }
-                }
+                Step::Store(next) => replace(table, &mut stored, next).await?,
                 Step::Leave { read, token, time } => drop(leave(&read, &token, time).await?),
                 Step::Report { what, since, loses_readers } => self.report_losses(&what, since, loses_readers),
                 Step::BeginAnew => return Err(Refusal::BeginAnew),
@@ -214,9 +210,7 @@ impl<'run> Confirmer<'run> {
             }
             let Some(known) = stored.clone() else { continue };
             let check = known.check.map(|check| Check { from: part.window.to, ..check });
-            if !replace(table, stored, LastConfirmation { check, ..known }).await? {
-                return Err(Refusal::because(ANOTHER_RUN));
-            }
+            replace(table, stored, LastConfirmation { check, ..known }).await?;
         }
         if journal.is_complete() { Ok(()) } else { Err(Refusal::because("the run had to stop")) }
     }
@@ -264,17 +258,13 @@ impl<'run> Confirmer<'run> {
     }
 }
 
-/// Replaces what the table stores. Returns `false` when another run has replaced it.
-async fn replace(
-    table: &Table,
-    stored: &mut Option<LastConfirmation>,
-    next: LastConfirmation,
-) -> Result<bool, StoreError> {
-    let is_replaced = table.replace_state(CONFIRMATION, INDEX, stored.as_ref(), &next).await?;
-    if is_replaced {
-        *stored = Some(next);
+/// Replaces what the table stores, unless another run has replaced it.
+async fn replace(table: &Table, stored: &mut Option<LastConfirmation>, next: LastConfirmation) -> Result<(), Refusal> {
+    if !table.replace_state(CONFIRMATION, INDEX, stored.as_ref(), &next).await? {
+        return Err(Refusal::because(ANOTHER_RUN));
     }
-    Ok(is_replaced)
+    *stored = Some(next);
+    Ok(())
 }
 
 fn of_index(snapshot: &IndexSnapshot) -> Scope<'_> {
