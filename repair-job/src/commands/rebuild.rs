@@ -166,9 +166,9 @@ async fn rebuild_index(run: &Run<'_>, readers: u32, wanted: Wanted) -> Result<()
         // These repairs follow from the rebuild itself. They are not differences that existed before.
         run.ledger.forget_drift();
         if let Some(reconciled_to) = reconciled_to {
-            let is_whole = filling.rebuild.partitions.len() == job.index.partitions().count();
-            remember_rebuild(&job.table, &filling.rebuild, is_whole).await?;
-            job.index.finish_rebuild(&filling.rebuild, &described.id, reconciled_to).await?;
+            let is_whole = filling.begun.rebuild.partitions.len() == job.index.partitions().count();
+            remember_rebuild(&job.table, &filling.begun.rebuild, is_whole).await?;
+            job.index.finish_rebuild(&filling.begun.rebuild, &described.id, reconciled_to).await?;
         } else {
             filling.store().await?;
             run.ledger.add_skipped(format!("the page index is not ready; {RESUMES}"));
@@ -183,7 +183,7 @@ async fn rebuild_index(run: &Run<'_>, readers: u32, wanted: Wanted) -> Result<()
 /// Repairs the unresolved comments, and those that have changed since the rebuild began. Returns the instant up to
 /// which the page index is then complete; `None` when it is not, as when it was not filled.
 async fn reconcile(run: &Run<'_>, filling: &Filling<'_>, is_filled: bool) -> Result<Option<Timestamp>, StoreError> {
-    let (job, from) = (run.job, filling.journal_from);
+    let (job, from) = (run.job, filling.begun.journal_from);
     if planted::has(Bug::MarkedBeforeJournal) {
         return Ok(is_filled.then(now));
     }

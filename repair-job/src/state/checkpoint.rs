@@ -22,7 +22,8 @@ use crate::{
 
 pub(crate) const AUDIT: &str = "audit";
 
-const STORE_EVERY: Duration = Duration::from_secs(10);
+/// How often a position is stored.
+pub(crate) const STORE_EVERY: Duration = Duration::from_secs(10);
 
 /// The kind of state that the index scan stores, and its only name.
 pub(crate) const INDEX_SCAN: &str = "index_scan";

@@ -5,10 +5,7 @@
 //! servers that still have its tokens, and only while the journal reaches back to its beginning
 //! (`tests/repair/missing.rs`).
 
-use std::{
-    collections::{BTreeMap, BTreeSet, VecDeque},
-    time::Duration,
-};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use futures_util::future::join;
 use model::{
@@ -28,13 +25,14 @@ use crate::{
     find::journal::{journal_from, reaches_back_to},
     repair::pipeline::{Finder, Found, Pipeline},
     run::Run,
-    state::index_snapshot::{IndexScope, Scope},
+    state::{
+        checkpoint::STORE_EVERY,
+        index_snapshot::{IndexScope, Scope},
+    },
 };
 
 const REBUILD: &str = "rebuild";
 const PROGRESS: &str = "progress";
-
-const STORE_EVERY: Duration = Duration::from_secs(10);
 
 /// Maximum number of entries read in one call. An answer also ends after a megabyte.
 const READ_LIMIT: u32 = 4_000;
@@ -57,23 +55,24 @@ pub(crate) enum Reached {
 }
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
-struct Begun {
-    rebuild: Rebuild,
+pub(crate) struct Begun {
+    pub(crate) rebuild: Rebuild,
     table: String,
     began: Timestamp,
     /// From here on, the journal names every change that the rebuild may have missed.
-    journal_from: Timestamp,
+    pub(crate) journal_from: Timestamp,
     shards: Vec<Reached>,
 }
 
 pub(crate) struct Filling<'run> {
     run: &'run Run<'run>,
-    pub(crate) rebuild: Rebuild,
-    pub(crate) journal_from: Timestamp,
+    /// The rebuild as this run began or resumed it.
+    pub(crate) begun: Begun,
     /// The shards that no reader has taken. Shards differ in size, because a product is in one shard, so fixed shares
     /// would take longer.
     left: Mutex<VecDeque<(u32, Option<PrimariesPosition>)>>,
-    begun: Mutex<(Begun, Instant)>,
+    reached: Mutex<Vec<Reached>>,
+    stored_at: Mutex<Instant>,
 }
 
 impl<'run> Filling<'run> {
@@ -111,34 +110,37 @@ impl<'run> Filling<'run> {
     }
 
     fn of(run: &'run Run<'run>, begun: Begun) -> Self {
-        let (rebuild, journal_from) = (begun.rebuild.clone(), begun.journal_from);
         let left = (0..).zip(&begun.shards).filter_map(|(shard, reached)| match reached {
             Reached::Nothing => Some((shard, None)),
             Reached::Position(position) => Some((shard, Some(position.clone()))),
             Reached::Everything => None,
         });
-        let left = Mutex::new(left.collect());
-        Self { run, rebuild, journal_from, left, begun: Mutex::new((begun, Instant::now())) }
+        let (left, reached) = (Mutex::new(left.collect()), Mutex::new(begun.shards.clone()));
+        Self { run, begun, left, reached, stored_at: Mutex::new(Instant::now()) }
+    }
+
+    fn note(&self, shard: u32, reached: Reached) {
+        let mut shards = self.reached.lock();
+        if let Some(place) = usize::try_from(shard).ok().and_then(|shard| shards.get_mut(shard)) {
+            *place = reached;
+        }
     }
 
     pub(crate) fn is_filled(&self) -> bool {
-        self.begun.lock().0.shards.iter().all(|reached| *reached == Reached::Everything)
+        self.reached.lock().iter().all(|reached| *reached == Reached::Everything)
     }
 
     pub(crate) fn scope(&self) -> Scope<'_> {
         let index = match self.run.job.settings.apply {
-            true => IndexScope::Partitions(&self.rebuild.partitions),
+            true => IndexScope::Partitions(&self.begun.rebuild.partitions),
             false => IndexScope::Nothing,
         };
         Scope { duplicates: false, index }
     }
 
     pub(crate) async fn store(&self) -> Result<(), StoreError> {
-        let begun = {
-            let mut begun = self.begun.lock();
-            begun.1 = Instant::now();
-            begun.0.clone()
-        };
+        *self.stored_at.lock() = Instant::now();
+        let begun = Begun { shards: self.reached.lock().clone(), ..self.begun.clone() };
         if self.run.may_remember() {
             self.run.job.table.put_state(REBUILD, PROGRESS, &begun).await?;
         }
@@ -153,13 +155,8 @@ pub(crate) async fn fill(filling: &Filling<'_>) -> Result<(), StoreError> {
         if !outcome.is_complete() {
             break;
         }
-        let is_due = {
-            let mut begun = filling.begun.lock();
-            let place = usize::try_from(shard).ok().and_then(|shard| begun.0.shards.get_mut(shard));
-            place.into_iter().for_each(|place| *place = reached.clone());
-            begun.1.elapsed() >= STORE_EVERY
-        };
-        if is_due {
+        filling.note(shard, reached);
+        if filling.stored_at.lock().elapsed() >= STORE_EVERY {
             filling.store().await?;
         }
     }
@@ -203,7 +200,7 @@ impl Finder for Filler<'_> {
         for comment in part.comments {
             match comment {
                 Ok(PlacedComment { id, placement, created_at, .. }) => {
-                    if self.filling.rebuild.partitions.contains(&index.partition_of(&placement.product)) {
+                    if self.filling.begun.rebuild.partitions.contains(&index.partition_of(&placement.product)) {
                         edits.extend(index_edits(&id, Some((&placement, created_at)), &[]));
                     }
                 }
