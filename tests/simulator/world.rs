@@ -45,7 +45,9 @@ use super::{
 use crate::fixture::{api::named_token, data, http::WRITE_TOKEN};
 
 /// The instant at which every simulation begins.
-const EPOCH_MS: i64 = 1_790_000_000_000;
+pub(crate) fn beginning() -> Timestamp {
+    Timestamp::from_epoch_ms(1_790_000_000_000).unwrap()
+}
 
 /// The product that everybody reads. Another one is only imported to.
 pub(crate) const PRODUCT: &str = "p";
@@ -111,7 +113,7 @@ impl World {
     pub(crate) async fn new(plan: &Plan, base: &Client) -> Rc<Self> {
         // Before the chance of the simulation begins, because the folder's name is drawn too.
         let folder = tempfile::tempdir().unwrap();
-        simulation::begin(plan.seed, Timestamp::from_epoch_ms(EPOCH_MS).unwrap());
+        simulation::begin(plan.seed, beginning());
         fastrand::seed(plan.seed);
         let (plan, trace) = (Arc::new(plan.clone()), Trace::default());
         let engine = Engine::new(Arc::clone(&plan), trace.clone());
