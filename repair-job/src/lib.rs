@@ -6,10 +6,10 @@
 //! - `entry`: how a command begins, on a command line (which `pagemark repair` shares) or as a Lambda function.
 //! - `commands`: what each command does, as one run.
 //! - `run`: a run, with its lease, its end, its report and its progress.
-//! - `find`: the finders. An export reads the journal by the same one.
+//! - `find`: the finders. An export reads the journal in the same way.
 //! - `repair`: the only code that repairs comments.
-//! - `state`: the page index as a run found it, whether readers may believe it, and how far an audit and a rebuild have
-//!   come.
+//! - `state`: what runs remember. It says how far an audit and a rebuild have come, and whether readers may believe the page
+//!   index.
 //!
 //! **Invariant:** only this crate marks index partitions ready, confirms them, and advances watermarks.
 //!
@@ -31,7 +31,7 @@ pub use commands::status::{IndexStatus, Status};
 pub use entry::command_line::{Outcome, run_command, run_on, stop_on_signals};
 pub use entry::config::{Command, Config, EXIT_CODES, FunctionConfig, RunArgs};
 pub use entry::function::{Asked, FUNCTION, Invoked, invoked, metrics_line};
-pub use find::journal::{JournalFinder, Window, journal_from, journal_to, reaches_back_to};
+pub use find::journal::{Journal, Window, journal_from, journal_to, reaches_back_to};
 pub use run::Job;
 pub use run::progress::Progress;
 pub use run::report::{LastRun, Report, Stopped, exit};

@@ -27,7 +27,7 @@ use model::{
 };
 use process::now;
 use repair_job::{
-    JobSettings, JournalFinder, Progress, Window, journal_from, journal_to, reaches_back_to, unresolved_comments,
+    JobSettings, Journal, Progress, Window, journal_from, journal_to, reaches_back_to, unresolved_comments,
 };
 use serde::Deserialize;
 use table::{ItemKey, MalformedItem, Table};
@@ -66,7 +66,7 @@ impl<'run> Export<'run> {
         // A change that was acknowledged before has its entry in the journal, which is read strongly consistent.
         let (from, holds) = (journal_from(began, &settings), now());
         let window = Window { from, to: journal_to(holds, &settings) };
-        let mut journal = JournalFinder::new(self.table, window, "");
+        let mut journal = Journal::new(self.table, window);
         while let Some(part) = journal.next().await? {
             self.name(part.named);
             part.unreadable.iter().for_each(|what| self.add_problem(what));

@@ -50,8 +50,8 @@ pub fn reaches_back_to(from: Timestamp) -> bool {
     from >= oldest_entry(now())
 }
 
-/// Where to begin in the journal after a read of the table's indexes, which lag, and which sees each comment at another
-/// moment. From there, the journal names every comment that the read may have missed. `began` is when the read began.
+/// Where to begin in the journal after a read of the table's indexes. Such a read sees each comment at another moment, and
+/// indexes lag. From here on, the journal names every comment that the read may have missed. `began` is when the read began.
 /// Entries arrive late, and clocks are wrong.
 pub fn journal_from(began: Timestamp, settings: &JobSettings) -> Timestamp {
     began.plus_ms(-ms(INDEX_LAG)).plus_ms(-ms(settings.settle)).plus_ms(-ms(settings.overlap))
@@ -88,17 +88,15 @@ impl Window {
 }
 
 /// Reads the journal between two instants, a few hundred comments at a time.
-pub struct JournalFinder<'run> {
+pub struct Journal<'run> {
     table: &'run Table,
     left: Window,
     reader: Option<Reader>,
-    resumes: &'static str,
 }
 
-impl<'run> JournalFinder<'run> {
-    /// `resumes` says, before an instant, what happens from there on if the run stops.
-    pub fn new(table: &'run Table, left: Window, resumes: &'static str) -> Self {
-        Self { table, left, reader: None, resumes }
+impl<'run> Journal<'run> {
+    pub fn new(table: &'run Table, left: Window) -> Self {
+        Self { table, left, reader: None }
     }
 
     /// The next part; `None` at the end. A comment that changed again may come again.
@@ -116,17 +114,29 @@ impl<'run> JournalFinder<'run> {
     }
 }
 
+pub(crate) struct JournalFinder<'run> {
+    journal: Journal<'run>,
+    resumes: &'static str,
+}
+
+impl<'run> JournalFinder<'run> {
+    /// `resumes` says, before an instant, what happens from there on if the run stops.
+    pub(crate) fn new(table: &'run Table, window: Window, resumes: &'static str) -> Self {
+        Self { journal: Journal::new(table, window), resumes }
+    }
+}
+
 impl Finder for JournalFinder<'_> {
     type Position = Part;
 
     async fn find(&mut self) -> Result<Option<Found<Part>>, StoreError> {
-        let Some(mut part) = self.next().await? else { return Ok(None) };
+        let Some(mut part) = self.journal.next().await? else { return Ok(None) };
         let comments = std::mem::take(&mut part.named);
         Ok(Some(Found { checked: comments.len(), suspects: comments.into(), position: part, is_last: false }))
     }
 
     fn resumes(&self) -> String {
-        format!("{} {}", self.resumes, self.left.from)
+        format!("{} {}", self.resumes, self.journal.left.from)
     }
 }
 
