@@ -9,7 +9,7 @@ use percent_encoding::percent_decode_str;
 
 use crate::error::ApiError;
 
-/// Where ids with slashes stand: what is in front of an id, what may follow it, and how many parts of a filter behind that.
+/// Addresses whose id may have slashes: the part before the id, what may follow it, and how many parts a filter adds to that.
 const AROUND_IDS: [(&str, &[&str], usize); 4] = [
     ("/product/", &["comments", "feed"], 2),
     ("/fragment/product/", &["comments"], 2),

@@ -3,9 +3,9 @@
 //! Both designs hold the same comments, in separate tables, behind one client with the same settings. Before the timing,
 //! their pages must be the same. Pagemark asks the page index for the start of the page, then sends one Query. The other
 //! design knows its cursor, and sends a query for each rating of the filter. With the page index it knows the page's number
-//! instead: the page index names the first and the last comment, and the queries read what lies between. The engine answers
-//! one call at a time, so pages of several queries are timed only **on a table that answers in parallel**
-//! (`recorded_table`), with assumed delays.
+//! instead. The page index then names the first and the last comment, and the queries read what lies between. The
+//! engine answers one call at a time. So pages of several queries are timed only **on a table that answers in parallel**
+//! (`recorded_table`). Its delays are assumed.
 //!
 //! On a service (`endpoint`) the same code runs, without assumed delays.
 

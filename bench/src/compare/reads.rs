@@ -55,7 +55,7 @@ pub(super) struct How {
 
 pub(super) struct Reading {
     name: String,
-    /// Of the filter; 0 for any rating.
+    /// How many the filter names; 0 for any rating.
     ratings: usize,
     latencies: Vec<(&'static str, Latencies)>,
 }

@@ -49,7 +49,7 @@ pub struct BigRepair {
 pub enum Step {
     /// Names the parts, which are the segments of the table.
     Begin,
-    /// The audit of one part, as far as the time of the invocation allows. It is invoked until the part is done.
+    /// The audit of one part, as far as the time of the invocation allows. The state machine repeats it until the part is done.
     Part {
         /// Its number. The one after the last stands for the scan of the page index.
         part: u32,

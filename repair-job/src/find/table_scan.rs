@@ -1,8 +1,8 @@
 //! Finds suspect comments by a scan of one segment of the table.
 //!
 //! A scan returns the items of one comment one after the other. So they are compared as they arrive: eventually
-//! consistent, and each read once. Any comment that is not exactly right is *suspect*. So neither an item that was about
-//! to change nor a collection that a scan returns in pieces does any harm.
+//! consistent, and each read once. Any comment that is not exactly right is *suspect*. The repair
+//! reads it again. So an item that was about to change does no harm, nor a collection that a scan returns in pieces.
 //!
 //! When a comment is right in the table, its scores in its two base sets are also checked. The index scan finds
 //! superfluous entries.

@@ -30,7 +30,7 @@ pub(crate) struct Found<P> {
     pub(crate) is_last: bool,
 }
 
-/// What a finder hands over: where to look, never what is wrong.
+/// Where a finder has seen a difference. What is wrong there, the repair finds out.
 #[derive(Debug, Default)]
 pub(crate) struct Suspects {
     pub(crate) comments: BTreeMap<CommentId, Places>,

@@ -1,7 +1,7 @@
 //! How far the scans of an audit have come: of each segment of the table, and of the page index.
 //!
-//! **Invariant:** a position is stored, and a scan counts as done, only up to where everything was checked, including the
-//! page index (`tests/repair/resumed.rs`).
+//! **Invariant:** everything before a stored position was checked, in the page index too. A scan counts as done when that
+//! holds for all of it (`tests/repair/resumed.rs`).
 //!
 //! **Invariant:** nothing is stored after the page index may have lost what was repaired there
 //! (`tests/repair/lost.rs`).
@@ -31,7 +31,7 @@ pub(crate) const POSITION: &str = "position";
 
 pub(crate) const ITEMS_PER_COMMENT: u64 = 32;
 
-/// What the job stores about a scan: how far the current pass has come, and when the last one ended.
+/// What the job stores about a scan: the position of the current pass, and the end of the last one.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, bound(deserialize = "P: Deserialize<'de>"))]
 pub(crate) struct ScanState<P> {

@@ -22,7 +22,7 @@ struct Remembered {
     places: Places,
 }
 
-/// Some of the comments that the job could not repair, with the places where traces of each were found.
+/// The comments that the job could not repair, up to a maximum. Each comes with the places where its traces are.
 pub async fn remembered(table: &Table) -> Result<BTreeMap<CommentId, Places>, StoreError> {
     let remembered: Vec<(String, Remembered)> = table.states(UNRESOLVED).await?;
     Ok(remembered.into_iter().filter_map(|(name, known)| Some((CommentId::parse(&name).ok()?, known.places))).collect())
