@@ -24,7 +24,7 @@ use itertools::Itertools;
 
 use compare::endpoint::{self, EndpointArgs};
 use measure::Effort;
-use overheads::{api, fan_out, index, rebuild};
+use overheads::{api, fan_out, index, repair};
 use report::Report;
 
 /// Measures Pagemark. Figures are merged into report.json, and report.md beside it has them as a table.
@@ -68,8 +68,8 @@ enum Name {
     FanOut,
     /// Pages by the API over HTTP beside the same queries by the bare SDK.
     Api,
-    /// The rebuild of the page index beside a bare pipeline of the same `ZADD`s.
-    Rebuild,
+    /// The rebuild of the page index beside a bare pipeline of the same `ZADD`s, and the audit beside a bare scan.
+    Repair,
     /// This design beside the one with four indexes: reading, writing, storage, money.
     Compare,
     /// Any page by its number. Beside it: PostgreSQL, SQLite, and a walk by cursor through four indexes.
@@ -130,7 +130,7 @@ async fn measure(name: Name, args: &Args, report: &mut Report) -> anyhow::Result
         Name::Index => index::measure(report, comments(2_000, 1_000_000), effort((2, 500), (15, 5_000))).await,
         Name::FanOut => fan_out::measure(report, effort((2, 100), (7, 300))).await,
         Name::Api => api::measure(report, comments(2_000, 100_000), effort((2, 100), (5, 2_000))).await,
-        Name::Rebuild => rebuild::measure(report, comments(500, 4_000), number(1, 5)).await,
+        Name::Repair => repair::measure(report, comments(500, 4_000), number(1, 5)).await,
         Name::Compare => {
             let load = compare::Load {
                 comments: comments(1_000, 50_000),

@@ -78,6 +78,11 @@ pub(crate) async fn measure(report: &mut Report, most: u32, pages: u32) -> anyho
         }
         stores.store.stop().await;
     }
+    for (name, points) in curves.iter().filter(|(name, _)| name.ends_with("p50")) {
+        let [(fewest, first), .., (most, last)] = points.as_slice() else { continue };
+        let exponent = (last / first).ln() / (most / fewest).ln();
+        report.noted(format!("growth of {name}"), exponent, "", "exponent, at most 0.05");
+    }
     let series = DRAWN.into_iter().filter_map(|name| {
         let points = curves.get(name)?;
         let (_, first) = *points.first()?;

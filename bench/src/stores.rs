@@ -251,6 +251,16 @@ impl PageReader {
         Ok(four.page_between(&listing.four_index_query()?, newest, oldest).await?)
     }
 
+    /// The same by one BatchGetItem.
+    pub(crate) async fn four_index_batch(
+        &self,
+        four: &FourIndexTable,
+        listing: &Listing,
+        page: u64,
+    ) -> anyhow::Result<four_index::Page> {
+        Ok(four.page_of(&listing.four_index_query()?, &self.named(listing, page).await?).await?)
+    }
+
     pub(crate) async fn page_after(&self, listing: &Listing, start: Option<Cd>) -> anyhow::Result<Vec<Comment>> {
         let (key, limit) = (listing.key.clone(), u16::try_from(PAGE_SIZE)?);
         Ok(self.table.page(&PageQuery { key, order: Order::Newest, limit, start }).await?.comments)

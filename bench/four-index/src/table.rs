@@ -3,19 +3,19 @@
 //! **Invariant:** a page comes from all of its partitions or not at all. The first error of a query ends the other
 //! queries and becomes the page's error.
 
-use std::{collections::HashMap, iter::zip, time::Duration};
+use std::{cmp::Reverse, collections::HashMap, iter::zip, time::Duration};
 
 use ::table::store_error;
 use aws_sdk_dynamodb::{
     Client,
     error::BuildError,
     types::{
-        AttributeDefinition, AttributeValue, BillingMode, GlobalSecondaryIndex, Projection, ProjectionType,
-        ReturnConsumedCapacity, ScalarAttributeType, TableStatus,
+        AttributeDefinition, AttributeValue, BillingMode, GlobalSecondaryIndex, KeysAndAttributes, Projection,
+        ProjectionType, ReturnConsumedCapacity, ScalarAttributeType, TableStatus,
     },
 };
 use futures_util::future::try_join_all;
-use model::{Cd, Comment, Language, PageSize, ProductId};
+use model::{Cd, Comment, Language, Malformed, PageSize, ProductId};
 use process::{Backoff, Store, StoreError};
 use serde_dynamo::Item;
 use table::{ItemJson, QueryReader, definition::key_schema};
@@ -25,7 +25,7 @@ use crate::{
     counters::{Counters, StatisticsKey},
     cursor::Cursor,
     error::Error,
-    item::{Entry, PROJECTED, start_key},
+    item::{Entry, PROJECTED, item_key, start_key},
     key::{Index, PK, PageQuery, Partition, Plan, SK, SORT_KEY},
     merge::{Merged, Part, Position, merge},
 };
@@ -122,6 +122,28 @@ impl FourIndexTable {
         let positions = vec![Position::Beginning; plan.partitions.len()];
         let (merged, cost) = self.read(&plan, query, positions, Some([oldest, newest])).await?;
         Ok(Page { comments: comments(merged.visible, query)?, next: None, cost })
+    }
+
+    /// The comments that a page index names, by one BatchGetItem from the table itself.
+    ///
+    /// # Errors
+    /// Also if the table leaves a key unread.
+    pub async fn page_of(&self, query: &PageQuery, named: &[Cd]) -> Result<Page, Error> {
+        let keys = named.iter().map(|cd| item_key(&cd.id).into()).collect();
+        let keys = KeysAndAttributes::builder().set_keys(Some(keys)).build().map_err(refused)?;
+        let get = self.client.batch_get_item().request_items(&self.name, keys);
+        let get = get.return_consumed_capacity(ReturnConsumedCapacity::Total);
+        let answer = get.send().await.map_err(store_error)?;
+        let read_units = answer.consumed_capacity().iter().filter_map(|consumed| consumed.capacity_units()).sum();
+        let items = answer.responses.unwrap_or_default().remove(&self.name).unwrap_or_default();
+        if items.len() < named.len() {
+            return Err(StoreError::unavailable(Store::Table, "a page's comments were not all read").into());
+        }
+        let items_read = u32::try_from(items.len()).unwrap_or(u32::MAX);
+        let entries = items.into_iter().map(|item| serde_dynamo::from_item(Item::from(item)).map_err(malformed));
+        let mut comments = comments(entries.collect::<Result<_, _>>()?, query)?;
+        comments.sort_by_key(|comment| Reverse(comment.cd()));
+        Ok(Page { comments, next: None, cost: ReadCost { requests: 1, items_read, read_units, items_discarded: 0 } })
     }
 
     /// Reads all partitions in parallel, from their positions on or between two places, and merges what they hold.
@@ -227,6 +249,10 @@ fn comments(entries: Vec<Entry>, query: &PageQuery) -> Result<Vec<Comment>, Stor
 fn first_position(partition: &Partition, counters: Option<&Counters>) -> Position {
     let count = partition.rating.and_then(|rating| Some(counters?.get(rating)));
     if count == Some(0) { Position::End } else { Position::Beginning }
+}
+
+fn malformed(error: serde_dynamo::Error) -> StoreError {
+    Malformed::new("item", error.to_string()).into()
 }
 
 pub(crate) fn refused(error: BuildError) -> StoreError {

@@ -113,6 +113,12 @@ impl Reader {
         self.pages.four_index_page(&self.four, &ask.listing, ask.number).await
     }
 
+    /// The same by one BatchGetItem.
+    pub(super) async fn four_index_batch(&self, ask: &Ask) -> anyhow::Result<four_index::Page> {
+        self.await_redis().await?;
+        self.pages.four_index_batch(&self.four, &ask.listing, ask.number).await
+    }
+
     async fn await_redis(&self) -> anyhow::Result<()> {
         if self.redis_delay > Duration::ZERO { sleep_precisely(self.redis_delay).await } else { Ok(()) }
     }

@@ -21,7 +21,7 @@ use strum::VariantArray;
 use crate::{
     listing::PAGE_SIZE,
     measure::as_f64,
-    report::{FOUR_INDEXES, FOUR_INDEXES_COUNTERS, FOUR_INDEXES_PAGE_INDEX, PAGEMARK},
+    report::{FOUR_INDEXES, FOUR_INDEXES_BATCH, FOUR_INDEXES_COUNTERS, FOUR_INDEXES_PAGE_INDEX, PAGEMARK},
     workload::{Comments, items, primary_item},
 };
 
@@ -82,15 +82,21 @@ pub(crate) struct Design {
     pub(super) upkeep_read_units: f64,
 }
 
-/// Pagemark, and four indexes: alone, with counters, and with the page index. `depth` is how many pages a design with cursors reads in order
-/// to show one.
+/// Pagemark, and four indexes: alone, with counters, and with the page index, by queries and by BatchGetItem. `depth` is how
+/// many pages a design with cursors reads in order to show one.
 pub(crate) fn designs(text_bytes: u32, depth: u32, redis_bytes: f64) -> anyhow::Result<Vec<Design>> {
     let change = Change::of(usize::try_from(text_bytes)?)?;
+    let by_queries = with_page_index(four_indexes(&change, 1, KeepCounters::No), &change, redis_bytes);
+    // It rounds each item up.
+    let item_units = query_units(count(item_bytes(&comment_item(&change.comment))));
+    let page_read_units = vec![item_units * count(PAGE_SIZE); RATINGS as usize];
+    let by_batch = Design { name: FOUR_INDEXES_BATCH.to_owned(), page_read_units, ..by_queries.clone() };
     Ok(vec![
         pagemark(&change, redis_bytes)?,
         four_indexes(&change, depth, KeepCounters::No),
         four_indexes(&change, depth, KeepCounters::Yes),
-        with_page_index(four_indexes(&change, 1, KeepCounters::No), &change, redis_bytes),
+        by_queries,
+        by_batch,
     ])
 }
 
@@ -283,7 +289,7 @@ mod tests {
     fn comments_take_the_units_that_the_documents_name() {
         // One of the 68 is for `primaries`. A change of the rating also deletes 16 duplicates.
         let four_indexes = [5.0, 5.0, 7.0, 5.0];
-        let expected = [[68.0, 68.0, 100.0, 68.0], four_indexes, [10.0, 5.0, 12.0, 10.0], four_indexes];
+        let expected = [[68.0, 68.0, 100.0, 68.0], four_indexes, [10.0, 5.0, 12.0, 10.0], four_indexes, four_indexes];
         assert_eq!(write_units_of(60), expected);
         for (text_bytes, units) in [(1_024, 133.0), (2_048, 198.0), (4_096, 328.0)] {
             assert_eq!(write_units_of(text_bytes)[0][0], units, "{text_bytes}");
@@ -300,6 +306,7 @@ mod tests {
             [1.5, 1.5, 2.5, 3.5, 4.5],
             // Each rating's query reads its part of the page only.
             [1.0, 1.0, 1.0, 1.5, 2.0],
+            [10.0; 5],
         ];
         assert_eq!(units, expected);
     }

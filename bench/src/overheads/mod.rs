@@ -3,4 +3,4 @@
 pub(crate) mod api;
 pub(crate) mod fan_out;
 pub(crate) mod index;
-pub(crate) mod rebuild;
+pub(crate) mod repair;

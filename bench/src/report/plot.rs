@@ -32,9 +32,10 @@ const LINES_MAX: usize = 5;
 const TICKS: f64 = 7.0;
 
 /// The colour of a line whose name contains these words, in every plot. The first words count.
-const COLOURS: [(&str, RGBColor); 6] = [
+const COLOURS: [(&str, RGBColor); 7] = [
     (PAGEMARK, RGBColor(0, 87, 184)),
     ("with counters", RGBColor(214, 110, 0)),
+    ("BatchGetItem", RGBColor(120, 150, 40)),
     ("with the page index", RGBColor(0, 128, 96)),
     (FOUR_INDEXES, RGBColor(190, 30, 45)),
     ("PostgreSQL", RGBColor(110, 70, 160)),

@@ -1,0 +1,107 @@
+//! `repair`: audit and rebuild beside the least that their work needs, in alternating rounds.
+//!
+//! - **Audit**, without the index scan, beside a bare scan of the same table by the same client. The engine sorts the whole
+//!   table for each answer of a parallel scan, so both use one segment.
+//! - **Rebuild** beside a bare pipeline of the same `ZADD`s. This table has only primary items: a rebuild calls
+//!   `DescribeTable` once, and for that call the engine counts all items, which DynamoDB does not.
+
+use std::time::Duration;
+
+use anyhow::ensure;
+use model::{Comment, ProductId};
+use repair_job::{AuditOptions, Job, JobSettings, Stop};
+use serde_dynamo::Item;
+use table::Table;
+
+use super::index::time_to_add;
+use crate::{
+    measure::{Rounds, timed},
+    report::{Report, count},
+    stores::{Load, Redis, Store, create_table},
+    workload::{Comments, items, primary_item},
+};
+
+/// Comments per product, like in the real reviews that the design was made for: 976 (42,943 comments of 44 products).
+const COMMENTS_OF_A_PRODUCT: usize = 976;
+/// Shards read in parallel: the command's default.
+const SHARDS_AT_ONCE: u32 = 4;
+/// Items that a scan reads in one call, like the audit.
+const SCAN_LIMIT: i32 = 2_000;
+
+pub(crate) async fn measure(report: &mut Report, comments: u32, rounds: u32) -> anyhow::Result<()> {
+    report.step(&format!("loading {} comments", count(comments)));
+    let mut drawn = Comments::new(7)?.take(comments)?;
+    for (place, comment) in drawn.iter_mut().enumerate() {
+        comment.product = ProductId::parse(&format!("shop/item-{:05}", place / COMMENTS_OF_A_PRODUCT))?;
+    }
+    measure_rebuild(report, &drawn, rounds).await?;
+    measure_audit(report, &drawn, rounds).await
+}
+
+async fn measure_rebuild(report: &mut Report, drawn: &[Comment], rounds: u32) -> anyhow::Result<()> {
+    let (store, mut redis, job) = load(drawn, |comment| Ok(vec![primary_item(comment)?])).await?;
+    report.step(&format!("{rounds} rounds of rebuild and bare pipeline"));
+    let rounds = Rounds::run(rounds, async || {
+        let ours = rebuild(&job, drawn).await?;
+        Ok([ours, time_to_add(&mut redis, drawn).await?])
+    });
+    let (rounds, comments) = (rounds.await?, u32::try_from(drawn.len())?);
+    store.stop().await;
+    report.add("rebuild", rounds.rate(0, comments), "comments/s");
+    report.add("bare pipeline of ZADD", rounds.rate(1, comments), "comments/s");
+    report.noted("rebuild_vs_pipeline", rounds.ratio(0, 1), "", "ratio of rates, at least 0.5");
+    Ok(())
+}
+
+async fn measure_audit(report: &mut Report, drawn: &[Comment], rounds: u32) -> anyhow::Result<()> {
+    let (store, _redis, job) = load(drawn, items).await?;
+    rebuild(&job, drawn).await?;
+    report.step(&format!("{rounds} rounds of audit and bare scan"));
+    let options = AuditOptions { segments: 1, at_once: 1, index_scan: false, ..AuditOptions::default() };
+    let rounds = Rounds::run(rounds, async || {
+        let (audited, ours) = timed(async { Ok(job.audit(options).await) }).await?;
+        let ((), bare) = timed(bare_scan(&store.table)).await?;
+        ensure!(audited.exit_code() == 0 && audited.checked == drawn.len() as u64, "{audited}");
+        Ok([ours, bare])
+    });
+    let (rounds, comments) = (rounds.await?, u32::try_from(drawn.len())?);
+    store.stop().await;
+    report.add("audit", rounds.rate(0, comments), "comments/s");
+    report.add("bare scan", rounds.rate(1, comments), "comments/s");
+    report.noted("audit_vs_scan", rounds.ratio(0, 1), "", "ratio of rates, at least 0.75");
+    Ok(())
+}
+
+async fn load(
+    comments: &[Comment],
+    items: impl Fn(&Comment) -> anyhow::Result<Vec<Item>>,
+) -> anyhow::Result<(Store, Redis, Job)> {
+    let store = Store::start().await?;
+    create_table(&store.table).await?;
+    let (table, mut load) = (store.table.name().to_owned(), Load::into(store).await?);
+    for item in comments.iter().map(items).collect::<anyhow::Result<Vec<_>>>()?.iter().flatten() {
+        load.push(&table, item).await?;
+    }
+    let (store, redis) = (load.finish().await?, Redis::start().await?);
+    let (settle, overlap) = (Duration::ZERO, Duration::from_secs(600));
+    let settings = JobSettings { apply: true, settle, overlap, ..JobSettings::default() };
+    let job = Job::new(store.table.clone(), redis.index.clone(), settings, Stop::default());
+    Ok((store, redis, job))
+}
+
+async fn rebuild(job: &Job, drawn: &[Comment]) -> anyhow::Result<Duration> {
+    let (rebuilt, took) = timed(async { Ok(job.rebuild(SHARDS_AT_ONCE).await) }).await?;
+    ensure!(rebuilt.exit_code() == 0 && rebuilt.checked == drawn.len() as u64, "{rebuilt}");
+    Ok(took)
+}
+
+async fn bare_scan(table: &Table) -> anyhow::Result<()> {
+    let mut start = None;
+    loop {
+        let scan = table.client().scan().table_name(table.name()).limit(SCAN_LIMIT);
+        start = scan.set_exclusive_start_key(start).send().await?.last_evaluated_key;
+        if start.is_none() {
+            return Ok(());
+        }
+    }
+}
