@@ -66,7 +66,7 @@ impl Listing {
 
     pub(crate) fn four_index_query(&self) -> anyhow::Result<four_index::PageQuery> {
         let (FilterKey { product, filter }, page_size) = (self.key.clone(), PageSize::new(PAGE_SIZE as u64)?);
-        Ok(four_index::PageQuery { product, filter, page_size, skip_empty: false })
+        Ok(four_index::PageQuery { product, filter, page_size })
     }
 
     pub(crate) fn total(&self) -> u64 {

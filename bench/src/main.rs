@@ -54,7 +54,12 @@ enum Command {
     /// Compares both designs on real DynamoDB, or on a service like it. Prints first what that costs, and asks.
     Compare(EndpointArgs),
     /// Prints the table of several runs: the median of each figure, the lowest and the highest.
-    Report { files: Vec<PathBuf> },
+    Report {
+        files: Vec<PathBuf>,
+        /// Keeps the runs in bench/results, and writes their figures into the documents and their plots.
+        #[arg(long)]
+        publish: bool,
+    },
 }
 
 /// The measurements, in the order in which they run. `Index` is first: it measures the memory of this process, and others
@@ -88,7 +93,7 @@ async fn main() -> anyhow::Result<()> {
     match &args.command {
         Some(Command::Cost(month)) => money::print(month),
         Some(Command::Compare(args)) => endpoint::run(args).await,
-        Some(Command::Report { files }) => report::print_runs(files),
+        Some(Command::Report { files, publish }) => report::print_runs(files, *publish),
         None => measure_all(&args).await,
     }
 }
@@ -134,8 +139,7 @@ async fn measure(name: Name, args: &Args, report: &mut Report) -> anyhow::Result
         Name::Compare => {
             let load = compare::Load {
                 comments: comments(1_000, 50_000),
-                near: effort((1, 10), (3, 100)),
-                far: effort((1, 10), (5, 400)),
+                reads: effort((1, 10), (5, 200)),
                 writes: number(2, 300),
             };
             compare::measure(report, load).await

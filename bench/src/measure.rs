@@ -35,7 +35,7 @@ impl From<f64> for Spread {
 }
 
 /// The value that a fraction `share` of the values does not exceed; 0 without values.
-fn percentile(values: &[f64], share: f64) -> f64 {
+pub(crate) fn percentile(values: &[f64], share: f64) -> f64 {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);
     let rank = (share * as_f64(sorted.len() as u64)).ceil();

@@ -86,11 +86,11 @@ pub(crate) async fn measure(report: &mut Report, most: u32, pages: u32) -> anyho
     let series = DRAWN.into_iter().filter_map(|name| {
         let points = curves.get(name)?;
         let (_, first) = *points.first()?;
-        let points = points.iter().map(|(comments, value)| (*comments, value / first)).collect();
-        Some(Series { name: name.to_owned(), points })
+        let points = points.iter().map(|(comments, value)| (*comments, value / first));
+        Some(Series::new(name, points.collect::<Vec<_>>()))
     });
     let axes = ["comments", "times the value with the fewest comments"];
-    report.plot(&Plot { name: "scale", axes, series: series.collect() })
+    report.plot(Plot::new("scale", axes, series.collect()))
 }
 
 fn available_memory_bytes() -> anyhow::Result<f64> {

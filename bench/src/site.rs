@@ -105,9 +105,9 @@ async fn read(reader: &Reader, Page { is_ours, with_total, ask }: &Page) -> anyh
         (true, false) => (reader.pages.page_after(&ask.listing, None).await?, None),
         // The reader refuses a total of the page index that is not the listing's.
         (true, true) => (reader.pagemark(ask).await?, Some(ask.listing.total())),
-        (false, false) => (reader.four_index(ask, false).await?.comments, None),
+        (false, false) => (reader.four_index(ask).await?.comments, None),
         (false, true) => {
-            let (page, total) = try_join(reader.four_index(ask, false), reader.four_index_total(ask)).await?;
+            let (page, total) = try_join(reader.four_index(ask), reader.four_index_total(ask)).await?;
             (page.comments, Some(total))
         }
     };

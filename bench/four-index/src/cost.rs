@@ -1,7 +1,7 @@
 //! The cost of calls as the engine reports it (`ReturnConsumedCapacity`), and the cost of writes by DynamoDB's rules.
 //!
 //! The rules come from AWS's "DynamoDB read and write operations" and "Using Global Secondary Indexes". A test
-//! (`the_engine_counts_by_the_rules`) compares them with the embedded engine. AWS does not document whether an index's
+//! (`the_engine_counts_the_units_of_the_cost_model`) compares them with the embedded engine. AWS does not document whether an index's
 //! share of a transaction counts twice. Here it counts once, as in that engine.
 
 use std::ops::AddAssign;

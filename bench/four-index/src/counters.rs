@@ -145,14 +145,6 @@ mod tests {
         );
         check(
             Some(("en", 5)),
-            None,
-            expect![[r#"
-                all: {"count_5": -1, "count_total": -1}
-                en: {"count_5": -1, "count_total": -1}
-            "#]],
-        );
-        check(
-            Some(("en", 5)),
             Some(("en", 4)),
             expect![[r#"
                 all: {"count_4": 1, "count_5": -1}

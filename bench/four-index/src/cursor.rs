@@ -1,29 +1,24 @@
 //! The cursor: the combined position in all partitions.
 //!
 //! The articles write it into the page's address: the keys of all partitions, compressed. No measurement needs that text, so
-//! cursors stay in memory here, in favour of this design. A cursor belongs to a product and a filter, because no two of them
-//! query the same partitions.
+//! cursors stay in memory here, in favour of this design.
 
-use std::{
-    collections::{BTreeMap, HashMap, HashSet},
-    iter::zip,
-};
+use std::collections::{HashMap, HashSet};
 
 use model::{Cd, Rating};
 
 use crate::{
-    error::Error,
     key::{PageQuery, Plan},
     merge::Position,
 };
 
+/// The position in each partition of a query, in the order of its plan.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Cursor(BTreeMap<String, Position>);
+pub struct Cursor(pub(crate) Vec<Position>);
 
 impl Cursor {
-    pub(crate) fn after(plan: &Plan, positions: Vec<Position>) -> Option<Self> {
-        let more = positions.iter().any(|position| *position != Position::End);
-        more.then(|| Self(zip(plan.partitions.iter().map(|partition| partition.key.clone()), positions).collect()))
+    pub(crate) fn after(positions: Vec<Position>) -> Option<Self> {
+        positions.iter().any(|position| *position != Position::End).then_some(Self(positions))
     }
 
     /// The cursor after the comments `shown`, for callers that know the listing without walking it. `to_come` are the
@@ -44,15 +39,7 @@ impl Cursor {
             Some(cd) => Position::After((*cd).clone()),
             None => Position::Beginning,
         });
-        Self::after(&plan, positions.collect())
-    }
-
-    pub(crate) fn positions(&self, plan: &Plan) -> Result<Vec<Position>, Error> {
-        if self.0.len() != plan.partitions.len() {
-            return Err(Error::OtherCursor);
-        }
-        let position = |key: &String| self.0.get(key).cloned().ok_or(Error::OtherCursor);
-        plan.partitions.iter().map(|partition| position(&partition.key)).collect()
+        Self::after(positions.collect())
     }
 }
 
@@ -62,47 +49,27 @@ mod tests {
 
     use super::*;
 
-    fn query(product: &str, ratings: &str) -> PageQuery {
-        PageQuery {
-            product: ProductId::parse(product).unwrap(),
-            filter: Filter::new(None, Some(RatingSet::parse(ratings).unwrap())),
-            page_size: PageSize::new(20).unwrap(),
-            skip_empty: false,
-        }
-    }
-
-    fn plan(query: &PageQuery) -> Plan {
-        Plan::of(&query.product, &query.filter)
-    }
-
     fn cd(ms: i64, id: &str) -> Cd {
         Cd { created_at: Timestamp::from_epoch_ms(ms).unwrap(), id: CommentId::parse(id).unwrap() }
     }
 
     #[test]
-    fn a_cursor_belongs_to_a_product_and_a_filter() {
-        let own = query("42", "1.5");
-        let positions = vec![Position::Beginning, Position::After(cd(5, "c1"))];
-        let cursor = Cursor::after(&plan(&own), positions.clone()).unwrap();
-        assert_eq!(cursor.positions(&plan(&own)).unwrap(), positions);
-        for other in [query("43", "1.5"), query("42", "1.4"), query("42", "1"), query("42", "1.4.5")] {
-            assert!(matches!(cursor.positions(&plan(&other)), Err(Error::OtherCursor)), "{other:?}");
-        }
-    }
-
-    #[test]
     fn a_cursor_can_be_made_from_the_comments_before_it() {
-        let query = query("42", "1.3.5");
+        let query = PageQuery {
+            product: ProductId::parse("42").unwrap(),
+            filter: Filter::new(None, Some(RatingSet::parse("1.3.5").unwrap())),
+            page_size: PageSize::new(20).unwrap(),
+        };
         let rating = |stars| Rating::new(stars).unwrap();
         let shown = [(cd(9, "a"), rating(5)), (cd(8, "b"), rating(1)), (cd(7, "c"), rating(5))];
         let following = |to_come: &[u64]| {
             let to_come = to_come.iter().map(|stars| rating(*stars));
             Cursor::following(&query, shown.iter().map(|(cd, rating)| (cd, *rating)), to_come)
         };
-        let (cursor, after) = (|of| Cursor::after(&plan(&query), of), |ms, id| Position::After(cd(ms, id)));
+        let after = |ms, id| Position::After(cd(ms, id));
         let all_continue = vec![after(8, "b"), Position::Beginning, after(7, "c")];
-        assert_eq!(following(&[5, 3, 1]), cursor(all_continue));
-        assert_eq!(following(&[5]), cursor(vec![Position::End, Position::End, after(7, "c")]));
+        assert_eq!(following(&[5, 3, 1]), Cursor::after(all_continue));
+        assert_eq!(following(&[5]), Cursor::after(vec![Position::End, Position::End, after(7, "c")]));
         assert_eq!(following(&[]), None);
     }
 }

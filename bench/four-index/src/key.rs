@@ -62,8 +62,6 @@ pub struct PageQuery {
     pub product: ProductId,
     pub filter: Filter,
     pub page_size: PageSize,
-    /// Whether to read the counters before page 1 if the filter has several partitions, and to skip empty ones.
-    pub skip_empty: bool,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]

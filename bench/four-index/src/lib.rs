@@ -2,8 +2,8 @@
 //! filter.
 //!
 //! It follows Alex Reid's series of articles on filtering in DynamoDB (parts 2, 3 and 4): a query planner, parallel
-//! queries whose answers are merged, a page token that combines the keys of all partitions, and counters to skip empty
-//! partitions. Only benchmarks and tests use it; nothing deployed depends on it.
+//! queries whose answers are merged, a page token that combines the keys of all partitions, and counters for totals. Only the
+//! measurements use it.
 //!
 //! Differences from the articles:
 //! - **The sort key is unique**: `<instant>#<comment id>`, [`model::Cd`], instead of the creation date. The order of index
@@ -20,7 +20,6 @@
 mod cost;
 mod counters;
 mod cursor;
-mod error;
 mod item;
 mod key;
 mod merge;
@@ -30,7 +29,6 @@ mod writer;
 pub use cost::{ReadCost, WriteCost, write_cost_by_rules};
 pub use counters::{Counters, KeepCounters, Tally, counter_items};
 pub use cursor::Cursor;
-pub use error::Error;
 pub use item::{comment_item, projection};
 pub use key::{Index, PageQuery, SORT_KEY};
 pub use table::{FourIndexTable, Page};

@@ -1,7 +1,7 @@
 //! Merges the answers of partitions into a page, with the position at which each partition resumes. No I/O.
 //!
 //! **Invariant:** the next position of a partition leads to exactly what follows the page. No comment is lost that was
-//! read and discarded, or not read (`walks_give_everything_once_in_order`).
+//! read and discarded, or not read (a test of `bench` walks through all pages).
 
 use model::Cd;
 
@@ -67,90 +67,24 @@ pub(crate) fn merge<T>(parts: Vec<Part<T>>, page_size: usize) -> Merged<T> {
 
 #[cfg(test)]
 mod tests {
-    use itertools::Itertools;
     use model::{CommentId, Timestamp};
-    use proptest::prelude::*;
 
     use super::*;
 
-    /// A comment: its name is its id, and `at` is its time.
     fn cd(at: i64, id: &str) -> Cd {
         Cd { created_at: Timestamp::from_epoch_ms(at).unwrap(), id: CommentId::parse(id).unwrap() }
     }
 
-    type Partition = Vec<Cd>;
-
-    /// The answer to a query of a partition. Like in DynamoDB, a full answer does not show that it is the last one.
-    fn read(partition: &Partition, from: &Position, page_size: usize) -> Part<Cd> {
-        let later: Vec<&Cd> = match from {
-            Position::Beginning => partition.iter().collect(),
-            Position::After(last) => partition.iter().filter(|cd| *cd < last).collect(),
-            Position::End => return Part::ended(),
-        };
-        let entries: Vec<_> = later.into_iter().take(page_size).map(|cd| (cd.clone(), cd.clone())).collect();
-        let more = entries.len() == page_size;
-        Part { from: from.clone(), entries, more }
-    }
-
-    fn walk(partitions: &[Partition], page_size: usize) -> Vec<Vec<Cd>> {
-        let mut positions = vec![Position::Beginning; partitions.len()];
-        let mut pages = Vec::new();
-        // Enough steps for any walk that makes progress.
-        for _ in 0..=partitions.concat().len() + 1 {
-            if positions.iter().all(|position| *position == Position::End) {
-                break;
-            }
-            let parts = partitions.iter().zip(&positions).map(|(partition, from)| read(partition, from, page_size));
-            let merged = merge(parts.collect(), page_size);
-            positions = merged.positions;
-            pages.push(merged.visible);
-        }
-        pages
-    }
-
-    fn newest_first(comments: &[(i64, &str)]) -> Partition {
-        comments.iter().map(|(at, id)| cd(*at, id)).sorted().rev().collect()
+    fn part(comments: &[(i64, &str)], more: bool) -> Part<Cd> {
+        let entries = comments.iter().map(|(at, id)| (cd(*at, id), cd(*at, id)));
+        Part { from: Position::Beginning, entries: entries.collect(), more }
     }
 
     #[test]
     fn positions_tell_beginnings_middles_and_ends_apart() {
-        let fives = newest_first(&[(9, "a9"), (8, "a8"), (7, "a7")]);
-        let ones = newest_first(&[(6, "b6")]);
-        let parts = [&fives, &ones, &Vec::new()].map(|partition| read(partition, &Position::Beginning, 2));
-        let merged = merge(parts.into(), 2);
+        let merged = merge(vec![part(&[(9, "a9"), (8, "a8")], true), part(&[(6, "b6")], false), part(&[], false)], 2);
         assert_eq!(merged.visible, [cd(9, "a9"), cd(8, "a8")]);
         assert_eq!(merged.discarded, [cd(6, "b6")]);
         assert_eq!(merged.positions, [Position::After(cd(8, "a8")), Position::Beginning, Position::End]);
-    }
-
-    proptest! {
-        #[test]
-        fn walks_give_everything_once_in_order(
-            // Few instants, so that many ties occur.
-            comments in prop::collection::btree_set((0..6_i64, 0..40_u32), 0..60),
-            partitions in 1..=5_usize,
-            page_size in 1..=7_usize,
-        ) {
-            let cds: Vec<Cd> = comments.into_iter().map(|(at, id)| cd(at, &format!("c{id}"))).collect();
-            let mut parts = vec![Vec::new(); partitions];
-            for cd in cds.iter().rev() {
-                // Choose the partition by id, so that each instant is in several partitions.
-                let place = cd.id.as_str().bytes().map(usize::from).sum::<usize>() % partitions;
-                parts[place].push(cd.clone());
-            }
-            for part in &mut parts {
-                part.sort_by(|a, b| b.cmp(a));
-            }
-            let all: Vec<Cd> = cds.into_iter().sorted().rev().collect();
-            let mut pages = walk(&parts, page_size);
-            // The last page may be empty, because a full answer does not show that it is the last.
-            if pages.last().is_some_and(|page| page.is_empty() && pages.len() > 1) {
-                prop_assert!(all.len().is_multiple_of(page_size));
-                pages.pop();
-            }
-            let expected: Vec<Vec<Cd>> = all.chunks(page_size).map(<[Cd]>::to_vec).collect();
-            prop_assert_eq!(pages.concat(), all);
-            prop_assert_eq!(pages.iter().filter(|page| !page.is_empty()).count(), expected.len());
-        }
     }
 }

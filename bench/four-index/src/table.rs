@@ -24,7 +24,6 @@ use crate::{
     cost::ReadCost,
     counters::{Counters, StatisticsKey},
     cursor::Cursor,
-    error::Error,
     item::{Entry, PROJECTED, item_key, start_key},
     key::{Index, PK, PageQuery, Partition, Plan, SK, SORT_KEY},
     merge::{Merged, Part, Position, merge},
@@ -58,7 +57,7 @@ impl FourIndexTable {
         &self.name
     }
 
-    pub async fn create(&self) -> Result<(), Error> {
+    pub async fn create(&self) -> Result<(), StoreError> {
         let text = |name: &str| {
             let definition = AttributeDefinition::builder().attribute_name(name);
             definition.attribute_type(ScalarAttributeType::S).build().map_err(refused)
@@ -93,31 +92,22 @@ impl FourIndexTable {
             }
             if !backoff.wait().await {
                 let why = format!("the table {} is not active after {ACTIVE_WITHIN:?}", self.name);
-                return Err(StoreError::unavailable(Store::Table, why).into());
+                return Err(StoreError::unavailable(Store::Table, why));
             }
         }
     }
 
-    pub async fn page(&self, query: &PageQuery, cursor: Option<&Cursor>) -> Result<Page, Error> {
+    pub async fn page(&self, query: &PageQuery, cursor: Option<&Cursor>) -> Result<Page, StoreError> {
         let plan = Plan::of(&query.product, &query.filter);
-        let mut cost = ReadCost::default();
-        let positions = match cursor {
-            Some(cursor) => cursor.positions(&plan)?,
-            None if query.skip_empty && plan.partitions.len() > 1 => {
-                let (counters, read) = self.counters(&query.product, query.filter.language()).await?;
-                cost += read;
-                plan.partitions.iter().map(|partition| first_position(partition, counters.as_ref())).collect()
-            }
-            None => vec![Position::Beginning; plan.partitions.len()],
-        };
-        let (Merged { visible, positions, .. }, read) = self.read(&plan, query, positions, None).await?;
-        cost += read;
-        Ok(Page { comments: comments(visible, query)?, next: Cursor::after(&plan, positions), cost })
+        let beginning = || vec![Position::Beginning; plan.partitions.len()];
+        let positions = cursor.map_or_else(beginning, |cursor| cursor.0.clone());
+        let (Merged { visible, positions, .. }, cost) = self.read(&plan, query, positions, None).await?;
+        Ok(Page { comments: comments(visible, query)?, next: Cursor::after(positions), cost })
     }
 
     /// The comments from `newest` to `oldest`, the first and the last one of a page that a page index names. Each
     /// partition's query reads only what the page shows of it, at any depth. No cursor follows.
-    pub async fn page_between(&self, query: &PageQuery, newest: &Cd, oldest: &Cd) -> Result<Page, Error> {
+    pub async fn page_between(&self, query: &PageQuery, newest: &Cd, oldest: &Cd) -> Result<Page, StoreError> {
         let plan = Plan::of(&query.product, &query.filter);
         let positions = vec![Position::Beginning; plan.partitions.len()];
         let (merged, cost) = self.read(&plan, query, positions, Some([oldest, newest])).await?;
@@ -128,7 +118,7 @@ impl FourIndexTable {
     ///
     /// # Errors
     /// Also if the table leaves a key unread.
-    pub async fn page_of(&self, query: &PageQuery, named: &[Cd]) -> Result<Page, Error> {
+    pub async fn page_of(&self, query: &PageQuery, named: &[Cd]) -> Result<Page, StoreError> {
         let keys = named.iter().map(|cd| item_key(&cd.id).into()).collect();
         let keys = KeysAndAttributes::builder().set_keys(Some(keys)).build().map_err(refused)?;
         let get = self.client.batch_get_item().request_items(&self.name, keys);
@@ -137,7 +127,7 @@ impl FourIndexTable {
         let read_units = answer.consumed_capacity().iter().filter_map(|consumed| consumed.capacity_units()).sum();
         let items = answer.responses.unwrap_or_default().remove(&self.name).unwrap_or_default();
         if items.len() < named.len() {
-            return Err(StoreError::unavailable(Store::Table, "a page's comments were not all read").into());
+            return Err(StoreError::unavailable(Store::Table, "a page's comments were not all read"));
         }
         let items_read = u32::try_from(items.len()).unwrap_or(u32::MAX);
         let entries = items.into_iter().map(|item| serde_dynamo::from_item(Item::from(item)).map_err(malformed));
@@ -222,33 +212,16 @@ impl FourIndexTable {
         Err(StoreError::refused(Store::Table, "a page's comments are too large to be read at once"))
     }
 
-    pub async fn stats(&self, product: &ProductId, language: Option<&Language>) -> Result<Counters, Error> {
-        Ok(self.counters(product, language).await?.0.unwrap_or_default())
-    }
-
-    async fn counters(
-        &self,
-        product: &ProductId,
-        language: Option<&Language>,
-    ) -> Result<(Option<Counters>, ReadCost), StoreError> {
+    pub async fn counters(&self, product: &ProductId, language: Option<&Language>) -> Result<Counters, StoreError> {
         let key = StatisticsKey { product: product.clone(), language: language.cloned() };
         let get = self.client.get_item().table_name(&self.name).set_key(Some(key.item().into()));
-        let get = get.consistent_read(true).return_consumed_capacity(ReturnConsumedCapacity::Total);
-        let answer = get.send().await.map_err(store_error)?;
-        let units = answer.consumed_capacity.and_then(|consumed| consumed.capacity_units);
-        let cost = ReadCost { requests: 1, read_units: units.unwrap_or(0.0), ..ReadCost::default() };
-        let counters = answer.item.map(|item| Counters::of_item(&item.into())).transpose()?;
-        Ok((counters, cost))
+        let answer = get.consistent_read(true).send().await.map_err(store_error)?;
+        Ok(answer.item.map(|item| Counters::of_item(&item.into())).transpose()?.unwrap_or_default())
     }
 }
 
 fn comments(entries: Vec<Entry>, query: &PageQuery) -> Result<Vec<Comment>, StoreError> {
     Ok(entries.into_iter().map(|entry| entry.into_comment(&query.product)).collect::<Result<_, _>>()?)
-}
-
-fn first_position(partition: &Partition, counters: Option<&Counters>) -> Position {
-    let count = partition.rating.and_then(|rating| Some(counters?.get(rating)));
-    if count == Some(0) { Position::End } else { Position::Beginning }
 }
 
 fn malformed(error: serde_dynamo::Error) -> StoreError {

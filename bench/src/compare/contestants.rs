@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use four_index::{Cursor, FourIndexTable, PageQuery};
+use four_index::{Cursor, FourIndexTable};
 use model::{Comment, Filter, FilterKey, ProductId, RatingSet};
 
 use crate::{
@@ -19,11 +19,6 @@ const RATINGS: [Option<&str>; 5] = [Some("5"), Some("1.5"), Some("1.4.5"), Some(
 /// Places of listings among those of the stores.
 pub(crate) const THREE_RATINGS: usize = 2;
 pub(crate) const ANY_RATING: usize = 4;
-
-/// Whether the four-index design gets the page by one query. Otherwise it sends one query for each rating in parallel.
-pub(super) fn one_query(listing: &Listing) -> bool {
-    listing.key.filter.ratings().is_none_or(|ratings| ratings.iter().count() == 1)
-}
 
 #[derive(Debug, Clone)]
 pub(crate) struct Ask {
@@ -102,9 +97,8 @@ impl Reader {
         self.pages.page(&ask.listing, ask.number).await
     }
 
-    pub(crate) async fn four_index(&self, ask: &Ask, skip_empty: bool) -> anyhow::Result<four_index::Page> {
-        let query = PageQuery { skip_empty, ..ask.listing.four_index_query()? };
-        Ok(self.four.page(&query, ask.cursor.as_ref()).await?)
+    pub(crate) async fn four_index(&self, ask: &Ask) -> anyhow::Result<four_index::Page> {
+        Ok(self.four.page(&ask.listing.four_index_query()?, ask.cursor.as_ref()).await?)
     }
 
     /// By the page's number, with the page index.
@@ -126,7 +120,7 @@ impl Reader {
     /// The number of comments in the listing, by the counters.
     pub(crate) async fn four_index_total(&self, ask: &Ask) -> anyhow::Result<u64> {
         let FilterKey { product, filter } = &ask.listing.key;
-        let counters = self.four.stats(product, filter.language()).await?;
+        let counters = self.four.counters(product, filter.language()).await?;
         Ok(filter.ratings().map_or(counters.total, |ratings| ratings.iter().map(|rating| counters.get(rating)).sum()))
     }
 }
@@ -136,12 +130,16 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn a_page_index_leads_four_indexes_to_every_page_and_they_read_nothing_else() {
+    async fn four_indexes_show_every_page_by_cursors_and_by_the_page_index_which_reads_nothing_else() {
         let contestants = Contestants::load(Store::start().await.unwrap(), 150).await.unwrap();
         let reader = contestants.reader();
         for listing in &contestants.stores.listings {
             let queries = listing.key.filter.ratings().map_or(1, |ratings| ratings.iter().count());
+            let mut walk = Ask::new(listing, 1).unwrap();
             for number in 1..=listing.pages() {
+                let walked = reader.four_index(&walk).await.unwrap();
+                listing.expect_comments(number, &walked.comments).unwrap();
+                walk.cursor = walked.next;
                 let page = reader.four_index_by_number(&Ask::new(listing, number).unwrap()).await.unwrap();
                 listing.expect_comments(number, &page.comments).unwrap();
                 let (read, calls) = (page.cost.items_read as usize, page.cost.requests as usize);

@@ -13,7 +13,7 @@ use rand::random;
 use table::Table;
 use tokio::time::Instant;
 
-use super::{Contestants, Load, compare_pages, read_near, writes};
+use super::{Contestants, How, Load, compare_pages, read_all, writes};
 use crate::{
     measure::Effort,
     money::{Prices, designs},
@@ -45,8 +45,8 @@ pub(crate) struct EndpointArgs {
 }
 
 pub(crate) async fn run(args: &EndpointArgs) -> anyhow::Result<()> {
-    let near = Effort { rounds: args.tens_of_views, a_turn: 10 };
-    let load = Load { comments: args.comments, near, far: near, writes: 20 };
+    let reads = Effort { rounds: args.tens_of_views, a_turn: 10 };
+    let load = Load { comments: args.comments, reads, writes: 20 };
     let (read, write) = estimate(load)?;
     let prices = Prices::published()?;
     let usd = (read * prices.million_read_units.usd + write * prices.million_write_units.usd) / 1e6;
@@ -74,13 +74,14 @@ pub(crate) async fn run(args: &EndpointArgs) -> anyhow::Result<()> {
 async fn measure(report: &mut Report, store: Store, load: Load) -> anyhow::Result<()> {
     let contestants = Contestants::load(store, load.comments).await?;
     let asks = compare_pages(report, &contestants).await?;
-    read_near(report, &contestants, &asks, load.near, true).await?;
+    let how = How { effort: load.reads, delays: "" };
+    read_all(report, &contestants.reader(), &asks, how).await?;
     writes::measure(report, &contestants, load.writes).await
 }
 
 fn estimate(load: Load) -> anyhow::Result<(f64, f64)> {
     let (mut read, mut write) = (0.0, 0.0);
-    let views = f64::from((load.near.rounds + 1) * load.near.a_turn) + 2.0;
+    let views = f64::from((load.reads.rounds + 1) * load.reads.a_turn) + 2.0;
     for design in designs(TEXT_BYTES, 1, 0.0)? {
         read += views * design.page_read_units.iter().sum::<f64>();
         let [insert, ..] = design.write;

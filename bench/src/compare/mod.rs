@@ -32,8 +32,7 @@ use reads::{How, Reading};
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Load {
     pub(crate) comments: u32,
-    pub(crate) near: Effort,
-    pub(crate) far: Effort,
+    pub(crate) reads: Effort,
     pub(crate) writes: u32,
 }
 
@@ -41,8 +40,7 @@ pub(crate) async fn measure(report: &mut Report, load: Load) -> anyhow::Result<(
     report.step(&format!("loading {} comments", count(load.comments)));
     let contestants = Contestants::load(Store::start().await?, load.comments).await?;
     let asks = compare_pages(report, &contestants).await?;
-    read_near(report, &contestants, &asks, load.near, false).await?;
-    read_far(report, &contestants, &asks, load.far).await?;
+    read_delayed(report, &contestants, &asks, load.reads).await?;
     writes::measure(report, &contestants, load.writes).await?;
     storage(report, &contestants.comments)?;
     report.add("bytes in Redis", contestants.stores.redis_bytes_per_comment, "bytes/comment");
@@ -65,47 +63,31 @@ async fn compare_pages(report: &mut Report, contestants: &Contestants) -> anyhow
     Ok(asks)
 }
 
-async fn read_near(
-    report: &mut Report,
-    contestants: &Contestants,
-    asks: &[Ask],
-    effort: Effort,
-    answers_in_parallel: bool,
-) -> anyhow::Result<()> {
-    report.step("reading");
-    let how = How { effort, answers_in_parallel, delays: "" };
-    let reader = contestants.reader();
-    for ask in asks {
-        reads::read(&reader, ask, how).await?.report(report, how);
-    }
-    Ok(())
-}
-
-async fn read_far(report: &mut Report, contestants: &Contestants, asks: &[Ask], effort: Effort) -> anyhow::Result<()> {
-    let equal = read_delayed(report, contestants, asks, (Delay::Equal, ", equal delays"), effort).await?;
-    let varying = read_delayed(report, contestants, asks, (Delay::Varying, ", varying delays"), effort).await?;
-    report.plot(&reads::plot(&equal, &varying))
-}
-
 async fn read_delayed(
     report: &mut Report,
     contestants: &Contestants,
     asks: &[Ask],
-    (delay, delays): (Delay, &'static str),
     effort: Effort,
-) -> anyhow::Result<Vec<Reading>> {
-    report.step(&format!("reading from a table that answers in parallel{delays}"));
-    let engine = address_in(&contestants.stores.store.engine_url()?)?;
-    let table = RecordedTable::before(engine, delay).await?;
-    let reader = contestants.delayed_reader(&table.url()).await?;
-    let how = How { effort, answers_in_parallel: true, delays };
+) -> anyhow::Result<()> {
+    let mut readings = Vec::new();
+    for (delay, delays) in [(Delay::Equal, ", equal delays"), (Delay::Varying, ", varying delays")] {
+        report.step(&format!("reading from a table that answers in parallel{delays}"));
+        let engine = address_in(&contestants.stores.store.engine_url()?)?;
+        let table = RecordedTable::before(engine, delay).await?;
+        let reader = contestants.delayed_reader(&table.url()).await?;
+        readings.push(read_all(report, &reader, asks, How { effort, delays }).await?);
+        ensure!(table.most_waiting() > 1, "the table answered one call at a time");
+    }
+    report.plot(reads::plot(&readings))
+}
+
+async fn read_all(report: &mut Report, reader: &Reader, asks: &[Ask], how: How) -> anyhow::Result<Vec<Reading>> {
     let mut readings = Vec::new();
     for ask in asks {
-        let reading = reads::read(&reader, ask, how).await?;
+        let reading = reads::read(reader, ask, how.effort).await?;
         reading.report(report, how);
         readings.push(reading);
     }
-    ensure!(table.most_waiting() > 1, "the table answered one call at a time");
     Ok(readings)
 }
 
@@ -124,7 +106,7 @@ fn storage(report: &mut Report, comments: &[Comment]) -> anyhow::Result<()> {
     for (design, bytes) in [PAGEMARK, FOUR_INDEXES].into_iter().zip(mean(comments)?) {
         report.add(format!("a stored comment: {design}"), bytes, "bytes in table and indexes");
     }
-    let mut series = [PAGEMARK, FOUR_INDEXES].map(|name| Series { name: name.to_owned(), points: Vec::new() });
+    let mut series = [PAGEMARK, FOUR_INDEXES].map(|name| Series::new(name, []));
     let drawn = Comments::new(8)?.take(100)?;
     for bytes in TEXTS_BYTES {
         let text = CommentText { title: None, body: "x".repeat(bytes), author: None };
@@ -134,5 +116,5 @@ fn storage(report: &mut Report, comments: &[Comment]) -> anyhow::Result<()> {
         series.iter_mut().zip(means).for_each(|(series, mean)| series.points.push((as_f64(bytes as u64), mean)));
     }
     let axes = ["bytes of text", "bytes in table and indexes"];
-    report.plot(&Plot { name: "bytes", axes, series: series.into() })
+    report.plot(Plot::new("bytes", axes, series.into()))
 }

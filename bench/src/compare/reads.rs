@@ -4,13 +4,10 @@ use anyhow::{Context, ensure};
 use aws_sdk_dynamodb::types::ReturnConsumedCapacity;
 use model::Comment;
 
-use super::contestants::{Ask, Reader, one_query};
+use super::contestants::{Ask, Reader};
 use crate::{
     measure::{Effort, Latencies, as_f64, timed},
-    report::{
-        FOUR_INDEXES, FOUR_INDEXES_BATCH, FOUR_INDEXES_COUNTERS, FOUR_INDEXES_PAGE_INDEX, PAGEMARK, Plot, Report,
-        Series,
-    },
+    report::{FOUR_INDEXES, FOUR_INDEXES_BATCH, FOUR_INDEXES_PAGE_INDEX, PAGEMARK, Plot, Report, Series},
     stores::bare_query,
 };
 
@@ -28,8 +25,7 @@ pub(super) async fn consume(report: &mut Report, reader: &Reader, ask: &Ask, is_
     let units = answer.consumed_capacity().and_then(|consumed| consumed.capacity_units()).context("units")?;
     let mut consumed = vec![(PAGEMARK, units, 1, 0)];
     for (design, page) in [
-        (FOUR_INDEXES, reader.four_index(ask, false).await?),
-        (FOUR_INDEXES_COUNTERS, reader.four_index(ask, true).await?),
+        (FOUR_INDEXES, reader.four_index(ask).await?),
         (FOUR_INDEXES_PAGE_INDEX, reader.four_index_by_number(ask).await?),
         (FOUR_INDEXES_BATCH, reader.four_index_batch(ask).await?),
     ] {
@@ -51,8 +47,6 @@ pub(super) async fn consume(report: &mut Report, reader: &Reader, ask: &Ask, is_
 #[derive(Debug, Clone, Copy)]
 pub(super) struct How {
     pub(super) effort: Effort,
-    /// Whether the table answers several calls at the same time. If not, the latency of parallel queries says nothing.
-    pub(super) answers_in_parallel: bool,
     /// The table's delays, for names of figures.
     pub(super) delays: &'static str,
 }
@@ -61,18 +55,15 @@ pub(super) struct Reading {
     name: String,
     /// How many the filter names; 0 for any rating.
     ratings: usize,
-    latencies: Vec<(&'static str, Latencies)>,
+    latencies: [(&'static str, Latencies); DESIGNS.len()],
 }
 
-/// Reads in rounds. Where the table answers one call at a time, only Pagemark reads pages that unite several queries.
-pub(super) async fn read(reader: &Reader, ask: &Ask, how: How) -> anyhow::Result<Reading> {
-    let is_fair = how.answers_in_parallel || one_query(&ask.listing);
-    let designs = DESIGNS.into_iter().filter(|design| is_fair || *design == PAGEMARK);
-    let mut latencies: Vec<_> = designs.map(|design| (design, Latencies::default())).collect();
+pub(super) async fn read(reader: &Reader, ask: &Ask, effort: Effort) -> anyhow::Result<Reading> {
+    let mut latencies = DESIGNS.map(|design| (design, Latencies::default()));
     // The first round warms up. The design that goes first changes with each round.
-    for round in 0..=how.effort.rounds {
+    for round in 0..=effort.rounds {
         for (design, latencies) in &mut latencies {
-            for _ in 0..how.effort.a_turn {
+            for _ in 0..effort.a_turn {
                 let (comments, took) = timed(page(reader, ask, design)).await?;
                 ensure!(!comments.is_empty(), "an empty page");
                 if round > 0 {
@@ -91,7 +82,7 @@ async fn page(reader: &Reader, ask: &Ask, design: &str) -> anyhow::Result<Vec<Co
         PAGEMARK => reader.pagemark(ask).await,
         FOUR_INDEXES_PAGE_INDEX => Ok(reader.four_index_by_number(ask).await?.comments),
         FOUR_INDEXES_BATCH => Ok(reader.four_index_batch(ask).await?.comments),
-        _ => Ok(reader.four_index(ask, false).await?.comments),
+        _ => Ok(reader.four_index(ask).await?.comments),
     }
 }
 
@@ -117,15 +108,16 @@ impl Reading {
 
 /// The medians by the number of ratings. Pagemark sends one query in any case, so its line stands for equal delays too. That
 /// of BatchGetItem, which is one call too, is left out: it runs beside Pagemark's.
-pub(super) fn plot(equal: &[Reading], varying: &[Reading]) -> Plot {
-    let line = |readings: &[Reading], design: &str, name: &str| {
+pub(super) fn plot(readings: &[Vec<Reading>]) -> Plot {
+    let line = |delays: usize, design: &str, name: &str| {
+        let readings = readings.get(delays).into_iter().flatten();
         let ms = |reading: &Reading| Some(reading.latencies(design)?.p50_us() / 1e3);
-        let mut points: Vec<_> = readings.iter().filter_map(|of| Some((as_f64(of.ratings as u64), ms(of)?))).collect();
+        let mut points: Vec<_> = readings.filter_map(|of| Some((as_f64(of.ratings as u64), ms(of)?))).collect();
         points.sort_by(|(a, _), (b, _)| a.total_cmp(b));
-        Series { name: name.to_owned(), points }
+        Series::new(name, points)
     };
-    let mut series: Vec<_> = DESIGNS.into_iter().take(3).map(|design| line(varying, design, design)).collect();
-    series.push(line(equal, FOUR_INDEXES, "four indexes, equal delays"));
-    series.push(line(equal, FOUR_INDEXES_PAGE_INDEX, "with the page index, equal delays"));
-    Plot { name: "ratings", axes: ["ratings in the filter (0: any)", "latency p50, ms"], series }
+    let mut series: Vec<_> = DESIGNS.into_iter().take(3).map(|design| line(1, design, design)).collect();
+    series.push(line(0, FOUR_INDEXES, "four indexes, equal delays"));
+    series.push(line(0, FOUR_INDEXES_PAGE_INDEX, "with the page index, equal delays"));
+    Plot::new("ratings", ["ratings in the filter (0: any)", "latency p50, ms"], series)
 }

@@ -176,16 +176,13 @@ impl Designs {
         counters: KeepCounters,
         writing: &mut Writing,
     ) -> anyhow::Result<Option<Comment>> {
-        let (new, cost) = match (writing.write, old) {
-            (Write::Insert, _) => (Some(comment.clone()), self.four.insert(comment, counters).await?),
-            (Write::Delete, Some(old)) => (None, self.four.delete(&old, counters).await?),
-            (write @ (Write::EditText | Write::ChangeRating), Some(old)) => {
-                let new = changed(write, &old)?;
-                let cost = self.four.edit(&old, &new, counters).await?;
-                (Some(new), cost)
-            }
+        let new = match (writing.write, &old) {
+            (Write::Insert, _) => Some(comment.clone()),
+            (Write::Delete, _) => None,
+            (write, Some(old)) => Some(changed(write, old)?),
             (_, None) => bail!("there is no comment to change"),
         };
+        let cost = self.four.write(old.as_ref(), new.as_ref(), counters).await?;
         writing.units += cost.total();
         Ok(new)
     }

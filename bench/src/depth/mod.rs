@@ -60,13 +60,11 @@ pub(crate) async fn measure(report: &mut Report, comments: u32, is_quick: bool) 
             }
         }
         let drawn = curves.into_iter().filter(|curve| !NOT_DRAWN.contains(&curve.name.as_str()));
-        let series = drawn.map(|Curve { name, points }| Series {
-            name,
-            points: points.into_iter().map(|(page, us)| (as_f64(page), us)).collect(),
-        });
+        let series = drawn
+            .map(|Curve { name, points }| Series::new(name, points.into_iter().map(|(page, us)| (as_f64(page), us))));
         let name = if listing.key.is_primary() { "depth" } else { "depth-three-ratings" };
         let axes = ["page number", "latency p50, us"];
-        report.plot(&Plot { name, axes, series: series.collect() })?;
+        report.plot(Plot::new(name, axes, series.collect()))?;
     }
     drop(systems);
     stores.store.stop().await;

@@ -1,15 +1,7 @@
-//! PostgreSQL: a separate server on a loopback port, statements prepared once, one connection.
+//! PostgreSQL from the PATH: a separate server on a loopback port, statements prepared once, one connection.
 
-use std::{
-    env, fs,
-    os::unix::fs::MetadataExt,
-    path::{Path, PathBuf},
-    pin::pin,
-    process::Command,
-    sync::Arc,
-};
+use std::{fs, os::unix::fs::MetadataExt, pin::pin, process::Command, sync::Arc};
 
-use anyhow::Context;
 use futures_util::FutureExt;
 use model::Comment;
 use tokio_postgres::{
@@ -27,9 +19,6 @@ use crate::{
     server::{Home, Server, free_port, run},
 };
 
-/// The variable that names the folder of `postgres` and `initdb`, instead of the search for them.
-const FOLDER_VARIABLE: &str = "PAGEMARK_POSTGRES_BIN";
-const DEBIAN_VERSIONS: &str = "/usr/lib/postgresql";
 const NAME: &str = "postgres";
 const IMMEDIATE_SHUTDOWN: &str = "QUIT";
 /// Differences from the defaults. Everything fits into memory, like in the other stores here, and the planner knows that
@@ -140,7 +129,7 @@ fn comment(row: &tokio_postgres::Row) -> anyhow::Result<Comment> {
 }
 
 async fn start() -> anyhow::Result<(Server, Client)> {
-    let (programs, home, port) = (programs()?, Home::new()?, free_port()?);
+    let (home, port) = (Home::new()?, free_port()?);
     let data = home.path("data");
     fs::create_dir(&data)?;
     // PostgreSQL refuses to run as root. Then it runs as the user that its packages create.
@@ -149,9 +138,9 @@ async fn start() -> anyhow::Result<(Server, Client)> {
         run(Command::new("chown").args(["-R", NAME]).arg(home.path("")))?;
     }
     let command = |name: &str| {
-        let mut command = Command::new(if is_root { "setpriv".into() } else { programs.join(name) });
+        let mut command = Command::new(if is_root { "setpriv" } else { name });
         if is_root {
-            command.args(["--reuid", NAME, "--regid", NAME, "--clear-groups"]).arg(programs.join(name));
+            command.args(["--reuid", NAME, "--regid", NAME, "--clear-groups", name]);
         }
         command
     };
@@ -169,19 +158,4 @@ async fn start() -> anyhow::Result<(Server, Client)> {
         Ok(client)
     };
     home.start(&mut postgres, IMMEDIATE_SHUTDOWN, connect).await
-}
-
-/// The folder of the programs: the one that the environment names, otherwise the first on the PATH, otherwise Debian's
-/// newest.
-fn programs() -> anyhow::Result<PathBuf> {
-    let version = |folder: &PathBuf| folder.file_name()?.to_str()?.parse::<u32>().ok();
-    let versions = fs::read_dir(DEBIAN_VERSIONS).into_iter().flatten();
-    let mut of_debian: Vec<PathBuf> = versions.filter_map(|version| Some(version.ok()?.path())).collect();
-    of_debian.sort_by_key(version);
-    let of_debian = of_debian.into_iter().rev().map(|folder| folder.join("bin"));
-    let given = env::var_os(FOLDER_VARIABLE).map(PathBuf::from);
-    let path = env::var_os("PATH").unwrap_or_default();
-    let has_both = |folder: &Path| ["postgres", "initdb"].iter().all(|program| folder.join(program).is_file());
-    let mut folders = given.into_iter().chain(env::split_paths(&path)).chain(of_debian);
-    folders.find(|folder| has_both(folder)).context("PostgreSQL was not found: run scripts/ensure-postgres.sh")
 }

@@ -49,19 +49,30 @@ fn functions_usd(write: WriteUsage, prices: &Prices) -> f64 {
     write.function_invocations * an_invocation + gb_seconds * prices.function_gb_second.usd
 }
 
-/// From how many page views for each write on our design is cheaper. Only the number of page views varies. So a design's
-/// bill is a line, and two lines meet once or not at all.
-pub(super) fn cheaper((ours, theirs): (&Design, &Design), month: &Month, prices: &Prices) -> String {
-    let without = |design| bill(design, month, prices).into_iter().skip(1).sum::<f64>();
-    let more_without = without(ours) - without(theirs);
-    let less_a_view = page_view_usd(theirs, &month.mix, prices) - page_view_usd(ours, &month.mix, prices);
-    let views = text(more_without / less_a_view / month.writes);
+/// From how many page views for each write on our design is cheaper.
+pub(super) fn cheaper(designs: (&Design, &Design), month: &Month, prices: &Prices) -> String {
+    let (more_without, less_a_view) = differences(designs, month, prices);
+    let views = text(meeting(designs, month, prices));
     match (more_without > 0.0, less_a_view > 0.0) {
         (true, true) => format!("from {views}"),
         (true, false) => "never".to_owned(),
         (false, true) => "always".to_owned(),
         (false, false) => format!("below {views}"),
     }
+}
+
+/// At how many page views for each write both designs cost the same. Only the number of page views varies. So a design's
+/// bill is a line, and two lines meet once or not at all: a number below 0 means that they do not.
+pub(super) fn meeting(designs: (&Design, &Design), month: &Month, prices: &Prices) -> f64 {
+    let (more_without, less_a_view) = differences(designs, month, prices);
+    more_without / less_a_view / month.writes
+}
+
+/// How much more our design costs without page views, and how much less a page view costs.
+fn differences((ours, theirs): (&Design, &Design), month: &Month, prices: &Prices) -> (f64, f64) {
+    let without = |design| bill(design, month, prices).into_iter().skip(1).sum::<f64>();
+    let view = |design| page_view_usd(design, &month.mix, prices);
+    (without(ours) - without(theirs), view(theirs) - view(ours))
 }
 
 #[cfg(test)]

@@ -17,9 +17,9 @@ use anyhow::{Context, ensure};
 use clap::Parser;
 use itertools::Itertools;
 
-use crate::report::{Plot, Report, Series, text};
-use bill::{PARTS, bill, cheaper, page_view_usd};
-use model::REDIS_BYTES;
+use crate::report::{Plot, Report, Row, Series, markdown_table, text};
+use bill::{PARTS, bill, cheaper, meeting, page_view_usd};
+use model::{Design, REDIS_BYTES};
 pub(crate) use model::{Write, designs, stored_bytes};
 pub(crate) use prices::Prices;
 
@@ -104,28 +104,39 @@ pub(crate) fn print(month: &Month) -> anyhow::Result<()> {
         None => Prices::published()?,
     };
     println!("{}. Prices: {}, looked up on {}.\n", month.text(), prices.region, prices.looked_up);
-    println!("{}\n\n{LEFT_OUT}", lines(month, &prices)?.join("\n"));
+    println!("{}\n{LEFT_OUT}", markdown_table(&table(month, &prices)?));
     Ok(())
 }
 
-/// Each design's bill by part, and from how many page views for each write on Pagemark is cheaper.
-fn lines(month: &Month, prices: &Prices) -> anyhow::Result<Vec<String>> {
+/// Each design's bill by part, and from how many page views for each write on Pagemark is cheaper: the head and the rows of
+/// a table.
+fn table(month: &Month, prices: &Prices) -> anyhow::Result<(Row, Vec<Row>)> {
     let designs = designs(month.text, month.depth, month.redis_bytes)?;
     let ours = designs.first().context("a design")?;
-    let mut lines = Vec::new();
-    for design in &designs {
-        let bill = bill(design, month, prices);
-        let parts = PARTS.iter().zip(bill).map(|(part, usd)| format!("{part} ${}", text(usd)));
-        lines.push(format!("{}: ${}: {}", design.name, text(bill.iter().sum()), parts.collect_vec().join(", ")));
+    let row = |label: &str, cell: &dyn Fn(&Design) -> String| {
+        [label.to_owned()].into_iter().chain(designs.iter().map(cell)).collect_vec()
+    };
+    let usd = |usd: f64| format!("${}", text(usd));
+    let part =
+        |place: usize| move |design: &Design| usd(bill(design, month, prices).into_iter().skip(place).take(1).sum());
+    let mut rows: Vec<Row> = PARTS.iter().enumerate().map(|(place, name)| row(name, &part(place))).collect();
+    rows.push(row("together", &|design| usd(bill(design, month, prices).iter().sum())));
+    let of_three = &month.with_all_views_of(SHOWN_RATINGS);
+    for (label, month) in
+        [("Pagemark is cheaper, page views for each write", month), ("the same, if all have three ratings", of_three)]
+    {
+        let from = |design: &Design| match design.name == ours.name {
+            true => "-".to_owned(),
+            false => cheaper((ours, design), month, prices),
+        };
+        rows.push(row(label, &from));
     }
-    for theirs in designs.iter().skip(1) {
-        let of_three = month.with_all_views_of(SHOWN_RATINGS);
-        let [mix, three] = [month, &of_three].map(|month| cheaper((ours, theirs), month, prices));
-        let name = &theirs.name;
-        lines
-            .push(format!("Pagemark is cheaper than {name}, page views for each write: {mix}; three ratings: {three}"));
-    }
-    Ok(lines)
+    Ok((row("US dollars", &|design| design.name.replace("four indexes with", "with")), rows))
+}
+
+/// The bills of the default month.
+pub(crate) fn published() -> anyhow::Result<(Row, Vec<Row>)> {
+    table(&Month::parse("")?, &Prices::published()?)
 }
 
 pub(crate) fn add_bills(report: &mut Report) -> anyhow::Result<()> {
@@ -136,19 +147,25 @@ pub(crate) fn add_bills(report: &mut Report) -> anyhow::Result<()> {
             report.noted(format!("a month, {part}: {}", design.name), usd, "US dollars", &month.text());
         }
     }
-    report.plot(&plot(month, prices)?)
+    report.plot(plot(month, prices)?)
 }
 
-/// Dollars for a million writes and their page views, in each design, by page views per write.
+/// Dollars for a million writes and their page views, in each design, by page views per write. Where another design's line
+/// meets Pagemark's is marked.
 fn plot(month: &Month, prices: &Prices) -> anyhow::Result<Plot> {
-    let designs = designs(month.text, month.depth, month.redis_bytes)?.into_iter();
-    let series = designs.map(|design| {
-        let fixed = bill(&design, month, prices).iter().skip(1).sum::<f64>() * MILLION / month.writes;
-        let view = MILLION * page_view_usd(&design, &month.mix, prices);
-        Series { points: VIEWS_A_WRITE.map(|views| (views, fixed + views * view)).to_vec(), name: design.name }
-    });
+    let designs = designs(month.text, month.depth, month.redis_bytes)?;
+    let usd = |design: &Design, views: f64| {
+        let fixed = bill(design, month, prices).iter().skip(1).sum::<f64>() * MILLION / month.writes;
+        fixed + views * MILLION * page_view_usd(design, &month.mix, prices)
+    };
+    let line = |design: &Design| Series::new(&design.name, VIEWS_A_WRITE.map(|views| (views, usd(design, views))));
     let axes = ["page views for each write", "US dollars for a million writes"];
-    Ok(Plot { name: "money", axes, series: series.collect() })
+    let mut plot = Plot::new("money", axes, designs.iter().map(line).collect());
+    if let [ours, others @ ..] = designs.as_slice() {
+        let meetings = others.iter().map(|theirs| meeting((ours, theirs), month, prices)).filter(|views| *views > 0.0);
+        plot.marks = meetings.map(|views| (views, usd(ours, views))).collect();
+    }
+    Ok(plot)
 }
 
 /// A number of 0 or more, small enough that sums of such numbers are exact.
@@ -182,15 +199,7 @@ mod tests {
 
     #[test]
     fn the_default_month_is_the_published_one() {
-        let lines = lines(&Month::parse("").unwrap(), &Prices::published().unwrap()).unwrap();
-        expect![[r#"
-            Pagemark: $427: page views $25, writes $43.5, functions $0.418, storage in table and indexes $113, point-in-time recovery $45.0, audits $15.5, Redis $185
-            four indexes: $46.7: page views $32.5, writes $3.16, functions $0, storage in table and indexes $9.41, point-in-time recovery $1.67, audits $0, Redis $0
-            four indexes with counters: $56.0: page views $38.8, writes $6.13, functions $0, storage in table and indexes $9.41, point-in-time recovery $1.67, audits $0, Redis $0
-            four indexes with the page index: $228: page views $25.6, writes $3.16, functions $0.209, storage in table and indexes $9.41, point-in-time recovery $1.67, audits $3.20, Redis $185
-            Pagemark is cheaper than four indexes, page views for each write: from 5,176; three ratings: from 776
-            Pagemark is cheaper than four indexes with counters, page views for each write: from 2,802; three ratings: from 685
-            Pagemark is cheaper than four indexes with the page index, page views for each write: from 32,038; three ratings: from 1,602"#]].assert_eq(&lines.join("\n"));
+        expect![[r#""#]].assert_eq(&markdown_table(&published().unwrap()));
     }
 
     #[test]
@@ -208,7 +217,6 @@ mod tests {
         a_tenth.iter().for_each(|usd| assert_in("docs/choosing.md", format!("${}", text(*usd))));
         for usd in bills("") {
             assert_in("docs/choosing.md", format!("| {usd:.2} |"));
-            assert_in("docs/benchmarks.md", format!("${}", text(usd)));
         }
     }
 }

@@ -10,11 +10,11 @@ const DECIMALS_MAX: usize = 6;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Figure {
     pub(super) name: String,
-    value: f64,
+    pub(super) value: f64,
     unit: String,
     lowest: f64,
     highest: f64,
-    note: String,
+    pub(super) note: String,
 }
 
 impl Figure {
@@ -30,6 +30,17 @@ impl Figure {
             [one] => (*one).clone(),
             [.., last] => Self::new(last.name.clone(), Spread::of(&values), &last.unit, &last.note),
             [] => Self::new(String::new(), f64::NAN.into(), "", ""),
+        }
+    }
+
+    /// Such as "5.18 ms".
+    pub(super) fn value_and_unit(&self) -> String {
+        match (self.unit.as_str(), self.value) {
+            ("us", ..1e3) => format!("{} us", text(self.value)),
+            ("us", ..1e6) => format!("{} ms", text(self.value / 1e3)),
+            ("us", _) => format!("{} s", text(self.value / 1e6)),
+            ("ms", _) => format!("{} ms", text(self.value)),
+            _ => text(self.value),
         }
     }
 

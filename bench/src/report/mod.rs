@@ -6,6 +6,7 @@
 mod figure;
 mod machine;
 mod plot;
+mod published;
 
 use std::{collections::BTreeMap, fmt::Write, fs, path::Path, path::PathBuf, time::Instant};
 
@@ -16,6 +17,8 @@ use serde::{Deserialize, Serialize};
 pub(crate) use figure::{Figure, count, text};
 use machine::{this_machine, this_run};
 pub(crate) use plot::{Plot, Series};
+use published::Published;
+pub(crate) use published::{Row, markdown_table};
 
 use crate::measure::Spread;
 
@@ -44,6 +47,7 @@ struct Section {
     /// Why it ended early, if it did.
     failure: Option<String>,
     figures: Vec<Figure>,
+    plots: Vec<Plot>,
 }
 
 /// The results so far, and the current measurement.
@@ -100,9 +104,11 @@ impl Report {
         }
     }
 
-    /// Writes a plot as SVG beside the report.
-    pub(crate) fn plot(&self, plot: &Plot) -> anyhow::Result<()> {
-        self.write(&format!("{}.svg", plot.name), &plot.svg()?)
+    /// Keeps a plot, and writes it as SVG beside the report.
+    pub(crate) fn plot(&mut self, plot: Plot) -> anyhow::Result<()> {
+        self.write(&format!("{}.svg", plot.name), &plot.svg()?)?;
+        self.section.plots.push(plot);
+        Ok(())
     }
 
     fn write(&self, name: &str, text: &str) -> anyhow::Result<()> {
@@ -111,11 +117,13 @@ impl Report {
     }
 }
 
-/// Prints the Markdown table of several runs: the median of each figure, the lowest and the highest.
-pub(crate) fn print_runs(files: &[PathBuf]) -> anyhow::Result<()> {
+/// Prints the Markdown table of several runs: the median of each figure, the lowest and the highest. Publishes them on
+/// request.
+pub(crate) fn print_runs(files: &[PathBuf], publish: bool) -> anyhow::Result<()> {
     let runs: Vec<Results> = files.iter().map(|file| read(file)).collect::<anyhow::Result<_>>()?;
     print!("{}", markdown(&runs)?);
-    Ok(())
+    let today = process::now().to_string().chars().take_while(|char| *char != 'T').collect::<String>();
+    if publish { Published::new(runs).publish(&today) } else { Ok(()) }
 }
 
 fn read(path: &Path) -> anyhow::Result<Results> {

@@ -10,6 +10,7 @@ use plotters::{
     },
     prelude::*,
 };
+use serde::{Deserialize, Serialize};
 
 use super::{FOUR_INDEXES, PAGEMARK, text};
 
@@ -24,6 +25,7 @@ const FONT: (&str, u32) = ("sans-serif", 17);
 const NAME_HEIGHT: i32 = 21;
 const GAP: i32 = 6;
 const POINT: u32 = 3;
+const MARK: u32 = 6;
 const WIDTH: u32 = 2;
 const OUR_WIDTH: u32 = 4;
 /// More cannot be told apart.
@@ -45,23 +47,28 @@ const COLOURS: [(&str, RGBColor); 7] = [
 const OTHER_COLOURS: [RGBColor; LINES_MAX] =
     [RGBColor(0, 120, 140), RGBColor(150, 80, 20), RGBColor(170, 0, 120), RGBColor(95, 105, 0), RGBColor(70, 80, 95)];
 
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Plot {
     /// The name of its file, such as "depth".
-    pub(crate) name: &'static str,
+    pub(crate) name: String,
     /// The quantities of x and y with their units.
-    pub(crate) axes: [&'static str; 2],
+    pub(crate) axes: [String; 2],
     pub(crate) series: Vec<Series>,
+    /// Points that are marked with the number of their x, such as break-evens.
+    pub(crate) marks: Vec<(f64, f64)>,
 }
 
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Series {
     pub(crate) name: String,
-    /// x and y, ordered by x. A point that is no number is not drawn.
     pub(crate) points: Vec<(f64, f64)>,
 }
 
 impl Series {
-    fn drawn(&self) -> impl Iterator<Item = (f64, f64)> {
-        self.points.iter().copied().filter(|(x, y)| x.is_finite() && y.is_finite())
+    /// A line through points of x and y, ordered by x. A point that is no number is left out.
+    pub(crate) fn new(name: impl Into<String>, points: impl IntoIterator<Item = (f64, f64)>) -> Self {
+        let points = points.into_iter().filter(|(x, y)| x.is_finite() && y.is_finite());
+        Self { name: name.into(), points: points.collect() }
     }
 
     fn is_ours(&self) -> bool {
@@ -129,6 +136,10 @@ impl ValueFormatter<f64> for Axis {
 }
 
 impl Plot {
+    pub(crate) fn new(name: &str, axes: [&str; 2], series: Vec<Series>) -> Self {
+        Self { name: name.to_owned(), axes: axes.map(str::to_owned), series, marks: Vec::new() }
+    }
+
     pub(crate) fn svg(&self) -> anyhow::Result<String> {
         ensure!(self.series.len() <= LINES_MAX, "{} has more than {LINES_MAX} lines", self.name);
         let mut svg = String::new();
@@ -139,15 +150,15 @@ impl Plot {
     fn draw(&self, svg: &mut String) -> Result<(), Box<dyn std::error::Error>> {
         let area = SVGBackend::with_string(svg, SIZE).into_drawing_area();
         area.fill(&WHITE)?;
-        let points = || self.series.iter().flat_map(Series::drawn);
-        let (x, y) = (Axis::of(points().map(|(x, _)| x)), Axis::of(points().map(|(_, y)| y)));
+        let points = || self.series.iter().flat_map(|series| &series.points);
+        let (x, y) = (Axis::of(points().map(|point| point.0)), Axis::of(points().map(|point| point.1)));
         let mut chart = ChartBuilder::on(&area)
             .margin(MARGIN)
             .margin_right(RIGHT)
             .x_label_area_size(BELOW)
             .y_label_area_size(LEFT)
             .build_cartesian_2d(x, y)?;
-        let [x, y] = self.axes;
+        let [x, y] = &self.axes;
         chart.configure_mesh().x_desc(x).y_desc(y).label_style(FONT).axis_desc_style(FONT).draw()?;
         let mut names = Vec::new();
         // Pagemark is drawn last, above the others.
@@ -155,9 +166,16 @@ impl Plot {
         for (place, series) in others.into_iter().chain(ours).enumerate() {
             let colour = series.colour(place);
             let width = if series.is_ours() { OUR_WIDTH } else { WIDTH };
-            chart.draw_series(LineSeries::new(series.drawn(), colour.stroke_width(width)).point_size(POINT))?;
-            let end = series.drawn().last().map(|end| chart.backend_coord(&end));
+            chart.draw_series(
+                LineSeries::new(series.points.iter().copied(), colour.stroke_width(width)).point_size(POINT),
+            )?;
+            let end = series.points.last().map(|end| chart.backend_coord(end));
             names.extend(end.map(|(_, y)| (y, series, colour)));
+        }
+        for (x, y) in &self.marks {
+            let (across, down) = chart.backend_coord(&(*x, *y));
+            area.draw(&Circle::new((across, down), MARK, BLACK.stroke_width(WIDTH)))?;
+            area.draw(&Text::new(text(*x), (across + GAP, down + GAP), FONT.into_font()))?;
         }
         names.sort_by_key(|(y, _, _)| *y);
         let (right, mut free) = (i32::try_from(SIZE.0)? - RIGHT, 0);
@@ -176,8 +194,8 @@ mod tests {
     use super::*;
 
     fn plot(points: &[(f64, f64)]) -> Plot {
-        let series = vec![Series { name: "walk by <cursor>".to_owned(), points: points.to_vec() }];
-        Plot { name: "depth", axes: ["page number", "latency p50, us"], series }
+        let series = vec![Series::new("walk by <cursor>", points.iter().copied())];
+        Plot { marks: vec![(1_000.0, 812.0)], ..Plot::new("depth", ["page number", "latency p50, us"], series) }
     }
 
     #[test]
@@ -189,7 +207,7 @@ mod tests {
             assert!(texts.contains(&text), "{text} is missing: {texts:?}");
         }
         let circles = document.descendants().filter(|node| node.has_tag_name("circle"));
-        assert_eq!(circles.count(), 2, "a point that is no number");
+        assert_eq!(circles.count(), 2 + 1, "two points and a mark");
         assert!(plot(&[]).svg().unwrap().contains("page number"), "no point at all");
     }
 
