@@ -21,7 +21,6 @@ pub mod index_keeper;
 pub mod index_place;
 mod memory;
 mod parts;
-mod quiet;
 pub mod repair;
 mod room;
 mod served;

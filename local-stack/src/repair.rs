@@ -4,9 +4,6 @@
 //! `recent` and the index keeper use the page index independently. `recent` looks only at partitions that have a
 //! marker. It advances a watermark only if the marker is unchanged since it was read. A rebuild removes the markers
 //! when it begins.
-//!
-//! While no comment changes, most runs of `recent` are left out (`quiet`). With an index in Redis none is, because `recent`
-//! also notices that a server was restored or replaced.
 
 use std::time::Duration;
 
@@ -15,8 +12,6 @@ use process::{StoreError, now};
 use repair_job::{AuditOptions, Job, JobSettings, Report, Stop, exit};
 use table::Table;
 use tokio::time::Instant;
-
-use crate::{quiet::QuietRuns, settling::Settling};
 
 /// The table is read as one segment, because the engine has one connection, and sorts the whole table for each answer
 /// of a parallel scan.
@@ -55,11 +50,10 @@ pub async fn release_leases(table: &Table) -> Result<(), StoreError> {
 }
 
 /// Runs `recent` at an interval and audits on a schedule, if they are asked for, until it is dropped. Begins when the stack
-/// has `started`. With `mappings`, runs of `recent` are left out while they find no change.
+/// has `started`.
 pub(crate) async fn on_schedule(
     table: Table,
     index: PageIndex,
-    mappings: Option<Settling>,
     started: impl Future<Output = ()>,
     repair_every: Option<Duration>,
     of_audit: Option<AuditSchedule>,
@@ -67,7 +61,7 @@ pub(crate) async fn on_schedule(
     started.await;
     let repairs = async {
         if let Some(every) = repair_every {
-            repair(&table, &index, every, mappings).await;
+            repair(&table, &index, every).await;
         }
     };
     let audits = async {
@@ -79,19 +73,10 @@ pub(crate) async fn on_schedule(
 }
 
 /// Runs `recent` until it is dropped.
-async fn repair(table: &Table, index: &PageIndex, every: Duration, mappings: Option<Settling>) {
-    let JobSettings { settle, overlap, .. } = JobSettings::default();
-    let mut quiet_runs = mappings.map(|mappings| QuietRuns::new(mappings, Instant::now(), every, settle + overlap));
+async fn repair(table: &Table, index: &PageIndex, every: Duration) {
     loop {
         tokio::time::sleep(every).await;
-        if quiet_runs.as_ref().is_some_and(|runs| runs.leaves_out(Instant::now())) {
-            continue;
-        }
-        let report = job(table, index).recent().await;
-        if let Some(runs) = &mut quiet_runs {
-            runs.has_run(Instant::now(), report.exit_code() == 0);
-        }
-        log(&report);
+        log(&job(table, index).recent().await);
     }
 }
 

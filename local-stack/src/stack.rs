@@ -195,10 +195,9 @@ impl Stack {
             parts.spawn("what trims the stream", trim(engine.clone(), table.name().to_owned(), mappings.clone()));
         }
         let started = looked_at(index_state.clone());
-        let quiet = matches!(placed, PlacedIndex::Embedded(_)).then(|| mappings.clone());
         if settings.repair_every.is_some() || settings.audit.is_some() {
             let (recent, audit) = (settings.repair_every, settings.audit);
-            let repaired = on_schedule(table.clone(), index.clone(), quiet, started, recent, audit);
+            let repaired = on_schedule(table.clone(), index.clone(), started, recent, audit);
             parts.spawn("the schedule of repairs", repaired);
         }
         Ok(Self { table, index, dynamodb_url, placed, mappings, index_state, parts, api, engine, data_dir })

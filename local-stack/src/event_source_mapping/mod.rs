@@ -40,7 +40,6 @@ use futures_util::{
     future::BoxFuture,
     stream::{self as futures, FuturesUnordered},
 };
-use model::journal::is_journal_pk;
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tokio::{sync::watch, task::JoinSet, time::Instant};
@@ -80,9 +79,6 @@ pub struct MappingState {
     pub quarantined: u64,
     /// Records given to the handler, retries not counted.
     pub records: u64,
-    /// When the last new entry of the change journal was passed: a change, or a report of a reader. So what the stack itself
-    /// writes, such as duplicates and the state of the repair job, is no change.
-    pub journal_entry_at: Option<Instant>,
 }
 
 pub struct EventSourceMapping {
@@ -207,21 +203,15 @@ impl EventSourceMapping {
     ) -> Result<Polled, StreamError> {
         let mut polled = self.stream.poll(shard_id, iterator, processed).await?;
         if !polled.records.is_empty() {
-            let (mut accepted, mut has_journal_entry) = (Vec::new(), false);
+            let mut accepted = Vec::new();
             for record in std::mem::take(&mut polled.records) {
                 let record = to_lambda_record(record, &self.stream.arn)?;
-                has_journal_entry |= is_new_journal_entry(&record);
                 if passes_filter(&record) {
                     accepted.push(record);
                 }
             }
             self.deliver_all(accepted).await;
-            self.state.send_modify(|state| {
-                state.processed = polled.last.clone();
-                if has_journal_entry {
-                    state.journal_entry_at = Some(Instant::now());
-                }
-            });
+            self.state.send_modify(|state| state.processed.clone_from(&polled.last));
         }
         Ok(polled)
     }
@@ -304,11 +294,6 @@ fn text<'record>(record: &'record Record, pointer: &str) -> Option<&'record str>
     record.pointer(pointer).and_then(Value::as_str)
 }
 
-/// Not one whose time has expired.
-fn is_new_journal_entry(record: &Record) -> bool {
-    text(record, "/eventName") == Some("INSERT") && text(record, "/dynamodb/Keys/pk/S").is_some_and(is_journal_pk)
-}
-
 /// The worker for a record, by the key of its item: the partition key and the sort key.
 fn worker_of(record: &Record, workers: u32) -> u64 {
     let keys = (text(record, "/dynamodb/Keys/pk/S"), text(record, "/dynamodb/Keys/sk/S"));
@@ -319,20 +304,7 @@ fn worker_of(record: &Record, workers: u32) -> u64 {
 mod tests {
     use std::collections::BTreeSet;
 
-    use model::journal::journal_pk;
-
     use super::*;
-
-    #[test]
-    fn only_new_entries_of_the_journal_are_counted() {
-        let entry = journal_pk(process::now(), 7);
-        for (event, pk, counts) in
-            [("INSERT", &*entry, true), ("REMOVE", &entry, false), ("INSERT", "COMMENT#c1", false)]
-        {
-            let record = json!({ "eventName": event, "dynamodb": { "Keys": { "pk": { "S": pk } } } });
-            assert_eq!(is_new_journal_entry(&record), counts, "{record}");
-        }
-    }
 
     #[test]
     fn an_item_has_one_worker_and_the_items_of_a_partition_key_have_several() {
