@@ -25,7 +25,7 @@ mod state;
 pub use commands::audit_plan::{AuditOptions, Which};
 pub use commands::big_repair::{BigRepair, Step};
 pub use commands::check::{Checked, CheckedRow};
-pub use commands::erase::{Beyond, Erasure};
+pub use commands::erase::Erasure;
 pub use commands::rebuild::{rebuild, rebuild_unless_under_way};
 pub use commands::status::{IndexStatus, Status};
 pub use entry::command_line::{Outcome, run_command, run_on, stop_on_signals};

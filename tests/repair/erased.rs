@@ -2,7 +2,6 @@
 
 use model::{AuthorId, CommentId, Status, item::attribute};
 use repair_job::exit;
-use serde_json::Value;
 use table::{NewComment, Table};
 
 use super::{job, product};
@@ -56,11 +55,6 @@ async fn an_erasure_names_what_it_cannot_delete_and_what_it_does_not_reach() {
     assert_eq!(erasure.exit_code(), exit::DRIFT_FOUND | exit::DRIFT_LEFT | exit::UNRESOLVED);
     let report = erasure.to_string();
     assert!(report.contains(id.as_str()) && report.contains("comment_blob"), "{report}");
-    for place in ["backups", "point-in-time recovery", "quarantine", "idempotency", "journal", "logs"] {
-        assert!(report.contains(place), "{place}: {report}");
-    }
-    let json: Value = serde_json::to_value(&erasure).unwrap();
-    assert!(json["beyond"].as_array().unwrap().iter().all(|beyond| beyond["until"].is_string()), "{json}");
     // Corrected, it goes too.
     stores.put_raw(right).await;
     assert_eq!(job(&stores, true).erase(&author).await.deleted, 1);

@@ -1,4 +1,4 @@
-//! `erase`: deletes all comments of an author, each like any other deletion, and says what else may hold them.
+//! `erase`: deletes all comments of an author, each like any other deletion.
 //!
 //! The index `authors` is all that it remembers: a run that ended early left it as it was, so the same command resumes.
 
@@ -26,23 +26,6 @@ const PASSES_MAX: u32 = 3;
 /// How many comments that could not be deleted are named.
 const NAMED_MAX: usize = 100;
 
-/// Places that an erasure does not reach. Each has its name, what it holds of a comment, and until when
-/// (docs/operate.md).
-const BEYOND: [(&str, &str, &str); 8] = [
-    (
-        "duplicates and the page index",
-        "the whole comment",
-        "the functions have read the stream: seconds; `check ID` shows it",
-    ),
-    ("answers in caches", "the whole comment", "PAGEMARK_CACHE_MAX_AGE, and what browsers and proxies add"),
-    ("the table's stream", "the whole comment", "24 hours"),
-    ("records of idempotency keys", "the comment's id, a hash of what was posted", "24 hours, removed within days"),
-    ("the change journal", "the comment's id, product, language, rating", "14 days, removed within days"),
-    ("point-in-time recovery", "the whole comment", "35 days, unless it is set shorter"),
-    ("batches in quarantine", "the whole comment", "30 days, and 30 more as former versions in the bucket"),
-    ("backups, exports, files that were imported, logs", "the whole comment; logs, its id", "somebody deletes them"),
-];
-
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Erasure {
     pub apply: bool,
@@ -53,14 +36,6 @@ pub struct Erasure {
     pub problems: Vec<String>,
     pub stopped: Option<StopReason>,
     pub failure: Option<String>,
-    pub beyond: Vec<Beyond>,
-}
-
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Beyond {
-    pub place: &'static str,
-    pub holds: &'static str,
-    pub until: &'static str,
 }
 
 impl Job {
@@ -134,8 +109,7 @@ async fn erase_one(job: &Job, author: &AuthorId, comment: Result<Comment, Malfor
 
 impl Erasure {
     fn new(apply: bool) -> Self {
-        let beyond = BEYOND.map(|(place, holds, until)| Beyond { place, holds, until }).into();
-        Self { apply, found: 0, deleted: 0, left: 0, problems: Vec::new(), stopped: None, failure: None, beyond }
+        Self { apply, found: 0, deleted: 0, left: 0, problems: Vec::new(), stopped: None, failure: None }
     }
 
     fn begin_pass(&mut self) {
@@ -184,11 +158,7 @@ impl fmt::Display for Erasure {
         if let Some(failure) = &self.failure {
             writeln!(f, "it failed: {failure}; the same command resumes")?;
         }
-        write!(f, "not reached, with what it may hold, and until when:")?;
-        for Beyond { place, holds, until } in &self.beyond {
-            write!(f, "\n  {place}: {holds}; until: {until}")?;
-        }
-        Ok(())
+        f.write_str("copies elsewhere stay for a while: \"Erasing an author\" in docs/operate.md lists them")
     }
 }
 

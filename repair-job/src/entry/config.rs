@@ -132,7 +132,7 @@ pub enum Command {
         #[arg(long, value_parser = ProductId::parse_stored)]
         product: Option<ProductId>,
     },
-    /// Delete all comments of an author, and say what else may hold them. Without --apply, only count them.
+    /// Delete all comments of an author. Without --apply, only count them.
     Erase {
         /// The author's id, as in the field `author_id` of comments.
         #[arg(long, value_parser = AuthorId::parse_stored)]
