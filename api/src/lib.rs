@@ -20,7 +20,7 @@
 //!
 //! **Invariant:** every request is answered, also when a handler panics (`http::panics`).
 //!
-//! **Invariant:** nothing waits or grows without bound: requests (`http::deadline`, `http::load`), bodies
+//! **Invariant:** nothing waits or grows without bound: requests (`http::load`), bodies
 //! (`http::body`), the memory of answers (`http::answer_memory`), and every phase of a connection (`http::connection`).
 
 mod application;

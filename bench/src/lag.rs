@@ -116,7 +116,7 @@ fn add(report: &mut Report, when: &str, lags: &[Lag]) -> anyhow::Result<()> {
     for (what, part) in parts {
         let mut latencies = Latencies::default();
         lags.iter().for_each(|lag| latencies.record(part(lag)));
-        for (name, share) in [("p50", 0.5), ("p90", 0.9), ("most", 1.0)] {
+        for (name, share) in [("p50", 0.5), ("most", 1.0)] {
             report.add(format!("{when}: {what}, {name}"), latencies.percentile_us(share) / 1e3, "ms");
         }
     }

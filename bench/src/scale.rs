@@ -21,7 +21,7 @@ use crate::{
 };
 
 const INDEX_SIZES: [u32; 4] = [10_000, 100_000, 1_000_000, 10_000_000];
-const READ_SIZES: [u32; 3] = [5_000, 50_000, 500_000];
+const READ_SIZES: [u32; 3] = [5_000, 50_000, 200_000];
 /// Free memory for the page index, of which a comment takes about 450 bytes, and for the rest of the machine.
 const INDEX_BYTES_A_COMMENT: f64 = 600.0;
 const INDEX_BYTES_AT_LEAST: f64 = 1e9;

@@ -96,13 +96,17 @@ pub(crate) async fn create_table(table: &Table) -> anyhow::Result<()> {
     let create = table.client().create_table().table_name(table.name()).billing_mode(BillingMode::PayPerRequest);
     let create = create.set_attribute_definitions(Some(attributes)).set_global_secondary_indexes(Some(indexes));
     create.set_key_schema(Some(definition::key_schema(attribute::PK, attribute::SK)?)).send().await?;
+    await_active(table.client(), table.name()).await
+}
+
+async fn await_active(client: &Client, table: &str) -> anyhow::Result<()> {
     let mut backoff = Backoff::until(Instant::now() + READY_WITHIN);
     loop {
-        let described = table.client().describe_table().table_name(table.name()).send().await?.table;
+        let described = client.describe_table().table_name(table).send().await?.table;
         if described.and_then(|table| table.table_status) == Some(TableStatus::Active) {
             return Ok(());
         }
-        ensure!(backoff.wait().await, "{} is not active after {READY_WITHIN:?}", table.name());
+        ensure!(backoff.wait().await, "{table} is not active after {READY_WITHIN:?}");
     }
 }
 
@@ -161,6 +165,7 @@ impl FilledStores {
         let four = four_index_table(&store.table);
         if with_four_index {
             four.create().await?;
+            await_active(store.table.client(), four.name()).await?;
         }
         let mut load = Load::into(store).await?;
         let mut redis = Redis::start().await?;
@@ -193,6 +198,19 @@ impl FilledStores {
         redis.index.finish_rebuild(&rebuild, &table_id, process::now()).await?;
         let listings = listings.into_iter().map(Listing::sorted).collect::<anyhow::Result<_>>()?;
         Ok(Self { store, table_id, redis, redis_bytes_per_comment, listings })
+    }
+
+    /// Fills another page index with these comments.
+    pub(crate) async fn fill_index(
+        &self,
+        index: &PageIndex,
+        comments: impl Iterator<Item = anyhow::Result<Comment>>,
+    ) -> anyhow::Result<()> {
+        let rebuild = index.begin_rebuild().await?;
+        for comment in comments {
+            index.apply(&insertion(&comment?)).await?;
+        }
+        Ok(index.finish_rebuild(&rebuild, &self.table_id, process::now()).await?)
     }
 
     pub(crate) fn reader(&self) -> PageReader {
@@ -239,26 +257,21 @@ impl PageReader {
         self.page_after(listing, start).await
     }
 
-    /// The page of four indexes with the page index: it names the page's comments, and each rating's query reads its own.
+    /// The page of four indexes with the page index: it names the page's comments. Each rating's query reads its own, or one
+    /// BatchGetItem reads all.
     pub(crate) async fn four_index_page(
         &self,
         four: &FourIndexTable,
         listing: &Listing,
         page: u64,
+        in_batch: bool,
     ) -> anyhow::Result<four_index::Page> {
         let named = self.named(listing, page).await?;
+        if in_batch {
+            return Ok(four.page_of(&listing.four_index_query()?, &named).await?);
+        }
         let (newest, oldest) = (named.first().context("a page")?, named.last().context("a page")?);
         Ok(four.page_between(&listing.four_index_query()?, newest, oldest).await?)
-    }
-
-    /// The same by one BatchGetItem.
-    pub(crate) async fn four_index_batch(
-        &self,
-        four: &FourIndexTable,
-        listing: &Listing,
-        page: u64,
-    ) -> anyhow::Result<four_index::Page> {
-        Ok(four.page_of(&listing.four_index_query()?, &self.named(listing, page).await?).await?)
     }
 
     pub(crate) async fn page_after(&self, listing: &Listing, start: Option<Cd>) -> anyhow::Result<Vec<Comment>> {

@@ -111,12 +111,6 @@ impl Tally {
     }
 }
 
-pub fn counter_items<'comment>(comments: impl IntoIterator<Item = &'comment Comment>) -> Vec<Item> {
-    let mut tally = Tally::default();
-    comments.into_iter().for_each(|comment| tally.add(comment));
-    tally.items()
-}
-
 #[cfg(test)]
 mod tests {
     use expect_test::{Expect, expect};
@@ -160,14 +154,5 @@ mod tests {
             "#]],
         );
         check(Some(("en", 5)), Some(("en", 5)), expect![""]);
-    }
-
-    #[test]
-    fn a_counter_below_zero_is_malformed() {
-        let item = |value: AttributeValue| Item::from(HashMap::from([("count_1".to_owned(), value)]));
-        assert_eq!(Counters::of_item(&item(AttributeValue::N("2".to_owned()))).unwrap().by_rating, [2, 0, 0, 0, 0]);
-        for value in [AttributeValue::N("-1".to_owned()), AttributeValue::S("1".to_owned())] {
-            assert!(Counters::of_item(&item(value)).is_err());
-        }
     }
 }

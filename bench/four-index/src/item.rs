@@ -64,8 +64,6 @@ pub(crate) fn start_key(index: Index, partition: &str, after: &Cd) -> Item {
 
 #[derive(Debug, Deserialize)]
 pub(crate) struct Entry {
-    #[serde(rename = "PK")]
-    pk: String,
     #[serde(rename = "GSISK")]
     cd: String,
     language: String,
@@ -82,9 +80,6 @@ impl Entry {
     pub(crate) fn into_comment(self, product: &ProductId) -> Result<Comment, Malformed> {
         let malformed = |problem: String| Malformed::new("item", problem);
         let cd = Cd::parse(&self.cd)?;
-        if self.pk != comment_pk(&cd.id) {
-            return Err(malformed(format!("{SORT_KEY} {cd} is not of {PK} {:?}", self.pk)));
-        }
         Ok(Comment {
             id: cd.id,
             product: product.clone(),
@@ -135,13 +130,5 @@ pub(crate) mod tests {
                 assert_eq!(entry.into_comment(&comment.product).unwrap(), comment);
             }
         }
-    }
-
-    #[test]
-    fn an_entry_whose_keys_disagree_is_malformed() {
-        let mut item = comment_item(&comment("c1", "en", 5)).into_inner();
-        item.insert(PK.to_owned(), text("COMMENT#c2"));
-        let entry: Entry = serde_dynamo::from_item(Item::from(item)).unwrap();
-        assert!(entry.into_comment(&ProductId::parse("p").unwrap()).is_err());
     }
 }

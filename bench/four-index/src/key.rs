@@ -97,8 +97,6 @@ impl Plan {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::HashSet;
-
     use expect_test::expect;
     use model::RatingSet;
 
@@ -136,18 +134,5 @@ mod tests {
             en 1.2.3.4.5: byLang PRODUCT#42/en
         "]]
         .assert_eq(&lines.collect::<String>());
-    }
-
-    #[test]
-    fn no_two_filters_ask_the_same_partitions() {
-        let mut seen = HashSet::new();
-        for product in [product("42"), product("42/en"), product("42/5")] {
-            for language in [None, Some("en")] {
-                for ratings in RatingSet::every() {
-                    let plan = Plan::of(&product, &filter(language, Some(&ratings.to_string())));
-                    assert!(seen.insert(plan.partitions.clone()), "{plan:?}");
-                }
-            }
-        }
     }
 }

@@ -27,7 +27,7 @@ mod table;
 mod writer;
 
 pub use cost::{ReadCost, WriteCost, write_cost_by_rules};
-pub use counters::{Counters, KeepCounters, Tally, counter_items};
+pub use counters::{Counters, KeepCounters, Tally};
 pub use cursor::Cursor;
 pub use item::{comment_item, projection};
 pub use key::{Index, PageQuery, SORT_KEY};

@@ -3,7 +3,7 @@
 //! **Invariant:** a page comes from all of its partitions or not at all. The first error of a query ends the other
 //! queries and becomes the page's error.
 
-use std::{cmp::Reverse, collections::HashMap, iter::zip, time::Duration};
+use std::{cmp::Reverse, collections::HashMap, iter::zip};
 
 use ::table::store_error;
 use aws_sdk_dynamodb::{
@@ -11,12 +11,12 @@ use aws_sdk_dynamodb::{
     error::BuildError,
     types::{
         AttributeDefinition, AttributeValue, BillingMode, GlobalSecondaryIndex, KeysAndAttributes, Projection,
-        ProjectionType, ReturnConsumedCapacity, ScalarAttributeType, TableStatus,
+        ProjectionType, ReturnConsumedCapacity, ScalarAttributeType,
     },
 };
 use futures_util::future::try_join_all;
 use model::{Cd, Comment, Language, Malformed, PageSize, ProductId};
-use process::{Backoff, Store, StoreError};
+use process::{Store, StoreError};
 use serde_dynamo::Item;
 use table::{ItemJson, QueryReader, definition::key_schema};
 
@@ -28,10 +28,6 @@ use crate::{
     key::{Index, PK, PageQuery, Partition, Plan, SK, SORT_KEY},
     merge::{Merged, Part, Position, merge},
 };
-
-const CALLS_MAX: usize = 9;
-
-const ACTIVE_WITHIN: Duration = Duration::from_secs(300);
 
 #[derive(Debug, Clone)]
 pub struct FourIndexTable {
@@ -57,6 +53,7 @@ impl FourIndexTable {
         &self.name
     }
 
+    /// Creates the table. It is not active yet.
     pub async fn create(&self) -> Result<(), StoreError> {
         let text = |name: &str| {
             let definition = AttributeDefinition::builder().attribute_name(name);
@@ -82,19 +79,7 @@ impl FourIndexTable {
             create = create.global_secondary_indexes(definition.build().map_err(refused)?);
         }
         create.send().await.map_err(store_error)?;
-        // The SDK's own waiter pauses for 20 s or more.
-        let mut backoff = Backoff::until(tokio::time::Instant::now() + ACTIVE_WITHIN);
-        loop {
-            let described = self.client.describe_table().table_name(&self.name).send().await;
-            let table = described.map_err(store_error)?.table;
-            if table.and_then(|table| table.table_status) == Some(TableStatus::Active) {
-                return Ok(());
-            }
-            if !backoff.wait().await {
-                let why = format!("the table {} is not active after {ACTIVE_WITHIN:?}", self.name);
-                return Err(StoreError::unavailable(Store::Table, why));
-            }
-        }
+        Ok(())
     }
 
     pub async fn page(&self, query: &PageQuery, cursor: Option<&Cursor>) -> Result<Page, StoreError> {
@@ -164,11 +149,10 @@ impl FourIndexTable {
         between: Option<[&Cd; 2]>,
         page_size: PageSize,
     ) -> Result<(Part<Entry>, ReadCost), StoreError> {
-        let mut cost = ReadCost::default();
-        let mut start: Option<Item> = match &from {
+        let start: Option<Item> = match &from {
             Position::Beginning => None,
             Position::After(cd) => Some(start_key(index, &partition.key, cd)),
-            Position::End => return Ok((Part::ended(), cost)),
+            Position::End => return Ok((Part::ended(), ReadCost::default())),
         };
         let mut condition = "#partition = :partition".to_owned();
         let mut values = HashMap::from([(":partition".to_owned(), AttributeValue::S(partition.key.clone()))]);
@@ -178,38 +162,33 @@ impl FourIndexTable {
             values.insert(":newest".to_owned(), AttributeValue::S(newest.to_string()));
         }
         let limit = usize::from(page_size.get());
-        let mut entries = Vec::with_capacity(limit);
-        for _ in 0..CALLS_MAX {
-            let reader = QueryReader::<Entry>::default();
-            self.client
-                .query()
-                .table_name(&self.name)
-                .index_name(index.name())
-                .key_condition_expression(&condition)
-                .expression_attribute_names("#partition", index.partition_attribute())
-                .set_expression_attribute_values(Some(values.clone()))
-                .scan_index_forward(false)
-                .limit(i32::try_from(limit - entries.len()).unwrap_or(i32::MAX))
-                .set_exclusive_start_key(start.map(HashMap::from))
-                .return_consumed_capacity(ReturnConsumedCapacity::Total)
-                .customize()
-                .interceptor(reader.clone())
-                .send()
-                .await
-                .map_err(store_error)?;
-            let answer = reader.take()?;
-            cost.requests += 1;
-            cost.read_units += answer.consumed_capacity.map_or(0.0, |consumed| consumed.capacity_units);
-            for ItemJson(entry) in answer.items {
-                cost.items_read += 1;
-                entries.push((entry.cd()?, entry));
-            }
-            start = answer.last_evaluated_key;
-            if start.is_none() || entries.len() >= limit {
-                return Ok((Part { from, entries, more: start.is_some() }, cost));
-            }
+        let reader = QueryReader::<Entry>::default();
+        self.client
+            .query()
+            .table_name(&self.name)
+            .index_name(index.name())
+            .key_condition_expression(&condition)
+            .expression_attribute_names("#partition", index.partition_attribute())
+            .set_expression_attribute_values(Some(values))
+            .scan_index_forward(false)
+            .limit(page_size.get().into())
+            .set_exclusive_start_key(start.map(HashMap::from))
+            .return_consumed_capacity(ReturnConsumedCapacity::Total)
+            .customize()
+            .interceptor(reader.clone())
+            .send()
+            .await
+            .map_err(store_error)?;
+        let answer = reader.take()?;
+        let entries = answer.items.into_iter().map(|ItemJson(entry)| Ok((entry.cd()?, entry)));
+        let entries = entries.collect::<Result<Vec<_>, Malformed>>()?;
+        let more = answer.last_evaluated_key.is_some();
+        if more && entries.len() < limit {
+            return Err(StoreError::refused(Store::Table, "a page's comments are too large to be read at once"));
         }
-        Err(StoreError::refused(Store::Table, "a page's comments are too large to be read at once"))
+        let read_units = answer.consumed_capacity.map_or(0.0, |consumed| consumed.capacity_units);
+        let items_read = u32::try_from(entries.len()).unwrap_or(u32::MAX);
+        Ok((Part { from, entries, more }, ReadCost { requests: 1, items_read, read_units, items_discarded: 0 }))
     }
 
     pub async fn counters(&self, product: &ProductId, language: Option<&Language>) -> Result<Counters, StoreError> {

@@ -101,16 +101,10 @@ impl Reader {
         Ok(self.four.page(&ask.listing.four_index_query()?, ask.cursor.as_ref()).await?)
     }
 
-    /// By the page's number, with the page index.
-    pub(super) async fn four_index_by_number(&self, ask: &Ask) -> anyhow::Result<four_index::Page> {
+    /// By the page's number, with the page index; by one BatchGetItem instead of queries, if requested.
+    pub(super) async fn four_index_by_number(&self, ask: &Ask, in_batch: bool) -> anyhow::Result<four_index::Page> {
         self.await_redis().await?;
-        self.pages.four_index_page(&self.four, &ask.listing, ask.number).await
-    }
-
-    /// The same by one BatchGetItem.
-    pub(super) async fn four_index_batch(&self, ask: &Ask) -> anyhow::Result<four_index::Page> {
-        self.await_redis().await?;
-        self.pages.four_index_batch(&self.four, &ask.listing, ask.number).await
+        self.pages.four_index_page(&self.four, &ask.listing, ask.number, in_batch).await
     }
 
     async fn await_redis(&self) -> anyhow::Result<()> {
@@ -140,7 +134,7 @@ mod tests {
                 let walked = reader.four_index(&walk).await.unwrap();
                 listing.expect_comments(number, &walked.comments).unwrap();
                 walk.cursor = walked.next;
-                let page = reader.four_index_by_number(&Ask::new(listing, number).unwrap()).await.unwrap();
+                let page = reader.four_index_by_number(&Ask::new(listing, number).unwrap(), false).await.unwrap();
                 listing.expect_comments(number, &page.comments).unwrap();
                 let (read, calls) = (page.cost.items_read as usize, page.cost.requests as usize);
                 assert_eq!((read, calls), (page.comments.len(), queries), "{}, page {number}", listing.key);

@@ -83,7 +83,7 @@ impl Systems {
         let mut contestants = vec![Contestant::new(PAGEMARK, |page| self.pagemark.page(listing, page).boxed_local())];
         if listing.key.is_primary() {
             contestants.push(Contestant::new(FOUR_INDEXES_PAGE_INDEX, |page| {
-                let read = self.pagemark.four_index_page(&four, listing, page);
+                let read = self.pagemark.four_index_page(&four, listing, page, false);
                 read.map_ok(|page| page.comments).boxed_local()
             }));
         }

@@ -11,8 +11,6 @@ mod bill;
 mod model;
 mod prices;
 
-use std::{fs, path::PathBuf};
-
 use anyhow::{Context, ensure};
 use clap::Parser;
 use itertools::Itertools;
@@ -59,9 +57,6 @@ pub(crate) struct Month {
     /// Bytes of a comment in Pagemark's Redis. Small products take more.
     #[arg(long, value_name = "BYTES", default_value_t = REDIS_BYTES, value_parser = number)]
     redis_bytes: f64,
-    /// Prices from this file instead of bench/prices.json, in the same format.
-    #[arg(long, value_name = "FILE")]
-    region_prices: Option<PathBuf>,
 }
 
 impl Month {
@@ -96,13 +91,7 @@ impl Month {
 
 pub(crate) fn print(month: &Month) -> anyhow::Result<()> {
     month.check_mix()?;
-    let prices = match &month.region_prices {
-        Some(file) => {
-            let text = fs::read_to_string(file).with_context(|| file.display().to_string())?;
-            Prices::parse(&text).with_context(|| file.display().to_string())?
-        }
-        None => Prices::published()?,
-    };
+    let prices = Prices::published()?;
     println!("{}. Prices: {}, looked up on {}.\n", month.text(), prices.region, prices.looked_up);
     println!("{}\n{LEFT_OUT}", markdown_table(&table(month, &prices)?));
     Ok(())
@@ -177,6 +166,8 @@ fn number(text: &str) -> Result<f64, String> {
 #[cfg(test)]
 mod tests {
     use expect_test::expect;
+
+    use std::fs;
 
     use super::*;
 

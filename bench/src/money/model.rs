@@ -8,7 +8,7 @@
 //! - The page index names a page's comments with their ratings. So four indexes with it read nothing that the page does not
 //!   show, by one query for each rating, at any depth. They keep no journal; the weekly audit finds what the index lacks.
 
-use four_index::{Index, KeepCounters, comment_item, counter_items, projection, write_cost_by_rules};
+use four_index::{Index, KeepCounters, Tally, comment_item, projection, write_cost_by_rules};
 use model::{
     Comment, CommentText, Filter, FilterKey, Language, Rating, RatingSet, Revision,
     item::{Image, attribute},
@@ -243,7 +243,9 @@ fn with_page_index(four_indexes: Design, change: &Change, redis_bytes: f64) -> D
 }
 
 fn statistics_bytes(comment: &Comment) -> usize {
-    let of_language = counter_items([comment]).iter().map(item_bytes).max().unwrap_or(0);
+    let mut tally = Tally::default();
+    tally.add(comment);
+    let of_language = tally.items().iter().map(item_bytes).max().unwrap_or(0);
     // The item of one comment has the counters of one rating and of all.
     let further = ("count_1".len() + COUNTER_BYTES) * (RATINGS as usize - 1);
     (LANGUAGES + 1) * (of_language + further + 2 * COUNTER_BYTES)

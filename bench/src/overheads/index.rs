@@ -26,8 +26,8 @@ const CALL: usize = 100;
 /// Number of comments that are drawn together. They are dropped before the next ones are drawn.
 const CHUNK: u32 = 10_000;
 /// The settings of an index inside the process, as in the edition for one machine.
-const PARTITIONS: u16 = 256;
-const MAX_AGE: Duration = Duration::from_secs(3 * 3600);
+pub(crate) const PARTITIONS: u16 = 256;
+pub(crate) const MAX_AGE: Duration = Duration::from_secs(3 * 3600);
 
 /// Measures. The memory is that of `comments` comments.
 pub(crate) async fn measure(report: &mut Report, comments: u32, effort: Effort) -> anyhow::Result<()> {

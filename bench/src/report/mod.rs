@@ -156,39 +156,20 @@ fn markdown(runs: &[Results]) -> anyhow::Result<String> {
 
 #[cfg(test)]
 mod tests {
-    use expect_test::expect;
-
     use super::*;
 
     #[test]
     fn several_runs_are_one_table_of_medians_and_spreads() {
-        let run = |rate: f64, share: Spread| Results {
-            measurements: BTreeMap::from([(
-                "index".to_owned(),
-                Section {
-                    figures: vec![
-                        Figure::new("handler".to_owned(), rate.into(), "comments/s", ""),
-                        Figure::new("index_vs_pipeline".to_owned(), share, "", "at least 0.7"),
-                    ],
-                    ..Section::default()
-                },
-            )]),
-            ..Results::default()
+        let run = |share: Spread| {
+            let figures = vec![Figure::new("index_vs_pipeline".to_owned(), share, "", "at least 0.7")];
+            let measurements = BTreeMap::from([("index".to_owned(), Section { figures, ..Section::default() })]);
+            Results { measurements, ..Results::default() }
         };
         let share = Spread { median: 0.6, lowest: 0.55, highest: 0.62 };
-        let table = |runs: &[Results]| {
-            let text = markdown(runs).unwrap();
-            text.lines().filter(|line| line.starts_with("| index")).map(|line| format!("{line}\n")).collect::<String>()
-        };
-        expect![[r"
-            | index | handler | 40,000 | comments/s |  |  |
-            | index | index_vs_pipeline | 0.600 |  | 0.550 to 0.620 | at least 0.7 |
-        "]]
-        .assert_eq(&table(&[run(4e4, share)]));
-        expect![[r"
-            | index | handler | 42,000 | comments/s | 40,000 to 45,000 |  |
-            | index | index_vs_pipeline | 0.600 |  | 0.500 to 0.700 | at least 0.7 |
-        "]]
-        .assert_eq(&table(&[run(4e4, share), run(4.5e4, 0.5.into()), run(4.2e4, 0.7.into())]));
+        let rows = |runs: &[Results]| markdown(runs).unwrap().lines().last().unwrap().to_owned();
+        let row = "| index | index_vs_pipeline | 0.600 |  | 0.550 to 0.620 | at least 0.7 |";
+        assert_eq!(rows(&[run(share)]), row, "of one run, the spread of its rounds");
+        let row = "| index | index_vs_pipeline | 0.600 |  | 0.500 to 0.700 | at least 0.7 |";
+        assert_eq!(rows(&[run(share), run(0.5.into()), run(0.7.into())]), row);
     }
 }

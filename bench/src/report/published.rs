@@ -1,15 +1,11 @@
-//! Published figures: the medians of the runs that `bench/results` keeps. Blocks of the documents hold them, between
-//! `<!-- bench NAME -->` and `<!-- end -->`. `bench report --publish` writes the blocks and the plots, and a test compares them.
+//! Published figures: the medians of the runs that `bench/results` keeps. Blocks of the documents are tables of them, between
+//! `<!-- bench ... -->` and `<!-- end -->`. `bench report --publish` writes the blocks and the plots, and a test compares them.
 
 use std::fs;
 
-use anyhow::{Context, bail};
-use itertools::Itertools;
+use anyhow::{Context, ensure};
 
-use super::{
-    FOUR_INDEXES, FOUR_INDEXES_BATCH, FOUR_INDEXES_COUNTERS, FOUR_INDEXES_PAGE_INDEX, Figure, PAGEMARK, Plot, Results,
-    Series, text,
-};
+use super::{Figure, Plot, Results, Series, text};
 use crate::{
     measure::{Spread, percentile},
     money,
@@ -79,100 +75,44 @@ impl Published {
         let mut parts = document.split(BEGINS);
         let mut filled = parts.next().unwrap_or_default().to_owned();
         for part in parts {
-            let (name, rest) = part.split_once(" -->").context("a block has a name")?;
-            let (_, after) = rest.split_once(ENDS).with_context(|| format!("the block {name} has no end"))?;
-            let table = markdown_table(&self.block(name).with_context(|| format!("the block {name}"))?);
-            filled.push_str(&format!("{BEGINS}{name} -->\n{table}{ENDS}{after}"));
+            let (block, rest) = part.split_once(" -->\n").context("a block has a name")?;
+            let (table, after) = rest.split_once(ENDS).with_context(|| format!("{block} has no end"))?;
+            let table = match block {
+                "bills" => money::published(),
+                "limits" => self.limits(),
+                block => self.table(block, table),
+            };
+            let table = markdown_table(&table.with_context(|| format!("the block {block}"))?);
+            filled.push_str(&format!("{BEGINS}{block} -->\n{table}{ENDS}{after}"));
         }
         Ok(filled)
     }
 
-    fn block(&self, name: &str) -> anyhow::Result<(Row, Vec<Row>)> {
-        match name {
-            "bills" => money::published(),
-            "limits" => self.limits(),
-            "depth" => {
-                let at = |page: &str, design: &str| format!("all comments, page {page}: {design}, p50");
-                let others = ["PostgreSQL", "SQLite"].into_iter().cartesian_product(["OFFSET", "counted blocks"]);
-                let others = others.map(|(database, way)| ("20,000", format!("{database} {way}")));
-                let of_four = [("20,000", FOUR_INDEXES_PAGE_INDEX), ("5,000", "four indexes, walk by cursor")];
-                let others = of_four.map(|(page, design)| (page, design.to_owned())).into_iter().chain(others);
-                let row = |(page, other): (&str, String)| {
-                    (format!("page {page}: {other}"), vec![at(page, PAGEMARK), at(page, &other)])
-                };
-                self.compared("depth", ["p50", PAGEMARK, "the other", "ratio"], others.map(row))
-            }
-            "ratings" => {
-                let filters = [("any", "any"), ("one", "5"), ("two", "1.5"), ("three", "1.4.5"), ("four", "1.2.4.5")];
-                let row = |((words, ratings), delays): ((&str, &str), &str)| {
-                    let designs = [PAGEMARK, FOUR_INDEXES, FOUR_INDEXES_PAGE_INDEX, FOUR_INDEXES_BATCH];
-                    let at = |design| format!("middle page, rating {ratings}, {delays} delays, p50: {design}");
-                    (format!("{words}, {delays}"), designs.map(at).to_vec())
-                };
-                let designs = [PAGEMARK, FOUR_INDEXES, "with the page index", "and BatchGetItem"];
-                let head = ["ratings, delays"].into_iter().chain(designs).chain(["ratio", "ratio", "ratio"]);
-                self.compared("compare", head, filters.into_iter().cartesian_product(["varying", "equal"]).map(row))
-            }
-            "bytes" => {
-                let designs = [PAGEMARK, FOUR_INDEXES, FOUR_INDEXES_COUNTERS];
-                let row = |(label, figure): (&str, &str)| {
-                    (label.to_owned(), designs.map(|design| format!("{figure}: {design}")).to_vec())
-                };
-                let rows = [("a new comment", "insert, written"), ("a changed rating", "rating change, written")];
-                let head = ["write units"].into_iter().chain(designs).chain(["ratio", "ratio"]);
-                self.compared("compare", head, rows.into_iter().map(row))
-            }
-            "lag" => {
-                let wrong = "half the maximum: wrong pages of a thousand: ";
-                let unchecked = "by ranks and duplicates, without a check";
-                let rows = [
-                    ("visible under every filter, idle", "idle: both, p50".to_owned()),
-                    ("at half the maximum rate", "half the maximum: both, p50".to_owned()),
-                    ("the slowest of a hundred then", "half the maximum: both, most".to_owned()),
-                    ("wrong pages of a thousand then", format!("{wrong}{PAGEMARK}")),
-                    ("the same without its check", format!("{wrong}{unchecked}")),
-                ];
-                let rows = rows.into_iter().map(|(label, figure)| (label.to_owned(), vec![figure]));
-                self.compared("lag", ["after the 201", PAGEMARK], rows)
-            }
-            "site" => {
-                let totals = [("comments alone", FOUR_INDEXES), ("with totals", FOUR_INDEXES_COUNTERS)];
-                let row = |(ratings, (totals, other)): (&str, (&str, &str))| {
-                    let page = format!("{ratings}, {totals}");
-                    (page.clone(), [PAGEMARK, other].map(|design| format!("{page}: {design}")).to_vec())
-                };
-                let pages = ["any rating", "three ratings"].into_iter().cartesian_product(totals);
-                self.compared("site", ["requests a second", PAGEMARK, FOUR_INDEXES, "ratio"], pages.map(row))
-            }
-            name => bail!("there is no block {name}"),
-        }
-    }
-
-    /// Rows of a label and the names of figures: the figures, then the first one as a multiple of each other.
-    fn compared<'cell>(
-        &self,
-        measurement: &str,
-        head: impl IntoIterator<Item = &'cell str>,
-        rows: impl IntoIterator<Item = (String, Vec<String>)>,
-    ) -> anyhow::Result<(Row, Vec<Row>)> {
-        let row = |(label, names): (String, Vec<String>)| {
-            let mut cells = vec![label];
+    /// Fills the cells of a table. Its head and the first cell of each row are written by people. The block is the name of a
+    /// measurement and that of its figures, with `{row}` and `{column}`. A column "A / B" has the ratios of two others.
+    fn table(&self, block: &str, table: &str) -> anyhow::Result<(Row, Vec<Row>)> {
+        let (measurement, name) = block.split_once(": ").context("a measurement")?;
+        let cells = |line: &str| line.trim_matches('|').split('|').map(|cell| cell.trim().to_owned()).collect::<Row>();
+        let mut lines = table.lines().map(cells);
+        let head = lines.next().context("a head")?;
+        let row = |row: Row| {
+            let label = row.into_iter().next().unwrap_or_default();
             let figures =
-                names.iter().map(|name| self.figures(measurement, name)).collect::<anyhow::Result<Vec<_>>>()?;
-            for figures in &figures {
-                cells.push(Figure::over_runs(figures).value_and_unit());
-            }
-            if let [ours, others @ ..] = figures.as_slice() {
-                let ratio = |others: &Vec<&Figure>| {
-                    let of_runs = ours.iter().zip(others).map(|(ours, other)| ours.value / other.value);
-                    interval(Spread::of(&of_runs.collect::<Vec<_>>()))
-                };
-                cells.extend(others.iter().map(ratio));
-            }
-            Ok(cells)
+                |column: &str| self.figures(measurement, &name.replace("{row}", &label).replace("{column}", column));
+            let cell = |column: &String| match column.split_once(" / ") {
+                Some((ours, other)) => {
+                    let of_runs = figures(ours).into_iter().zip(figures(other));
+                    let ratios: Vec<f64> = of_runs.map(|(ours, other)| ours.value / other.value).collect();
+                    interval(if ratios.is_empty() { f64::NAN.into() } else { Spread::of(&ratios) })
+                }
+                None => Figure::over_runs(&figures(column)).value_and_unit(),
+            };
+            let row: Row = [label.clone()].into_iter().chain(head.iter().skip(1).map(cell)).collect();
+            ensure!(row.iter().skip(1).any(|cell| cell != "-"), "there is no figure for {label:?}");
+            Ok(row)
         };
-        let rows = rows.into_iter().map(row).collect::<anyhow::Result<_>>()?;
-        Ok((head.into_iter().map(str::to_owned).collect(), rows))
+        let rows = lines.skip(1).map(row).collect::<anyhow::Result<_>>()?;
+        Ok((head, rows))
     }
 
     /// Every figure whose note has a limit.
@@ -186,7 +126,7 @@ impl Published {
                     (None, None) => continue,
                 };
                 let limit: f64 = limit.split([' ', ';']).next().unwrap_or_default().parse()?;
-                let values: Vec<f64> = self.figures(measurement, name)?.iter().map(|figure| figure.value).collect();
+                let values: Vec<f64> = self.figures(measurement, name).iter().map(|figure| figure.value).collect();
                 let spread = Spread::of(&values);
                 let is_missed = if is_least { spread.median < limit } else { spread.median > limit };
                 let (side, verdict) =
@@ -198,15 +138,11 @@ impl Published {
         Ok((["figure", "value", "limit"].map(str::to_owned).into(), rows))
     }
 
-    /// A figure in each run.
-    fn figures(&self, measurement: &str, name: &str) -> anyhow::Result<Vec<&Figure>> {
-        let of_run = |run| figure_of(run, measurement, name).with_context(|| format!("{measurement} has no {name:?}"));
-        self.runs.iter().map(of_run).collect()
+    /// A figure in each run that has it.
+    fn figures(&self, measurement: &str, name: &str) -> Vec<&Figure> {
+        let sections = self.runs.iter().filter_map(|run| run.measurements.get(measurement));
+        sections.flat_map(|section| &section.figures).filter(|figure| figure.name == name).collect()
     }
-}
-
-fn figure_of<'run>(run: &'run Results, measurement: &str, name: &str) -> Option<&'run Figure> {
-    run.measurements.get(measurement)?.figures.iter().find(|figure| figure.name == name)
 }
 
 fn interval(Spread { median, lowest, highest }: Spread) -> String {
@@ -215,13 +151,15 @@ fn interval(Spread { median, lowest, highest }: Spread) -> String {
 }
 
 pub(crate) fn markdown_table((head, rows): &(Row, Vec<Row>)) -> String {
-    let rule = vec!["---".to_owned(); head.len()];
+    let rule: Row = (0..head.len()).map(|column| if column == 0 { "---" } else { "---:" }.to_owned()).collect();
     let line = |cells: &Row| format!("| {} |\n", cells.join(" | "));
     [head, &rule].into_iter().chain(rows).map(line).collect()
 }
 
 #[cfg(test)]
 mod tests {
+    use itertools::Itertools;
+
     use super::*;
 
     fn kept() -> Published {
