@@ -101,13 +101,13 @@ BENCH_RUNS := $(TARGET)/bench/runs
 bench: tools redis postgres ab ## Measure everything, RUNS=5 times, or NAME=index,api; see target/bench/runs/1/report.md
 	$(BENCH_BUILD)
 	$(if $(NAME),,rm -rf $(BENCH_RUNS))
-	export PATH="$$PATH:$$(ls -d /usr/lib/postgresql/*/bin 2>/dev/null | tail -1)"; \
+	export PATH="$$PATH:$$(ls -d /usr/lib/postgresql/*/bin 2>/dev/null | sort -V | tail -1)"; \
 	status=0; for run in $$(seq $(or $(RUNS),1)); do \
 	    $(BENCH) --folder $(BENCH_RUNS)/$$run $(if $(NAME),--only $(NAME)) || status=1; \
 	done; exit $$status
 
 bench-publish: ## Keep the last runs in bench/results, and write their figures into the documents and plots
-	$(BENCH) report --publish $(BENCH_RUNS)/*/report.json
+	$(BENCH) publish $(BENCH_RUNS)/*/report.json
 
 lighthouse: tools redis browser ## Measure pages with Lighthouse, as on a phone
 	cargo build --locked --release --bin pagemark

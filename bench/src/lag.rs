@@ -77,7 +77,7 @@ pub(crate) async fn measure(report: &mut Report, comments: u32, watched: u32) ->
     report.add("maximum rate, visible", maximum, "comments/s");
 
     report.step(&format!("watching {watched} comments, one at a time"));
-    add(report, "idle", &watcher.watch_some(watched, 4).await?)?;
+    add(report, "idle", &watcher.watch_some(watched, 4).await?);
     stack.settle().await;
     report.step(&format!("watching {watched} comments at half the maximum rate"));
     let watching =
@@ -86,7 +86,7 @@ pub(crate) async fn measure(report: &mut Report, comments: u32, watched: u32) ->
         seen = watching => seen?,
         failed = watcher.post_evenly(maximum / 2.0) => return failed,
     };
-    add(report, "half the maximum", &lags)?;
+    add(report, "half the maximum", &lags);
     for (pages, wrong) in [PAGEMARK, "by ranks and duplicates, without a check"].into_iter().zip(wrong) {
         report.add(format!("half the maximum: wrong pages of a thousand: {pages}"), wrong, "pages");
     }
@@ -96,36 +96,14 @@ pub(crate) async fn measure(report: &mut Report, comments: u32, watched: u32) ->
     Ok(())
 }
 
-#[derive(Debug, Clone, Copy)]
-struct Lag {
-    post: Duration,
-    duplicates: Duration,
-    ranks: Duration,
-}
-
-/// The name of a part of a lag, and how long it takes.
-type Part = (&'static str, fn(&Lag) -> Duration);
-
-fn add(report: &mut Report, when: &str, lags: &[Lag]) -> anyhow::Result<()> {
-    let parts: [Part; 4] = [
-        ("duplicates written", |lag| lag.duplicates),
-        ("ranks visible", |lag| lag.ranks),
-        ("both", |lag| lag.duplicates.max(lag.ranks)),
-        ("the POST itself", |lag| lag.post),
-    ];
-    for (what, part) in parts {
-        let mut latencies = Latencies::default();
-        lags.iter().for_each(|lag| latencies.record(part(lag)));
-        for (name, share) in [("p50", 0.5), ("most", 1.0)] {
-            report.add(format!("{when}: {what}, {name}"), latencies.percentile_us(share) / 1e3, "ms");
-        }
+fn add(report: &mut Report, when: &str, lags: &Latencies) {
+    for (name, share) in [("p50", 0.5), ("most", 1.0)] {
+        report.add(format!("{when}: both, {name}"), lags.percentile_us(share) / 1e3, "ms");
     }
-    Ok(())
 }
 
 struct Posted {
     at: Instant,
-    post: Duration,
     id: CommentId,
     base_sets: [BaseSet; 2],
 }
@@ -166,7 +144,6 @@ impl Watcher {
             .header("authorization", format!("Bearer {TOKEN}"))
             .header("content-type", "application/json")
             .body(Full::new(Bytes::from(body.to_string())))?;
-        let began = Instant::now();
         let answer = self.http.request(request).await?;
         let status = answer.status();
         let body = answer.into_body().collect().await?.to_bytes();
@@ -176,31 +153,30 @@ impl Watcher {
         }
         let created: Value = serde_json::from_slice(&body)?;
         let id = CommentId::parse(created.get("id").and_then(Value::as_str).context("the comment has an id")?)?;
-        Ok(Posted { at, post: at - began, id, base_sets: comment.placement().base_sets() })
+        Ok(Posted { at, id, base_sets: comment.placement().base_sets() })
     }
 
-    async fn watch(&self, posted: Posted) -> anyhow::Result<Lag> {
-        let (mut duplicates, mut ranks) = (None, None);
-        while duplicates.is_none() || ranks.is_none() {
-            if duplicates.is_none() && self.count_items(&posted.id).await? == FILTERS {
-                duplicates = Some(posted.at.elapsed());
+    /// How long it takes until both duplicates and ranks are seen.
+    async fn watch(&self, posted: Posted) -> anyhow::Result<Duration> {
+        let (mut has_duplicates, mut has_ranks) = (false, false);
+        loop {
+            has_duplicates |= self.count_items(&posted.id).await? == FILTERS;
+            has_ranks |= self.has_ranks(&posted).await?;
+            let elapsed = posted.at.elapsed();
+            if has_duplicates && has_ranks {
+                return Ok(elapsed);
             }
-            if ranks.is_none() && self.has_ranks(&posted).await? {
-                ranks = Some(posted.at.elapsed());
-            }
-            ensure!(posted.at.elapsed() < VISIBLE_WITHIN, "{} cannot be seen: {duplicates:?}, {ranks:?}", posted.id);
+            ensure!(elapsed < VISIBLE_WITHIN, "{} is not there: {has_duplicates}, {has_ranks}", posted.id);
             tokio::time::sleep(LOOK_PAUSE).await;
         }
-        let (duplicates, ranks) = (duplicates.unwrap_or_default(), ranks.unwrap_or_default());
-        Ok(Lag { post: posted.post, duplicates, ranks })
     }
 
     /// Posts and watches comments, one after the other.
-    async fn watch_some(&self, count: u32, seed: u64) -> anyhow::Result<Vec<Lag>> {
-        let mut lags = Vec::new();
+    async fn watch_some(&self, count: u32, seed: u64) -> anyhow::Result<Latencies> {
+        let mut lags = Latencies::default();
         for comment in Comments::new(seed)?.take(count)? {
             tokio::time::sleep(Duration::from_millis(rand::rng().random_range(0..IDLE_PAUSE_MAX_MS))).await;
-            lags.push(self.watch(self.post(&comment).await?).await?);
+            lags.record(self.watch(self.post(&comment).await?).await?);
         }
         Ok(lags)
     }

@@ -53,13 +53,8 @@ enum Command {
     Cost(money::Month),
     /// Compares both designs on real DynamoDB, or on a service like it. Prints first what that costs, and asks.
     Compare(EndpointArgs),
-    /// Prints the table of several runs: the median of each figure, the lowest and the highest.
-    Report {
-        files: Vec<PathBuf>,
-        /// Keeps the runs in bench/results, and writes their figures into the documents and their plots.
-        #[arg(long)]
-        publish: bool,
-    },
+    /// Keeps the reports of several runs in bench/results, and writes their figures into the documents and plots.
+    Publish { files: Vec<PathBuf> },
 }
 
 /// The measurements, in the order in which they run. `Index` is first: it measures the memory of this process, and others
@@ -93,7 +88,7 @@ async fn main() -> anyhow::Result<()> {
     match &args.command {
         Some(Command::Cost(month)) => money::print(month),
         Some(Command::Compare(args)) => endpoint::run(args).await,
-        Some(Command::Report { files, publish }) => report::print_runs(files, *publish),
+        Some(Command::Publish { files }) => report::publish(files),
         None => measure_all(&args).await,
     }
 }

@@ -1,8 +1,10 @@
 //! `scale`: how pages and the page index grow with the number of comments of a product.
 //!
-//! - **Page index** in Redis, if the machine has the memory: the time to find the ids of a random page, the memory of the data, and
-//!   the rate at which edits fill it. Edits come in random order of time, as in a rebuild.
-//! - **Reads**: random pages read like in the API without HTTP.
+//! - **Page index** in Redis, if the machine has the memory: the time to find the ids of a random page, the memory of the
+//!   data, and the rate at which edits fill it. Edits come in random order of time, as in a rebuild.
+//! - **Reads**: random pages read like in the API without HTTP, and the last page beside page 2.
+//!
+//! Growth is the exponent of a power law through the smallest and the largest number of comments.
 
 use std::{collections::BTreeMap, fs};
 
@@ -13,7 +15,7 @@ use rand::{RngExt, SeedableRng, rngs::StdRng};
 
 use crate::{
     listing::{Listing, PAGE_SIZE, PRODUCT, all_and_union, drawn},
-    measure::{Latencies, as_f64, timed},
+    measure::{Latencies, Rounds, Spread, as_f64, timed},
     overheads::index::{TABLE_ID, fill},
     report::{Plot, Report, Series, count},
     stores::{FilledStores, Redis, Store, ranked},
@@ -22,10 +24,11 @@ use crate::{
 
 const INDEX_SIZES: [u32; 4] = [10_000, 100_000, 1_000_000, 10_000_000];
 const READ_SIZES: [u32; 3] = [5_000, 50_000, 200_000];
-/// Free memory for the page index, of which a comment takes about 450 bytes, and for the rest of the machine.
+/// Free memory for the page index, of which a comment takes up to 300 bytes, and for the rest of the machine.
 const INDEX_BYTES_A_COMMENT: f64 = 600.0;
 const INDEX_BYTES_AT_LEAST: f64 = 1e9;
 const SAMPLES: u32 = 20;
+const ROUNDS: u32 = 7;
 /// What a reader waits for, and what an operator pays for.
 const DRAWN: [&str; 5] = [
     "page of all: p50",
@@ -76,6 +79,13 @@ pub(crate) async fn measure(report: &mut Report, most: u32, pages: u32) -> anyho
             add(report, size, p50, times.p50_us(), "us");
             add(report, size, p99, times.p99_us(), "us");
         }
+        let ratio = last_page(&stores, stores.listing(0)?, pages / 10).await?;
+        report.noted(
+            format!("last_page_vs_page_2, {} comments", count(size)),
+            ratio,
+            "",
+            "ratio of times, at most 1.05",
+        );
         stores.store.stop().await;
     }
     for (name, points) in curves.iter().filter(|(name, _)| name.ends_with("p50")) {
@@ -105,6 +115,22 @@ async fn reads(stores: &FilledStores, listing: &Listing, pages: u32) -> anyhow::
         listing.expect_comments(page, &reader.page(listing, page).await?)?;
     }
     Latencies::of(pages / 10, pages, async || reader.page(listing, rng.random_range(1..=listing.pages())).await).await
+}
+
+/// The time that the last page takes, as a multiple of page 2's, in rounds of so many requests of each.
+async fn last_page(stores: &FilledStores, listing: &Listing, requests: u32) -> anyhow::Result<Spread> {
+    let reader = stores.reader();
+    let turn = async |page: u64| {
+        let took = timed(async {
+            for _ in 0..requests {
+                reader.page(listing, page).await?;
+            }
+            Ok(())
+        });
+        anyhow::Ok(took.await?.1)
+    };
+    let rounds = Rounds::run(ROUNDS, async || Ok([turn(listing.pages()).await?, turn(2).await?])).await?;
+    Ok(rounds.ratio(1, 0))
 }
 
 async fn index_pages(index: &PageIndex, ratings: &str, pages: u32) -> anyhow::Result<Latencies> {

@@ -1,4 +1,4 @@
-//! `erase` deletes all comments of an author, also those that readers do not see, and says what it leaves.
+//! `erase` deletes all comments of an author, also those that readers do not see.
 
 use model::{AuthorId, CommentId, Status, item::attribute};
 use repair_job::exit;
@@ -35,7 +35,7 @@ async fn left(table: &Table) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn an_erasure_names_what_it_cannot_delete_and_what_it_does_not_reach() {
+async fn an_erasure_names_what_it_cannot_delete() {
     let (stores, author) = (Stores::start_ready().await, AuthorId::parse(AUTHOR).unwrap());
     create(&stores.table).await;
     let of_author = left(&stores.table).await;

@@ -1,10 +1,8 @@
 //! The cost of calls as the engine reports it (`ReturnConsumedCapacity`), and the cost of writes by DynamoDB's rules.
 //!
 //! The rules come from AWS's "DynamoDB read and write operations" and "Using Global Secondary Indexes". A test
-//! (`the_engine_counts_the_units_of_the_cost_model`) compares them with the embedded engine. AWS does not document whether an index's
-//! share of a transaction counts twice. Here it counts once, as in that engine.
-
-use std::ops::AddAssign;
+//! (`the_engine_counts_the_units_of_the_cost_model`) compares them with the embedded engine. AWS does not document whether
+//! an index's share of a transaction counts twice. Here it counts once, as in that engine.
 
 use aws_sdk_dynamodb::types::ConsumedCapacity;
 use model::{Comment, size};
@@ -22,15 +20,6 @@ pub struct ReadCost {
     pub items_read: u32,
     pub items_discarded: u32,
     pub read_units: f64,
-}
-
-impl AddAssign for ReadCost {
-    fn add_assign(&mut self, other: Self) {
-        self.requests += other.requests;
-        self.items_read += other.items_read;
-        self.items_discarded += other.items_discarded;
-        self.read_units += other.read_units;
-    }
 }
 
 #[derive(Debug, Clone, Copy, Default, PartialEq)]

@@ -10,7 +10,7 @@
 //!   items with equal sort keys is not documented, so a page would repeat or lose comments of one instant.
 //! - **A partition without a comment on the page resumes where it stood**, at its previous key or its beginning. A
 //!   partition that has ended is not queried again. The articles decrement a key there.
-//! - **Counters change in the transaction of the comment's write**: a counter that reaches zero too early hides comments.
+//! - **Counters change in the transaction of the comment's write**: otherwise totals would differ from the comments.
 //! - An edit and a deletion apply only to the revision, language and rating that were read. Otherwise they would
 //!   decrease counters that never counted the comment.
 //!

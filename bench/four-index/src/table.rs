@@ -134,7 +134,9 @@ impl FourIndexTable {
         let (mut parts, mut cost) = (Vec::with_capacity(plan.partitions.len()), ReadCost::default());
         for (part, read) in try_join_all(reads).await? {
             parts.push(part);
-            cost += read;
+            cost.requests += read.requests;
+            cost.items_read += read.items_read;
+            cost.read_units += read.read_units;
         }
         let merged = merge(parts, usize::from(query.page_size.get()));
         cost.items_discarded = u32::try_from(merged.discarded.len()).unwrap_or(u32::MAX);

@@ -124,7 +124,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn four_indexes_show_every_page_by_cursors_and_by_the_page_index_which_reads_nothing_else() {
+    async fn four_indexes_show_every_page_by_cursors_and_by_the_page_index() {
         let contestants = Contestants::load(Store::start().await.unwrap(), 150).await.unwrap();
         let reader = contestants.reader();
         for listing in &contestants.stores.listings {
@@ -134,10 +134,13 @@ mod tests {
                 let walked = reader.four_index(&walk).await.unwrap();
                 listing.expect_comments(number, &walked.comments).unwrap();
                 walk.cursor = walked.next;
-                let page = reader.four_index_by_number(&Ask::new(listing, number).unwrap(), false).await.unwrap();
-                listing.expect_comments(number, &page.comments).unwrap();
-                let (read, calls) = (page.cost.items_read as usize, page.cost.requests as usize);
-                assert_eq!((read, calls), (page.comments.len(), queries), "{}, page {number}", listing.key);
+                for (in_batch, calls) in [(false, queries), (true, 1)] {
+                    let ask = Ask::new(listing, number).unwrap();
+                    let page = reader.four_index_by_number(&ask, in_batch).await.unwrap();
+                    listing.expect_comments(number, &page.comments).unwrap();
+                    let took = (page.cost.items_read as usize, page.cost.requests as usize);
+                    assert_eq!(took, (page.comments.len(), calls), "{}, page {number}", listing.key);
+                }
             }
         }
         contestants.stores.store.stop().await;

@@ -17,7 +17,7 @@ use super::{Contestants, How, Load, compare_pages, read_all, writes};
 use crate::{
     measure::Effort,
     money::{Prices, designs},
-    report::{Report, text},
+    report::{FOUR_INDEXES_COUNTERS, FOUR_INDEXES_PAGE_INDEX, Report, text},
     stores::{READY_WITHIN, Store, four_index_table},
 };
 
@@ -81,12 +81,20 @@ async fn measure(report: &mut Report, store: Store, load: Load) -> anyhow::Resul
 
 fn estimate(load: Load) -> anyhow::Result<(f64, f64)> {
     let (mut read, mut write) = (0.0, 0.0);
-    let views = f64::from((load.reads.rounds + 1) * load.reads.a_turn) + 2.0;
+    let views = f64::from(load.reads.rounds * load.reads.a_turn + load.reads.a_turn / 10) + 2.0;
     for design in designs(TEXT_BYTES, 1, 0.0)? {
-        read += views * design.page_read_units.iter().sum::<f64>();
-        let [insert, ..] = design.write;
-        write += f64::from(load.comments) * insert.write_units;
-        write += f64::from(load.writes + 1) * design.write.map(|write| write.write_units).iter().sum::<f64>();
+        // Four indexes with the page index have the table of four indexes, whose counters only writes change.
+        let (is_read, is_written) =
+            (design.name != FOUR_INDEXES_COUNTERS, !design.name.starts_with(FOUR_INDEXES_PAGE_INDEX));
+        if is_read {
+            read += views * design.page_read_units.iter().sum::<f64>();
+        }
+        if is_written {
+            write += f64::from(load.writes + 1) * design.write.map(|write| write.write_units).iter().sum::<f64>();
+        }
+        if is_read && is_written {
+            write += f64::from(load.comments) * design.write[0].write_units;
+        }
     }
     Ok((read, write))
 }

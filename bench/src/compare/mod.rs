@@ -3,8 +3,8 @@
 //! Both designs hold the same comments, in separate tables, behind one client with the same settings. Before the timing,
 //! their pages must be the same. Pagemark asks the page index for the start of the page, then sends one Query. The other
 //! design knows its cursor, and sends a query for each rating of the filter. With the page index it knows the page's number
-//! instead. The page index then names the first and the last comment, and the queries read what lies between; or one BatchGetItem reads all. The
-//! engine answers one call at a time. So pages of several queries are timed only **on a table that answers in parallel**
+//! instead. The page index then names the first and the last comment, and the queries read what lies between; or one
+//! BatchGetItem reads all. The engine answers one call at a time. So pages are timed **on a table that answers in parallel**
 //! (`recorded_table`). Its delays are assumed.
 //!
 //! On a service (`endpoint`) the same code runs, without assumed delays.

@@ -51,9 +51,6 @@ pub(crate) async fn measure(report: &mut Report, comments: u32, is_quick: bool) 
     for (listing, of) in stores.listings.iter().zip(["all comments", "three ratings"]) {
         report.step(&format!("pages of {of}"));
         let curves = systems.measure(listing, limits).await?;
-        if let Some([_, (_, second), .., (_, last)]) = curves.first().map(|ours| ours.points.as_slice()) {
-            report.noted(format!("{of}: last_page_vs_page_2"), last / second, "", "at most 1.05");
-        }
         for Curve { name, points } in &curves {
             for (page, us) in points {
                 report.add(format!("{of}, page {}: {name}, p50", count(*page)), *us, "us");

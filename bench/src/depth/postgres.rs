@@ -2,6 +2,7 @@
 
 use std::{fs, os::unix::fs::MetadataExt, pin::pin, process::Command, sync::Arc};
 
+use anyhow::Context;
 use futures_util::FutureExt;
 use model::Comment;
 use tokio_postgres::{
@@ -146,7 +147,7 @@ async fn start() -> anyhow::Result<(Server, Client)> {
     };
     let mut initdb = command("initdb");
     initdb.args(["--auth=trust", "--no-sync", "--locale=C", "--encoding=UTF8"]).current_dir("/");
-    run(initdb.args(["--username", NAME, "--pgdata"]).arg(&data))?;
+    run(initdb.args(["--username", NAME, "--pgdata"]).arg(&data)).context("run scripts/ensure-postgres.sh")?;
     let mut postgres = command("postgres");
     postgres.arg("-D").arg(&data).args(["-h", "127.0.0.1", "-p", &port.to_string()]);
     postgres.args(SETTINGS.iter().flat_map(|setting| ["-c", setting]));

@@ -21,7 +21,7 @@ use std::{
     time::Duration,
 };
 
-use anyhow::{Context, bail, ensure};
+use anyhow::{Context, ensure};
 use api::{ApiSettings, Application};
 use embedded_index::EmbeddedIndex;
 use http_body_util::{BodyExt, Empty};
@@ -45,7 +45,6 @@ use crate::{
 const CALLERS: usize = 16;
 /// SDK callers that share connections. They then use as many clients as the API has threads on two cores.
 const CALLERS_A_CLIENT: usize = 8;
-const TRIES_MAX: usize = 5;
 const SAMPLES: u32 = 20;
 
 type PathOf = fn(&Listing, u64) -> String;
@@ -214,20 +213,11 @@ impl Caller {
                 return Ok(Bytes::new());
             }
         };
-        // On a busy machine a store may be slower than the API waits. Then the request is repeated.
-        for _ in 0..TRIES_MAX {
-            let request = Request::get(path.as_str()).header(header::HOST, api.to_string()).body(Empty::new())?;
-            connection.ready().await?;
-            let answer = connection.send_request(request).await?;
-            let status = answer.status();
-            let body = answer.into_body().collect().await?.to_bytes();
-            match status {
-                StatusCode::OK => return Ok(body),
-                StatusCode::SERVICE_UNAVAILABLE => {}
-                status => bail!("{path} was answered {status}"),
-            }
-        }
-        bail!("{path} was answered 503 {TRIES_MAX} times")
+        let request = Request::get(path.as_str()).header(header::HOST, api.to_string()).body(Empty::new())?;
+        connection.ready().await?;
+        let answer = connection.send_request(request).await?;
+        ensure!(answer.status() == StatusCode::OK, "{path} was answered {}", answer.status());
+        Ok(answer.into_body().collect().await?.to_bytes())
     }
 
     async fn compare(&mut self, page: u64) -> anyhow::Result<()> {

@@ -93,6 +93,12 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_figure_of_several_runs_is_their_median_in_a_unit_for_people() {
+        let run = |us: f64| Figure::new("p50".to_owned(), us.into(), "us", "");
+        assert_eq!(Figure::over_runs(&[&run(5_180.0), &run(900.0), &run(2e6)]).value_and_unit(), "5.18 ms");
+    }
+
+    #[test]
     fn numbers_have_three_digits_and_separators() {
         for (value, expected) in [
             (0.0, "0"),

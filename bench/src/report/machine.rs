@@ -4,9 +4,9 @@ use std::{env, fs, process::Command, thread::available_parallelism};
 
 use itertools::Itertools;
 
+/// In the line of a run whose figures show little.
+pub(super) const QUICK: &str = ", quick";
 const CARGO_LOCK: &str = include_str!("../../../Cargo.lock");
-/// Figures of a machine with a higher load, as cores that are busy, should not be published.
-const LOAD_MAX: f64 = 0.5;
 
 /// This machine and its versions, in one line.
 pub(super) fn this_machine() -> String {
@@ -23,15 +23,12 @@ pub(super) fn this_machine() -> String {
     format!("{processor}, {cores} cores, {memory}, kernel {kernel}. Engine {engine}, {rustc}, {redis}, {postgres}")
 }
 
-/// When, how and with which code a measurement begins, in one line. Warns of a machine that is not quiet.
+/// When, how and with which code a measurement begins, in one line.
 pub(super) fn this_run(is_quick: bool) -> String {
     let load = fs::read_to_string("/proc/loadavg").unwrap_or_default();
-    let load: f64 = load.split(' ').next().and_then(|load| load.parse().ok()).unwrap_or(f64::NAN);
-    if load > LOAD_MAX && !is_quick {
-        eprintln!("this machine is not quiet: its load of the last minute is {load}");
-    }
+    let load = load.split(' ').next().unwrap_or_default();
     let commit = first_line("git", &["describe", "--always", "--dirty"]);
-    let quick = if is_quick { ", quick" } else { "" };
+    let quick = if is_quick { QUICK } else { "" };
     format!("{}, load {load}{quick}, commit {commit}, `bench {}`", process::now(), env::args().skip(1).join(" "))
 }
 

@@ -1,5 +1,5 @@
 //! The report: figures, each with its unit, spread and note. They are printed as they arrive and merged into
-//! `report.json`. A Markdown table and plots are made from one report, or from several runs.
+//! `report.json`. A Markdown table and plots are made from one report, published figures from several.
 //!
 //! A new run of a measurement replaces all figures of its earlier run.
 
@@ -11,7 +11,6 @@ mod published;
 use std::{collections::BTreeMap, fmt::Write, fs, path::Path, path::PathBuf, time::Instant};
 
 use anyhow::Context;
-use itertools::Itertools;
 use serde::{Deserialize, Serialize};
 
 pub(crate) use figure::{Figure, count, text};
@@ -82,7 +81,7 @@ impl Report {
         self.results.measurements.insert(self.name.clone(), section);
         let json = format!("{}\n", serde_json::to_string_pretty(&self.results)?);
         self.write(JSON, &json)?;
-        self.write(MARKDOWN, &markdown(std::slice::from_ref(&self.results))?)
+        self.write(MARKDOWN, &markdown(&self.results)?)
     }
 
     pub(crate) fn step(&self, what: &str) {
@@ -117,13 +116,11 @@ impl Report {
     }
 }
 
-/// Prints the Markdown table of several runs: the median of each figure, the lowest and the highest. Publishes them on
-/// request.
-pub(crate) fn print_runs(files: &[PathBuf], publish: bool) -> anyhow::Result<()> {
-    let runs: Vec<Results> = files.iter().map(|file| read(file)).collect::<anyhow::Result<_>>()?;
-    print!("{}", markdown(&runs)?);
-    let today = process::now().to_string().chars().take_while(|char| *char != 'T').collect::<String>();
-    if publish { Published::new(runs).publish(&today) } else { Ok(()) }
+/// Keeps the reports of several runs, and writes their figures into the documents and the plots.
+pub(crate) fn publish(files: &[PathBuf]) -> anyhow::Result<()> {
+    let runs = files.iter().map(|file| read(file)).collect::<anyhow::Result<_>>()?;
+    let now = process::now().to_string();
+    Published::new(runs).publish(now.split('T').next().unwrap_or_default())
 }
 
 fn read(path: &Path) -> anyhow::Result<Results> {
@@ -132,44 +129,18 @@ fn read(path: &Path) -> anyhow::Result<Results> {
     serde_json::from_slice(&bytes).with_context(how)
 }
 
-/// The runs and their machine, and one table of all figures.
-fn markdown(runs: &[Results]) -> anyhow::Result<String> {
-    let mut text = String::new();
-    if let Some(last) = runs.last() {
-        writeln!(text, "{}\n", last.machine)?;
-    }
-    for (name, section) in runs.iter().flat_map(|run| &run.measurements) {
+/// The run and its machine, and a table of all figures.
+fn markdown(Results { machine, measurements }: &Results) -> anyhow::Result<String> {
+    let mut text = format!("{machine}\n\n");
+    for (name, section) in measurements {
         let failure = section.failure.as_ref().map_or(String::new(), |failure| format!(", FAILED: {failure}"));
         writeln!(text, "- {name}: {}, {:.0} s{failure}", section.run, section.took_s)?;
     }
     writeln!(text, "\n| measurement | figure | value | unit | lowest to highest | note |")?;
     writeln!(text, "| --- | --- | ---: | --- | --- | --- |")?;
-    for name in runs.iter().flat_map(|run| run.measurements.keys()).sorted().unique() {
-        let sections: Vec<&Section> = runs.iter().filter_map(|run| run.measurements.get(name)).collect();
-        for figure in sections.iter().flat_map(|section| &section.figures).unique_by(|figure| &figure.name) {
-            let values = sections.iter().flat_map(|section| &section.figures).filter(|of| of.name == figure.name);
-            writeln!(text, "| {name} | {} |", Figure::over_runs(values.collect::<Vec<_>>().as_slice()).cells())?;
-        }
+    for (name, figure) in measurements.iter().flat_map(|(name, of)| of.figures.iter().map(move |figure| (name, figure)))
+    {
+        writeln!(text, "| {name} | {} |", figure.cells())?;
     }
     Ok(text)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn several_runs_are_one_table_of_medians_and_spreads() {
-        let run = |share: Spread| {
-            let figures = vec![Figure::new("index_vs_pipeline".to_owned(), share, "", "at least 0.7")];
-            let measurements = BTreeMap::from([("index".to_owned(), Section { figures, ..Section::default() })]);
-            Results { measurements, ..Results::default() }
-        };
-        let share = Spread { median: 0.6, lowest: 0.55, highest: 0.62 };
-        let rows = |runs: &[Results]| markdown(runs).unwrap().lines().last().unwrap().to_owned();
-        let row = "| index | index_vs_pipeline | 0.600 |  | 0.550 to 0.620 | at least 0.7 |";
-        assert_eq!(rows(&[run(share)]), row, "of one run, the spread of its rounds");
-        let row = "| index | index_vs_pipeline | 0.600 |  | 0.500 to 0.700 | at least 0.7 |";
-        assert_eq!(rows(&[run(share), run(0.5.into()), run(0.7.into())]), row);
-    }
 }

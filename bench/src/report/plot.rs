@@ -195,7 +195,7 @@ mod tests {
 
     fn plot(points: &[(f64, f64)]) -> Plot {
         let series = vec![Series::new("walk by <cursor>", points.iter().copied())];
-        Plot { marks: vec![(1_000.0, 812.0)], ..Plot::new("depth", ["page number", "latency p50, us"], series) }
+        Plot { marks: vec![(321.0, 806.0)], ..Plot::new("depth", ["page number", "latency p50, us"], series) }
     }
 
     #[test]
@@ -203,7 +203,7 @@ mod tests {
         let svg = plot(&[(1.0, 800.0), (1_000.0, 812.0), (50_000.0, f64::NAN)]).svg().unwrap();
         let document = roxmltree::Document::parse(&svg).unwrap();
         let texts: Vec<&str> = document.descendants().filter_map(|node| node.text()).map(str::trim).collect();
-        for text in ["page number", "latency p50, us", "walk by <cursor>", "1,000"] {
+        for text in ["page number", "latency p50, us", "walk by <cursor>", "1,000", "321"] {
             assert!(texts.contains(&text), "{text} is missing: {texts:?}");
         }
         let circles = document.descendants().filter(|node| node.has_tag_name("circle"));

@@ -69,7 +69,7 @@ pub(super) struct Args {
     cursor_keys: Vec<CursorKey>,
     #[command(flatten)]
     comment_blob: CommentBlobArgs,
-    /// Seconds between two runs of the repair job's `recent` while comments change; 0 for none.
+    /// Seconds between two runs of the repair job's `recent`; 0 for none.
     #[arg(long, value_name = "SECONDS", default_value_t = 60)]
     repair_every: u64,
     /// Seconds between two audits of everything by the repair job; 0 for none.
