@@ -152,7 +152,8 @@ fn plot(month: &Month, prices: &Prices) -> anyhow::Result<Plot> {
         let fixed = bill(design, month, prices).iter().skip(1).sum::<f64>() * MILLION / month.writes;
         fixed + views * MILLION * page_view_usd(design, &month.mix, prices)
     };
-    let line = |design: &Design| Series::new(&design.name, VIEWS_A_WRITE.map(|views| (views, usd(design, views))));
+    let name = |design: &Design| design.name.replace("four indexes with the page index and", "the page index and");
+    let line = |design: &Design| Series::new(name(design), VIEWS_A_WRITE.map(|views| (views, usd(design, views))));
     let axes = ["page views for each write", "US dollars for a million writes"];
     let mut plot = Plot::new(PLOT, axes, designs.iter().map(line).collect());
     if let [ours, others @ ..] = designs.as_slice() {

@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 use super::{FOUR_INDEXES, PAGEMARK, text};
 
 const SIZE: (u32, u32) = (760, 400);
-const LEFT: i32 = 90;
+const LEFT: i32 = 108;
 /// For the names of the lines, which stand at their ends.
 const RIGHT: i32 = 275;
 const BELOW: u32 = 52;
@@ -175,7 +175,7 @@ impl Plot {
         for (x, y) in &self.marks {
             let (across, down) = chart.backend_coord(&(*x, *y));
             area.draw(&Circle::new((across, down), MARK, BLACK.stroke_width(WIDTH)))?;
-            area.draw(&Text::new(text(*x), (across + GAP, down + GAP), FONT.into_font()))?;
+            area.draw(&Text::new(text(*x), (across - GAP, down + 2 * GAP), FONT.into_font()))?;
         }
         names.sort_by_key(|(y, _, _)| *y);
         let (right, mut free) = (i32::try_from(SIZE.0)? - RIGHT, 0);
