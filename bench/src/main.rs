@@ -68,7 +68,7 @@ enum Name {
     FanOut,
     /// Pages by the API over HTTP beside the same queries by the bare SDK.
     Api,
-    /// The rebuild of the page index beside a bare pipeline of the same `ZADD`s, and the audit beside a bare scan.
+    /// The rebuild of the page index beside bare queries and a bare pipeline, and the audit beside a bare scan.
     Repair,
     /// This design beside the one with four indexes: reading, writing, storage, money.
     Compare,

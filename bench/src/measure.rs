@@ -23,7 +23,10 @@ pub(crate) struct Spread {
 
 impl Spread {
     pub(crate) fn of(values: &[f64]) -> Self {
-        let [median, lowest, highest] = [0.5, 0.0, 1.0].map(|share| percentile(values, share));
+        let [lower, lowest, highest] = [0.5, 0.0, 1.0].map(|share| percentile(values, share));
+        // Between the two middle values of an even number.
+        let negative: Vec<f64> = values.iter().map(|value| -value).collect();
+        let median = (lower - percentile(&negative, 0.5)) / 2.0;
         Self { median, lowest, highest }
     }
 }
@@ -35,7 +38,7 @@ impl From<f64> for Spread {
 }
 
 /// The value that a fraction `share` of the values does not exceed; 0 without values.
-pub(crate) fn percentile(values: &[f64], share: f64) -> f64 {
+fn percentile(values: &[f64], share: f64) -> f64 {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);
     let rank = (share * as_f64(sorted.len() as u64)).ceil();
@@ -155,5 +158,6 @@ mod tests {
         assert_eq!(rounds.ratio(0, 1), Spread { median: 0.5, lowest: 0.5, highest: 0.8 });
         assert_eq!(rounds.rate(0, 60), Spread { median: 3.0, lowest: 2.0, highest: 30.0 });
         assert_eq!(Spread::of(&[]), 0.0.into());
+        assert_eq!(Spread::of(&[4.0, 1.0]), Spread { median: 2.5, lowest: 1.0, highest: 4.0 });
     }
 }

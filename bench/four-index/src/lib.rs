@@ -1,8 +1,8 @@
 //! The design that Pagemark is compared with: one item per comment, four indexes, and one query for each rating of a
 //! filter.
 //!
-//! It follows Alex Reid's series of articles on filtering in DynamoDB (parts 2, 3 and 4): a query planner, parallel
-//! queries whose answers are merged, a page token that combines the keys of all partitions, and counters for totals. Only the
+//! It follows Alex Reid's articles on filtering in DynamoDB (parts 2, 3 and 4). A plan names the partitions. Parallel queries
+//! read them, and their answers are merged. A token has the place in each partition. Counters give totals. Only the
 //! measurements use it.
 //!
 //! Differences from the articles:

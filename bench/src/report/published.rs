@@ -6,10 +6,7 @@ use std::fs;
 use anyhow::{Context, ensure};
 
 use super::{Figure, Plot, Results, Series, machine::QUICK, text};
-use crate::{
-    measure::{Spread, percentile},
-    money,
-};
+use crate::{measure::Spread, money};
 
 const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/..");
 const RESULTS: &str = "bench/results";
@@ -68,7 +65,7 @@ impl Published {
         let point = |name: &str, x: f64| {
             let points = lines().filter(|line| line.name == name).flat_map(|line| &line.points);
             let values: Vec<f64> = points.filter(|point| point.0.total_cmp(&x).is_eq()).map(|point| point.1).collect();
-            (x, percentile(&values, 0.5))
+            (x, Spread::of(&values).median)
         };
         let median = |Series { name, points }: &Series| Series {
             name: name.clone(),
