@@ -134,7 +134,7 @@ async fn measure(name: Name, args: &Args, report: &mut Report) -> anyhow::Result
         Name::Compare => {
             let load = compare::Load {
                 comments: comments(1_000, 50_000),
-                reads: effort((1, 10), (5, 200)),
+                reads: effort((1, 10), (5, 100)),
                 writes: number(2, 300),
             };
             compare::measure(report, load).await

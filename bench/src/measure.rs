@@ -76,13 +76,14 @@ impl Latencies {
         percentile(&self.0, share)
     }
 
-    pub(crate) fn p50_us(&self) -> f64 {
-        self.percentile_us(0.5)
+    /// What reports show. Fewer than 1,000 durations have no 99th percentile: it is NaN, which a report leaves out.
+    pub(crate) fn shown(&self) -> [(&'static str, f64); 2] {
+        let p99_us = if self.0.len() < P99_FROM { f64::NAN } else { self.percentile_us(0.99) };
+        [("p50", self.p50_us()), ("p99", p99_us)]
     }
 
-    /// NaN, which the report leaves out, for fewer than 1,000 durations.
-    pub(crate) fn p99_us(&self) -> f64 {
-        if self.0.len() < P99_FROM { f64::NAN } else { self.percentile_us(0.99) }
+    pub(crate) fn p50_us(&self) -> f64 {
+        self.percentile_us(0.5)
     }
 }
 
@@ -142,9 +143,9 @@ mod tests {
     fn a_99th_percentile_needs_a_thousand_durations() {
         let mut latencies = Latencies::default();
         (1..=999).for_each(|us| latencies.record(Duration::from_micros(us)));
-        assert!(latencies.p99_us().is_nan());
+        assert!(latencies.shown()[1].1.is_nan());
         latencies.record(Duration::from_micros(1_000));
-        assert_eq!((latencies.p50_us().round(), latencies.p99_us().round()), (500.0, 990.0));
+        assert_eq!(latencies.shown().map(|(share, us)| (share, us.round())), [("p50", 500.0), ("p99", 990.0)]);
     }
 
     #[tokio::test]

@@ -96,8 +96,9 @@ impl Reading {
         let name = |what: &str| format!("{}{}, {what}", self.name, how.delays);
         for design in DESIGNS {
             let Some(latencies) = self.latencies(design) else { continue };
-            report.add(name(&format!("p50: {design}")), latencies.p50_us(), "us");
-            report.add(name(&format!("p99: {design}")), latencies.p99_us(), "us");
+            for (share, us) in latencies.shown() {
+                report.add(name(&format!("{share}: {design}")), us, "us");
+            }
         }
     }
 }

@@ -8,6 +8,7 @@
 use std::time::Duration;
 
 use embedded_index::EmbeddedIndex;
+use futures_util::{TryStreamExt, stream};
 use model::{Comment, ProductId};
 use page_index::PageIndex;
 use redis_index::RedisIndexConfig;
@@ -21,8 +22,8 @@ use crate::{
 };
 
 pub(crate) const TABLE_ID: &str = "bench";
-/// Comments of one call, as in an invocation of `page-indexer`.
-const CALL: usize = 100;
+/// The next call is made ready while the server works.
+const CALLS_AT_ONCE: usize = 2;
 /// Number of comments that are drawn together. They are dropped before the next ones are drawn.
 const CHUNK: u32 = 10_000;
 /// The settings of an index inside the process, as in the edition for one machine.
@@ -50,7 +51,6 @@ pub(crate) async fn measure(report: &mut Report, comments: u32, effort: Effort) 
     let bytes = as_f64(redis.memory_bytes().await?.saturating_sub(empty)) / f64::from(comments);
     let note = "at most 240 at 1,000,000 comments; three in ten of one product, the rest by Zipf's law over 10,000";
     report.noted("index_bytes_per_comment", bytes, "bytes", note);
-
     Ok(())
 }
 
@@ -93,9 +93,9 @@ pub(crate) async fn fill(
         if let Some(product) = product {
             drawn.iter_mut().for_each(|comment| comment.product = product.clone());
         }
-        for together in drawn.chunks(CALL) {
-            index.apply(&together.iter().flat_map(insertion).collect::<Vec<_>>()).await?;
-        }
+        let apply =
+            async |together: &[Comment]| index.apply(&together.iter().flat_map(insertion).collect::<Vec<_>>()).await;
+        stream::iter(drawn.chunks(EVENT_RECORDS).map(Ok)).try_for_each_concurrent(CALLS_AT_ONCE, apply).await?;
         left -= left.min(CHUNK);
     }
     index.finish_rebuild(&rebuild, TABLE_ID, process::now()).await?;

@@ -1,9 +1,10 @@
 //! Published figures: the medians of the runs that `bench/results` keeps. Blocks of the documents are tables of them, between
 //! `<!-- bench ... -->` and `<!-- end -->`. `bench publish` writes the blocks and the plots, and a test compares them.
 
-use std::fs;
+use std::{collections::BTreeSet, fs};
 
 use anyhow::{Context, ensure};
+use itertools::Itertools;
 
 use super::{Figure, Plot, Results, Series, machine::QUICK, text};
 use crate::{measure::Spread, money};
@@ -83,6 +84,7 @@ impl Published {
             let table = match block {
                 "bills" => money::published(),
                 "limits" => self.limits(),
+                "runs" => self.runs(),
                 block => self.table(block, table),
             };
             let table = markdown_table(&table.with_context(|| format!("the block {block}"))?);
@@ -129,22 +131,33 @@ impl Published {
         let mut rows = Vec::new();
         for (measurement, section) in self.runs.first().iter().flat_map(|run| &run.measurements) {
             for Figure { name, note, .. } in &section.figures {
-                let (is_least, limit) = match (note.split_once("at least "), note.split_once("at most ")) {
-                    (Some((_, limit)), _) => (true, limit),
-                    (None, Some((_, limit))) => (false, limit),
-                    (None, None) => continue,
-                };
+                let sides = ["at least ", "at most "];
+                let of = sides.into_iter().find_map(|side| Some((side, note.split_once(side)?.1)));
+                let Some((side, limit)) = of else { continue };
                 let limit: f64 = limit.split([' ', ';']).next().unwrap_or_default().parse()?;
                 let values: Vec<f64> = self.figures(measurement, name).iter().map(|figure| figure.value).collect();
                 let spread = Spread::of(&values);
-                let is_missed = if is_least { spread.median < limit } else { spread.median > limit };
-                let (side, verdict) =
-                    (if is_least { "at least" } else { "at most" }, if is_missed { ", missed" } else { "" });
-                let limit = format!("{side} {}{verdict}", text(limit));
+                let is_met = if side == sides[0] { spread.median >= limit } else { spread.median <= limit };
+                let limit = format!("{side}{}{}", text(limit), if is_met { "" } else { ", missed" });
                 rows.push(vec![format!("{measurement}: {name}"), interval(spread), limit]);
             }
         }
         Ok((["figure", "value", "limit"].map(str::to_owned).into(), rows))
+    }
+
+    /// The commits of each measurement, and how long a run of it takes.
+    fn runs(&self) -> anyhow::Result<(Row, Vec<Row>)> {
+        let (mut rows, mut together_s) = (Vec::new(), 0.0);
+        for name in self.runs.first().context("there is no run")?.measurements.keys() {
+            let sections = || self.runs.iter().filter_map(|run| run.measurements.get(name));
+            let commits = sections().filter_map(|of| of.run.split_once("commit ")?.1.split(',').next());
+            let took_s = Spread::of(&sections().map(|of| of.took_s).collect::<Vec<_>>()).median;
+            let commits: BTreeSet<_> = commits.map(|commit| format!("`{commit}`")).collect();
+            rows.push(vec![name.clone(), commits.into_iter().join(", "), format!("{took_s:.0} s")]);
+            together_s += took_s;
+        }
+        rows.push(vec!["together".into(), String::new(), format!("{:.1} minutes", together_s / 60.0)]);
+        Ok((["measurement", "commits", "one run takes"].map(str::to_owned).into(), rows))
     }
 
     /// A figure in each run that has it.
@@ -167,10 +180,6 @@ pub(crate) fn markdown_table((head, rows): &(Row, Vec<Row>)) -> String {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeSet;
-
-    use itertools::Itertools;
-
     use super::*;
 
     fn kept() -> Published {
