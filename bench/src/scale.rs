@@ -4,7 +4,7 @@
 //!   data, and the rate at which edits fill it. Edits come in random order of time, as in a rebuild.
 //! - **Reads**: random pages read like in the API without HTTP, and the last page beside page 2.
 //!
-//! Growth is the exponent of a power law through the smallest and the largest number of comments.
+//! Growth is the exponent of a power law from the fewest to the most comments. Its limit is a logarithm's, as of a search.
 
 use std::{collections::BTreeMap, fs};
 
@@ -38,11 +38,9 @@ const DRAWN: [&str; 5] = [
     "page index, bytes/comment",
 ];
 
-type Curves = BTreeMap<String, Vec<(f64, f64)>>;
-
 /// Measures at all sizes up to the requested number of comments, with so many pages for each latency.
 pub(crate) async fn measure(report: &mut Report, most: u32, pages: u32) -> anyhow::Result<()> {
-    let mut curves = Curves::new();
+    let mut curves: BTreeMap<String, Vec<(f64, f64)>> = BTreeMap::new();
     let mut add = |report: &mut Report, comments: u32, name: &str, value: f64, unit: &str| {
         report.add(format!("{name}, {} comments", count(comments)), value, unit);
         curves.entry(name.to_owned()).or_default().push((f64::from(comments), value));
@@ -80,8 +78,9 @@ pub(crate) async fn measure(report: &mut Report, most: u32, pages: u32) -> anyho
     }
     for (name, points) in curves.iter().filter(|(name, _)| name.ends_with("p50")) {
         let [(fewest, first), .., (most, last)] = points.as_slice() else { continue };
-        let exponent = (last / first).ln() / (most / fewest).ln();
-        report.noted(format!("growth of {name}"), exponent, "", "exponent, at most 0.05");
+        let exponent = |growth: f64| growth.ln() / (most / fewest).ln();
+        let note = format!("exponent, at most {:.3}; a logarithm's", exponent(most.ln() / fewest.ln()));
+        report.noted(format!("growth of {name}"), exponent(last / first), "", &note);
     }
     let series = DRAWN.into_iter().filter_map(|name| {
         let points = curves.get(name)?;
