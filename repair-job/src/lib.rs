@@ -23,14 +23,13 @@ mod run;
 mod state;
 
 pub use commands::audit_plan::{AuditOptions, Which};
-pub use commands::big_repair::{BigRepair, Step};
 pub use commands::check::{Checked, CheckedRow};
 pub use commands::erase::Erasure;
 pub use commands::rebuild::{rebuild, rebuild_unless_under_way};
 pub use commands::status::{IndexStatus, Status};
 pub use entry::command_line::{Outcome, run_command, run_on, stop_on_signals};
 pub use entry::config::{Command, Config, EXIT_CODES, FunctionConfig, RunArgs};
-pub use entry::function::{Asked, FUNCTION, Invoked, invoked, metrics_line};
+pub use entry::function::{Asked, FUNCTION, Invoked, SegmentAudit, invoked, metrics_line};
 pub use find::journal::{Journal, Window, journal_from, journal_to, reaches_back_to};
 pub use run::Job;
 pub use run::progress::Progress;

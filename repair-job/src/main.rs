@@ -22,7 +22,7 @@ async fn main() -> anyhow::Result<ExitCode> {
     Box::pin(run()).await
 }
 
-/// The Lambda function. An event asks for `recent` or for a rebuild; any other event asks for the hourly run.
+/// The Lambda function. An event says what it asks for ([`Asked`]).
 async fn serve() -> Result<(), lambda_runtime::Error> {
     let config: FunctionConfig = parse_settings();
     start_log("info", tracing_subscriber::fmt::layer().json())?;

@@ -2,7 +2,6 @@
 
 pub(crate) mod audit;
 pub(crate) mod audit_plan;
-pub(crate) mod big_repair;
 pub(crate) mod check;
 pub(crate) mod erase;
 pub(crate) mod quarantine;

@@ -1,13 +1,16 @@
 //! The Lambda function: what it does every hour, every five minutes or on request, and the metrics that it prints.
 
+use std::num::NonZeroU32;
+
 use functions::{Quarantine, metrics};
+use model::Timestamp;
 use process::now;
+use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::{
     commands::{
-        audit_plan::AuditOptions,
-        big_repair::{BigRepair, Step, take_step},
+        audit_plan::{AuditOptions, Which},
         status::Status,
     },
     run::{
@@ -23,6 +26,9 @@ pub const FUNCTION: &str = "repair-job";
 /// Number of shards of the index `primaries` that a rebuild reads in parallel.
 const REBUILD_READERS: u32 = 16;
 
+/// The reasons of all segments fit into the 256 KiB of a state.
+const WHY_CHARS_MAX: usize = 300;
+
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Asked {
     Hourly,
@@ -32,23 +38,50 @@ pub enum Asked {
     /// A rebuild of the page index, by `{"command": "rebuild"}`. A person who deploys has no other way into the
     /// network.
     Rebuild,
-    /// A step of a big repair, by `{"command": "big_repair", "of": …, "step": …}`. Its state machine asks for it.
-    BigRepair(BigRepair, Step),
+    /// The audit of one segment, by `{"command": "audit", "segment": …, "since": …, "of": …}`. The state machine of big
+    /// repairs (`BigRepair` in `infra/template.yaml`) asks for it until nothing stopped it.
+    Audit(SegmentAudit),
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+pub struct SegmentAudit {
+    /// Its number. The one after the last stands for the scan of the page index.
+    segment: u32,
+    /// When the big repair began.
+    since: Timestamp,
+    of: BigRepair,
+}
+
+/// What a person may give to a big repair.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct BigRepair {
+    segments: NonZeroU32,
+    /// Number of segments that are audited in parallel. Each has this share of the limits.
+    at_once: NonZeroU32,
+    max_read_units: Option<u32>,
+    max_write_units: Option<u32>,
+}
+
+impl SegmentAudit {
+    fn options(&self) -> AuditOptions {
+        let (segments, since) = (self.of.segments.get(), Some(self.since));
+        let index_scan = self.segment >= segments;
+        let which = if index_scan { Which::NoneOfThem } else { Which::One(self.segment) };
+        AuditOptions { segments, which, index_scan, since, ..AuditOptions::default() }
+    }
 }
 
 impl Asked {
     /// Reads an event. Any unknown event, like that of the hourly schedule, asks for the hourly run.
     ///
     /// # Errors
-    /// A step of a big repair is malformed.
+    /// The audit of a segment is malformed.
     pub fn by(event: &Value) -> Result<Self, serde_json::Error> {
         Ok(match event.get("command").and_then(Value::as_str) {
             Some("recent") => Self::Recent,
             Some("rebuild") => Self::Rebuild,
-            Some("big_repair") => {
-                let of = event.get("of").cloned().unwrap_or_default();
-                Self::BigRepair(serde_json::from_value(of)?, serde_json::from_value(event.clone())?)
-            }
+            Some("audit") => Self::Audit(serde_json::from_value(event.clone())?),
             Some(_) | None => Self::Hourly,
         })
     }
@@ -56,9 +89,12 @@ impl Asked {
     /// The settings of the job: it repairs, within its share of the limits.
     pub fn settings(&self, settings: JobSettings) -> JobSettings {
         let settings = JobSettings { apply: true, ..settings };
-        match self {
-            Self::BigRepair(of, step) => of.settings(settings, *step),
-            Self::Hourly | Self::Recent | Self::Rebuild => settings,
+        let Self::Audit(SegmentAudit { of, .. }) = self else { return settings };
+        let share = |limit: u32| (limit / of.at_once).max(1);
+        JobSettings {
+            max_read_units: of.max_read_units.or(settings.max_read_units).map(share),
+            max_write_units: of.max_write_units.or(settings.max_write_units).map(share),
+            ..settings
         }
     }
 }
@@ -70,26 +106,24 @@ pub struct Invoked {
     /// The state of everything afterwards, or why it is unknown.
     pub status: Result<Status, String>,
     pub is_index_reachable: bool,
-    /// The answer of a step of a big repair, or why the step failed.
-    pub step: Option<Result<Value, String>>,
+    /// Whether the only report is of [`Asked::Audit`].
+    pub is_of_segment: bool,
 }
 
 /// Does what the event asks for. The hourly run first reconciles recent changes, then works off the quarantine. With
 /// the time that is left, `audit` checks the parts of the table and of the page index whose last check is nearly a week
 /// old.
 pub async fn invoked(job: &Job, quarantine: &Quarantine, audit: AuditOptions, asked: Asked) -> Invoked {
-    let (reports, step) = match asked {
-        Asked::Hourly => (Box::pin(hourly(job, quarantine, audit)).await, None),
+    let is_of_segment = matches!(asked, Asked::Audit(_));
+    let reports = match asked {
+        Asked::Hourly => Box::pin(hourly(job, quarantine, audit)).await,
         Asked::Recent => {
             let recent = Box::pin(job.recent()).await;
             let rebuild = Box::pin(job.rebuild_missing(REBUILD_READERS)).await;
-            ([recent].into_iter().chain(rebuild).collect(), None)
+            [recent].into_iter().chain(rebuild).collect()
         }
-        Asked::Rebuild => (vec![Box::pin(job.rebuild(REBUILD_READERS)).await], None),
-        Asked::BigRepair(of, step) => {
-            let (reports, step) = Box::pin(take_step(job, &of, step)).await;
-            (reports, Some(step))
-        }
+        Asked::Rebuild => vec![Box::pin(job.rebuild(REBUILD_READERS)).await],
+        Asked::Audit(segment) => vec![Box::pin(job.audit(segment.options())).await],
     };
     let status = job.status(audit.segments, Some(quarantine)).await.map_err(|error| error.to_string());
     let is_index_reachable = match &status {
@@ -97,7 +131,7 @@ pub async fn invoked(job: &Job, quarantine: &Quarantine, audit: AuditOptions, as
         // The table's failure says nothing about the page index, so read the markers. No table has this id.
         Err(_) => job.index.marks("").await.is_ok(),
     };
-    Invoked { reports, status, is_index_reachable, step }
+    Invoked { reports, status, is_index_reachable, is_of_segment }
 }
 
 async fn hourly(job: &Job, quarantine: &Quarantine, audit: AuditOptions) -> Vec<Report> {
@@ -110,13 +144,13 @@ async fn hourly(job: &Job, quarantine: &Quarantine, audit: AuditOptions) -> Vec<
 }
 
 impl Invoked {
-    /// The answer of the function: that of a step of a big repair, or the reports.
+    /// The answer of the function: the reports and the state.
     ///
     /// # Errors
-    /// The step or one of the commands failed.
+    /// One of the commands failed, or the audit of a segment left something out.
     pub fn answer(&self) -> Result<Value, String> {
-        if let Some(step) = &self.step {
-            return step.clone();
+        if let (true, [report]) = (self.is_of_segment, &*self.reports) {
+            return answer_of_segment(report);
         }
         let status = match &self.status {
             Ok(status) => json!(status),
@@ -125,6 +159,19 @@ impl Invoked {
         let answer = json!({ "runs": self.reports.iter().map(Report::json).collect::<Vec<_>>(), "status": status });
         let has_failed = self.reports.iter().any(|report| report.exit_code() & exit::FAILURE != 0);
         if has_failed { Err(answer.to_string()) } else { Ok(answer) }
+    }
+}
+
+/// What a big repair adds up. It waits before it repeats what failed.
+fn answer_of_segment(report: &Report) -> Result<Value, String> {
+    let Report { stopped, checked, repaired, left, unresolved_count, .. } = report;
+    let held = || report.held_by.as_ref().map(|holder| format!("another run works there: {holder}"));
+    let skipped = || report.skipped.first().filter(|_| stopped.is_none()).cloned();
+    match report.failure.clone().or_else(held).or_else(skipped) {
+        Some(why) => Err(why.chars().take(WHY_CHARS_MAX).collect()),
+        None => Ok(json!({
+            "stopped": stopped, "checked": checked, "repaired": repaired, "left": left, "unresolved": unresolved_count,
+        })),
     }
 }
 
@@ -165,6 +212,7 @@ pub fn metrics_line(invoked: &Invoked, namespace: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::run::{report::Stopped, stop::StopReason};
 
     #[test]
     fn an_event_names_its_command_and_any_other_asks_for_the_hourly_run() {
@@ -173,31 +221,40 @@ mod tests {
         assert_eq!(by(r#"{"command": "recent"}"#), Asked::Recent);
         assert_eq!(by(r#"{"command": "rebuild"}"#), Asked::Rebuild);
         assert_eq!(by(r#"{"source": "aws.events", "detail-type": "Scheduled Event"}"#), Asked::Hourly);
-        let step = |step: &str, of: &str| asked(&format!(r#"{{"command": "big_repair", {step}, "of": {of}}}"#));
-        let (part, of) = (r#""step": "part", "part": 7"#, r#"{"run": "r", "max_write_units": 40}"#);
-        let Ok(Asked::BigRepair(_, Step::Part { part: 7 })) = step(part, of) else { panic!("not understood") };
-        for (wrong, of) in [
-            (r#""step": "part""#, of),
-            (r#""step": "other""#, of),
-            (part, "{}"),
-            (part, r#"{"run": "r", "max_write_unit": 40}"#),
-        ] {
-            assert!(step(wrong, of).is_err(), "{wrong} {of}");
+        let audit = |part: &str, of: &str| asked(&format!(r#"{{"command": "audit", {part}, "of": {of}}}"#));
+        let part = r#""segment": 7, "since": "2026-01-31T12:00:00.123Z""#;
+        let of = r#"{"segments": 8, "at_once": 2, "max_write_units": 40}"#;
+        let Ok(Asked::Audit(segment)) = audit(part, of) else { panic!("not understood") };
+        let of_segment = segment.options();
+        assert_eq!((of_segment.which, of_segment.index_scan), (Which::One(7), false));
+        let of_index = SegmentAudit { segment: 8, ..segment }.options();
+        assert_eq!((of_index.which, of_index.index_scan), (Which::NoneOfThem, true));
+        let (misspelt, none) = (of.replace("units", "unit"), of.replace('2', "0"));
+        for (wrong, of) in [(r#""segment": 7"#, of), (part, "{}"), (part, &misspelt), (part, &none)] {
+            assert!(audit(wrong, of).is_err(), "{wrong} {of}");
         }
     }
 
     #[test]
-    fn the_parts_of_a_big_repair_share_its_limits() {
-        let event = r#"{"command": "big_repair", "step": "part", "part": 3,
-                        "of": {"run": "r", "parts": 4, "at_once": 8, "max_write_units": 40}}"#;
-        let settings = JobSettings { max_read_units: Some(3), ..JobSettings::default() };
-        let shares = |event: &str| {
-            let asked = Asked::by(&serde_json::from_str(event).unwrap()).unwrap();
-            let settings = asked.settings(settings.clone());
-            (settings.apply, settings.max_read_units, settings.max_write_units)
-        };
-        assert_eq!(shares(event), (true, Some(1), Some(5)));
-        let last = event.replace("\"part\": 3", "\"part\": 4");
-        assert_eq!(shares(&last), (true, Some(3), Some(40)), "the scan of the page index has no neighbours");
+    fn the_segments_of_a_big_repair_share_its_limits() {
+        let event = r#"{"command": "audit", "segment": 3, "since": "2026-01-31T12:00:00.123Z",
+                        "of": {"segments": 4, "at_once": 8, "max_write_units": 40}}"#;
+        let asked = Asked::by(&serde_json::from_str(event).unwrap()).unwrap();
+        let settings = asked.settings(JobSettings { max_read_units: Some(3), ..JobSettings::default() });
+        assert_eq!((settings.apply, settings.max_read_units, settings.max_write_units), (true, Some(1), Some(5)));
+    }
+
+    #[test]
+    fn a_segment_counts_as_done_only_if_nothing_was_left_out() {
+        let report = Report { checked: 7, ..Report::default() };
+        let done = answer_of_segment(&report).unwrap();
+        assert_eq!((&done["stopped"], &done["checked"]), (&Value::Null, &json!(7)));
+        let skipped = Report { skipped: vec!["é".repeat(WHY_CHARS_MAX + 1)], ..report.clone() };
+        let held = Report { held_by: Some("m".to_owned()), ..report.clone() };
+        let failed = Report { failure: Some("f".to_owned()), ..skipped.clone() };
+        let whys = [&skipped, &held, &failed].map(|report| answer_of_segment(report).unwrap_err());
+        assert_eq!(whys, ["é".repeat(WHY_CHARS_MAX), "another run works there: m".to_owned(), "f".to_owned()]);
+        let stopped = Some(Stopped { reason: StopReason::TimeIsUp, resumes: String::new() });
+        assert!(answer_of_segment(&Report { stopped, ..skipped }).is_ok_and(|answer| !answer["stopped"].is_null()));
     }
 }

@@ -28,7 +28,7 @@ pub mod exit {
 }
 
 /// Where and why a run stopped early.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Stopped {
     pub reason: StopReason,
     pub resumes: String,
@@ -45,7 +45,7 @@ pub struct LastRun {
     pub unresolved: u64,
 }
 
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Report {
     pub command: String,
     pub apply: bool,
@@ -82,39 +82,6 @@ impl Report {
             (self.held_by.is_some(), exit::HELD),
         ];
         bits.into_iter().filter(|(is_set, _)| *is_set).map(|(_, bit)| bit).sum()
-    }
-
-    pub(crate) fn ended_early(&self) -> bool {
-        self.stopped.is_some() || self.held_by.is_some() || self.failure.is_some()
-    }
-
-    /// Adds the report of another part of the work, or of the same part's next run. What ended that run early replaces
-    /// what ended this one.
-    pub(crate) fn add(&mut self, other: Self) {
-        (self.command, self.apply) = (other.command, other.apply);
-        self.checked += other.checked;
-        self.items += other.items;
-        self.members += other.members;
-        self.drifted_comments += other.drifted_comments;
-        for (kind, count) in other.drifted {
-            *self.drifted.entry(kind).or_default() += count;
-        }
-        self.repaired += other.repaired;
-        self.left += other.left;
-        self.unresolved_count += other.unresolved_count;
-        self.skipped_count += other.skipped_count;
-        for (texts, others) in [
-            (&mut self.unresolved, other.unresolved),
-            (&mut self.skipped, other.skipped),
-            (&mut self.notes, other.notes),
-        ] {
-            texts.extend(others);
-            texts.truncate(TEXTS_MAX);
-        }
-        (self.stopped, self.held_by, self.failure) = (other.stopped, other.held_by, other.failure);
-        self.read_units += other.read_units;
-        self.write_units += other.write_units;
-        self.seconds += other.seconds;
     }
 
     pub fn json(&self) -> serde_json::Value {

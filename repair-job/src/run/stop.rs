@@ -8,11 +8,11 @@ use std::{
     time::Duration,
 };
 
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use table::capacity::Interrupt;
 use tokio::time::Instant;
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, strum::Display)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, strum::Display)]
 #[serde(rename_all = "snake_case")]
 pub enum StopReason {
     #[strum(to_string = "its time is up")]
