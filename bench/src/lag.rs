@@ -14,7 +14,7 @@
 
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, bail, ensure};
+use anyhow::{Context, ensure};
 use aws_sdk_dynamodb::types::{AttributeValue, Select};
 use futures_util::{TryStreamExt, stream};
 use http_body_util::{BodyExt, Full};
@@ -37,7 +37,7 @@ use crate::{
     http::{self, address_in},
     listing::{Listing, PAGE_SIZE, PRODUCT},
     measure::Latencies,
-    report::{PAGEMARK, Report, count},
+    report::{PAGEMARK, Plot, Report, Series, count},
     stores::{Redis, ranked},
     workload::Comments,
 };
@@ -46,18 +46,14 @@ const TOKEN: &str = "the-token-of-bench";
 /// Items of a comment, one for each filter key.
 const FILTERS: usize = 32;
 const WRITERS: usize = 16;
-const WARM_UP: u32 = 100;
 /// Pages read for each watched comment.
 const PAGES: u32 = 10;
 const LOOK_PAUSE: Duration = Duration::from_millis(2);
 /// A comment that is not visible by then never will be.
 const VISIBLE_WITHIN: Duration = Duration::from_secs(60);
-/// Longer than the mappings' pause when they have nothing to do.
-const IDLE_PAUSE_MAX_MS: u64 = 60;
 
 /// `comments` are posted to find the maximum rate. In each of the other parts, `watched` are.
 pub(crate) async fn measure(report: &mut Report, comments: u32, watched: u32) -> anyhow::Result<()> {
-    report.step("starting the local stack");
     let redis = Redis::start().await?;
     let settings = StackSettings::ephemeral(TOKEN.parse().map_err(anyhow::Error::msg)?);
     let mut stack =
@@ -65,19 +61,18 @@ pub(crate) async fn measure(report: &mut Report, comments: u32, watched: u32) ->
     stack.wait_until_index_ready().await?;
     let watcher = Watcher::new(&stack)?;
     let mut workload = Comments::new(3)?;
-    watcher.post_all(workload.take(WARM_UP)?).await?;
+    watcher.post_all(workload.take(watched)?).await?;
     stack.settle().await;
 
     report.step(&format!("posting {} comments as fast as they are taken", count(comments)));
     let began = Instant::now();
     watcher.post_all(workload.take(comments)?).await?;
-    report.add("maximum rate, acknowledged", f64::from(comments) / began.elapsed().as_secs_f64(), "comments/s");
     stack.settle().await;
     let maximum = f64::from(comments) / began.elapsed().as_secs_f64();
     report.add("maximum rate, visible", maximum, "comments/s");
 
     report.step(&format!("watching {watched} comments, one at a time"));
-    add(report, "idle", &watcher.watch_some(watched, 4).await?);
+    let idle = add(report, "idle", &watcher.watch_some(watched, 4).await?);
     stack.settle().await;
     report.step(&format!("watching {watched} comments at half the maximum rate"));
     let watching =
@@ -86,7 +81,12 @@ pub(crate) async fn measure(report: &mut Report, comments: u32, watched: u32) ->
         seen = watching => seen?,
         failed = watcher.post_evenly(maximum / 2.0) => return failed,
     };
-    add(report, "half the maximum", &lags);
+    let busy = add(report, "half the maximum", &lags);
+    report.plot(Plot::new(
+        "lag",
+        ["visible under every filter, % of comments", "ms after the 201"],
+        vec![idle, busy],
+    ))?;
     for (pages, wrong) in [PAGEMARK, "by ranks and duplicates, without a check"].into_iter().zip(wrong) {
         report.add(format!("half the maximum: wrong pages of a thousand: {pages}"), wrong, "pages");
     }
@@ -96,10 +96,12 @@ pub(crate) async fn measure(report: &mut Report, comments: u32, watched: u32) ->
     Ok(())
 }
 
-fn add(report: &mut Report, when: &str, lags: &Latencies) {
-    for (name, share) in [("p50", 0.5), ("most", 1.0)] {
-        report.add(format!("{when}: both, {name}"), lags.percentile_us(share) / 1e3, "ms");
-    }
+fn add(report: &mut Report, when: &str, lags: &Latencies) -> Series {
+    let ms = |percent: f64| lags.percentile_us(percent / 100.0) / 1e3;
+    report.add(format!("{when}: both, p50"), ms(50.0), "ms");
+    report.add(format!("{when}: both, most"), ms(100.0), "ms");
+    let points = (1..=20).map(|part| f64::from(part) * 5.0).map(|percent| (percent, ms(percent)));
+    Series::new(format!("{PAGEMARK}, {when}"), points)
 }
 
 struct Posted {
@@ -148,9 +150,7 @@ impl Watcher {
         let status = answer.status();
         let body = answer.into_body().collect().await?.to_bytes();
         let at = Instant::now();
-        if status != StatusCode::CREATED {
-            bail!("a POST was answered {status}: {}", String::from_utf8_lossy(&body));
-        }
+        ensure!(status == StatusCode::CREATED, "a POST was answered {status}: {}", String::from_utf8_lossy(&body));
         let created: Value = serde_json::from_slice(&body)?;
         let id = CommentId::parse(created.get("id").and_then(Value::as_str).context("the comment has an id")?)?;
         Ok(Posted { at, id, base_sets: comment.placement().base_sets() })
@@ -175,7 +175,8 @@ impl Watcher {
     async fn watch_some(&self, count: u32, seed: u64) -> anyhow::Result<Latencies> {
         let mut lags = Latencies::default();
         for comment in Comments::new(seed)?.take(count)? {
-            tokio::time::sleep(Duration::from_millis(rand::rng().random_range(0..IDLE_PAUSE_MAX_MS))).await;
+            // Longer than the mappings' pause when they have nothing to do.
+            tokio::time::sleep(Duration::from_millis(rand::rng().random_range(0..60))).await;
             lags.record(self.watch(self.post(&comment).await?).await?);
         }
         Ok(lags)
