@@ -101,7 +101,7 @@ fn add(report: &mut Report, when: &str, lags: &Latencies) -> Series {
     report.add(format!("{when}: both, p50"), ms(50.0), "ms");
     report.add(format!("{when}: both, most"), ms(100.0), "ms");
     let points = (1..=20).map(|part| f64::from(part) * 5.0).map(|percent| (percent, ms(percent)));
-    Series::new(format!("{PAGEMARK}, {when}"), points)
+    Series::new(format!("{PAGEMARK}, {when}"), [(0.0, 0.0)].into_iter().chain(points))
 }
 
 struct Posted {
