@@ -69,6 +69,14 @@ impl Default for AuditOptions {
     }
 }
 
+impl AuditOptions {
+    /// Whether a pass that began then is part of the big repair, which may ask for it again: an answer may be lost, or may
+    /// say that something was left out.
+    fn is_done(&self, last_began: Option<Timestamp>) -> bool {
+        self.since.is_some_and(|since| last_began >= Some(since))
+    }
+}
+
 pub(crate) fn state_name(segment: u32, segments: u32) -> String {
     format!("{segments}/{segment:06}")
 }
@@ -136,7 +144,9 @@ pub(crate) fn plan_audit(
             if let Some(began) = state.began {
                 pass.notes.push(format!("it resumes the pass over segment {segment} that began at {began}"));
             }
-            pass.segments = vec![(segment, state)];
+            if !options.is_done(state.last_began) {
+                pass.segments = vec![(segment, state)];
+            }
         }
         Which::NoneOfThem => {}
         // A rolling run proves nothing about the table as a whole. Each segment counts as checked when its pass began,
@@ -158,7 +168,8 @@ pub(crate) fn plan_index_scan(
     present: Timestamp,
 ) -> Option<ScanState<IndexScanPosition>> {
     let state = state.resumed_if(|_| !options.restart);
-    if options.which == Which::Due && state.position.is_none() && !is_due(state.last_began, present) {
+    let is_early = options.which == Which::Due && state.position.is_none() && !is_due(state.last_began, present);
+    if is_early || options.is_done(state.last_began) {
         return None;
     }
     Some(state.resumed_if(|began| since.is_none_or(|since| began >= since)))
@@ -241,6 +252,10 @@ mod tests {
         let since = |hours| AuditOptions { since: Some(at(hours)), ..one };
         check(&[half_done(-7, None)], None, since(-7), &[(0, true)], 0);
         check(&[half_done(-5, None)], None, since(-4), &[(0, false)], 0);
+        check(&[half_done(-3, Some(-6))], None, since(-7), &[], 0);
+        let scanned = ScanState { last_began: Some(at(-6)), ..ScanState::default() };
+        assert_eq!(plan_index_scan(scanned.clone(), since(-7), None, at(0)), None);
+        assert!(plan_index_scan(scanned, since(-5), None, at(0)).is_some());
     }
 
     #[test]
