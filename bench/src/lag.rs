@@ -51,6 +51,8 @@ const PAGES: u32 = 10;
 const LOOK_PAUSE: Duration = Duration::from_millis(2);
 /// A comment that is not visible by then never will be.
 const VISIBLE_WITHIN: Duration = Duration::from_secs(60);
+/// Longer than the mappings' pause when they have nothing to do.
+const IDLE_PAUSE_MAX_MS: u64 = 60;
 
 /// `comments` are posted to find the maximum rate. In each of the other parts, `watched` are.
 pub(crate) async fn measure(report: &mut Report, comments: u32, watched: u32) -> anyhow::Result<()> {
@@ -175,8 +177,7 @@ impl Watcher {
     async fn watch_some(&self, count: u32, seed: u64) -> anyhow::Result<Latencies> {
         let mut lags = Latencies::default();
         for comment in Comments::new(seed)?.take(count)? {
-            // Longer than the mappings' pause when they have nothing to do.
-            tokio::time::sleep(Duration::from_millis(rand::rng().random_range(0..60))).await;
+            tokio::time::sleep(Duration::from_millis(rand::rng().random_range(0..IDLE_PAUSE_MAX_MS))).await;
             lags.record(self.watch(self.post(&comment).await?).await?);
         }
         Ok(lags)

@@ -128,7 +128,7 @@ async fn a_big_repair_in_segments_does_and_reports_what_one_run_does() {
     let created: Vec<Comment> = stores.create_all(0..comments(), product).await;
     let filled = job(&stores, true).recent().await;
     assert_eq!(filled.drifted[&DriftKind::MissingDuplicate], comments() * 31, "{filled}");
-    // No two of the scans, which run beside each other, find one of these.
+    // Only one scan finds each of these, so that none is repaired, and counted, twice.
     let kinds = [Damage::DropDuplicates, Damage::AlterDuplicate, Damage::DropRanks, Damage::GhostRanks];
     let damages = created.iter().step_by(3).zip(kinds.into_iter().cycle());
     inflict_all(&stores, damages).await;
