@@ -1,7 +1,7 @@
 //! `scale`: how pages and the page index grow with the number of comments of a product.
 //!
-//! - **Page index** in Redis, if the machine has the memory: the time to find the ids of a random page, the memory of the
-//!   data, and the rate at which edits fill it. Edits come in random order of time, as in a rebuild.
+//! - **Page index** in Redis, as far as the machine has the memory. How long it takes to find the ids of a random page, how
+//!   much memory the data takes, and how fast edits fill it. Edits come in random order of time, as in a rebuild.
 //! - **Reads**: random pages read like in the API without HTTP, and the last page beside page 2.
 //!
 //! Growth is the exponent of a power law from the fewest to the most comments. Its limit is a logarithm's, as of a search.
