@@ -84,11 +84,7 @@ pub(crate) async fn measure(report: &mut Report, comments: u32, watched: u32) ->
         failed = watcher.post_evenly(maximum / 2.0) => return failed,
     };
     let busy = add(report, "half the maximum", &lags);
-    report.plot(Plot::new(
-        "lag",
-        ["visible under every filter, % of comments", "ms after the 201"],
-        vec![idle, busy],
-    ))?;
+    report.plot(Plot::new("lag", ["visible under every filter, % of all", "ms after the 201"], vec![idle, busy]))?;
     for (pages, wrong) in [PAGEMARK, "by ranks and duplicates, without a check"].into_iter().zip(wrong) {
         report.add(format!("half the maximum: wrong pages of a thousand: {pages}"), wrong, "pages");
     }

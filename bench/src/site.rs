@@ -1,12 +1,12 @@
-//! `site`: the articles' test of their web site, for both designs: `ab -n 1000 -c 20`, without keep-alive.
+//! `site`: the articles' test of their web site, for all designs: `ab -n 1000 -c 20`, without keep-alive.
 //!
 //! The articles asked for the first page of a product (<https://alexjreid.dev/posts/dynamodb-efficient-filtering-3/>): 783
 //! requests a second without a filter, and 268 with three ratings. Their machine was a t2.medium, with DynamoDB behind it.
 //! So compare the figures of one run with each other only.
 //!
-//! Here one server answers for both designs from a table with varying delays. Pages have comments alone, as in the articles,
-//! or also totals: Pagemark then asks its page index, and four indexes read their counters. The table's work grows with the
-//! number of queries and shares the cores, so the rate overstates what a site with four indexes costs.
+//! Here one server answers for all designs from a table with varying delays. Pages have comments alone, as in the articles,
+//! or also totals: those of the page index, or of the counters. The table's work grows with the number of queries and shares
+//! the cores, so the rate overstates what a site with four indexes costs.
 
 use std::sync::Arc;
 
@@ -23,29 +23,28 @@ use crate::{
     http::{self, address_in},
     measure::Spread,
     recorded_table::{Delay, RecordedTable},
-    report::{FOUR_INDEXES, FOUR_INDEXES_COUNTERS, PAGEMARK, Report, count},
+    report::{FOUR_INDEXES, FOUR_INDEXES_COUNTERS, FOUR_INDEXES_PAGE_INDEX, PAGEMARK, Report, count},
     stores::Store,
 };
 
 const CLIENTS: u32 = 20;
 
+/// The designs, and whether their pages have totals. Readers refuse a total of the page index that is not the listing's.
+const PAGES: [(&str, bool); 5] = [
+    (PAGEMARK, false),
+    (FOUR_INDEXES, false),
+    (PAGEMARK, true),
+    (FOUR_INDEXES_COUNTERS, true),
+    (FOUR_INDEXES_PAGE_INDEX, true),
+];
+
 /// A page of one design at its address, which is its number among the server's pages.
 #[derive(Debug, Clone)]
 struct Page {
-    is_ours: bool,
+    what: String,
+    design: &'static str,
     with_total: bool,
     ask: Ask,
-}
-
-impl Page {
-    fn name(&self) -> String {
-        let ratings = if self.ask.listing.ratings() == 3 { "three ratings" } else { "any rating" };
-        let (totals, theirs) = match self.with_total {
-            true => ("with totals", FOUR_INDEXES_COUNTERS),
-            false => ("comments alone", FOUR_INDEXES),
-        };
-        format!("{ratings}, {totals}: {}", if self.is_ours { PAGEMARK } else { theirs })
-    }
 }
 
 /// Measures with a product of `comments` comments: in each round, so many requests of each page.
@@ -56,15 +55,19 @@ pub(crate) async fn measure(report: &mut Report, comments: u32, rounds: usize, r
     let reader = contestants.delayed_reader(&table.url()).await?;
     let asked = [contestants.stores.listing(ANY_RATING)?, contestants.stores.listing(THREE_RATINGS)?];
     let mut pages = Vec::new();
-    for (listing, with_total) in asked.into_iter().cartesian_product([false, true]) {
-        let ask = Ask::new(listing, 1)?;
-        pages.extend([true, false].map(|is_ours| Page { is_ours, with_total, ask: ask.clone() }));
+    for (listing, (design, with_total)) in asked.into_iter().cartesian_product(PAGES) {
+        let ratings = if listing.ratings() == 3 { "three ratings" } else { "any rating" };
+        let what = format!("{ratings}, {}", if with_total { "with totals" } else { "comments alone" });
+        pages.push(Page { what, design, with_total, ask: Ask::new(listing, 1)? });
     }
     let server = serve(reader, pages.clone()).await?;
-    for (ours, theirs) in (0..pages.len()).tuples() {
-        let [ours, theirs] = [ours, theirs].map(|page| format!("/{page}"));
-        let (ours, theirs) = (http::get(server.address, &ours).await?, http::get(server.address, &theirs).await?);
-        ensure!(ours == theirs && ours.0.is_success(), "the designs answer different pages");
+    let mut answers = Vec::new();
+    for page in 0..pages.len() {
+        answers.push(http::get(server.address, &format!("/{page}")).await?);
+    }
+    for ((page, answer), (next, another)) in pages.iter().zip(&answers).tuple_windows() {
+        let are_right = answer.0.is_success() && (answer == another || page.what != next.what);
+        ensure!(are_right, "{}: {} and {} answer different pages", page.what, page.design, next.design);
     }
     report.step(&format!("{requests} requests by {CLIENTS} clients, {rounds} rounds"));
     let mut rates: Vec<Vec<f64>> = vec![Vec::new(); pages.len()];
@@ -79,7 +82,7 @@ pub(crate) async fn measure(report: &mut Report, comments: u32, rounds: usize, r
         }
     }
     for (page, rates) in pages.iter().zip(&rates) {
-        report.add(page.name(), Spread::of(rates), "requests/s");
+        report.add(format!("{}: {}", page.what, page.design), Spread::of(rates), "requests/s");
     }
     drop((server, table));
     contestants.stores.store.stop().await;
@@ -100,13 +103,14 @@ async fn serve(reader: Reader, pages: Vec<Page>) -> anyhow::Result<http::Server>
     http::Server::start(answer).await
 }
 
-async fn read(reader: &Reader, Page { is_ours, with_total, ask }: &Page) -> anyhow::Result<String> {
-    let (comments, total) = match (is_ours, with_total) {
-        (true, false) => (reader.pages.page_after(&ask.listing, None).await?, None),
-        // The reader refuses a total of the page index that is not the listing's.
-        (true, true) => (reader.pagemark(ask).await?, Some(ask.listing.total())),
-        (false, false) => (reader.four_index(ask).await?.comments, None),
-        (false, true) => {
+async fn read(reader: &Reader, Page { design, with_total, ask, .. }: &Page) -> anyhow::Result<String> {
+    let of_index = Some(ask.listing.total());
+    let (comments, total) = match (*design, with_total) {
+        (PAGEMARK, false) => (reader.pages.page_after(&ask.listing, None).await?, None),
+        (PAGEMARK, true) => (reader.pagemark(ask).await?, of_index),
+        (FOUR_INDEXES_PAGE_INDEX, _) => (reader.four_index_by_number(ask, false).await?.comments, of_index),
+        (_, false) => (reader.four_index(ask).await?.comments, None),
+        (_, true) => {
             let (page, total) = try_join(reader.four_index(ask), reader.four_index_total(ask)).await?;
             (page.comments, Some(total))
         }

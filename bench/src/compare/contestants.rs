@@ -102,7 +102,7 @@ impl Reader {
     }
 
     /// By the page's number, with the page index; by one BatchGetItem instead of queries, if requested.
-    pub(super) async fn four_index_by_number(&self, ask: &Ask, in_batch: bool) -> anyhow::Result<four_index::Page> {
+    pub(crate) async fn four_index_by_number(&self, ask: &Ask, in_batch: bool) -> anyhow::Result<four_index::Page> {
         self.await_redis().await?;
         self.pages.four_index_page(&self.four, &ask.listing, ask.number, in_batch).await
     }
