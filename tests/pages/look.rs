@@ -9,7 +9,6 @@ use crate::fixture::{
     api::{ApiProcess, api_variables},
     data::PRODUCT,
     http::{Answer, Http, page_path},
-    pagemark,
     stores::Stores,
 };
 
@@ -94,16 +93,4 @@ async fn a_sites_own_look_is_on_every_page_and_changes_its_entity_tags() {
         end(api).await;
     }
     stores.finish().await;
-}
-
-#[tokio::test]
-async fn a_file_of_a_look_that_cannot_be_read_ends_the_start_with_one_line() {
-    let folder = tempfile::tempdir().unwrap();
-    fs::write(folder.path().join("footer.html"), b"<p>\xff</p>").unwrap();
-    let up = ["up", "--listen", "127.0.0.1:0", "--dynamodb-listen", "127.0.0.1:0", "--demo", "0"];
-    let site = ["--site-dir", folder.path().to_str().unwrap()];
-    let refused = pagemark::run(&[up.as_slice(), &site].concat()).await.expect(1);
-    let lines: Vec<&str> = refused.stderr.lines().filter(|line| line.contains("footer.html")).collect();
-    let [line] = lines[..] else { panic!("{refused:?}") };
-    assert!(line.contains("cannot be used: stream did not contain valid UTF-8"), "{line}");
 }
