@@ -62,33 +62,18 @@ async fn the_answers_of_a_cluster_equal_a_brute_force_sort() {
 }
 
 #[tokio::test]
-async fn a_rebuild_fills_a_cluster_and_refuses_masters_that_may_evict() {
+async fn a_rebuild_refuses_masters_that_may_evict() {
     let cluster = RedisCluster::start().await;
-    let stores = Stores::start_with(cluster.config()).await;
-    stores.create_all(0..48, |number| product(number % PRODUCTS)).await;
     let (first, last) = (0, 2);
     for evicting in [first, last] {
         cluster.ask::<()>(evicting, "CONFIG SET maxmemory-policy allkeys-lru").await;
-        let error = stores.index.begin_rebuild().await.unwrap_err();
+        let error = cluster.index().begin_rebuild().await.unwrap_err();
         let port = cluster.port_of(evicting).to_string();
         let names = |detail: &String| detail.contains("allkeys-lru") && detail.contains(&port);
         assert!(matches!(&error, StoreError::Refused { detail, .. } if names(detail)), "{error:?}");
         cluster.ask::<()>(evicting, "CONFIG SET maxmemory-policy noeviction").await;
     }
-    for _ in 0..2 {
-        repair_job::rebuild(&stores.table, &stores.index, 2).await.unwrap();
-        let table_id = stores.table.describe().await.unwrap().id;
-        let readiness = stores.index.readiness(&table_id, now()).await.unwrap();
-        assert!(readiness.iter().all(|(_, answer)| answer.is_ok()), "{readiness:?}");
-        // This delivery is only for I1: the index is already complete.
-        stores.deliver_all().await;
-        stores.assert_invariants().await;
-        // The next rebuild removes entries that the table does not imply.
-        let stray = data::index_comment(&data::comment_id("nobody"), &placement(5, "fr"), now());
-        stores.index.apply(&stray).await.unwrap();
-    }
-    repair_job::rebuild(&stores.table, &stores.index, 2).await.unwrap();
-    stores.finish().await;
+    cluster.index().begin_rebuild().await.unwrap();
 }
 
 fn placement(of_product: u64, language: &str) -> model::Placement {
@@ -116,7 +101,8 @@ async fn keep_asking(index: &PageIndex, table_id: &str, totals_min: &[u64], go_o
     (answers, refusals)
 }
 
-async fn check_fail_over(lose: impl AsyncFn(&RedisCluster, usize)) {
+#[tokio::test]
+async fn a_master_that_hangs_is_replaced_and_the_index_ends_correct() {
     let cluster = RedisCluster::start().await;
     // The time-out of a deployment: a master that hangs must be noticed.
     let config = RedisIndexConfig { timeout: Duration::from_millis(500), ..cluster.config() };
@@ -124,7 +110,7 @@ async fn check_fail_over(lose: impl AsyncFn(&RedisCluster, usize)) {
     stores.create_all(0..2 * PRODUCTS, |number| product(number % PRODUCTS)).await;
     stores.deliver_all().await;
     stores.rebuild().await;
-    let table_id = stores.table.describe().await.unwrap().id;
+    let table_id = stores.table_id().await;
     let totals = vec![2; usize::try_from(PRODUCTS).unwrap()];
     // The replicas must hold everything that is requested later. Otherwise the test would be about lost writes.
     for master in cluster.masters().await {
@@ -135,7 +121,7 @@ async fn check_fail_over(lose: impl AsyncFn(&RedisCluster, usize)) {
     let go_on = AtomicBool::new(true);
     let reads = keep_asking(&stores.index, &table_id, &totals, &go_on);
     let writes = async {
-        lose(&cluster, victim).await;
+        cluster.hang(victim);
         wait_for("an edit that fails", async || {
             // An edit about a comment that never existed, in the product whose master is lost.
             let edits = index_edits(&data::comment_id("nobody"), None, &[placement(0, "en")]);
@@ -176,11 +162,6 @@ async fn a_process_that_only_pings_the_cluster_notices_a_fail_over() {
     cluster.kill(victim).await;
     wait_for("an answer of every master", async || index.ping().await.map_err(|error| error.to_string())).await;
     assert!(!cluster.masters().await.contains(&victim));
-}
-
-#[tokio::test]
-async fn a_master_that_hangs_is_replaced_and_the_index_ends_correct() {
-    check_fail_over(async |cluster, victim| cluster.hang(victim)).await;
 }
 
 #[tokio::test]
