@@ -63,10 +63,17 @@ async fn ask(request: TestRequest) -> Answer {
 
 #[actix_web::test]
 async fn a_page_takes_a_product_exactly_or_refuses_it_by_name() {
-    for part in ["%FF", "%E2%98", "%00", "%0A", "..", "%2E%2E", "%2e", "100%", "%zz", &"x".repeat(201)] {
+    for part in ["%FF", "%E2%98", "%00", "%0A", "%7F", "%C2%85", "..", "%2E%2E", "%2e", "100%", "%zz", &"x".repeat(201)]
+    {
         let page = ask(TestRequest::with_uri(&format!("/product/{part}/comments"))).await;
         assert_eq!(page.status, StatusCode::BAD_REQUEST, "{part}");
         assert!(page.body.contains("product: "), "{}", page.body);
+        for address in ["comments", "stats"].map(|of| format!("/api/v1/products/{part}/{of}")) {
+            assert_eq!(ask(TestRequest::with_uri(&address)).await.problem()["field"], "product", "{part}");
+        }
+        let post = TestRequest::post().insert_header((header::AUTHORIZATION, "Bearer secret"));
+        let posted = ask(post.uri(&format!("/api/v1/products/{part}/comments")).set_json(Value::Null)).await;
+        assert_eq!((posted.status, posted.problem()["field"].as_str()), (StatusCode::BAD_REQUEST, Some("product")));
     }
 }
 
