@@ -1,18 +1,13 @@
 //! Each kind of damage alone: a dry run reports exactly the damage and changes nothing, a run repairs it, and the next
 //! run finds nothing.
 
-use model::{
-    Comment,
-    plan::{index_edits, reconcile::DriftKind},
-};
+use model::{Comment, plan::reconcile::DriftKind};
 use repair_job::exit;
-use table::CommentPatch;
 
-use super::{assert_clean, job, job_of, product, settings, whole};
+use super::{assert_clean, job, product, whole};
 use crate::fixture::{
-    damage::{Damage, delete, inflict},
+    damage::{Damage, inflict},
     data,
-    gate::{self, Gate},
     stores::Stores,
 };
 
@@ -88,37 +83,4 @@ async fn check_finds_and_repairs_damage_to_a_comment() {
         stores.assert_invariants().await;
     }
     stores.finish().await;
-}
-
-/// A gate holds the writes of a check. Meanwhile the comment changes, and both functions deliver that.
-#[tokio::test]
-async fn a_repair_that_is_overtaken_by_a_change_begins_anew() {
-    let stores = Stores::start_ready_with_redis().await;
-    let comment = create(&stores, 0).await;
-    stores.deliver_all().await;
-    for is_of_duplicates in [true, false] {
-        let (gate, table, index, change) = if is_of_duplicates {
-            delete(&stores.table, &comment.id, &comment.placement().duplicate_keys().next().unwrap()).await;
-            let gate = Gate::holding(&stores.engine_url(), gate::TRANSACTIONS, 0).await;
-            let table = stores.table_at(&gate.url).await;
-            // It moves no rank, so that only the guard notices it.
-            let change = CommentPatch { body: Some("Later.".to_owned()), ..CommentPatch::default() };
-            (gate, table, stores.index.clone(), change)
-        } else {
-            stores.index.apply(&index_edits(&comment.id, None, &[comment.placement()])).await.unwrap();
-            let gate = Gate::holding(&stores.redis().url, gate::EDITS, 0).await;
-            let index = stores.index_at(&gate.url);
-            (gate, stores.table.clone(), index, data::rate(1))
-        };
-        let id = comment.id.clone();
-        let check = tokio::spawn(async move { job_of(table, index, settings(true)).check(&id, None).await });
-        gate.wait_until_holding("the repair's writes").await;
-        stores.table.patch_comment(&comment.id, None, &change).await.unwrap();
-        stores.deliver_all().await;
-        gate.open();
-        let report = check.await.unwrap().report;
-        assert_eq!((report.left, report.unresolved_count), (0, 0), "{report}");
-        stores.assert_invariants().await;
-    }
-    stores.stop().await;
 }
