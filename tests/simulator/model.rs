@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use itertools::Itertools;
-use model::{Comment, CommentId, Filter, Placement, Timestamp};
+use model::{Comment, CommentId, Filter, Timestamp};
 
 use super::world::PRODUCT;
 
@@ -184,11 +184,5 @@ impl Model {
 
 /// Whether a comment of the product that everybody reads matches a filter.
 pub(crate) fn matches(filter: &Filter, comment: &Comment) -> bool {
-    let is_read = comment.product.as_str() == PRODUCT;
-    is_read
-        && filter.matches(&Placement {
-            product: comment.product.clone(),
-            language: comment.language.clone(),
-            rating: comment.rating,
-        })
+    comment.product.as_str() == PRODUCT && filter.matches(&comment.placement())
 }

@@ -3,11 +3,10 @@
 use std::time::Duration;
 
 use embedded_index::EmbeddedIndex;
-use model::{CommentId, plan::index_edits};
+use model::{CommentId, FilterKey, plan::index_edits};
 use process::now;
 use rand::{RngExt, rngs::StdRng, seq::IndexedRandom};
 use repair_job::{AuditOptions, Job, Report, Which, exit};
-use table::Table;
 
 use super::{
     index::{Copied, PARTITIONS},
@@ -16,6 +15,7 @@ use super::{
     world::{self, World, product},
     writers,
 };
+use crate::fixture::damage::delete;
 
 /// The bits of a run that failed or left something.
 const BAD: u8 = exit::FAILURE | exit::DRIFT_LEFT | exit::UNRESOLVED | exit::SKIPPED | exit::HELD;
@@ -210,19 +210,11 @@ pub(crate) async fn damage(world: &World) {
             let edits = index_edits(id, None, &[comment.placement()]);
             page_index::Edits::apply(&world.servers.present(), &edits).await.unwrap();
         } else {
-            lose_a_duplicate(&table, id, &mut random).await;
+            let keys: Vec<FilterKey> = comment.placement().duplicate_keys().collect();
+            delete(&table, id, keys.choose(&mut random).unwrap()).await;
         }
         world.trace.note(|| format!("damage at {id}"));
     }
-}
-
-async fn lose_a_duplicate(table: &Table, id: &CommentId, random: &mut StdRng) {
-    let items = table.items_of(id).await.unwrap();
-    let duplicates: Vec<_> = items.iter().filter(|item| item.contains_key("auto")).collect();
-    let Some(item) = duplicates.choose(random) else { return };
-    let key = |name: &str| aws_sdk_dynamodb::types::AttributeValue::from(item[name].clone());
-    let delete = table.client().delete_item().table_name(table.name());
-    delete.key("pk", key("pk")).key("sk", key("sk")).send().await.unwrap();
 }
 
 /// Whether only an audit finds everything that the schedule has spoilt.

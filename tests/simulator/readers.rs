@@ -68,19 +68,25 @@ fn is_wrong_404(world: &World, filter: &Filter, answer: &Answer, since: Timestam
     posted.any(|cd| oldest.is_none_or(|oldest| cd < *oldest) || newest.is_none_or(|newest| cd > *newest))
 }
 
+/// Asks for a page. Returns the answer if it is one; any other keeps its promises. `moved` are the redirects that may be.
+async fn ask(world: &World, random: &mut StdRng, filter: &Filter, url: &str, moved: &[u16]) -> Option<Answer> {
+    let since = now();
+    let answer = world.request(world.apis.choose(random).unwrap(), Method::GET, url, &[], None).await;
+    match answer.status {
+        200 => return Some(answer),
+        404 => world.check(!is_wrong_404(world, filter, &answer, since), || format!("{url} is a wrong 404")),
+        503 => {}
+        status => world.check(moved.contains(&status), || format!("{url}: {answer:?}")),
+    }
+    None
+}
+
 /// A page in the order of the listing.
 async fn page(world: &World, random: &mut StdRng, filter: &Filter) {
     let (number, order) = (random.random_range(1..=5_u64), *["newest", "oldest"].choose(random).unwrap());
     let (url, since) = (format!("{}&order={order}&page={number}", listing(filter)), now());
-    let api = world.apis.choose(random).unwrap();
-    let answer = world.request(api, Method::GET, &url, &[], None).await;
-    match answer.status {
-        200 => drop(check_page(world, &url, filter, &answer, since, number > 1, order == "oldest")),
-        404 => {
-            world.check(!is_wrong_404(world, filter, &answer, since), || format!("{url} is a wrong 404"));
-        }
-        503 => {}
-        _ => world.violated(format!("{url}: {answer:?}")),
+    if let Some(answer) = ask(world, random, filter, &url, &[]).await {
+        check_page(world, &url, filter, &answer, since, number > 1, order == "oldest");
     }
 }
 
@@ -100,28 +106,16 @@ async fn numbered_page(world: &World, random: &mut StdRng, filter: &Filter, numb
         url += &format!("&page={number}");
     }
     let since = now();
-    let api = world.apis.choose(random).unwrap();
-    let answer = world.request(api, Method::GET, &url, &[], None).await;
-    match answer.status {
-        200 => {
-            let ids = check_page(world, &url, filter, &answer, since, number > 0, false);
-            if number > 0 && world.plan.mode == Mode::Posts {
-                let mut archive = world.archive.borrow_mut();
-                let before = archive.entry(url.clone()).or_insert_with(|| ids.clone());
-                let text = || format!("posts have changed the archive page {url}: {before:?}, and now {ids:?}");
-                world.check(*before == ids, text);
-            }
-            return answer.json()["total_pages"].as_u64().unwrap_or_default();
-        }
-        // Its comments are on the front page still.
-        302 => {}
-        404 => {
-            world.check(!is_wrong_404(world, filter, &answer, since), || format!("{url} is a wrong 404"));
-        }
-        503 => {}
-        _ => world.violated(format!("{url}: {answer:?}")),
+    // Its comments may be on the front page still.
+    let Some(answer) = ask(world, random, filter, &url, &[302]).await else { return 0 };
+    let ids = check_page(world, &url, filter, &answer, since, number > 0, false);
+    if number > 0 && world.plan.mode == Mode::Posts {
+        let mut archive = world.archive.borrow_mut();
+        let before = archive.entry(url.clone()).or_insert_with(|| ids.clone());
+        let text = || format!("posts have changed the archive page {url}: {before:?}, and now {ids:?}");
+        world.check(*before == ids, text);
     }
-    0
+    answer.json()["total_pages"].as_u64().unwrap_or_default()
 }
 
 /// A page for people: only its status, which crawlers believe.
@@ -131,16 +125,7 @@ async fn page_for_people(world: &World, random: &mut StdRng, filter: &Filter) {
         (Some(language), None) => format!("/{language}"),
         (language, Some(ratings)) => format!("/{}/{ratings}", language.map_or("~".to_owned(), ToString::to_string)),
     };
-    let (url, since) = (format!("/product/{PRODUCT}/comments{path}"), now());
-    let api = world.apis.choose(random).unwrap();
-    let answer = world.request(api, Method::GET, &url, &[], None).await;
-    match answer.status {
-        404 => {
-            world.check(!is_wrong_404(world, filter, &answer, since), || format!("{url} is a wrong 404"));
-        }
-        200 | 301 | 302 | 503 => {}
-        _ => world.violated(format!("{url}: {answer:?}")),
-    }
+    ask(world, random, filter, &format!("/product/{PRODUCT}/comments{path}"), &[301, 302]).await;
 }
 
 pub(crate) fn ids(json: &Value) -> Vec<String> {
