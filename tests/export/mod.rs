@@ -3,7 +3,6 @@
 mod ends;
 mod while_written;
 
-use std::cmp::Ordering;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -34,7 +33,6 @@ impl Exporter {
         Self { stores: Stores::start().await, folder: folder_in_memory() }
     }
 
-    /// Like [`Self::start`], with some comments of three products.
     async fn with_comments(count: u64) -> Self {
         let exporter = Self::start().await;
         let names = [PRODUCT, "c", "d e"].map(product);
@@ -84,11 +82,7 @@ impl Exporter {
 }
 
 fn expected(mut comments: Vec<Comment>) -> String {
-    let order = |a: &Comment, b: &Comment| -> Ordering {
-        let key = |comment: &Comment| (comment.product.as_str().to_owned(), comment.created_at, comment.id.clone());
-        key(a).cmp(&key(b))
-    };
-    comments.sort_by(order);
+    comments.sort_by_key(|comment| (comment.product.as_str().to_owned(), comment.created_at, comment.id.clone()));
     comments.into_iter().map(|comment| to_line(comment).unwrap() + "\n").collect()
 }
 
@@ -182,6 +176,7 @@ async fn an_import_of_an_export_exports_the_same_byte_for_byte() {
         first.export_to(&packed, &[]).await.expect(0);
         assert!(fs::metadata(&packed).unwrap().len() < lines.len() as u64 / 2);
         let second = Exporter::start().await;
+        assert_eq!(second.exported().await, "", "an empty table is an empty file");
         let table = second.table_writing(format).await;
         import_into(&table, Source::open(&packed, &ReadingArgs::default()).unwrap()).await;
         assert!(second.exported().await == lines, "{name}: the second export differs");
@@ -210,13 +205,6 @@ async fn an_export_holds_no_duplicates_and_nothing_else_of_the_table() {
     assert_eq!(ended.stdout, lines);
     let Exporter { stores, .. } = exporter;
     stores.finish().await;
-}
-
-#[tokio::test]
-async fn an_empty_table_is_an_empty_file() {
-    let exporter = Exporter::start().await;
-    assert_eq!(exporter.exported().await, "");
-    exporter.end().await;
 }
 
 #[tokio::test]
