@@ -14,7 +14,7 @@ use model::{
 use process::now;
 use repair_job::{Job, exit};
 use serde_dynamo::AttributeValue;
-use table::{NewComment, PRIMARIES, Table, TableConfig, definition};
+use table::{PRIMARIES, Table, TableConfig, definition};
 
 use super::{
     HeldRun, assert_clean, expect, is_ready, job, job_of, no_overlap, product, settings, whole, write_changes,
@@ -29,17 +29,6 @@ use crate::fixture::{
     stores::Stores,
     unique_name,
 };
-
-fn comment(number: u64) -> NewComment {
-    let tag = ["en", "ko", "fr"][usize::try_from(number % 3).unwrap()];
-    let created_at = data::at_ms(data::CREATED_MS + i64::try_from(number).unwrap());
-    let product = data::product(&format!("product {}", number % 40));
-    NewComment { created_at, ..data::new_comment(&format!("c{number:06}"), &product, tag, 1 + number % 5) }
-}
-
-fn comments(count: u64) -> Vec<NewComment> {
-    (0..count).map(comment).collect()
-}
 
 #[tokio::test]
 async fn a_rebuild_passes_over_a_duplicate_in_the_index_and_an_audit_removes_it() {
@@ -104,7 +93,7 @@ async fn the_journal_names_a_comment_that_a_lagging_index_lacked() {
     let last_shard = (gate::PRIMARIES, usize::try_from(PRIMARIES_SHARDS).unwrap() - 1);
     let run = HeldRun::start(&stores, last_shard, no_overlap(), async |job: Job| job.rebuild(1).await).await;
     // The entry appears in a shard that has been read, nine minutes after its write.
-    let late = comments(400).into_iter().find(|comment| {
+    let late = (0..).map(data::varied_comment).find(|comment| {
         let key = PrimariesKey::of(&comment.product, &data::stored(comment).cd());
         key.shard != primaries_shard(PRIMARIES_SHARDS - 1)
     });
