@@ -26,9 +26,17 @@ async fn read(feed: &str) -> Value {
     serde_json::from_str(&run_tool(command, feed).await).unwrap()
 }
 
+/// A text as XML has it: without the characters that it lacks.
+fn in_xml(text: &str) -> String {
+    text.replace(['\u{fffe}', '\u{ffff}'], "").trim().to_owned()
+}
+
 #[tokio::test]
-async fn a_feed_has_the_newest_comments_of_its_filter_and_their_changes() {
-    let comments = three_pages("a/b");
+async fn a_feed_has_the_newest_comments_of_its_filter_and_their_changes_whatever_their_texts_are() {
+    let mut comments = three_pages("a/b");
+    let texts = HOSTILE.into_iter().chain(["\u{fffe}x\u{ffff}y]]>"]);
+    comments
+        .extend((50..).zip(texts).map(|(number, text)| with_text(comment("a/b", "en", 5, number), text, text, text)));
     let mut running = start(site_settings(), &comments).await;
     let http = running.http.clone();
     let page = Page::get(&http, "/product/a%2Fb/comments/en/4.5", 200).await;
@@ -44,14 +52,18 @@ async fn a_feed_has_the_newest_comments_of_its_filter_and_their_changes() {
     let entries = feed["entries"].as_array().unwrap();
     assert_eq!(entries.len(), matching().count().min(20));
     for (entry, comment) in entries.iter().zip(matching()) {
+        let mut entry = entry.clone();
+        for part in ["title", "author", "text"] {
+            entry[part] = in_xml(entry[part].as_str().unwrap()).into();
+        }
         let title = comment.text.title.clone().unwrap_or_else(|| format!("{} out of 5", comment.rating));
         let author = comment.text.author.clone().unwrap_or_else(|| "Anonymous".to_owned());
         let expected = json!({
-            "title": title, "id": url(comment.id.as_str()), "link": url(comment.id.as_str()), "author": author,
-            "published": comment.created_at, "updated": entry["updated"], "text": comment.text.body,
+            "title": in_xml(&title), "id": url(comment.id.as_str()), "link": url(comment.id.as_str()), "author": in_xml(&author),
+            "published": comment.created_at, "updated": entry["updated"], "text": in_xml(&comment.text.body),
             "type": "text/plain", "language": "en", "rating": comment.rating.to_string(),
         });
-        assert_eq!(entry, &expected);
+        assert_eq!(entry, expected);
     }
     assert_eq!(feed["title"], "Comments on a/b, in English, rated 4 or 5");
     let own = format!("{SITE}{path}");
@@ -73,23 +85,5 @@ async fn a_feed_has_the_newest_comments_of_its_filter_and_their_changes() {
     assert!(changed["updated"].as_str() > feed["updated"].as_str());
     // Without comments there is no feed.
     assert_eq!(http.get("/product/nobody/feed").await.status, 404);
-    running.finish().await;
-}
-
-#[tokio::test]
-async fn any_text_is_well_formed_in_a_feed() {
-    let texts: Vec<String> =
-        HOSTILE.iter().map(|text| (*text).to_owned()).chain(["\u{fffe}x\u{ffff}y]]>".to_owned()]).collect();
-    let comments: Vec<_> =
-        (0..).zip(&texts).map(|(number, text)| with_text(comment("p", "he", 3, number), text, text, text)).collect();
-    let running = start(site_settings(), &comments).await;
-    let feed = read(&running.http.get("/product/p/feed").await.body).await;
-    for (entry, text) in feed["entries"].as_array().unwrap().iter().rev().zip(&texts) {
-        // XML has no such characters.
-        let text = text.replace(['\u{fffe}', '\u{ffff}'], "");
-        for part in ["title", "author", "text"] {
-            assert_eq!(entry[part].as_str().map(str::trim), Some(text.trim()), "{part}");
-        }
-    }
     running.finish().await;
 }
