@@ -104,7 +104,7 @@ async fn an_edit_that_a_paused_function_gave_up_never_reaches_redis() {
     indexer.signal("STOP");
     wait_for("the deadline", async || if Instant::now() > deadline { Ok(()) } else { Err("not yet") }).await;
     indexer.signal("CONT");
-    let Outcome::Response(answer) = answer.await.unwrap().outcome else { panic!("the function failed") };
+    let Outcome::Response(answer) = answer.await.unwrap() else { panic!("the function failed") };
     assert!(!answer["batchItemFailures"].as_array().unwrap().is_empty(), "{answer}");
 
     // Everything arrives now that the sockets still send.
