@@ -29,7 +29,7 @@ TESTED := $(UNIT_TESTED) --test guarantees
 # The modules that `make check` leaves out. A test that needs a tool beside Rust and Redis fails there unless its module
 # is in the first list. The second list keeps it below five minutes.
 CHECK_NEEDS_TOOLS := big_repair:: deployed:: described:: documents:: embed:: packaged:: pages::browser pages::feed template:: repair::quarantine smoke::
-CHECK_TAKES_LONG := cluster:: connections:: data_folder:: export::ends repair::audit repair::control repair::local repair::lost repair::missing repair::primaries repair::process repair::stopped repair::confirmed
+CHECK_TAKES_LONG := cluster:: connections:: data_folder:: export::ends repair::audit repair::control repair::lost repair::missing repair::primaries repair::process repair::stopped repair::confirmed
 
 check: tools redis ## Before a commit: the budget, format, lints, unit tests and most guarantees, with Rust and Redis alone (5 minutes)
 	@sh scripts/budget.sh
@@ -71,7 +71,7 @@ DYNAMODB_LOCAL_TESTS := attributes:: backends:: behind:: cluster:: deployed:: de
 # messages of `pagemark import` and files of exports are skipped, because the table plays no part in them. A name is a part
 # of a test's name, so `repair::` would also choose `big_repair::`.
 DYNAMODB_LOCAL_LEFT_OUT := big_repair:: bounds:: connections:: data_folder:: documents:: embed:: log:: outage:: packaged:: pages:: paused:: rehearsals:: restart:: secured:: sent_ahead:: settings:: simulator:: smoke:: telemetry:: template::
-DYNAMODB_LOCAL_SKIP := --skip big_repair:: --skip repair::control --skip repair::process --skip repair::local --skip repair::stopped \
+DYNAMODB_LOCAL_SKIP := --skip big_repair:: --skip repair::control --skip repair::process --skip repair::stopped \
     --skip repair::lost --skip repair::missing --skip repair::resumed \
     --skip import::foreign --skip import::process --skip export::ends \
     --skip upgrade::a_data_folder

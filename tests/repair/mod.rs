@@ -1,21 +1,5 @@
 //! The repair job finds and repairs every difference, and never undoes a change by a client.
 //!
-//! - `kinds`: each kind of damage alone, found by `audit` and by `check`.
-//! - `audit`: random damage to thousands of comments; counts, limits, checkpoints.
-//! - `cluster`: every kind of damage in a Redis Cluster.
-//! - `recent`: windows and watermarks.
-//! - `primaries`: the table's index of primary items, and rebuilds from it, also under writes.
-//! - `foreign`: primary items that another tool wrote or broke.
-//! - `quarantine`: batches in quarantine are repaired and removed.
-//! - `control`: commands through the control socket of a local stack.
-//! - `local`: the local stack's own runs.
-//! - `lost`: a page index that is lost, emptied or refused while a run reads it.
-//! - `missing`: a lost page index is rebuilt by scheduled runs.
-//! - `process`: the binary, run twice in parallel, and as a function. `erased`: an erasure, killed at its writes.
-//! - `confirmed`: whether readers believe the page index while repair is behind, and after snapshots and fail-overs.
-//! - `resumed`: what resumes, and what starts anew.
-//! - `stopped`: runs that cannot complete: a store is down, time is up, a lease is lost.
-//!
 //! The page index is where `PAGEMARK_TEST_PAGE_INDEX` says. Some guarantees need a server. A module that has only such
 //! guarantees says "Server" in its first lines; in other modules, these tests start their stores with Redis.
 
@@ -26,7 +10,6 @@ mod control;
 mod erased;
 mod foreign;
 mod kinds;
-mod local;
 mod lost;
 mod missing;
 mod primaries;
@@ -151,18 +134,18 @@ async fn is_ready(stores: &Stores, at: Timestamp) -> bool {
 
 /// Asserts that the page index lacks writes, because otherwise the test of their loss tests nothing.
 async fn assert_writes_lost(stores: &Stores) {
-    let differences = differences_of_page_index(&Contents::read(&stores.table).await, stores.redis()).await;
+    let differences = differences_of_page_index(&Contents::read(&stores.table).await, stores.checked()).await;
     assert!(!differences.is_empty(), "nothing is lost, so this tests nothing");
 }
 
 async fn end_redis(redis: &OwnRedis, stores: &mut Stores) {
-    redis.kill().await;
+    redis.server.kill().await;
     let impatient = RedisIndexConfig { timeout: Duration::from_millis(200), ..stores.redis().clone() };
     stores.index = redis_index::connect(&impatient).unwrap();
 }
 
 async fn restart_redis(redis: &OwnRedis, stores: &mut Stores) {
-    redis.server.restart().await.unwrap();
+    redis.server.restart().await;
     stores.index = redis_index::connect(stores.redis()).unwrap();
 }
 
