@@ -1,5 +1,4 @@
 //! Tests of what Pagemark guarantees, against a real engine and a real Redis. Each module is named after its guarantee.
-//! [`fixture`] lists the parts that the modules share.
 //!
 //! No store is mocked, and no test waits a fixed time for a result: [`fixture::wait_for`] polls until a condition
 //! holds, and reports the last state on time-out. Each test has its own table and key prefix, so tests run in parallel.

@@ -84,7 +84,6 @@ fn assert_each(kind: &str, expected: &[(&str, Value)]) {
     }
 }
 
-/// Runs a Python program and returns its output. The program must succeed.
 async fn run(program: &str, arguments: &[PathBuf]) -> String {
     let mut command = python::command(program);
     command.args(arguments);

@@ -17,7 +17,6 @@ use crate::fixture::{
     wait_for,
 };
 
-/// Number of comments in most tests.
 const COMMENTS: u64 = 40;
 
 async fn begin(stores: &Stores, others: &[(&'static str, &str)], arguments: &[&str]) -> Program {

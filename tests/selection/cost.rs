@@ -110,7 +110,6 @@ impl Scale {
     }
 }
 
-/// The cost of a page.
 #[derive(Default)]
 struct Cost {
     commands: u32,
