@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::fixture::{
     data::{self, PRODUCT},
-    http::{Answer, WRITE_TOKEN, good_comment, listing, product_path},
+    http::{Answer, good_comment, listing, product_path},
     invariants::{collection, text},
     stack::Running,
 };
@@ -41,15 +41,11 @@ async fn attributes_are_kept_to_the_letter_and_only_a_token_shows_the_author() {
         let answer = running.http.get(&target).await;
         assert!(raw(&answer) == ODD && !answer.body.contains("author_id"), "{answer:?}");
     }
-    let token = format!("Bearer {WRITE_TOKEN}");
-    let with = async |token: &str| running.http.send(Method::GET, &of_comment, &[("authorization", token)], b"").await;
-    let shown = with(&token).await;
-    assert_eq!(
-        (&shown.json()["author_id"], shown.header("cache-control")),
-        (&json!("user 7/é"), Some("private, no-cache"))
-    );
+    let shown = running.http.get_with_token(&of_comment).await;
+    let author = shown.json()["author_id"].take();
+    assert_eq!((author, shown.header("cache-control")), (json!("user 7/é"), Some("private, no-cache")));
     assert!(shown.headers.get_all("vary").iter().any(|name| name == "Authorization"), "{shown:?}");
-    let wrong = with("Bearer another").await;
+    let wrong = running.http.with_token("another").get_with_token(&of_comment).await;
     assert!(wrong.status == 200 && wrong.json()["author_id"].is_null(), "{wrong:?}");
 
     // Other changes keep both. A change of one replaces it as a whole, and null removes it.
@@ -89,14 +85,12 @@ async fn a_token_lists_all_comments_of_an_author_by_cursor() {
         expected.extend((number != 2).then_some(created));
     }
     expected.sort_by_key(|comment| comment["id"].as_str().unwrap().to_owned());
-    let token = format!("Bearer {WRITE_TOKEN}");
-    let get = async |target: &str| http.send(Method::GET, target, &[("authorization", &token)], b"").await;
     assert_eq!(http.get(OF_AUTHOR).await.status, 401);
     for page_size in [1, 2, 4, 100] {
         let mut next = Some(format!("{OF_AUTHOR}?page_size={page_size}"));
         let mut listed = Vec::new();
         while let Some(target) = next {
-            let answer = get(&target).await;
+            let answer = http.get_with_token(&target).await;
             assert_eq!(answer.header("cache-control"), Some("no-store"), "{answer:?}");
             let page = answer.expect(200);
             listed.extend(page["comments"].as_array().unwrap().clone());
@@ -108,11 +102,12 @@ async fn a_token_lists_all_comments_of_an_author_by_cursor() {
     // What was deleted, or given to another author, is not listed.
     http.delete(&last).await.expect(204);
     http.patch(expected[0]["id"].as_str().unwrap(), &json!({ "author_id": "8" })).await.expect(200);
-    let page = get(OF_AUTHOR).await.expect(200);
+    let page = http.get_with_token(OF_AUTHOR).await.expect(200);
     assert_eq!(page["comments"].as_array().unwrap()[..], expected[1..3]);
-    assert_eq!(get("/api/v1/authors/nobody/comments").await.expect(200)["comments"], json!([]));
+    let nobody = http.get_with_token("/api/v1/authors/nobody/comments").await.expect(200);
+    assert_eq!(nobody["comments"], json!([]));
     for wrong in ["?cursor=a%20b", "?page=2", "?page_size=0"] {
-        assert_eq!(get(&format!("{OF_AUTHOR}{wrong}")).await.status, 400, "{wrong}");
+        assert_eq!(http.get_with_token(&format!("{OF_AUTHOR}{wrong}")).await.status, 400, "{wrong}");
     }
     running.finish().await;
 }

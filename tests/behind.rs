@@ -3,7 +3,7 @@
 
 use api::{ApiSettings, PastTheEnd, SiteSettings};
 use itertools::iproduct;
-use model::{Comment, ProductId, plan::index_edits};
+use model::{Comment, plan::index_edits};
 use serde_dynamo::AttributeValue;
 use serde_json::{Value, json};
 
@@ -18,10 +18,6 @@ use crate::fixture::{
 /// Number of comments, and number of comments that keep their ranks.
 const COMMENTS: u64 = 45;
 const RANKED: u64 = 20;
-
-fn product(_number: u64) -> ProductId {
-    data::product(PRODUCT)
-}
 
 fn assert_not_yet_listed(answer: &Answer) {
     answer.assert_later();
@@ -129,7 +125,7 @@ async fn a_filter_is_404_only_when_no_comment_of_the_product_waits_for_its_ranks
     let page = "/product/a%2Fb/comments/tlh";
     assert_eq!(api.http.get(page).await.status, 404);
     // Neither stream function has seen the new comment, so nothing shows yet that the filter matches it.
-    stores.create_numbered(100, product(100)).await;
+    stores.create_numbered(100, data::product(PRODUCT)).await;
     let waiting = api.http.get(page).await;
     waiting.assert_later();
     assert!(waiting.body.contains("still being put into its pages"), "{waiting:?}");
@@ -184,7 +180,7 @@ async fn a_page_whose_ranks_arrive_during_the_request_is_503_and_not_404() {
     let http = api.http.clone();
     let asked = tokio::spawn(async move { http.get(&listing("page=2")).await });
     gate.wait_until_holding("the look at both ends").await;
-    stores.create_numbered(RANKED, product(RANKED)).await;
+    stores.create_numbered(RANKED, data::product(PRODUCT)).await;
     stores.deliver_all().await;
     gate.open();
     assert_not_yet_listed(&asked.await.unwrap());
@@ -195,7 +191,7 @@ async fn a_page_whose_ranks_arrive_during_the_request_is_503_and_not_404() {
 #[tokio::test]
 async fn an_invalid_item_does_not_make_a_page_past_the_end_503() {
     let (stores, api, _) = Served::filled(5).await;
-    let newest = stores.create_numbered(100, product(100)).await;
+    let newest = stores.create_numbered(100, data::product(PRODUCT)).await;
     assert_not_yet_listed(&api.http.get(&listing("page=2")).await);
     stores.break_primary_item(&newest.id, "language", Some(AttributeValue::S("?".to_owned()))).await;
     assert_past_the_end(&api.http.get(&listing("page=2")).await);

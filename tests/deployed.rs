@@ -12,8 +12,7 @@ use crate::fixture::{
     function::{Function, SECRET, TIMEOUT, Variables, page_indexer_variables, stream_writer_variables, with},
     gate::{self, Gate},
     iam::{self, IamDoor},
-    invariants::{Contents, differences_of_duplicates},
-    redis_server::OwnRedis,
+    invariants::Contents,
     runtime_api::Outcome,
     s3::{BUCKET, S3},
     stores::Stores,
@@ -112,7 +111,7 @@ async fn inserts_changes_and_deletions_reach_both_stores_through_the_deployed_bi
 }
 
 #[tokio::test]
-async fn a_broken_record_goes_to_the_quarantine_bucket_and_its_neighbours_are_applied() {
+async fn a_broken_record_goes_to_the_quarantine_bucket_or_is_reported_and_its_neighbours_are_applied() {
     let stores = Stores::start_with_redis().await;
     let s3 = S3::start().await;
     let place = format!("s3://{BUCKET}/deployed");
@@ -139,25 +138,17 @@ async fn a_broken_record_goes_to_the_quarantine_bucket_and_its_neighbours_are_ap
         let payload: Value = serde_json::from_str(put["payload"].as_str().unwrap()).unwrap();
         assert_eq!(payload["Records"][0]["dynamodb"]["Keys"], broken["dynamodb"]["Keys"]);
     }
-    stores.finish().await;
-}
-
-#[tokio::test]
-async fn a_broken_record_is_reported_when_the_quarantine_bucket_refuses_it() {
-    let stores = Stores::start_with_redis().await;
-    let s3 = S3::start().await;
+    // A bucket that refuses it.
     let settings = [("PAGEMARK_QUARANTINE", "s3://no-such-bucket"), ("PAGEMARK_S3_URL", s3.url.as_str())];
-    let mut records = create(&stores, 0..3).await;
-    records.insert(1, broken(&records[1]));
     let writer = Function::start("stream-writer", with(stream_writer_variables(&stores), &settings)).await;
-    assert_eq!(writer.deliver(&records).await, [sequence_number(&records[1])]);
+    assert_eq!(writer.deliver(&records).await, [sequence_number(&broken)]);
     let ended = writer.finish().await;
     assert!(ended.stdout.contains("NoSuchBucket"), "{}", ended.stdout);
     stores.finish().await;
 }
 
 #[tokio::test]
-async fn an_invalid_event_is_answered_as_an_error_and_the_process_continues() {
+async fn invalid_events_and_records_are_refused_without_their_text_in_any_log_and_the_process_continues() {
     let stores = Stores::start_with_redis().await;
     let records = create(&stores, 0..3).await;
     // A text in place of a map. Neither the answer nor the log may repeat it.
@@ -172,7 +163,13 @@ async fn an_invalid_event_is_answered_as_an_error_and_the_process_continues() {
         json!({ "Records": SECRET }).to_string(),
         json!({ "Records": [misshapen] }).to_string(),
     ];
-    for function in start_both(&stores, &[]).await {
+    let mut poison = vec![broken(&records[1])];
+    let mut misplaced = records[0].clone();
+    for name in ["rating", "language", "cd"] {
+        misplaced["dynamodb"]["NewImage"][name] = misplaced["dynamodb"]["NewImage"]["comment_blob"].clone();
+        poison.push(misplaced.clone());
+    }
+    for function in start_both(&stores, &[("PAGEMARK_LOG", "trace")]).await {
         for event in &nonsense {
             match function.invoke(event.clone(), TIMEOUT).await {
                 Outcome::Error(error) => {
@@ -182,9 +179,12 @@ async fn an_invalid_event_is_answered_as_an_error_and_the_process_continues() {
                 Outcome::Response(response) => panic!("{event} was taken for an event: {response}"),
             }
         }
+        assert_eq!(function.deliver(&[&records[..], &poison].concat()).await.len(), 4);
         deliver_whole(&function, &records).await;
+        // Checks the whole log.
         let ended = function.finish().await;
-        assert_eq!(ended.stdout.matches("\"ERROR\"").count(), nonsense.len(), "{}", ended.stdout);
+        assert_eq!(ended.logged("a record can never be processed").len(), 4, "{}", ended.stdout);
+        assert_eq!(ended.stdout.matches("\"ERROR\"").count(), nonsense.len() + 4, "{}", ended.stdout);
     }
     stores.assert_invariants().await;
     stores.finish().await;
@@ -203,34 +203,13 @@ async fn while_the_table_hangs_a_batch_fails_before_the_deadline_and_later_succe
     deliver_whole(&writer, &records).await;
     writer.finish().await;
     let contents = Contents::read(&stores.table).await;
-    assert_eq!(differences_of_duplicates(&contents), Vec::<String>::new());
-    stores.finish().await;
-}
-
-#[tokio::test]
-async fn logs_never_hold_a_comments_text_however_much_is_logged() {
-    let redis = OwnRedis::start().await;
-    let stores = Stores::start_on(redis.server.url()).await;
-    let mut records = create(&stores, 0..3).await;
-    let mut misplaced = records[0].clone();
-    for name in ["rating", "language", "cd"] {
-        misplaced["dynamodb"]["NewImage"][name] = misplaced["dynamodb"]["NewImage"]["comment_blob"].clone();
-        records.push(misplaced.clone());
-    }
-    records.push(broken(&records[1]));
-    for function in start_both(&stores, &[("PAGEMARK_LOG", "trace")]).await {
-        assert_eq!(function.deliver(&records).await.len(), 4);
-        // Checks the whole log.
-        let ended = function.finish().await;
-        assert_eq!(ended.stdout.matches("a record can never be processed").count(), 4, "{}", ended.stdout);
-    }
+    assert_eq!(contents.of_duplicates, Vec::<String>::new());
     stores.finish().await;
 }
 
 #[tokio::test]
 async fn each_invocation_prints_its_metrics_and_logs_comments_and_sequence_numbers() {
-    let redis = OwnRedis::start().await;
-    let stores = Stores::start_on(redis.server.url()).await;
+    let stores = Stores::start_with_redis().await;
     let mut records = create(&stores, 0..3).await;
     // A change that removes 16 duplicates and two entries.
     stores.table.patch_comment(&data::comment_id("c1"), None, &data::rate(5)).await.unwrap();

@@ -17,7 +17,7 @@ use scraper::{Html, Selector};
 use serde_json::Value;
 use strum::IntoEnumIterator;
 use tempfile::TempDir;
-use tokio::{net::TcpStream, process::Command};
+use tokio::process::Command;
 
 use crate::fixture::{
     documents::{Block, PROJECT, blocks},
@@ -135,7 +135,7 @@ fn script(blocks: &[(usize, &Block)]) -> String {
 async fn run(document: &str, blocks: &[(usize, &Block)], up: &Up) -> Vec<(usize, String)> {
     let (clone, starts) = (clone(), blocks.iter().any(|(_, block)| block.text.contains("pagemark up")));
     let (own, shop) = (format!("127.0.0.1:{}", free_port(PORTS)), free_port(PORTS));
-    let api = if starts { &own } else { &up.api };
+    let api = if starts { &own } else { up.api.authority() };
     let script = script(blocks).replace("127.0.0.1:8080", api).replace("127.0.0.1:8000", &up.engine);
     let script = script.replace("127.0.0.1:3000", &format!("127.0.0.1:{shop}"));
     let mut command = Command::new("sh");
@@ -240,8 +240,7 @@ async fn serve(program: &str, arguments: &[&str], port: u16, api: &str) -> (Prog
         ("PORT", port.to_string()),
     ];
     let (server, http) = (Program::start(program, arguments, variables), Http::new(format!("http://127.0.0.1:{port}")));
-    let ready = async || TcpStream::connect(http.authority()).await.map(drop).map_err(|_| server.stderr());
-    wait_for(program, ready).await;
+    server.wait_for_connection(&http).await;
     (server, http)
 }
 
@@ -253,17 +252,17 @@ async fn customers_write_in_a_form_of_the_shop_and_its_staff_decides() {
         &["--demo", "0", "--write-token", WRITE_TOKEN, "--new-comments", "pending", "--archive-after", "0"],
     )
     .await;
-    let api = Http::new(format!("http://{}", up.api));
+    let api = &up.api;
     let node = tool("node-tools/node", "browser");
     let of_shop = |name: &str| format!("{PROJECT}/docs/shop/{name}");
     let (ports, reviews) = ([(); 3].map(|()| free_port(PORTS)), [of_shop("reviews.mjs"), of_shop("reviews.php")]);
     let (node, address) = (node.to_str().unwrap(), format!("127.0.0.1:{}", ports[1]));
-    let in_node = serve(node, &[&reviews[0]], ports[0], &up.api).await;
+    let in_node = serve(node, &[&reviews[0]], ports[0], api.authority()).await;
     let folders = std::env::var_os("PATH").unwrap();
     let php = std::env::split_paths(&folders).map(|folder| folder.join("php")).find(|path| path.exists());
     let php = php.expect("make web-servers").display().to_string();
-    let in_php = serve(&php, &["-S", &address, &reviews[1]], ports[1], &up.api).await;
-    let (_queue, queue) = serve(node, &[&of_shop("queue.mjs")], ports[2], &up.api).await;
+    let in_php = serve(&php, &["-S", &address, &reviews[1]], ports[1], api.authority()).await;
+    let (_queue, queue) = serve(node, &[&of_shop("queue.mjs")], ports[2], api.authority()).await;
     for (language, (_, server)) in [("Node.js", &in_node), ("PHP", &in_php)] {
         let good = filled("5", &format!("Better than <b>{language}</b> & \"all\""));
         for (cookie, from) in [("", "same-origin"), ("customer=7", "cross-site")] {

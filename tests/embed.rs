@@ -15,7 +15,6 @@ use crate::fixture::{
     http::{Answer, Http, WRITE_TOKEN, encoded, good_comment, product_path},
     program::Program,
     stack::{Running, settings},
-    wait_for,
 };
 
 /// What the requests of `docs/pages.md` ask for.
@@ -247,6 +246,13 @@ async fn a_crawl_through_a_proxy_finds_no_address_outside_the_base_path() {
         assert!(robots.contains(&format!("Sitemap: {SITE}/sitemap.xml\n")), "{robots}");
         let described = proxy.get(&format!("{BASE_PATH}/openapi.json")).await.json();
         assert_eq!(described["servers"], json!([{ "url": BASE_PATH }]));
+        let (authorization, body) = (format!("Bearer {WRITE_TOKEN}"), good_comment("en", 5, "Good").to_string());
+        let headers = [("authorization", authorization.as_str()), ("content-type", "application/json")];
+        let target = format!("{BASE_PATH}/api/v1/products/milk-jug/comments");
+        let created = proxy.send(Method::POST, &target, &headers, body.as_bytes()).await;
+        let place = created.header("location").unwrap();
+        assert!(place.starts_with(&format!("{BASE_PATH}/api/v1/comments/")), "{place}");
+        proxy.get(place).await.expect(200);
     }
     running.finish().await;
 }
@@ -256,9 +262,8 @@ const SPELLED: [&str; 4] = ["a/b c/5", "a,:'()!*+&=@;$b", "x[y]\"<>^`{|}\\", "é
 
 const PUBLIC_PORTS: Range<u16> = 20_000..32_000;
 
-fn nginx_program() -> &'static str {
-    let paths = ["/usr/sbin/nginx", "/usr/bin/nginx"];
-    paths.into_iter().find(|path| Path::new(path).exists()).expect("make web-servers")
+fn at(paths: &[&'static str]) -> &'static str {
+    paths.iter().find(|path| Path::new(path).exists()).expect("make web-servers")
 }
 
 /// Starts nginx on a port, with its files in a folder. `http` and `server` are what stands in these blocks.
@@ -271,7 +276,8 @@ fn nginx(port: u16, folder: &Path, http: &str, server: &str) -> Program {
          http {{ access_log off; {stores} {http} server {{ listen 127.0.0.1:{port}; {server} }} }}"
     );
     std::fs::write(&conf, text).unwrap();
-    Program::start(nginx_program(), &["-c", conf.to_str().unwrap()], [("PATH", "/usr/bin")])
+    let program = at(&["/usr/sbin/nginx", "/usr/bin/nginx"]);
+    Program::start(program, &["-c", conf.to_str().unwrap()], [("PATH", "/usr/bin")])
 }
 
 /// A shop's page in front of the documented lines. It has its own style.
@@ -294,8 +300,7 @@ async fn nginx_includes_a_fragment_in_a_page_of_the_shop() {
     let (port, root) = (free_port(PUBLIC_PORTS), format!("root {}; {locations}", folder.path().display()));
     let server = nginx(port, folder.path(), &format!("types {{ text/html html; }} {cache}"), &root);
     let shop = Http::new(format!("http://127.0.0.1:{port}"));
-    let ready = async || tokio::net::TcpStream::connect(shop.authority()).await.map(drop).map_err(|_| server.stderr());
-    wait_for("nginx", ready).await;
+    server.wait_for_connection(&shop).await;
     for _ in 0..2 {
         let page = shop.send(Method::GET, "/shop.html", &[("accept-encoding", "gzip, br, zstd")], b"").await;
         assert!(
@@ -303,15 +308,12 @@ async fn nginx_includes_a_fragment_in_a_page_of_the_shop() {
             "{page:?}"
         );
     }
-    let screenshots = std::env::var("PAGEMARK_SCREENSHOTS").ok();
-    let input = json!({ "url": format!("{}/shop.html", shop.base()), "screenshots": screenshots });
-    browser::run("fragment.mjs", &input).await;
+    browser::run("fragment.mjs", json!({ "url": format!("{}/shop.html", shop.base()) })).await;
     running.finish().await;
 }
 
 /// nginx and Apache before a service at `inner`: as `docs/pages.md` says, and in their default forms.
 fn web_servers(inner: &str, folder: &Path) -> Vec<(u16, Program)> {
-    let at = |paths: &[&'static str]| *paths.iter().find(|path| Path::new(path).exists()).expect("make web-servers");
     let apache = at(&["/usr/sbin/apache2", "/usr/sbin/httpd", "/usr/bin/httpd"]);
     let modules = at(&["/usr/lib/apache2/modules", "/usr/lib64/httpd/modules", "/usr/lib/httpd/modules"]);
     let of = |kind: &str| {
@@ -352,9 +354,7 @@ async fn every_id_is_reached_through_nginx_and_apache_in_each_spelling() {
     let folder = tempfile::tempdir().unwrap();
     for (port, server) in web_servers(running.http.authority(), folder.path()) {
         let front = Http::new(format!("http://127.0.0.1:{port}"));
-        let ready =
-            async || tokio::net::TcpStream::connect(front.authority()).await.map(drop).map_err(|_| server.stderr());
-        wait_for("the web server", ready).await;
+        server.wait_for_connection(&front).await;
         for id in SPELLED {
             let (ours, page) = (encoded(id), format!("/product/{}/comments", encoded(id)));
             for spelled in [ours.clone(), ours.replace("%2F", "/"), ours.replace("%28", "(").replace("%2C", ",")] {
@@ -373,23 +373,6 @@ async fn every_id_is_reached_through_nginx_and_apache_in_each_spelling() {
             let moved = front.get(&format!("{BASE_PATH}{page}/EN")).await;
             assert_eq!((moved.status, moved.header("location")), (301, Some(&*format!("{BASE_PATH}{page}/en"))));
         }
-    }
-    running.finish().await;
-}
-
-#[tokio::test]
-async fn writes_below_a_base_path_lead_to_addresses_below_it() {
-    let running = start_below_a_path().await;
-    for strips in [false, true] {
-        let proxy = Proxy { site: &running.http, strips };
-        let authorization = format!("Bearer {WRITE_TOKEN}");
-        let headers = [("authorization", authorization.as_str()), ("content-type", "application/json")];
-        let api = format!("{BASE_PATH}/api/v1/products/milk-jug/comments");
-        let body = good_comment("en", 5, "Good").to_string();
-        let created = proxy.send(Method::POST, &api, &headers, body.as_bytes()).await;
-        let place = created.header("location").unwrap().to_owned();
-        assert!(place.starts_with(&format!("{BASE_PATH}/api/v1/comments/")), "{place}");
-        proxy.get(&place).await.expect(200);
     }
     running.finish().await;
 }

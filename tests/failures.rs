@@ -20,9 +20,9 @@ use table::{NewComment, Table, TableConfig};
 use crate::fixture::{
     WAIT_MAX,
     data::{self, PRODUCT},
-    invariants::{Contents, differences_of_duplicates},
+    invariants::Contents,
     mappings::{Mappings, handler},
-    redis_server::{self, OwnRedis},
+    redis_server,
     stores::{INVOCATION, Stores, event},
 };
 
@@ -49,12 +49,6 @@ fn reported(handled: &Handled) -> Vec<String> {
     failures.iter().map(|failure| failure.item_identifier.clone().unwrap()).collect()
 }
 
-async fn on_own_redis() -> (OwnRedis, Stores) {
-    let redis = OwnRedis::start().await;
-    let stores = Stores::start_on(redis.server.url()).await;
-    (redis, stores)
-}
-
 #[tokio::test]
 async fn a_handler_waits_for_a_redis_that_has_become_a_replica_or_is_full() {
     for (refuse, take_again) in [
@@ -62,7 +56,7 @@ async fn a_handler_waits_for_a_redis_that_has_become_a_replica_or_is_full() {
         ("REPLICAOF 127.0.0.1 1", "REPLICAOF NO ONE"),
         ("CONFIG SET maxmemory 1", "CONFIG SET maxmemory 0"),
     ] {
-        let (redis, stores) = on_own_redis().await;
+        let (redis, stores) = Stores::start_on_own_redis().await;
         let first = create(&stores, 0..2).await;
         stores.deliver(&first).await;
         let second = create(&stores, 2..5).await;
@@ -85,7 +79,7 @@ async fn a_handler_waits_for_a_redis_that_has_become_a_replica_or_is_full() {
 
 #[tokio::test]
 async fn an_error_that_only_an_operator_can_fix_is_reported_at_once() {
-    let (redis, stores) = on_own_redis().await;
+    let (redis, stores) = Stores::start_on_own_redis().await;
     let records = create(&stores, 0..4).await;
     let deadline = tokio::time::Instant::now() + INVOCATION;
 
@@ -136,7 +130,7 @@ async fn a_rejected_duplicate_goes_to_quarantine_and_all_others_are_written() {
         assert_eq!((function.as_str(), condition.as_str()), ("stream-writer", "RejectedByStore"));
         assert!(detail.contains("ValidationException"), "{detail}");
     }
-    let differences = differences_of_duplicates(&Contents::read(&stores.table).await);
+    let differences = Contents::read(&stores.table).await.of_duplicates;
     assert!(!differences.is_empty() && differences.len() < 31, "{differences:?}");
     assert!(differences.iter().all(|difference| difference.contains("missing: c2 ")), "{differences:?}");
     stores.table.delete_comment(id, None).await.unwrap();

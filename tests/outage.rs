@@ -18,7 +18,6 @@ fn listing(query: &str) -> String {
     http::listing(&format!("page_size=5&{query}"))
 }
 
-/// Starts a stack with 30 comments, written through the API.
 async fn start_with_comments(settings: StackSettings) -> Running {
     let mut running = Running::start_with(settings).await;
     for number in 0..30 {
@@ -37,7 +36,6 @@ async fn timed(http: &Http, target: &str) -> Answer {
     answer.unwrap_or_else(|_| panic!("{target}: no answer in {within:?}"))
 }
 
-/// Asserts all answers that a reader gets while Redis is down.
 async fn assert_degraded(http: &Http, cursor: &str, first: &Value) {
     let page = timed(http, &listing("page=1")).await.expect(200);
     assert_eq!([&page["total"], &page["total_pages"]], [&Value::Null; 2]);
@@ -72,26 +70,25 @@ async fn without_redis_page_1_and_cursors_work_and_writes_are_indexed_later() {
     let cursor = first["cursor"]["next"].as_str().unwrap();
 
     // A server that hangs: its connections stay open, but it does not answer.
-    redis.signal("STOP");
+    redis.server.signal("STOP");
     assert_degraded(&http, cursor, &first).await;
-    redis.signal("CONT");
+    redis.server.signal("CONT");
     http.wait_for_200(&listing("page=2")).await;
 
     // A server that was killed.
-    redis.kill().await;
+    redis.server.kill().await;
     assert_degraded(&http, cursor, &first).await;
     let patched = &ids(&first)[1];
     http.patch(patched, &json!({ "rating": 5, "language": "en" })).await.expect(200);
     http.delete(&ids(&first)[2]).await.expect(204);
-    let new = http.post(PRODUCT, &good_comment("ko", 2, "During the outage")).await.expect(201);
-    let new_id = new["id"].as_str().unwrap();
+    let new_id = http.posted(PRODUCT, &good_comment("ko", 2, "During the outage")).await;
     wait_for("the new comment on page 1", async || {
         let page = http.get(&listing("page=1")).await.expect(200);
-        if ids(&page).iter().any(|id| id == new_id) { Ok(()) } else { Err(page) }
+        if ids(&page).contains(&new_id) { Ok(()) } else { Err(page) }
     })
     .await;
 
-    redis.server.restart().await.unwrap();
+    redis.server.restart().await;
     let second = http.wait_for_200(&listing("page=2")).await.json();
     assert_eq!(second["index"], "ready");
     running.assert_invariants().await;

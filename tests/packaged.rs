@@ -13,6 +13,7 @@ use serde_json::json;
 use tokio::process::Command;
 
 use crate::fixture::{
+    documents::PROJECT,
     function::{
         Function, TIMEOUT, page_indexer_variables, repair_job_variables, stream_writer_variables,
         without_the_tests_package,
@@ -33,8 +34,6 @@ with zipfile.ZipFile(sys.argv[1]) as zip:
         os.chmod(zip.extract(entry, sys.argv[2]), entry.external_attr >> 16 & 0o7777)
     print(*(f'{entry.filename} {entry.external_attr >> 16:o}' for entry in zip.infolist()))
 ";
-
-const PROJECT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/..");
 
 fn script(path: &str) -> Command {
     let mut command = Command::new("sh");

@@ -16,6 +16,7 @@ use crate::fixture::{
     gate::{self, Gate},
     http::{Http, ids, listing, page_path},
     stack::{Running, settings},
+    stores::put_raw,
 };
 
 fn long_text(mark: &str) -> CommentText {
@@ -123,11 +124,6 @@ fn fields_of(item: &mut HashMap<String, AttributeValue>) -> &mut HashMap<String,
     }
 }
 
-async fn put(running: &Running, item: Item) {
-    let table = running.stack.table();
-    table.client().put_item().table_name(table.name()).set_item(Some(item.into())).send().await.unwrap();
-}
-
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_edit_keeps_what_another_tool_writes_during_it() {
     let mut running = stack_of(BlobFormat::Map).await;
@@ -149,7 +145,7 @@ async fn an_edit_keeps_what_another_tool_writes_during_it() {
         if adds_key {
             fields_of(&mut item).insert(format!("reply{round}"), text("Thanks!"));
         }
-        put(&running, item.into()).await;
+        put_raw(running.stack.table(), item.into()).await;
         gate.open();
         edit.await.unwrap().unwrap();
         let mut after = stored(&running, 1).await.into_inner();

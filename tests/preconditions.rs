@@ -33,9 +33,9 @@ async fn post_one(http: &Http) -> (String, String) {
     (created.expect(201)["id"].as_str().unwrap().to_owned(), tag)
 }
 
-async fn change(http: &Http, id: &str, if_match: &[&str], change: &Value) -> Answer {
-    let headers: Vec<(&str, &str)> = if_match.iter().map(|tag| ("if-match", *tag)).collect();
-    http.write(Method::PATCH, &format!("/api/v1/comments/{id}"), &headers, change.to_string().as_bytes()).await
+async fn change(http: &Http, id: &str, if_match: &str, change: &Value) -> Answer {
+    let (target, headers) = (format!("/api/v1/comments/{id}"), [("if-match", if_match)]);
+    http.write(Method::PATCH, &target, &headers, change.to_string().as_bytes()).await
 }
 
 async fn delete(http: &Http, id: &str, if_match: &str) -> Answer {
@@ -54,30 +54,21 @@ async fn a_change_applies_to_a_revision_in_if_match_or_not_at_all() {
     let http = &api.http;
     let (id, first) = post_one(http).await;
 
-    let changed = change(http, &id, &[&first], &json!({ "rating": 4 })).await;
+    let changed = change(http, &id, &first, &json!({ "rating": 4 })).await;
     let second = changed.header("etag").unwrap().to_owned();
     assert_eq!(changed.expect(200)["rating"], 4);
     assert_ne!(first, second);
-    assert_changed(&change(http, &id, &[&first], &json!({ "rating": 3 })).await, &second);
+    assert_changed(&change(http, &id, &first, &json!({ "rating": 3 })).await, &second);
     assert_changed(&delete(http, &id, &first).await, &second);
-    // A proxy that compresses the answer makes its tag weak.
-    let weak = change(http, &id, &[&format!("W/{second}")], &json!({ "rating": 3 })).await;
-    let second = weak.header("etag").unwrap().to_owned();
-    assert_eq!(weak.expect(200)["rating"], 3);
-
-    // One of several tags matches.
-    let list = format!("\"other\", {second},{first}");
-    let third = change(http, &id, &[&list], &json!({ "rating": 2 })).await;
-    assert_eq!(third.status, 200, "{third:?}");
-    let fifth = change(http, &id, &["*"], &json!({ "rating": 5 })).await;
-    let current = fifth.header("etag").unwrap().to_owned();
-    assert_eq!(fifth.expect(200)["rating"], 5);
+    let third = change(http, &id, "*", &json!({ "rating": 5 })).await;
+    let current = third.header("etag").unwrap().to_owned();
+    assert_eq!(third.expect(200)["rating"], 5);
 
     assert_eq!(delete(http, &id, &format!("\"other\", {current}")).await.status, 204);
     // A comment that does not exist has no revision to compare.
     for if_match in [current.as_str(), "*", "\"other\"", "\"a\", \"b\""] {
         assert_eq!(delete(http, &id, if_match).await.problem()["type"], "urn:pagemark:problem:no-such-comment");
-        assert_eq!(change(http, &id, &[if_match], &json!({ "rating": 1 })).await.status, 404);
+        assert_eq!(change(http, &id, if_match, &json!({ "rating": 1 })).await.status, 404);
     }
     api.finish_with(stores).await;
 }
@@ -93,22 +84,14 @@ async fn a_change_does_not_apply_to_a_revision_in_if_none_match() {
         let body: &[u8] = if method == Method::PATCH { b"{\"rating\": 4}" } else { b"" };
         http.write(method, &target, headers, body).await
     };
-    for excluding in ["*".to_owned(), first.clone()] {
+    for method in [Method::PATCH, Method::DELETE] {
         // The API checks If-Match first, and it holds.
-        for headers in
-            [&[("if-none-match", excluding.as_str())][..], &[("if-match", &first), ("if-none-match", &excluding)]]
-        {
-            for method in [Method::PATCH, Method::DELETE] {
-                let answer = send(method, headers).await;
-                assert_eq!((answer.status, answer.header("etag")), (412, Some(first.as_str())), "{answer:?}");
-                assert_eq!(answer.problem()["type"], "urn:pagemark:problem:revision-excluded");
-            }
-        }
+        let answer = send(method, &[("if-match", &first), ("if-none-match", "*")]).await;
+        assert_eq!((answer.status, answer.header("etag")), (412, Some(first.as_str())), "{answer:?}");
+        assert_eq!(answer.problem()["type"], "urn:pagemark:problem:revision-excluded");
     }
     let stale = [("if-match", "\"01ARZ3NDEKTSV4RRFFQ69G5FAV\""), ("if-none-match", "*")];
     assert_changed(&send(Method::PATCH, &stale).await, &first);
-    let garbage = send(Method::DELETE, &[("if-none-match", "no quotes")]).await;
-    assert_eq!((garbage.status, &garbage.problem()["field"]), (400, &json!("If-None-Match")));
 
     assert_eq!(send(Method::PATCH, &[("if-none-match", "\"other\"")]).await.expect(200)["rating"], 4);
     let deleted = send(Method::DELETE, &[("if-none-match", &first)]).await;
@@ -167,11 +150,8 @@ async fn an_idempotency_key_belongs_to_its_token_s_name_and_its_product() {
     };
     let comment = good_comment("en", 5, "Body").to_string();
     let send = async |api: &Served, product: &str, token: &str| {
-        let authorization = format!("Bearer {token}");
-        let json = ("content-type", "application/json");
-        let headers = [("authorization", authorization.as_str()), json, ("idempotency-key", "k1")];
-        let target = format!("{}/comments", product_path(product));
-        api.http.send(Method::POST, &target, &headers, comment.as_bytes()).await.expect(201)
+        let (http, target) = (api.http.with_token(token), format!("{}/comments", product_path(product)));
+        http.write(Method::POST, &target, &[("idempotency-key", "k1")], comment.as_bytes()).await.expect(201)
     };
     let api = serve(&[("shop", "token-of-the-shop-1"), ("app", "token-of-the-app-1")]);
     let mut created = Vec::new();

@@ -125,14 +125,7 @@ async fn a_server_that_was_a_replica_during_a_rebuild_is_not_marked_ready() {
         let token: String = redis.ask(&format!("GET {key}")).await;
         other.ask::<()>(&format!("SET {key} {token}")).await;
     }
-    let url = other.server.url();
-    let (host, port) = url.trim_start_matches("redis://").trim_end_matches('/').rsplit_once(':').unwrap();
-    redis.ask::<()>(&format!("REPLICAOF {host} {port}")).await;
-    wait_for("the replica's synchronisation", async || {
-        let info: String = redis.ask("INFO replication").await;
-        if info.contains("master_link_status:up") { Ok(()) } else { Err(info) }
-    })
-    .await;
+    redis.follow(&other).await;
     redis.ask::<()>("REPLICAOF NO ONE").await;
     wait_for("the server", async || index.ping().await.map_err(|error| error.to_string())).await;
     let error = index.finish_rebuild(&rebuild, TABLE_ID, now()).await.unwrap_err();

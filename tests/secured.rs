@@ -5,10 +5,7 @@ use std::{
     sync::atomic::{AtomicU64, Ordering},
 };
 
-use aws_credential_types::{
-    Credentials,
-    provider::{ProvideCredentials, SharedCredentialsProvider, future},
-};
+use aws_credential_types::{Credentials, credential_fn::provide_credentials_fn, provider::SharedCredentialsProvider};
 use itertools::Itertools;
 use model::{
     Cd, CommentId, Filter, Placement, ProductId, RatingSet, Timestamp,
@@ -23,7 +20,7 @@ use crate::fixture::{
     data, free_port,
     iam::{self, IamDoor},
     project_file,
-    redis_cluster::{PORTS, RedisCluster, with_tls},
+    redis_cluster::{PORTS, RedisCluster},
     redis_server::{self, OwnRedis, TABLE_ID},
 };
 
@@ -114,9 +111,7 @@ async fn start_with_tls(certificates: &Certificates) -> (OwnRedis, u16) {
     let tls_port = free_port(PORTS);
     let arguments = certificates.arguments(tls_port);
     let arguments = arguments.iter().map(String::as_str).collect_vec();
-    let redis = OwnRedis::start_with(&arguments).await;
-    let needed = |error| panic!("the test needs a Redis server{}: {error}", with_tls(&arguments));
-    (redis.unwrap_or_else(needed), tls_port)
+    (OwnRedis::start_with(&arguments).await, tls_port)
 }
 
 #[tokio::test]
@@ -167,32 +162,18 @@ async fn a_wrong_user_and_a_wrong_kind_of_server_are_named() {
     index.ping().await.unwrap();
 }
 
-/// Credentials that differ each time, like those of a role over the hours.
-#[derive(Debug)]
-struct Rotated(AtomicU64);
-
-impl ProvideCredentials for Rotated {
-    fn provide_credentials<'rotated>(&'rotated self) -> future::ProvideCredentials<'rotated>
-    where
-        Self: 'rotated,
-    {
-        let number = self.0.fetch_add(1, Ordering::Relaxed);
-        let session = format!("session/{number}+==");
-        future::ProvideCredentials::ready(Ok(Credentials::new(
-            format!("AKID{number}"),
-            iam::SECRET_KEY,
-            Some(session),
-            None,
-            "rotated",
-        )))
-    }
-}
-
 #[tokio::test]
 async fn each_connection_logs_in_with_a_token_of_its_own_that_aws_would_sign() {
     let redis = OwnRedis::start().await;
     let door = IamDoor::start(&redis.server.url(), "pagemark-api").await;
-    let credentials = SharedCredentialsProvider::new(Rotated(AtomicU64::new(0)));
+    // They differ each time, like those of a role over the hours.
+    let rotated = provide_credentials_fn(|| async {
+        static NUMBER: AtomicU64 = AtomicU64::new(0);
+        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+        let (key, session) = (format!("AKID{number}"), format!("session/{number}+=="));
+        Ok(Credentials::new(key, iam::SECRET_KEY, Some(session), None, "rotated"))
+    });
+    let credentials = SharedCredentialsProvider::new(rotated);
     let login = IamLogin::with_credentials(iam::CLUSTER, iam::REGION, credentials);
     let config = RedisIndexConfig { iam: Some(login), ..redis_server::config_at(&door.url) };
     let index = redis_index::connect(&config).unwrap();
@@ -214,7 +195,7 @@ async fn each_connection_logs_in_with_a_token_of_its_own_that_aws_would_sign() {
 }
 
 /// The users of Redis in docs/operate.md, with their rules.
-pub(crate) fn documented_users() -> Vec<(String, Vec<String>)> {
+fn documented_users() -> Vec<(String, Vec<String>)> {
     let text = project_file("docs/operate.md");
     let users = text.lines().filter_map(|line| line.strip_prefix("ACL SETUSER "));
     let user = |line: &str| {

@@ -1,8 +1,6 @@
 //! Bytes that a client sends ahead of the answer. The API requests no body in vain, and processes no request after the
 //! last answer of a connection.
 
-use std::io::ErrorKind;
-
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use crate::fixture::{
@@ -12,22 +10,6 @@ use crate::fixture::{
     invariants::Contents,
     stores::Stores,
 };
-
-/// Sends bytes and reads until the connection ends. It may end before all bytes are sent.
-async fn answers(api: &Served, sent: &[u8]) -> String {
-    let mut stream = api.http.connect().await;
-    let (mut reader, mut writer) = stream.split();
-    let mut answers = Vec::new();
-    let reading = async {
-        // The service may end the connection before it has read all our bytes.
-        if let Err(error) = reader.read_to_end(&mut answers).await {
-            assert_eq!(error.kind(), ErrorKind::ConnectionReset, "{error}");
-        }
-    };
-    // The service may end the connection first.
-    let (_written, ()) = tokio::join!(writer.write_all(sent), reading);
-    String::from_utf8(answers).unwrap()
-}
 
 fn statuses(answers: &str) -> Vec<&str> {
     answers.split("HTTP/1.1 ").skip(1).map(|answer| &answer[..3]).collect()
@@ -61,7 +43,7 @@ async fn a_body_is_requested_when_it_is_read_and_not_before() {
         (head("POST", "/nowhere"), 10, "404"),
         (head("PUT", &comments), 10, "405"),
     ] {
-        let answers = answers(&api, expect(&head, length).as_bytes()).await;
+        let answers = api.http.answer_to_bytes(&expect(&head, length)).await;
         assert_eq!(statuses(&answers), [status], "{head}: {answers}");
         assert!(answers.to_ascii_lowercase().contains("connection: close"), "{answers}");
     }
@@ -79,7 +61,7 @@ async fn a_body_is_requested_when_it_is_read_and_not_before() {
 
     // The API need not request a body that the client sends without waiting.
     let close = expect(&format!("{post}Connection: close\r\n"), body.len());
-    let answers = answers(&api, format!("{close}{body}").as_bytes()).await;
+    let answers = api.http.answer_to_bytes(&format!("{close}{body}")).await;
     assert_eq!(statuses(&answers).last(), Some(&"201"), "{answers}");
     assert_eq!(Contents::read(&stores.table).await.primary.len(), 2);
     api.finish_with(stores).await;
@@ -110,7 +92,7 @@ async fn nothing_is_processed_after_the_last_answer_of_a_connection() {
         ("GET /livez HTTP/1.0\r\nHost: api\r\n\r\n".to_owned(), "200"),
         (sized(&format!("{post}Connection: close\r\n"), "{}"), "400"),
     ] {
-        let answers = answers(&api, format!("{first}{behind}{behind}").as_bytes()).await;
+        let answers = api.http.answer_to_bytes(&format!("{first}{behind}{behind}")).await;
         let statuses: Vec<&str> = answers.split("HTTP/1.").skip(1).map(|answer| &answer[2..5]).collect();
         assert_eq!(statuses, [status], "{first:.300}: {answers}");
         // In HTTP/1.0 the connection closes by default.
@@ -119,7 +101,7 @@ async fn nothing_is_processed_after_the_last_answer_of_a_connection() {
     assert_eq!(Contents::read(&stores.table).await.primary.len(), 0, "nothing was created");
 
     let last = "GET /livez HTTP/1.1\r\nHost: api\r\nConnection: close\r\n\r\n";
-    let answers = answers(&api, format!("{behind}{}{last}", sized(&post, "{}")).as_bytes()).await;
+    let answers = api.http.answer_to_bytes(&format!("{behind}{}{last}", sized(&post, "{}"))).await;
     assert_eq!(statuses(&answers), ["201", "400", "200"], "requests before the last are processed: {answers}");
     api.finish_with(stores).await;
 }

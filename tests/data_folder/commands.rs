@@ -9,8 +9,6 @@ use clap::Parser;
 use local_stack::{
     control::{SOCKET, request},
     import::to_line,
-    index_place::IndexPlace,
-    stack::StackSettings,
 };
 use model::item::attribute;
 use repair_job::{Config, exit};
@@ -26,7 +24,8 @@ use crate::fixture::{
     pagemark,
     program::Program,
     redis_server::OwnRedis,
-    stack::{Running, settings},
+    stack::{Running, settings_in},
+    stores::put_raw,
     wait_for,
 };
 
@@ -46,16 +45,14 @@ async fn add_orphan(table: &Table, comment: &NewComment) {
     let (_, mut duplicates) = collection(table, &comment.id).await;
     let pk = data::text_value(format!("COMMENT#{}-orphan", comment.id));
     let orphan = data::with_attribute(&duplicates.remove(0), attribute::PK, pk);
-    table.client().put_item().table_name(table.name()).set_item(Some(orphan.into())).send().await.unwrap();
+    put_raw(table, orphan).await;
 }
 
 /// A folder whose stack has stopped. Its table holds duplicates without a comment.
 async fn damaged_folder(folder: &Path, count: u64) {
-    let settings = StackSettings { data_dir: Some(folder.to_owned()), page_index: IndexPlace::Embedded, ..settings() };
-    let mut stack = Running::start_with(settings).await;
-    let comments: Vec<NewComment> = data::generated_comments(count).collect();
+    let mut stack = Running::start_with(settings_in(folder)).await;
+    let comments: Vec<NewComment> = data::generated_comments(count);
     stack.import(&comments).await;
-    stack.settle().await;
     for comment in comments.iter().take(2) {
         add_orphan(stack.stack.table(), comment).await;
     }
@@ -95,7 +92,7 @@ async fn repair_on_a_stopped_folder_does_what_it_does_on_a_running_stack() {
         assert!(ended.stderr.contains(RUNS_ONE) && !ended.stdout.is_empty(), "{ended:?}");
     }
     let stopped = run(folder.path(), &["repair", "status"]).await.expect(0);
-    let (up, _) = up(folder.path()).await;
+    let up = up(folder.path()).await;
     let running = run(folder.path(), &["repair", "status"]).await.expect(0);
     for status in [&stopped, &running] {
         assert!(status.stdout.contains("256 partitions ready, 0 not confirmed, 0 without"), "{status:?}");
@@ -109,10 +106,10 @@ async fn repair_on_a_stopped_folder_does_what_it_does_on_a_running_stack() {
 #[tokio::test]
 async fn an_import_reaches_the_folder_whether_its_stack_runs_or_not() {
     let folder = folder_in_memory();
-    let (first, http) = up(folder.path()).await;
-    http.post(PRODUCT, &good_comment("en", 5, "Body")).await.expect(201);
+    let first = up(folder.path()).await;
+    first.api.post(PRODUCT, &good_comment("en", 5, "Body")).await.expect(201);
     first.stop().await;
-    let comments: Vec<NewComment> = data::generated_comments(60).collect();
+    let comments: Vec<NewComment> = data::generated_comments(60);
     let import = async |count: usize, outcome: &str| {
         let file = write(folder.path(), &comments[..count]);
         let ended = run(folder.path(), &["import", file.to_str().unwrap()]).await.expect(0);
@@ -123,12 +120,12 @@ async fn an_import_reaches_the_folder_whether_its_stack_runs_or_not() {
     };
     assert!(import(40, ": 40 new, 0 unchanged").await);
     assert!(import(40, ": 0 new, 40 unchanged").await);
-    let (up, http) = up(folder.path()).await;
+    let up = up(folder.path()).await;
     assert!(!import(60, ": 20 new, 40 unchanged").await);
     let product = &comments[0].product;
     let of_product = comments.iter().filter(|comment| comment.product == *product).count();
     // The import has waited until the page index counts them.
-    let answer = http.get(&format!("/api/v1/products/{product}/comments?page=1")).await.expect(200);
+    let answer = up.api.get(&format!("/api/v1/products/{product}/comments?page=1")).await.expect(200);
     assert_eq!(answer["total"], of_product, "{answer}");
     up.stop().await;
 }
@@ -165,7 +162,7 @@ async fn a_second_command_on_a_stopped_folder_names_the_first() {
 #[tokio::test]
 async fn beside_a_doctor_a_command_does_not_believe_what_a_killed_stack_left() {
     let folder = folder_in_memory();
-    let (killed, _) = up(folder.path()).await;
+    let killed = up(folder.path()).await;
     killed.kill().await;
     // As a doctor does.
     let looks = File::open(folder.path().join("pagemark.lock")).unwrap();
@@ -187,10 +184,10 @@ async fn beside_a_doctor_a_command_does_not_believe_what_a_killed_stack_left() {
 #[tokio::test]
 async fn a_command_refuses_another_stack_at_the_address_of_its_own() {
     let (folder, other) = (folder_in_memory(), folder_in_memory());
-    let (killed, _) = up(folder.path()).await;
+    let killed = up(folder.path()).await;
     let address = killed.engine.clone();
     killed.kill().await;
-    let (running, _) = up(other.path()).await;
+    let running = up(other.path()).await;
     // A stack has the lock and has not yet written its name. At the address of the last one, another stack listens.
     let lock = folder.path().join("pagemark.lock");
     let left = fs::read_to_string(&lock).unwrap();
@@ -198,7 +195,7 @@ async fn a_command_refuses_another_stack_at_the_address_of_its_own() {
     fs::write(&lock, left.replace(&address, &running.engine)).unwrap();
     let starting = File::open(&lock).unwrap();
     starting.lock().unwrap();
-    let file = write(folder.path(), &data::generated_comments(2).collect::<Vec<_>>());
+    let file = write(folder.path(), &data::generated_comments(2));
     for command in [&["import", file.to_str().unwrap()][..], &["export"]] {
         let line = refused(run(folder.path(), command).await, folder.path());
         assert!(line.contains("belongs to another stack"), "{line}");
@@ -221,7 +218,7 @@ async fn a_stack_with_its_page_index_in_redis_is_reached_by_its_folder() {
     assert!(other.stderr.contains("the folder remembers where it is"), "{other:?}");
     up.stop().await;
     // The folder remembers where its page index is.
-    let file = write(folder.path(), &data::generated_comments(40).collect::<Vec<_>>());
+    let file = write(folder.path(), &data::generated_comments(40));
     for command in [&["repair", "audit", "--apply"][..], &["import", file.to_str().unwrap()], &["export"]] {
         redis.ask::<()>("FLUSHALL").await;
         run(folder.path(), command).await.expect(0);

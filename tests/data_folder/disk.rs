@@ -7,7 +7,6 @@ use std::{
 };
 
 use tempfile::TempDir;
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use super::up;
 use crate::fixture::{
@@ -77,11 +76,7 @@ async fn post_at_the_end(http: &Http) -> String {
         "POST {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nAuthorization: Bearer {WRITE_TOKEN}\r\n\
          Content-Type: application/json\r\nContent-Length: {length}\r\n\r\n{body}"
     );
-    let (mut stream, mut answer) = (http.connect().await, String::new());
-    stream.write_all(request.as_bytes()).await.unwrap();
-    // The process ends, so the connection may break off.
-    stream.read_to_string(&mut answer).await.ok();
-    answer
+    http.answer_to_bytes(&request).await
 }
 
 fn start(folder: &Path) -> [&str; 6] {
@@ -92,14 +87,12 @@ fn start(folder: &Path) -> [&str; 6] {
 async fn a_write_that_the_disk_refuses_ends_the_stack_and_is_not_confirmed() {
     let (folder, disk) = (folder_in_memory(), Disk::new());
     let first = Up::start_after(&disk.shell(), folder.path(), &start(folder.path())[2..]).await;
-    let http = Http::new(format!("http://{}", first.api));
     let mut posted = Vec::new();
     for number in 0..5 {
-        let comment = good_comment("en", number + 1, "A body");
-        posted.push(http.post(PRODUCT, &comment).await.expect(201)["id"].as_str().unwrap().to_owned());
+        posted.push(first.api.posted(PRODUCT, &good_comment("en", number + 1, "A body")).await);
     }
     disk.refuse();
-    let answer = post_at_the_end(&http).await;
+    let answer = post_at_the_end(&first.api).await;
     assert!(!answer.contains(" 201 "), "{answer}");
     let ended = first.end().await.expect(1);
     let said = ended.stderr.lines().filter(|line| line.starts_with("pagemark: the disk did not confirm a write"));
@@ -109,9 +102,9 @@ async fn a_write_that_the_disk_refuses_ends_the_stack_and_is_not_confirmed() {
     let second = up_after(&disk.shell(), &start(folder.path())).await.end().await.expect(1);
     assert!(second.stderr.contains("cannot open") && second.stderr.lines().count() == 1, "{second:?}");
     disk.confirm();
-    let (third, http) = up(folder.path()).await;
+    let third = up(folder.path()).await;
     for id in posted {
-        http.get(&format!("/api/v1/comments/{id}")).await.expect(200);
+        third.api.get(&format!("/api/v1/comments/{id}")).await.expect(200);
     }
     third.stop().await;
 }

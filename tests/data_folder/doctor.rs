@@ -11,12 +11,7 @@ use std::{
 use serde_json::Value;
 
 use super::{refused, run, up};
-use crate::fixture::{
-    data::PRODUCT,
-    folder_in_memory,
-    http::{Http, good_comment},
-    pagemark::Up,
-};
+use crate::fixture::{data::PRODUCT, folder_in_memory, http::good_comment, pagemark::Up};
 
 const SNAPSHOT: &str = "page-index.snapshot";
 const DATABASE: &str = "dynamodb.sqlite";
@@ -72,19 +67,19 @@ fn troubles(checks: &[(String, String, String)], expected: &[(&str, &str)]) -> S
     found.into_iter().map(|(_, _, text)| text).collect()
 }
 
-async fn posted(folder: &Path) -> (Up, Http) {
-    let (up, http) = up(folder).await;
+async fn posted(folder: &Path) -> Up {
+    let up = up(folder).await;
     for number in 0..5 {
-        http.post(PRODUCT, &good_comment("en", number % 5 + 1, "A body")).await.expect(201);
+        up.api.post(PRODUCT, &good_comment("en", number % 5 + 1, "A body")).await.expect(201);
     }
-    (up, http)
+    up
 }
 
 #[tokio::test]
 async fn a_stopped_or_killed_stacks_folder_is_examined_without_a_change_in_it() {
     for is_killed in [false, true] {
         let folder = folder_in_memory();
-        let (up, _) = posted(folder.path()).await;
+        let up = posted(folder.path()).await;
         if is_killed {
             up.kill().await;
             assert!(fs::metadata(folder.path().join("dynamodb.sqlite-wal")).unwrap().len() > 0, "its last changes");
@@ -101,7 +96,7 @@ async fn a_stopped_or_killed_stacks_folder_is_examined_without_a_change_in_it() 
 #[tokio::test]
 async fn a_running_stack_is_asked() {
     let folder = folder_in_memory();
-    let (up, _) = posted(folder.path()).await;
+    let up = posted(folder.path()).await;
     let checks = diagnosed(folder.path(), 0).await;
     troubles(&checks, &[]);
     assert!(checks.iter().any(|(name, _, found)| name == "page index" && found.contains("all 256")), "{checks:?}");
@@ -117,7 +112,7 @@ async fn a_running_stack_is_asked() {
 async fn damage_is_found_and_says_what_to_do() {
     let (folder, other) = (folder_in_memory(), folder_in_memory());
     for folder in [&folder, &other] {
-        let (up, _) = posted(folder.path()).await;
+        let up = posted(folder.path()).await;
         up.stop().await;
     }
     let [database, snapshot] = [DATABASE, SNAPSHOT].map(|name| folder.path().join(name));
@@ -158,5 +153,5 @@ async fn damage_is_found_and_says_what_to_do() {
         assert!(line.contains(said) && but_its_lock() == before, "{line}");
     }
     Up::start(folder.path(), &["--new", "--demo", "0"]).await.stop().await;
-    up(folder.path()).await.0.stop().await;
+    up(folder.path()).await.stop().await;
 }

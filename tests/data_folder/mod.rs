@@ -1,9 +1,4 @@
 //! Commands on a data folder work whether its stack runs or not. Each is one process that an operator starts.
-//!
-//! - `commands`: `repair` and `import` go to the stack that runs, or run one meanwhile. Nothing gets lost.
-//! - `doctor`: finds what is wrong, and changes nothing.
-//! - `stop`: an orderly stop leaves little to do. `disk`: a disk that refuses a write ends the stack.
-//! - `public`: what a stack of a public site serves, and to whom.
 
 mod commands;
 #[cfg(target_os = "linux")]
@@ -15,7 +10,7 @@ mod stop;
 use std::path::Path;
 
 use crate::fixture::{
-    http::{Http, WRITE_TOKEN},
+    http::WRITE_TOKEN,
     pagemark::{self, Up},
     program::Ended,
 };
@@ -23,10 +18,8 @@ use crate::fixture::{
 /// The start of a line that a command prints when it runs a stack itself.
 const RUNS_ONE: &str = "no stack runs on ";
 
-async fn up(folder: &Path) -> (Up, Http) {
-    let up = Up::start(folder, &["--demo", "0", "--write-token", WRITE_TOKEN]).await;
-    let http = Http::new(format!("http://{}", up.api));
-    (up, http)
+async fn up(folder: &Path) -> Up {
+    Up::start(folder, &["--demo", "0", "--write-token", WRITE_TOKEN]).await
 }
 
 fn on<'a>(folder: &'a Path, command: &[&'a str]) -> Vec<&'a str> {

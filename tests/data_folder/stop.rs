@@ -1,21 +1,18 @@
 //! An orderly stop leaves the next start little to do.
 
-use local_stack::{index_place::IndexPlace, stack::StackSettings};
 use table::NewComment;
 
 use super::run;
 use crate::fixture::{
     data, folder_in_memory,
-    stack::{Running, settings},
+    stack::{Running, settings_in},
 };
 
 #[tokio::test]
 async fn an_orderly_stop_leaves_nothing_to_deliver_or_to_reconcile() {
     let folder = folder_in_memory();
-    let settings =
-        StackSettings { data_dir: Some(folder.path().to_owned()), page_index: IndexPlace::Embedded, ..settings() };
-    let mut stack = Running::start_with(settings).await;
-    let comments: Vec<NewComment> = data::generated_comments(40).collect();
+    let mut stack = Running::start_with(settings_in(folder.path())).await;
+    let comments: Vec<NewComment> = data::generated_comments(40);
     stack.import(&comments).await;
     stack.stack.stop().await;
 

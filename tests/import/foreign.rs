@@ -48,28 +48,23 @@ const FOREIGN: [&str; 4] = [
     "unix-ms",
 ];
 
-/// A cell of a table with commas, semicolons or tabs (RFC 4180).
-fn cell(value: &Value) -> String {
-    match value {
-        Value::Null => String::new(),
-        Value::String(text) => format!("\"{}\"", text.replace('"', "\"\"")),
-        Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_) => value.to_string(),
-    }
-}
-
-fn separated(comments: &[NewComment], separator: &str) -> String {
-    let mut table = String::new();
+/// A table whose columns have a separator between them.
+fn separated(comments: &[NewComment], separator: u8) -> Vec<u8> {
+    let mut table =
+        csv::WriterBuilder::new().delimiter(separator).terminator(csv::Terminator::CRLF).from_writer(Vec::new());
     for (at, comment) in comments.iter().enumerate() {
         let mut row = foreign(comment);
         row.insert("user.name".to_owned(), comment.text.author.clone().into());
         row.remove("user");
-        let joined = |cells: Vec<String>| cells.join(separator) + "\r\n";
         if at == 0 {
-            table += &joined(row.keys().cloned().collect());
+            table.write_record(row.keys()).unwrap();
         }
-        table += &joined(row.values().map(cell).collect());
+        let cell = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+        table
+            .write_record(row.values().map(|value| if value.is_null() { String::new() } else { cell(value) }))
+            .unwrap();
     }
-    table
+    table.into_inner().unwrap()
 }
 
 /// Imports into a new table of the same engine. Returns the outcome, and then the export of the table.
@@ -107,9 +102,9 @@ async fn every_format_ends_in_the_same_export() {
         comments.iter().map(|comment| Value::from(foreign(comment)).to_string() + "\n").collect();
     for (path, format) in [
         (file("foreign.jsonl", foreign_lines.into()), "json-lines"),
-        (file("foreign.csv.gz", gzip(separated(&comments, ",").as_bytes())), "csv"),
-        (file("foreign.txt", separated(&comments, ";").into()), "semicolons"),
-        (file("foreign.tsv", separated(&comments, "\t").into()), "tsv"),
+        (file("foreign.csv.gz", gzip(&separated(&comments, b','))), "csv"),
+        (file("foreign.txt", separated(&comments, b';')), "semicolons"),
+        (file("foreign.tsv", separated(&comments, b'\t')), "tsv"),
     ] {
         let (ended, found) =
             imported_anew(&stores, &folder, &[&[path.as_str(), "--format", format], &FOREIGN[..]].concat()).await;

@@ -7,7 +7,7 @@ use std::io::Write;
 
 use flate2::{Compression, write::GzEncoder};
 use itertools::Itertools;
-use local_stack::import::{ImportError, ImportOptions, ImportReport, ReadingArgs, Source, import, to_line};
+use local_stack::import::{ImportOptions, ImportReport, ReadingArgs, Source, import, to_line};
 use model::{AuthorId, Comment, CommentAttributes, CommentId, CommentText, SiteData};
 use serde_json::{Value, json};
 use table::{NewComment, Table, TableConfig};
@@ -39,38 +39,25 @@ fn lines(comments: &[NewComment]) -> String {
     comments.iter().map(|comment| format!("{}\n", line(comment))).collect()
 }
 
-fn file_of(content: &[u8]) -> NamedTempFile {
-    let mut file = NamedTempFile::new().unwrap();
-    file.write_all(content).unwrap();
-    file
-}
-
-async fn import_bytes(
-    stores: &Stores,
-    content: &[u8],
-    options: &ImportOptions,
-) -> (ImportReport, Result<(), ImportError>) {
-    let source = Source::open(file_of(content).path(), &ReadingArgs::default()).unwrap();
-    import(&stores.table, source, options).await
-}
-
 /// The outcome of an import to its end.
-async fn imported(stores: &Stores, content: &[u8]) -> ImportReport {
-    let (report, ended) = import_bytes(stores, content, &ImportOptions::default()).await;
+async fn imported(stores: &Stores, content: impl AsRef<[u8]>, options: &ImportOptions) -> ImportReport {
+    let mut file = NamedTempFile::new().unwrap();
+    file.write_all(content.as_ref()).unwrap();
+    let source = Source::open(file.path(), &ReadingArgs::default()).unwrap();
+    let (report, ended) = import(&stores.table, source, options).await;
     ended.map(|()| report).unwrap()
+}
+
+fn creating() -> ImportOptions {
+    ImportOptions::default()
 }
 
 fn updating() -> ImportOptions {
     ImportOptions { update: true, ..ImportOptions::default() }
 }
 
-async fn update_with(stores: &Stores, content: &str) -> ImportReport {
-    let (report, ended) = import_bytes(stores, content.as_bytes(), &updating()).await;
-    ended.map(|()| report).unwrap()
-}
-
 fn some_comments(count: usize) -> Vec<NewComment> {
-    data::generated_comments(count.try_into().unwrap()).collect()
+    data::generated_comments(count.try_into().unwrap())
 }
 
 fn gzip(content: &[u8]) -> Vec<u8> {
@@ -98,7 +85,7 @@ async fn the_same_file_again_changes_nothing() {
     let count = 150.min(reviews::sample_size() / 3);
     let comments = some_comments(count);
     let content = lines(&comments);
-    let first = imported(&stores, content.as_bytes()).await;
+    let first = imported(&stores, &content, &creating()).await;
     assert_eq!((first.created, first.unchanged, first.differing, first.bad), (count as u64, 0, 0, 0), "{first:?}");
     stores.deliver_all().await;
     let before = all_items(&stores).await;
@@ -107,7 +94,7 @@ async fn the_same_file_again_changes_nothing() {
     // Import again: plain, compressed, and with other line ends in a different order.
     let shuffled: String = content.lines().rev().map(|line| format!("\n{line}\r\n")).collect();
     for again in [content.as_bytes().to_vec(), gzip(content.as_bytes()), shuffled.into_bytes()] {
-        let second = imported(&stores, &again).await;
+        let second = imported(&stores, &again, &creating()).await;
         assert_eq!(
             (second.created, second.unchanged, second.differing, second.bad),
             (0, count as u64, 0, 0),
@@ -143,7 +130,7 @@ async fn bad_lines_are_counted_and_named_by_number_and_reason() {
     let lines = bad.map(|(line, _)| line).join("\n");
     // Equal mistakes are one message.
     let content = format!("{}\n\n{lines}\n[{}]\n[]\n{}\n{}", good[0], good[0], good[1], good[2]);
-    let report = imported(&stores, content.as_bytes()).await;
+    let report = imported(&stores, &content, &creating()).await;
     assert_eq!((report.created, report.bad), (3, 6), "{report:?}");
     assert_eq!(report.mistakes.len(), bad.len());
     for ((number, (line, reason)), named) in (3..).zip(bad).zip(&report.mistakes) {
@@ -158,7 +145,7 @@ async fn bad_lines_are_counted_and_named_by_number_and_reason() {
 async fn a_second_product_for_one_id_is_refused_and_a_differing_comment_is_kept() {
     let stores = Stores::start().await;
     let comments = some_comments(2);
-    imported(&stores, lines(&comments).as_bytes()).await;
+    imported(&stores, lines(&comments), &creating()).await;
     stores.deliver_all().await;
     let before = all_items(&stores).await;
 
@@ -166,7 +153,7 @@ async fn a_second_product_for_one_id_is_refused_and_a_differing_comment_is_kept(
     elsewhere["product"] = "another/product".into();
     let mut changed = line(&comments[1]);
     changed["body"] = "Something else".into();
-    let report = imported(&stores, format!("{elsewhere}\n{changed}\n").as_bytes()).await;
+    let report = imported(&stores, format!("{elsewhere}\n{changed}\n"), &creating()).await;
     assert_eq!((report.created, report.differing, report.bad), (0, 1, 1), "{report:?}");
     assert_eq!(report.mistakes[0].number, 1);
     assert!(report.mistakes[0].reason.contains(comments[0].product.as_str()), "{report:?}");
@@ -178,7 +165,7 @@ async fn a_second_product_for_one_id_is_refused_and_a_differing_comment_is_kept(
         line["id"] = "twice".into();
         line["product"] = format!("product {number}").into();
     }
-    let report = imported(&stores, format!("{}\n{}\n", twice[0], twice[1]).as_bytes()).await;
+    let report = imported(&stores, format!("{}\n{}\n", twice[0], twice[1]), &creating()).await;
     assert_eq!((report.created, report.bad, report.mistakes[0].number), (1, 1, 2), "{report:?}");
     stores.finish().await;
 }
@@ -187,7 +174,7 @@ async fn a_second_product_for_one_id_is_refused_and_a_differing_comment_is_kept(
 async fn an_update_changes_what_differs_and_refuses_what_never_changes() {
     let stores = Stores::start().await;
     let comments = some_comments(6);
-    imported(&stores, lines(&comments).as_bytes()).await;
+    imported(&stores, lines(&comments), &creating()).await;
     let before = Contents::read(&stores.table).await.comments();
     let mut lines: Vec<Value> = comments.iter().map(line).collect();
     lines[1]["body"] = "Something else".into();
@@ -199,7 +186,7 @@ async fn an_update_changes_what_differs_and_refuses_what_never_changes() {
     lines[5]["author"] = if comments[5].text.author.is_none() { "Someone".into() } else { Value::Null };
     lines[5]["title"] = Value::Null;
     let content: String = lines.iter().map(|line| format!("{line}\n")).collect();
-    let report = update_with(&stores, &content).await;
+    let report = imported(&stores, &content, &updating()).await;
     assert_eq!((report.created, report.unchanged, report.updated, report.bad), (0, 1, 3, 2), "{report:?}");
     let reasons: Vec<&str> = report.mistakes.iter().map(|line| line.reason.as_str()).collect();
     assert!(reasons[0].contains("created_at: ") && reasons[0].contains("which never changes"), "{reasons:?}");
@@ -216,7 +203,7 @@ async fn an_update_changes_what_differs_and_refuses_what_never_changes() {
         assert_eq!(to_line(after).unwrap().parse::<Value>().unwrap(), shown);
     }
     // Again, there is nothing left to change.
-    let report = update_with(&stores, &content).await;
+    let report = imported(&stores, &content, &updating()).await;
     assert_eq!((report.unchanged, report.updated, report.bad), (4, 0, 2), "{report:?}");
     stores.finish().await;
 }
@@ -239,7 +226,7 @@ async fn an_update_leaves_what_a_row_does_not_name_and_empties_what_it_names_as_
     row["body"] = "Another".into();
     let fields = row.as_object_mut().unwrap();
     optional.iter().for_each(|field| drop(fields.remove(*field)));
-    let report = update_with(&stores, &row.to_string()).await;
+    let report = imported(&stores, row.to_string(), &updating()).await;
     assert_eq!((report.updated, report.bad), (1, 0), "{report:?}");
     let kept = stores.table.comment(&whole.id).await.unwrap().unwrap();
     let expected = CommentText { body: "Another".to_owned(), ..whole.text.clone() };
@@ -248,8 +235,7 @@ async fn an_update_leaves_what_a_row_does_not_name_and_empties_what_it_names_as_
     optional.iter().for_each(|field| row[*field] = Value::Null);
     for dry_run in [true, false] {
         let options = ImportOptions { dry_run, ..updating() };
-        let (report, ended) = import_bytes(&stores, row.to_string().as_bytes(), &options).await;
-        ended.unwrap();
+        let report = imported(&stores, row.to_string(), &options).await;
         assert_eq!((report.updated, report.emptied, report.bad), (1, 4, 0), "{report:?}");
     }
     let emptied = stores.table.comment(&whole.id).await.unwrap().unwrap();
@@ -262,7 +248,7 @@ async fn an_update_leaves_what_a_row_does_not_name_and_empties_what_it_names_as_
 async fn an_update_does_not_change_a_comment_that_took_the_id_meanwhile() {
     let stores = Stores::start().await;
     let mut comment = some_comments(1).remove(0);
-    imported(&stores, lines(std::slice::from_ref(&comment)).as_bytes()).await;
+    imported(&stores, lines(std::slice::from_ref(&comment)), &creating()).await;
     comment.text = body("Something else");
     let gate = Gate::holding(&stores.engine_url(), gate::COMMENTS, 1).await;
     let table = Table::connect(&TableConfig::new(stores.table.name(), Some(gate.url.clone()))).await;

@@ -70,13 +70,12 @@ fn counted(stdout: &str) -> usize {
 async fn an_interrupted_import_finishes_what_is_under_way_and_counts_it() {
     let stores = Stores::start().await;
     let folder = folder_in_memory();
-    let comments: Vec<NewComment> = data::generated_comments(2_000).collect();
+    let comments: Vec<NewComment> = data::generated_comments(2_000);
     let (first, second) =
         (write(&folder, "first", lines(&comments)), write(&folder, "second", lines(&some_comments(1))));
     for name in ["INT", "TERM"] {
         let before = Contents::read(&stores.table).await.primary.len();
-        let gate = Gate::start(&stores.engine_url(), gate::TRANSACTIONS).await;
-        gate.hold_after(30);
+        let gate = Gate::holding(&stores.engine_url(), gate::TRANSACTIONS, 30).await;
         let pagemark = start_import(&stores, &gate.url, &[&first, &second]).await;
         gate.wait_until_holding("a write that is held").await;
         pagemark.signal(name);
@@ -100,8 +99,7 @@ async fn an_interrupted_import_waits_for_no_write_that_is_held() {
     let folder = folder_in_memory();
     let path = write(&folder, "comments", lines(&some_comments(50)));
     for signals in 1..=2 {
-        let gate = Gate::start(&stores.engine_url(), gate::TRANSACTIONS).await;
-        gate.hold_after(0);
+        let gate = Gate::holding(&stores.engine_url(), gate::TRANSACTIONS, 0).await;
         let pagemark = start_import(&stores, &gate.url, &[&path]).await;
         gate.wait_until_holding("a write that is held").await;
         pagemark.signal("INT");

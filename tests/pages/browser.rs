@@ -13,8 +13,6 @@ use crate::fixture::{
     stack::{settings, settings_at},
 };
 
-const SCREENSHOTS: &str = "PAGEMARK_SCREENSHOTS";
-
 const RIGHT_TO_LEFT: [(&str, &str); 4] = [
     ("he", "iPhone 15 מצוין, קניתי אותו ב-Amazon!\nשורה שנייה (עם סוגריים)."),
     ("ar", "منتج رائع، أنصح به. السعر 120$ فقط"),
@@ -73,10 +71,8 @@ fn page(name: &str, path: String, status: u16, product: bool) -> Value {
     json!({ "name": name, "path": path, "status": status, "product": product, "rtl": name == "right-to-left" })
 }
 
-/// Checks pages in the browser, with screenshots if the environment asks for them.
 async fn look(base: &str, pages: Vec<Value>) {
-    let screenshots = std::env::var(SCREENSHOTS).ok();
-    browser::run("pages.mjs", &json!({ "base": base, "pages": pages, "screenshots": screenshots })).await;
+    browser::run("pages.mjs", json!({ "base": base, "pages": pages })).await;
 }
 
 #[tokio::test]
@@ -108,14 +104,14 @@ async fn every_kind_of_page_is_accessible_and_fits_its_screen() {
         page("products-2", "/products?page=2".to_owned(), 200, false),
     ];
     look(&base, pages).await;
-    redis.kill().await;
+    redis.server.kill().await;
     let pages = vec![
         page("degraded", many.clone(), 200, true),
         page("degraded-oldest-first", format!("{many}?order=oldest"), 200, true),
         page("unavailable", format!("{many}/en?page=2"), 503, false),
     ];
     look(&base, pages).await;
-    redis.server.restart().await.unwrap();
+    redis.server.restart().await;
     running.http.wait_for_200(&format!("{many}/en?page=2")).await;
     running.finish().await;
 }
@@ -144,7 +140,7 @@ async fn pages_in_other_languages_are_accessible_and_fit_their_screens() {
 async fn everything_can_be_done_with_a_keyboard_and_without_javascript() {
     let running = start(settings(), &comments()).await;
     let input = json!({ "base": running.stack.api_url().unwrap(), "product": page_path("espresso machine") });
-    browser::run("keyboard.mjs", &input).await;
+    browser::run("keyboard.mjs", input).await;
     running.finish().await;
 }
 
@@ -154,20 +150,18 @@ async fn the_histogram_and_comments_are_in_the_first_view_and_turning_leads_to_c
     let running = start(settings(), &comments()).await;
     let many = page_path("espresso machine");
     let pages = ["", "?page=15", "/en/1.5?page=2", "?order=oldest&page=3"].map(|rest| format!("{many}{rest}"));
-    let screenshots = std::env::var(SCREENSHOTS).ok();
-    let input = json!({ "base": running.stack.api_url().unwrap(), "pages": pages, "screenshots": screenshots });
-    println!("{}", browser::run("phone.mjs", &input).await);
+    let input = json!({ "base": running.stack.api_url().unwrap(), "pages": pages });
+    println!("{}", browser::run("phone.mjs", input).await);
     running.finish().await;
 }
 
 #[tokio::test]
 async fn the_web_component_turns_pages_inside_a_page_of_another_site() {
     let running = start(settings(), &comments()).await;
-    let screenshots = std::env::var(SCREENSHOTS).ok();
     let (base, product) = (running.stack.api_url().unwrap(), page_path("espresso machine"));
     let style = block("docs/pages.md", "css", "pagemark-comments {");
-    let input = json!({ "base": base, "product": product, "style": style, "screenshots": screenshots });
-    browser::run("component.mjs", &input).await;
+    let input = json!({ "base": base, "product": product, "style": style });
+    browser::run("component.mjs", input).await;
     running.finish().await;
 }
 
@@ -179,7 +173,7 @@ async fn lighthouse_finds_nothing_wrong_on_a_phone() {
     let path = page_path("espresso machine");
     for dark in [false, true] {
         let input = json!({ "base": running.stack.api_url().unwrap(), "pages": [path], "categories": categories, "dark": dark });
-        let printed = browser::run("lighthouse.mjs", &input).await;
+        let printed = browser::run("lighthouse.mjs", input).await;
         let report: Value = serde_json::from_str(printed.trim()).unwrap_or_else(|error| panic!("{error}: {printed}"));
         for category in categories {
             assert_eq!(report["scores"][category], 100, "{report:#}");
@@ -192,6 +186,6 @@ async fn lighthouse_finds_nothing_wrong_on_a_phone() {
 async fn no_page_in_a_browser_can_use_the_local_engine() {
     let running = start(settings(), &[]).await;
     let port = running.stack.engine().unwrap().address().port();
-    browser::run("engine.mjs", &json!({ "port": port })).await;
+    browser::run("engine.mjs", json!({ "port": port })).await;
     running.finish().await;
 }

@@ -1,9 +1,7 @@
 //! Pages that no number leads to: they are reached by cursor, and search engines may not index them.
 
-use local_stack::stack::StackSettings;
-
-use super::{html::Page, site_settings, stable::shown, start, three_pages};
-use crate::fixture::{http::Http, redis_server::OwnRedis, stack::settings_at};
+use super::{html::Page, site_settings, stable::shown, start, start_on_redis, three_pages};
+use crate::fixture::http::Http;
 
 fn turn(page: &Page, direction: &str) -> Option<String> {
     let link = page.attribute(&format!("#pages a[rel~={direction}]"), "href")?;
@@ -33,11 +31,9 @@ type Chosen = fn(usize) -> bool;
 #[tokio::test]
 async fn without_the_index_cursors_lead_from_the_first_page_to_every_comment_and_back() {
     let comments = three_pages("p");
-    let redis = OwnRedis::start().await;
-    let settings = StackSettings { page_index: settings_at(&redis).page_index, ..site_settings() };
-    let running = start(settings, &comments).await;
+    let (redis, running) = start_on_redis(&comments).await;
     let http = &running.http;
-    redis.kill().await;
+    redis.server.kill().await;
     let mut kept = None;
     let listings: [(&str, Chosen); 3] = [("", |_| true), ("/en", |at| at % 3 != 0), ("?order=oldest", |_| true)];
     for (filter, is_matching) in listings {
@@ -56,7 +52,7 @@ async fn without_the_index_cursors_lead_from_the_first_page_to_every_comment_and
         kept = turn(&first, "next");
     }
     // The address still answers when numbers are back, and shows the numbered pages the way.
-    redis.server.restart().await.unwrap();
+    redis.server.restart().await;
     http.wait_for_200("/product/p/comments?order=oldest&page=2").await;
     let page = Page::get(http, &kept.unwrap(), 200).await;
     assert_eq!((page.robots().as_str(), shown(&page).len()), ("noindex,follow", 20));

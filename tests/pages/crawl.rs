@@ -23,7 +23,7 @@ fn comments() -> Vec<NewComment> {
     let alone = [comment("alone", "en", 2, 0)];
     let one_language = (0..50).map(|number| comment("one language", "ja", 4, number));
     let odd = three_pages("100% & <odd> \"product\"/☕");
-    data::generated_comments(count).chain(alone).chain(one_language).chain(odd).collect()
+    data::generated_comments(count).into_iter().chain(alone).chain(one_language).chain(odd).collect()
 }
 
 struct Seen {

@@ -9,7 +9,7 @@ use process::now;
 use super::{html::Page, start};
 use crate::fixture::{
     folder_in_memory,
-    http::{Http, WRITE_TOKEN, page_path},
+    http::{WRITE_TOKEN, page_path},
     pagemark::Up,
     stack::settings,
 };
@@ -56,11 +56,10 @@ async fn the_demo_says_what_to_try_and_what_each_page_cost_outside_its_entity_ta
 async fn the_demo_leaves_the_products_of_a_site_as_they_are() {
     let folder = folder_in_memory();
     let start = async |demo| Up::start(folder.path(), &["--demo", demo, "--write-token", WRITE_TOKEN]).await;
-    let http = |up: &Up| Http::new(format!("http://{}", up.api));
     let up = start("0").await;
-    http(&up).write(Method::PUT, "/api/v1/products/milk-jug", &[], br#"{"name":"Our jug"}"#).await.expect(201);
+    up.api.write(Method::PUT, "/api/v1/products/milk-jug", &[], br#"{"name":"Our jug"}"#).await.expect(201);
     up.stop().await;
     let up = start("20").await;
-    assert!(Page::get(&http(&up), &page_path("milk-jug"), 200).await.text("h1").contains("Our jug"));
+    assert!(Page::get(&up.api, &page_path("milk-jug"), 200).await.text("h1").contains("Our jug"));
     up.stop().await;
 }

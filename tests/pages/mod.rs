@@ -1,22 +1,4 @@
 //! The pages that people and crawlers get: each has one address and is correct.
-//!
-//! - `html`: parses pages like a browser.
-//! - `addresses`: where each address leads.
-//! - `stable`: pages with numbers: where they lead, and that they stay.
-//! - `by_cursor`: pages that no number leads to.
-//! - `dates`: the way to a month or a day.
-//! - `head`: how pages describe themselves.
-//! - `names`: what the record of a product says.
-//! - `structured_data`: their description in the terms of schema.org.
-//! - `languages`: pages in other languages than English.
-//! - `texts`: people's texts on a page.
-//! - `products`: the list of products.
-//! - `sitemap`: the list of all pages.
-//! - `feed`: the feed of a listing.
-//! - `crawl`: what a crawler finds.
-//! - `look`: what a site adds to every page.
-//! - `demo`: what the demo adds.
-//! - `browser`: all of it in a real browser.
 
 mod addresses;
 mod browser;
@@ -43,7 +25,8 @@ use table::NewComment;
 
 use crate::fixture::{
     data,
-    stack::{Running, settings},
+    redis_server::OwnRedis,
+    stack::{Running, settings, settings_at},
 };
 
 /// The public address of the tests' sites. No server is there.
@@ -67,10 +50,10 @@ fn comment(product: &str, language: &str, rating: u64, number: i64) -> NewCommen
     }
 }
 
-fn in_turn(languages: &[&str], ratings: &[u64], count: usize) -> Vec<NewComment> {
-    let of =
-        |(number, at): (i64, usize)| comment("p", languages[at % languages.len()], ratings[at % ratings.len()], number);
-    (0..).zip(0..count).map(of).collect()
+fn in_turn(product: &str, languages: &[&str], ratings: &[u64], count: usize) -> Vec<NewComment> {
+    let languages = languages.iter().cycle();
+    let of = |(number, (language, rating)): (i64, (&&str, &u64))| comment(product, language, *rating, number);
+    (0..).zip(languages.zip(ratings.iter().cycle())).take(count).map(of).collect()
 }
 
 fn with_text(mut comment: NewComment, title: &str, body: &str, author: &str) -> NewComment {
@@ -80,11 +63,15 @@ fn with_text(mut comment: NewComment, title: &str, body: &str, author: &str) -> 
 
 /// 45 comments on `product`: three pages; 30 in English, 15 in German; ratings 1 to 5, nine each.
 fn three_pages(product: &str) -> Vec<NewComment> {
-    let of = |number: i64| {
-        let language = if number % 3 == 0 { "de" } else { "en" };
-        comment(product, language, u64::try_from(number % 5).unwrap() + 1, number)
-    };
-    (0..45).map(of).collect()
+    in_turn(product, &["de", "en", "en"], &[1, 2, 3, 4, 5], 45)
+}
+
+/// A site whose page index is in a Redis server of its own.
+async fn start_on_redis(comments: &[NewComment]) -> (OwnRedis, Running) {
+    let redis = OwnRedis::start().await;
+    let settings = StackSettings { page_index: settings_at(&redis).page_index, ..site_settings() };
+    let running = start(settings, comments).await;
+    (redis, running)
 }
 
 async fn start(settings: StackSettings, comments: &[NewComment]) -> Running {

@@ -22,7 +22,7 @@ fn product_data(page: &Page) -> Value {
 
 #[tokio::test]
 async fn a_page_says_what_the_record_of_its_product_says() {
-    let running = start(site_settings(), &in_turn(&["en"], &[5], 45)).await;
+    let running = start(site_settings(), &in_turn("p", &["en"], &[5], 45)).await;
     let url = format!("{SITE}/product/p/comments");
     let bare = json!({ "@context": "https://schema.org", "@type": "Product", "@id": url, "url": url });
     let page = Page::get(&running.http, "/product/p/comments", 200).await;

@@ -3,15 +3,12 @@
 use std::collections::BTreeMap;
 
 use api::Indexable;
-use local_stack::stack::StackSettings;
 use table::NewComment;
 
-use super::{SITE, comment, site_settings, start, three_pages};
+use super::{SITE, comment, site_settings, start, start_on_redis, three_pages};
 use crate::fixture::{
     data,
     http::{Http, page_path},
-    redis_server::OwnRedis,
-    stack::settings_at,
     wait_for,
 };
 
@@ -76,11 +73,9 @@ pub(super) fn indexable_listings(comments: &[NewComment]) -> BTreeMap<String, Ve
 
 #[tokio::test]
 async fn a_sitemap_that_was_read_outlives_the_page_index() {
-    let redis = OwnRedis::start().await;
-    let settings = StackSettings { page_index: settings_at(&redis).page_index, ..site_settings() };
     // The products are in several partitions.
     let comments: Vec<_> = (1..=10).flat_map(|length| three_pages(&"p".repeat(length))).collect();
-    let running = start(settings, &comments).await;
+    let (redis, running) = start_on_redis(&comments).await;
     let http = &running.http;
     let index = http.wait_for_200("/sitemap.xml").await.body;
     let parts = listed(http, "/sitemap.xml", "sitemapindex", "sitemap").await;
@@ -88,14 +83,14 @@ async fn a_sitemap_that_was_read_outlives_the_page_index() {
     let read = http.wait_for_200(part).await.body;
     let entries = listed(http, part, "urlset", "url").await;
     assert!(!entries.is_empty() && entries.iter().all(|(_, date)| date.is_some()), "{entries:?}");
-    redis.kill().await;
+    redis.server.kill().await;
     for (path, before) in [("/sitemap.xml", &index), (part.as_str(), &read)] {
         let after = http.get(path).await;
         assert_eq!((after.status, &after.body), (200, before), "{path}");
     }
     let undated = listed(http, unread, "urlset", "url").await;
     assert!(!undated.is_empty() && undated.iter().all(|(_, date)| date.is_none()), "{undated:?}");
-    redis.server.restart().await.unwrap();
+    redis.server.restart().await;
     http.wait_for_200(&format!("{}?page=1", page_path("p"))).await;
     wait_for("the dates of the other part", async || {
         let dated = listed(http, unread, "urlset", "url").await;

@@ -182,7 +182,7 @@ async fn every_number_is_of_the_comments_that_are_old_enough() {
     let stores = Stores::start_ready().await;
     stores.create_all(0..45, |_| data::product("p")).await;
     let api = Served::of(&stores);
-    let first = api.http.post("p", &good_comment("en", 1, "New")).await.expect(201)["id"].as_str().unwrap().to_owned();
+    let first = api.http.posted("p", &good_comment("en", 1, "New")).await;
     for number in 0..60 {
         api.http.post("p", &good_comment("en", 1, &format!("Newer {number}"))).await.expect(201);
     }
@@ -211,7 +211,7 @@ async fn every_number_is_of_the_comments_that_are_old_enough() {
 
 #[tokio::test]
 async fn json_listings_take_stable_numbers_too() {
-    let comments = in_turn(&["en"], &[1, 2, 3, 4, 5], 330);
+    let comments = in_turn("p", &["en"], &[1, 2, 3, 4, 5], 330);
     let running = start(site_settings(), &comments).await;
     let http = &running.http;
     let api = "/api/v1/products/p/comments";

@@ -6,10 +6,9 @@ use super::{
     SITE, comment,
     html::{Page, inside, text_of},
     names::put,
-    site_settings, start, three_pages, with_text,
+    site_settings, start, start_on_redis, three_pages, with_text,
 };
-use crate::fixture::{redis_server::OwnRedis, stack::settings_at, wait_for};
-use local_stack::stack::StackSettings;
+use crate::fixture::{http::page_path, wait_for};
 
 pub(super) fn shown_reviews(page: &Page) -> Vec<Value> {
     let mut reviews = Vec::new();
@@ -68,22 +67,20 @@ async fn structured_data_equals_what_the_page_shows() {
 
 #[tokio::test]
 async fn structured_data_has_no_average_without_the_index_and_needs_a_review() {
-    let redis = OwnRedis::start().await;
     // Every third comment has no author.
     let anonymous = comment("q", "en", 5, 3);
-    let settings = StackSettings { page_index: settings_at(&redis).page_index, ..site_settings() };
-    let running = start(settings, &[comment("p", "en", 5, 1), anonymous]).await;
+    let (redis, running) = start_on_redis(&[comment("p", "en", 5, 1), anonymous]).await;
     assert!(Page::get(&running.http, "/product/p/comments", 200).await.structured_data().is_none(), "it has no name");
     put(&running, "p", &json!({ "name": "P" })).await;
     put(&running, "q", &json!({ "name": "Q" })).await;
     assert!(Page::get(&running.http, "/product/q/comments", 200).await.structured_data().is_some());
-    redis.kill().await;
+    redis.server.kill().await;
     let page = Page::get(&running.http, "/product/p/comments", 200).await;
     let data = page.structured_data().unwrap();
     assert_eq!((data.get("aggregateRating"), &data["review"]), (None, &json!(shown_reviews(&page))));
     assert!(page.text(".notice").contains("away for a moment"));
     assert!(Page::get(&running.http, "/product/q/comments", 200).await.structured_data().is_none());
-    redis.server.restart().await.unwrap();
+    redis.server.restart().await;
     wait_for("the average", async || {
         let page = running.http.get("/product/p/comments").await;
         if page.body.contains("aggregateRating") { Ok(()) } else { Err(page) }
@@ -111,7 +108,7 @@ async fn hostile_texts_never_become_markup() {
     let running = start(site_settings(), &comments).await;
     for hostile in HOSTILE {
         let product = format!("«{hostile}»");
-        let path = crate::fixture::http::page_path(&product);
+        let path = page_path(&product);
         assert_eq!(Page::get(&running.http, &path, 200).await.one("h1 bdi").text().collect::<String>(), product);
         put(&running, &product, &json!({ "name": hostile, "brand": hostile, "sku": hostile })).await;
         let page = Page::get(&running.http, &path, 200).await;

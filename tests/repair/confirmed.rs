@@ -170,24 +170,12 @@ async fn changes_lost_in_a_failover_are_repaired_before_the_backlog() {
     expect(0, job(&stores, true).recent().await);
     set_watermarks_back(&stores).await;
     let replica = OwnRedis::start().await;
-    let url = redis.server.url();
-    let (host, port) = url.trim_start_matches("redis://").trim_end_matches('/').rsplit_once(':').unwrap();
-    replica.ask::<()>(&format!("REPLICAOF {host} {port}")).await;
-    wait_for("the replica", async || {
-        let info = async |server: &OwnRedis| server.ask::<String>("INFO replication").await;
-        let (of_master, of_replica) = (info(&redis).await, info(&replica).await);
-        let offset =
-            |info: &str, field: &str| info.lines().find_map(|line| line.strip_prefix(field).map(str::to_owned));
-        let has = offset(&of_replica, "slave_repl_offset:");
-        let is_up = of_replica.contains("master_link_status:up");
-        if is_up && has == offset(&of_master, "master_repl_offset:") { Ok(()) } else { Err((of_master, of_replica)) }
-    })
-    .await;
+    replica.follow(&redis).await;
     // The replica has everything up to here.
     replica.ask::<()>("REPLICAOF NO ONE").await;
     stores.create_all(COMMENTS..2 * COMMENTS, product).await;
     stores.deliver_all().await;
-    redis.kill().await;
+    redis.server.kill().await;
     stores.move_to_redis(replica.server.url());
     assert_writes_lost(&stores).await;
     let run = hold_in_backlog(&stores, settings(true), JOURNAL_QUERIES_OF_A_CHECK_AND_SOME).await;

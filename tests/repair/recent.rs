@@ -19,7 +19,6 @@ use crate::{
         data, gate,
         http::ids,
         invariants::{Contents, all_items, differences_of_page_index, journal},
-        redis_server::OwnRedis,
         stores::Stores,
         wait_for,
     },
@@ -89,8 +88,7 @@ async fn changes_within_the_settle_delay_wait_for_the_next_run() {
 
 #[tokio::test]
 async fn without_a_ready_page_index_only_duplicates_are_repaired() {
-    let redis = OwnRedis::start().await;
-    let mut stores = Stores::start_on(redis.server.url()).await;
+    let (redis, mut stores) = Stores::start_on_own_redis().await;
     write_changes(&stores, 0..20).await;
     // A new index has no markers.
     expect(exit::DRIFT_FOUND | exit::SKIPPED, job(&stores, true).recent().await);

@@ -16,9 +16,7 @@ use super::{
 };
 use crate::fixture::{
     data,
-    invariants::{
-        Checked, Contents, all_items, differences_at_rest, differences_of_duplicates, differences_of_page_index,
-    },
+    invariants::{Checked, Contents, all_items, differences_at_rest, differences_of_page_index},
 };
 
 /// What the functions alone have made, without a repair: they need none, unless something was lost that they had made.
@@ -34,7 +32,7 @@ pub(crate) async fn before_repair(world: &World) {
     let index = world.servers.calm_client();
     let mut differences = Vec::new();
     if !world.plan.has(Part::Damage) {
-        differences.extend(differences_of_duplicates(&contents));
+        differences.extend(contents.of_duplicates.clone());
         // A rebuild that died has left partitions without a mark, and says so.
         let table_id = world.calm_table().describe().await.unwrap().id;
         let is_marked = index.marks(&table_id).await.unwrap().len() == index.partitions().count();
