@@ -126,11 +126,7 @@ async fn a_new_sitemap_follows_the_first_comments_at_once_and_has_no_date_before
         running.stack.table().create_comment(comment, None).await.unwrap();
     }
     running.settle().await;
-    wait_for("the sitemap", async || match running.http.get("/sitemap.xml").await {
-        answer if answer.status == 200 => Ok(()),
-        answer => Err(answer),
-    })
-    .await;
+    running.http.wait_for_200("/sitemap.xml").await;
     let entries = walk(&running.http).await;
     for (product, _, is_dated) in products {
         let (_, date) = entries.iter().find(|(path, _)| path.ends_with(&page_path(product))).unwrap();

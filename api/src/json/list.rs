@@ -327,6 +327,7 @@ mod tests {
             ("cursor=AAAA&page=1", "page"),
             ("cursor=AAAA&as_of=2024-01-01T00:00:00Z", "as_of"),
             ("numbering=stable&order=newest", "order"),
+            ("numbering=stable&order=oldest&page=2", "order"),
             ("numbering=stable&as_of=2024-01-01T00:00:00Z", "as_of"),
             ("numbering=stable&cursor=AAAA", "cursor"),
             ("numbering=newest-first", "numbering"),
