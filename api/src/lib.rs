@@ -7,9 +7,8 @@
 //! | `application` | binds, serves, stops |
 //! | `service` | what requests share, and the layers that each one passes, in order |
 //! | `http` | the server, its connections, and the layers |
-//! | `json`, `html` | the two forms of answers: the JSON API with its description, the pages with their sitemap |
+//! | `json`, `html` | the two forms of answers: the JSON API with its description and all writes, the pages with their sitemap |
 //! | `read` | one page of comments, by number or by cursor: plan, page index, table; the walk over all products |
-//! | `write` | the fields of a comment, each checked, and the creation of comments |
 //! | `store` | the clients of table and page index; every call is measured |
 //! | `texts` | the texts of pages, in the languages of the interface |
 //! | `ops` | health, metrics, access logs |
@@ -41,7 +40,6 @@ mod site;
 mod store;
 mod texts;
 mod tokens;
-mod write;
 
 pub use application::{Application, StartError, in_process};
 pub use look::LookError;

@@ -9,7 +9,8 @@ use utoipa::ToSchema;
 
 use super::{
     comment_body::CommentBody,
-    fields::{self, CommentChange},
+    comment_fields::{CommentChange, change},
+    fields::Fields,
     headers::{Conditions, Revisions},
     parameters::{Given, NUMBERING, ORDER, Parsed, Request},
 };
@@ -20,7 +21,6 @@ use crate::{
     secrets::Scope,
     store::StoreClients,
     tokens::{AnyCaller, CommentWriter, WriterOrModerator},
-    write::content::change,
 };
 
 /// A comment, as it is now. With a token, also its author's id.
@@ -99,7 +99,7 @@ pub(crate) async fn change_comment(
     stores: web::Data<StoreClients>,
 ) -> Result<HttpResponse, ApiError> {
     let accepted = &["application/json", "application/merge-patch+json"];
-    let patch = change(&fields::read(&request, payload, accepted).await?)?;
+    let patch = change(&Fields::read::<CommentChange>(&request, payload, accepted).await?)?;
     if patch.status.is_some() {
         caller.check(Scope::ModerateComments)?;
     }

@@ -1,17 +1,19 @@
 //! `POST /api/v1/products/{product}/comments`
 
 use actix_web::{HttpRequest, HttpResponse, http::header, web};
-use model::ProductId;
+use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
+use model::{ProductId, SiteData};
+use sha2::{Digest, Sha256};
+use table::{Created, Idempotency};
 
-use super::{comment_body::CommentBody, fields, parameters::Parsed};
-use crate::{
-    error::ApiError,
-    http::entity_tag::strong_tag,
-    links,
-    store::StoreClients,
-    tokens::CommentWriter,
-    write::{self, IdempotencyKey, content::NewContent},
+use super::{
+    comment_body::CommentBody,
+    comment_fields::{NewComment, new_comment},
+    fields::Fields,
+    headers::IdempotencyKey,
+    parameters::Parsed,
 };
+use crate::{error::ApiError, http::entity_tag::strong_tag, links, store::StoreClients, tokens::CommentWriter};
 
 /// A new comment.
 ///
@@ -23,7 +25,7 @@ use crate::{
     path = "/api/v1/products/{product}/comments",
     tag = "comments",
     params(Parsed<(ProductId, Option<IdempotencyKey>)>),
-    request_body(content = NewContent, content_type = "application/json"),
+    request_body(content = NewComment, content_type = "application/json"),
     responses(
         (
             status = 201,
@@ -51,10 +53,49 @@ pub(crate) async fn create_comment(
     stores: web::Data<StoreClients>,
 ) -> Result<HttpResponse, ApiError> {
     ProductId::parse(product.as_str())?;
-    let content = NewContent::of_fields(&fields::read(&request, payload, &["application/json"]).await?)?;
-    let comment = write::create(&stores, product, content, &writer, key).await?;
+    let fields = Fields::read::<NewComment>(&request, payload, &["application/json"]).await?;
+    let new = new_comment(product, process::now(), &fields)?;
+    let promise = |IdempotencyKey(key)| {
+        Ok::<_, ApiError>(Idempotency { client: writer.name.as_str().to_owned(), key, body_hash: body_hash(&new)? })
+    };
+    let idempotency = key.map(promise).transpose()?;
+    let (Created::New(comment) | Created::Before(comment)) = stores.create(new, idempotency).await?;
     Ok(HttpResponse::Created()
         .insert_header((header::LOCATION, links::api_comment(&comment.id)))
         .insert_header((header::ETAG, strong_tag(comment.revision)))
         .json(CommentBody::for_writer(&comment)))
+}
+
+/// Identifies a request to create this content, however it is spelled.
+fn body_hash(new: &table::NewComment) -> Result<String, ApiError> {
+    let table::NewComment { product, language, rating, text, site: SiteData { attributes, author_id }, .. } = new;
+    let fields = (product, language, rating, text);
+    // Without the site's data, the hash is that of earlier versions, whose records live on for a day.
+    let request = match (attributes, author_id) {
+        (None, None) => serde_json::to_vec(&fields),
+        site => serde_json::to_vec(&(fields, site)),
+    };
+    let request = request.map_err(ApiError::internal)?;
+    Ok(BASE64_URL_SAFE_NO_PAD.encode(Sha256::digest(request)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_hash_of_a_request_does_not_depend_on_its_spelling() {
+        let hash_for = |product: &str, json: &str| {
+            let fields = Fields::parse::<NewComment>(json.as_bytes()).unwrap();
+            body_hash(&new_comment(ProductId::parse(product).unwrap(), process::now(), &fields).unwrap()).unwrap()
+        };
+        let hash = |json| hash_for("p", json);
+        let one = hash(r#"{"language": "PT-br", "rating": 5, "body": "b", "title": null, "author": ""}"#);
+        assert_eq!(one, hash(r#"{"body":"\u0062","rating":5,"language":"pt-BR"}"#));
+        assert_ne!(one, hash(r#"{"body":"b","rating":4,"language":"pt-BR"}"#));
+        assert_ne!(one, hash_for("q", r#"{"body":"b","rating":5,"language":"pt-BR"}"#));
+        assert_ne!(one, hash(r#"{"body":"b","rating":5,"language":"pt-BR","author_id":"7"}"#));
+        assert_ne!(one, hash(r#"{"body":"b","rating":5,"language":"pt-BR","attributes":{"a": 1}}"#));
+        assert_eq!(one, "PIYn9cu0fb81Uz4NKJ-G5wXLBgmRrgUB3wrABZ6gkHE", "records of earlier versions count");
+    }
 }

@@ -8,7 +8,7 @@ use super::{
     parameters::{Given, Parameter, Request},
     schema,
 };
-use crate::{error::ApiError, http::path_and_query::repeated, write::IdempotencyKey};
+use crate::{error::ApiError, http::path_and_query::repeated};
 
 pub(crate) static IF_MATCH: Parameter<Revisions> = Parameter {
     name: "If-Match",
@@ -29,7 +29,7 @@ pub(crate) static IF_NONE_MATCH: Parameter<Revisions> = Parameter {
 };
 
 pub(crate) static IDEMPOTENCY_KEY: Parameter<IdempotencyKey> = Parameter {
-    name: IdempotencyKey::HEADER,
+    name: "Idempotency-Key",
     place: ParameterIn::Header,
     description: "Names this comment among all that are created with the same token for the same product; it is kept \
                   for a day",
@@ -120,6 +120,21 @@ fn entity_tags(mut list: &str) -> Option<Vec<&str>> {
     }
 }
 
+/// What a request carries so that sending it twice makes one comment.
+pub(crate) struct IdempotencyKey(pub(super) String);
+
+impl IdempotencyKey {
+    const MAX_LEN: usize = 255;
+
+    fn parse(key: &str) -> Result<Self, InvalidInput> {
+        if key.is_empty() || key.len() > Self::MAX_LEN || !key.bytes().all(|byte| byte.is_ascii_graphic()) {
+            let problem = format!("must be 1 to {} visible ASCII characters", Self::MAX_LEN);
+            return Err(InvalidInput::new(IDEMPOTENCY_KEY.name, problem));
+        }
+        Ok(Self(key.to_owned()))
+    }
+}
+
 impl Request for Option<IdempotencyKey> {
     fn read(given: &Given<'_>) -> Result<Self, ApiError> {
         match given.in_headers(&IDEMPOTENCY_KEY)?.as_slice() {
@@ -133,6 +148,7 @@ impl Request for Option<IdempotencyKey> {
 #[cfg(test)]
 mod tests {
     use actix_web::{http::header, test::TestRequest};
+    use proptest::prelude::*;
 
     use super::*;
     use crate::{error::tests::refused_field, http::entity_tag::strong_tag};
@@ -205,5 +221,14 @@ mod tests {
     fn a_wrong_idempotency_key_is_named() {
         let request = TestRequest::post().insert_header((IDEMPOTENCY_KEY.name, "a b")).to_http_request();
         assert_eq!(refused_field(Option::<IdempotencyKey>::read(&Given::of(&request))), "Idempotency-Key");
+    }
+
+    proptest! {
+        #[test]
+        fn an_idempotency_key_is_kept_as_it_is_or_refused(key in "[ -~]{0,300}|.{0,20}") {
+            if let Ok(IdempotencyKey(kept)) = IdempotencyKey::parse(&key) {
+                prop_assert_eq!(kept, key);
+            }
+        }
     }
 }

@@ -1,11 +1,12 @@
 //! The JSON API, under `/api/v1`.
 //!
 //! Each operation has a request type (`parameters::Request`), which reads the request and describes it for
-//! `/openapi.json`. A body has one too (`fields`). A handler's name is the id of its operation there.
+//! `/openapi.json`. The schema of a body names its fields (`fields`). A handler's name is the id of its operation there.
 
 mod author;
 mod comment;
 mod comment_body;
+mod comment_fields;
 mod create;
 mod explanation;
 mod fields;

@@ -1,13 +1,11 @@
 //! The record of a product: `/api/v1/products/{product}`.
 
-use std::borrow::Cow;
-
 use actix_web::{
     HttpRequest, HttpResponse,
     http::{StatusCode, header},
     web,
 };
-use model::{ProductDetails, ProductId, ProductRecord, Revision};
+use model::{Gtin, InvalidInput, Language, ProductDetails, ProductId, ProductRecord, Revision, WebUrl};
 use serde::Serialize;
 use serde_json::{Value, json};
 use table::{ProductChange, WriteError};
@@ -17,14 +15,12 @@ use utoipa::{
 };
 
 use super::{
-    fields::{self, object},
+    fields::{Fields, object},
     headers::Conditions,
     parameters::Parsed,
     schema,
 };
-use crate::{
-    error::ApiError, http::entity_tag::strong_tag, store::StoreClients, tokens::ProductWriter, write::product::details,
-};
+use crate::{error::ApiError, http::entity_tag::strong_tag, store::StoreClients, tokens::ProductWriter};
 
 /// Which record to write, and on which conditions.
 type Target = (ProductId, Conditions);
@@ -82,10 +78,10 @@ impl<'record> From<&'record ProductRecord> for ProductBody<'record> {
     }
 }
 
-/// Describes the body of a put in the OpenAPI document; the body is read as [`ProductDetails`].
-pub(crate) struct ProductFields;
+/// Describes the body of a put.
+pub(crate) struct NewProduct;
 
-impl PartialSchema for ProductFields {
+impl PartialSchema for NewProduct {
     fn schema() -> RefOr<Schema> {
         let gtin = schema::or_null(schema::text("^(?:[0-9]{8}|[0-9]{12,14})$"));
         let invisible = "Without a visible character it is none";
@@ -112,10 +108,29 @@ impl PartialSchema for ProductFields {
     }
 }
 
-impl ToSchema for ProductFields {
-    fn name() -> Cow<'static, str> {
-        "NewProduct".into()
-    }
+impl ToSchema for NewProduct {}
+
+/// What a record says; a field that is null counts as left out.
+///
+/// # Errors
+/// Names the field that is missing or wrong.
+fn details(fields: &Fields) -> Result<ProductDetails, ApiError> {
+    let text = |field| Ok::<_, ApiError>(fields.text_or_null(field)?.flatten());
+    let url = |field| -> Result<_, ApiError> { parsed(text(field)?, |url| WebUrl::parse(field, url)) };
+    let name = text("name")?.ok_or_else(|| ApiError::invalid("name", "is missing"))?;
+    Ok(ProductDetails {
+        name: ProductDetails::new_name(name)?,
+        url: url("url")?,
+        image: url("image")?,
+        brand: ProductDetails::new_brand(text("brand")?)?,
+        gtin: parsed(text("gtin")?, Gtin::parse)?,
+        sku: ProductDetails::new_sku(text("sku")?)?,
+        language: parsed(text("language")?, Language::parse)?,
+    })
+}
+
+fn parsed<T>(text: Option<String>, parse: impl Fn(&str) -> Result<T, InvalidInput>) -> Result<Option<T>, ApiError> {
+    Ok(text.map(|text| parse(&text)).transpose()?)
 }
 
 /// The record of a product, as it is now.
@@ -154,7 +169,7 @@ pub(crate) async fn get_product(
     path = "/api/v1/products/{product}",
     tag = "products",
     params(Parsed<Target>),
-    request_body(content = ProductFields, content_type = "application/json"),
+    request_body(content = NewProduct, content_type = "application/json"),
     responses(
         (
             status = 200,
@@ -179,7 +194,7 @@ pub(crate) async fn put_product(
     stores: web::Data<StoreClients>,
 ) -> Result<HttpResponse, ApiError> {
     ProductId::parse(product.as_str())?;
-    let details = details(&fields::read(&request, payload, &["application/json"]).await?)?;
+    let details = details(&Fields::read::<NewProduct>(&request, payload, &["application/json"]).await?)?;
     let put = stores.put_product(&product, &details, |current| conditions.hold(current)).await?;
     let status = match put.change {
         ProductChange::Created => StatusCode::CREATED,
@@ -215,4 +230,43 @@ pub(crate) async fn delete_product(
 fn answer(status: StatusCode, record: &ProductRecord) -> HttpResponse {
     let tag = (header::ETAG, strong_tag(record.revision));
     HttpResponse::build(status).insert_header(tag).json(ProductBody::from(record))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::error::tests::refused_field;
+
+    fn of(json: Value) -> Result<ProductDetails, ApiError> {
+        details(&Fields::parse::<NewProduct>(json.to_string().as_bytes())?)
+    }
+
+    #[test]
+    fn every_wrong_field_of_a_product_is_named() {
+        assert_eq!(refused_field(of(json!({}))), "name");
+        assert_eq!(refused_field(of(json!({ "name": null }))), "name");
+        for (field, value) in [
+            ("name", json!(" ")),
+            ("name", json!(7)),
+            ("url", json!("javascript:alert(1)")),
+            ("image", json!("/a.jpg")),
+            ("brand", json!(["Ada"])),
+            ("gtin", json!(4_006_381_333_931_u64)),
+            ("gtin", json!("4006381333932")),
+            ("sku", json!("a\nb")),
+            ("language", json!("e")),
+            ("product", json!("p")),
+        ] {
+            let mut fields = json!({ "name": "Name" });
+            fields[field] = value;
+            assert_eq!(refused_field(of(fields)), field);
+        }
+    }
+
+    #[test]
+    fn null_and_invisible_texts_are_left_out() {
+        let bare = of(json!({ "name": "Name" })).unwrap();
+        let nulls = of(json!({ "name": "Name", "url": null, "gtin": null, "brand": "", "sku": "\u{200b}" })).unwrap();
+        assert_eq!(bare, nulls);
+    }
 }
