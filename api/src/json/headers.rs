@@ -2,7 +2,6 @@
 
 use model::{InvalidInput, Revision};
 use serde_json::json;
-use utoipa::openapi::path::ParameterIn;
 
 use super::{
     parameters::{Given, Parameter, Request},
@@ -12,7 +11,6 @@ use crate::{error::ApiError, http::path_and_query::repeated};
 
 pub(crate) static IF_MATCH: Parameter<Revisions> = Parameter {
     name: "If-Match",
-    place: ParameterIn::Header,
     description: "Only at one of these revisions: entity tags, or `*` for any. `W/` in front changes nothing",
     schema: schema::if_match,
     example: || json!("*"),
@@ -21,7 +19,6 @@ pub(crate) static IF_MATCH: Parameter<Revisions> = Parameter {
 
 pub(crate) static IF_NONE_MATCH: Parameter<Revisions> = Parameter {
     name: "If-None-Match",
-    place: ParameterIn::Header,
     description: "Only at none of these revisions: entity tags, or `*` for any, so only where there is nothing yet",
     schema: schema::if_match,
     example: || json!("\"01JCP3D7W0Q4N1R5Y8B3C6D9EF\""),
@@ -30,7 +27,6 @@ pub(crate) static IF_NONE_MATCH: Parameter<Revisions> = Parameter {
 
 pub(crate) static IDEMPOTENCY_KEY: Parameter<IdempotencyKey> = Parameter {
     name: "Idempotency-Key",
-    place: ParameterIn::Header,
     description: "Names this comment among all that are created with the same token for the same product; it is kept \
                   for a day",
     schema: || schema::text("^[!-~]+$").max_length(Some(IdempotencyKey::MAX_LEN)).into(),

@@ -32,7 +32,6 @@ use crate::{
 
 pub(crate) struct Parameter<T> {
     pub(crate) name: &'static str,
-    pub(crate) place: ParameterIn,
     pub(crate) description: &'static str,
     pub(crate) schema: fn() -> Schema,
     /// In a path, a text that can be read: a request is described with it.
@@ -42,7 +41,6 @@ pub(crate) struct Parameter<T> {
 
 pub(crate) static PRODUCT: Parameter<ProductId> = Parameter {
     name: "product",
-    place: ParameterIn::Path,
     description: "The id of a product: any text without control characters but `.` and `..`, percent-encoded, a slash \
                   in it as `%2F` or as it is. One to write begins and ends with a visible character",
     schema: || schema::product().into(),
@@ -55,7 +53,6 @@ pub(crate) static PRODUCT: Parameter<ProductId> = Parameter {
 pub(crate) const PRODUCTS_MAX: usize = 100;
 
 pub(crate) static PRODUCTS: Parameter<ProductId> = Parameter {
-    place: ParameterIn::Query,
     description: "The id of a product, as in a path; repeated for each product, each once",
     schema: || {
         let products = ArrayBuilder::new().items(schema::product()).unique_items(true);
@@ -67,7 +64,6 @@ pub(crate) static PRODUCTS: Parameter<ProductId> = Parameter {
 
 pub(crate) static COMMENT_ID: Parameter<CommentId> = Parameter {
     name: "id",
-    place: ParameterIn::Path,
     description: "The id of a comment, never `.` or `..`; those made here are ULIDs",
     schema: || schema::text(format!("^[A-Za-z0-9._-]{{1,{}}}$", CommentId::MAX_LEN)).into(),
     example: || json!("01JCP3D7W0K2V6H9QF1T8MZ4XB"),
@@ -76,7 +72,6 @@ pub(crate) static COMMENT_ID: Parameter<CommentId> = Parameter {
 
 pub(crate) static AUTHOR_ID: Parameter<AuthorId> = Parameter {
     name: AuthorId::FIELD,
-    place: ParameterIn::Path,
     description: "The id of an author at the site, with at least one visible character, percent-encoded",
     schema: || schema::line(AuthorId::MAX_BYTES).into(),
     example: || json!("customer-4711"),
@@ -85,7 +80,6 @@ pub(crate) static AUTHOR_ID: Parameter<AuthorId> = Parameter {
 
 pub(crate) static LANGUAGE: Parameter<Language> = Parameter {
     name: "language",
-    place: ParameterIn::Query,
     description: "Only comments in this language: a BCP 47 tag, such as `en` or `pt-BR`. Case does not matter, and all \
                   codes of a language are one: `iw` is `he`",
     schema: || schema::language().into(),
@@ -95,7 +89,6 @@ pub(crate) static LANGUAGE: Parameter<Language> = Parameter {
 
 pub(crate) static RATING: Parameter<Rating> = Parameter {
     name: "rating",
-    place: ParameterIn::Query,
     description: "Only comments with one of these ratings; all five are the same as none",
     schema: || ArrayBuilder::new().items(schema::rating()).into(),
     example: || json!([1, 5]),
@@ -105,7 +98,6 @@ pub(crate) static RATING: Parameter<Rating> = Parameter {
 /// Not of published comments: readers' listings have those.
 pub(crate) static STATUS: Parameter<Status> = Parameter {
     name: "status",
-    place: ParameterIn::Query,
     description: "Which comments: those that wait for a decision, or those that a moderator has hidden",
     schema: || {
         let status = schema::one_of(Status::UNPUBLISHED.map(Status::as_str));
@@ -116,15 +108,11 @@ pub(crate) static STATUS: Parameter<Status> = Parameter {
 };
 
 /// A cursor in the lists of moderators.
-pub(crate) static MODERATION_CURSOR: Parameter<String> = Parameter {
-    place: ParameterIn::Query,
-    description: "The cursor `next` of an earlier answer for the same status and page size",
-    ..CURSOR
-};
+pub(crate) static MODERATION_CURSOR: Parameter<String> =
+    Parameter { description: "The cursor `next` of an earlier answer for the same status and page size", ..CURSOR };
 
 pub(crate) static PAGE: Parameter<PageNumber> = Parameter {
     name: "page",
-    place: ParameterIn::Query,
     description: "The number of the page, from 1 (without it and `numbering`, page 1); not together with `cursor`",
     schema: || schema::number(1, PageNumber::MAX.get()).into(),
     example: || json!(1),
@@ -133,7 +121,6 @@ pub(crate) static PAGE: Parameter<PageNumber> = Parameter {
 
 /// The number of a page in a list without cursors.
 static PAGE_OF_LIST: Parameter<PageNumber> = Parameter {
-    place: ParameterIn::Query,
     description: "The number of the page, from 1",
     schema: || {
         let number = schema::number(1, PageNumber::MAX.get());
@@ -144,7 +131,6 @@ static PAGE_OF_LIST: Parameter<PageNumber> = Parameter {
 
 pub(crate) static PAGE_SIZE: Parameter<PageSize> = Parameter {
     name: "page_size",
-    place: ParameterIn::Query,
     description: "How many comments, or products, a page has",
     schema: || {
         let default = PageSize::default().get().into();
@@ -156,7 +142,6 @@ pub(crate) static PAGE_SIZE: Parameter<PageSize> = Parameter {
 
 pub(crate) static ORDER: Parameter<Order> = Parameter {
     name: "order",
-    place: ParameterIn::Query,
     description: "Newest or oldest first",
     schema: || schema::one_of(["newest", "oldest"]).default(Some("newest".into())).into(),
     example: || json!("newest"),
@@ -165,7 +150,6 @@ pub(crate) static ORDER: Parameter<Order> = Parameter {
 
 pub(crate) static NUMBERING: Parameter<()> = Parameter {
     name: "numbering",
-    place: ParameterIn::Query,
     description: "`stable`: pages are counted from the oldest comment, as on the pages for people, so comments posted \
                   later change no page with a number. Each of them is full, and shows its newest comment first. \
                   Without `page`, the answer is the front page: the newest comments, fewer than twice `page_size`. \
@@ -177,7 +161,6 @@ pub(crate) static NUMBERING: Parameter<()> = Parameter {
 
 pub(crate) static AS_OF: Parameter<Timestamp> = Parameter {
     name: "as_of",
-    place: ParameterIn::Query,
     description: "Only comments dated up to this instant: the `as_of` of an earlier answer, or any other. So comments \
                   posted later shift no page. Deletions, changes of rating or language, and imports of earlier dates \
                   still do; a cursor continues where its page ended. Not together with `cursor` or `numbering`",
@@ -191,7 +174,6 @@ pub(crate) static AS_OF: Parameter<Timestamp> = Parameter {
 
 pub(crate) static DATE: Parameter<Period> = Parameter {
     name: "date",
-    place: ParameterIn::Query,
     description: "Leads (302) to the page that holds the newest comment of this month or day (UTC), or of the last one \
                   before it that has comments: `2024-05` or `2024-05-17`. A day that its month does not have stands for \
                   the month's last day. Not together with `page`, `as_of` or `cursor`",
@@ -202,7 +184,6 @@ pub(crate) static DATE: Parameter<Period> = Parameter {
 
 pub(crate) static EXPLAIN: Parameter<bool> = Parameter {
     name: "explain",
-    place: ParameterIn::Query,
     description: "`true`: the answer says what it asked of the stores: the filter key, the start key, the number of \
                   calls, and the read units. Such an answer is not cached",
     schema: || schema::of_type(Type::Boolean).default(Some(false.into())).into(),
@@ -213,7 +194,6 @@ pub(crate) static EXPLAIN: Parameter<bool> = Parameter {
 /// The key that sealed its example is lost.
 pub(crate) static CURSOR: Parameter<String> = Parameter {
     name: "cursor",
-    place: ParameterIn::Query,
     description: "A cursor of an earlier answer for the same product, language, ratings, order and page size; not \
                   together with `page` or `as_of`",
     schema: || schema::text("^[A-Za-z0-9_-]+$").max_length(Some(SEALED_MAX_LEN)).into(),
@@ -223,7 +203,6 @@ pub(crate) static CURSOR: Parameter<String> = Parameter {
 
 pub(crate) static AUTHORS_CURSOR: Parameter<CommentId> = Parameter {
     name: CURSOR.name,
-    place: ParameterIn::Query,
     description: "The cursor of an earlier answer for the same author",
     parse: |id| CommentId::parse(id).map_err(|_| InvalidInput::new(CURSOR.name, "is of no earlier answer")),
     ..COMMENT_ID
@@ -250,12 +229,12 @@ impl<T> Parameter<T> {
         (self.parse)(text).map_err(|error| ApiError::invalid(self.name, error.problem))
     }
 
-    fn describe(&self) -> Description {
-        let is_required = self.place == ParameterIn::Path || self.name == PRODUCTS.name;
+    fn describe(&self, place: ParameterIn) -> Description {
+        let is_required = place == ParameterIn::Path || self.name == PRODUCTS.name;
         let required = if is_required { Required::True } else { Required::False };
         ParameterBuilder::new()
             .name(self.name)
-            .parameter_in(self.place.clone())
+            .parameter_in(place)
             .required(required)
             .description(Some(self.description))
             .schema(Some((self.schema)()))
@@ -361,16 +340,16 @@ impl<'request> Given<'request> {
         Self { request: Some(request), query, known: RefCell::default(), described: RefCell::default() }
     }
 
-    fn note<T>(&self, parameter: &Parameter<T>) {
+    fn note<T>(&self, parameter: &Parameter<T>, place: ParameterIn) {
         if self.request.is_none() {
-            self.described.borrow_mut().push(parameter.describe());
-        } else if parameter.place == ParameterIn::Query {
+            self.described.borrow_mut().push(parameter.describe(place));
+        } else if place == ParameterIn::Query {
             self.known.borrow_mut().push(parameter.name);
         }
     }
 
     pub(crate) fn in_path<T>(&self, parameter: &Parameter<T>) -> Result<T, ApiError> {
-        self.note(parameter);
+        self.note(parameter, ParameterIn::Path);
         let text = match self.request {
             Some(request) => path_part(request, ID_IN_PATH, parameter.name)?,
             None => (parameter.example)().as_str().unwrap_or_default().to_owned(),
@@ -380,7 +359,7 @@ impl<'request> Given<'request> {
 
     /// The values of a header, which may occur several times.
     pub(crate) fn in_headers<T>(&self, parameter: &Parameter<T>) -> Result<Vec<&str>, ApiError> {
-        self.note(parameter);
+        self.note(parameter, ParameterIn::Header);
         let values = self.request.into_iter().flat_map(|request| request.headers().get_all(parameter.name));
         let values = values.map(|value| value.to_str()).collect::<Result<_, _>>();
         values.map_err(|_| ApiError::invalid(parameter.name, "holds characters that are not visible ASCII"))
@@ -392,7 +371,7 @@ impl<'request> Given<'request> {
 
     /// The values of a parameter that may be repeated.
     pub(crate) fn all<T>(&self, parameter: &Parameter<T>) -> Result<Vec<T>, ApiError> {
-        self.note(parameter);
+        self.note(parameter, ParameterIn::Query);
         let text = |pair: &Pair<'_>| pair.value.clone().ok_or_else(|| not_encoded(parameter.name));
         self.values(parameter.name).map(|pair| parameter.read(&text(pair)?)).collect()
     }
