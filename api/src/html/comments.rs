@@ -66,7 +66,7 @@ async fn answer(
 ) -> Result<HttpResponse, PageError> {
     let Address { query, number, .. } = address;
     let t = site.interface_of(&query.filter);
-    let cursor = address.cursor.as_deref().map(|text| cursors.open(query, text)).transpose();
+    let cursor = address.cursor.as_deref().map(|text| cursors.open(&query.parts(), text)).transpose();
     let cursor = cursor.map_err(|error| PageError::with_help(error, |error| help(t, address, error, None)))?;
     let at = match cursor {
         Some(cursor) => PageAt::Cursor(cursor),
@@ -129,7 +129,7 @@ fn by_cursor(address: &Address, listing: &ListingPage, cursors: &CursorSealer) -
         return Ok(None);
     }
     let page = |cursor: &Option<Cursor>| {
-        let sealed = cursor.as_ref().map(|cursor| cursors.seal(&address.query, cursor)).transpose();
+        let sealed = cursor.as_ref().map(|cursor| cursors.seal(&address.query.parts(), cursor)).transpose();
         sealed.map(|sealed| sealed.map(|sealed| address.at_cursor(&sealed)))
     };
     Ok(Some(Neighbours { prev: page(&listing.prev)?, next: page(&listing.next)?, ..Neighbours::default() }))

@@ -112,7 +112,7 @@ pub(crate) async fn list_comments(
         return Ok(caching::lead_to(&dated_page(&stores, query, period, *is_stable).await?));
     }
     let at = match (&asked.cursor, asked.number) {
-        (Some(cursor), _) => PageAt::Cursor(cursors.open(query, cursor)?),
+        (Some(cursor), _) => PageAt::Cursor(cursors.open(&query.parts(), cursor)?),
         (None, Some(number)) if *is_stable => PageAt::Archive(number),
         (None, Some(number)) => PageAt::Number(number, asked.as_of),
         (None, None) => PageAt::Front,
@@ -270,7 +270,8 @@ impl<'listing> Body<'listing> {
     ) -> Result<Self, ApiError> {
         let ListRequest { query, number, as_of, is_stable, .. } = asked;
         let (number, as_of, is_stable) = (*number, *as_of, *is_stable);
-        let seal = |cursor: &Option<Cursor>| cursor.as_ref().map(|cursor| sealer.seal(query, cursor)).transpose();
+        let seal =
+            |cursor: &Option<Cursor>| cursor.as_ref().map(|cursor| sealer.seal(&query.parts(), cursor)).transpose();
         let cursor = Cursors { next: seal(&listing.next)?, prev: seal(&listing.prev)? };
         let ListingQuery { product, filter, order, page_size } = query;
         let total_pages = match is_stable {

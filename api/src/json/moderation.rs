@@ -15,7 +15,7 @@ use super::{
 use crate::{
     error::ApiError,
     http::caching::NO_STORE,
-    read::cursor::{Cursor, CursorSealer, Direction, Listing},
+    read::cursor::{Cursor, CursorSealer, Direction},
     store::StoreClients,
     tokens::Moderator,
 };
@@ -24,27 +24,16 @@ use crate::{
 /// than two.
 const QUERIES_MAX: usize = 4;
 
-pub(crate) struct ModerationList {
+pub(crate) struct ModerationRequest {
     status: Status,
     page_size: PageSize,
-}
-
-impl Listing for ModerationList {
-    fn parts(&self) -> Vec<Vec<u8>> {
-        vec![b"moderation".to_vec(), self.status.as_str().as_bytes().to_vec(), vec![self.page_size.get()]]
-    }
-}
-
-pub(crate) struct ModerationRequest {
-    list: ModerationList,
     cursor: Option<String>,
 }
 
 impl Request for ModerationRequest {
     fn read(given: &Given<'_>) -> Result<Self, ApiError> {
         let status = given.get(&STATUS)?.unwrap_or(Status::Pending);
-        let list = ModerationList { status, page_size: Request::read(given)? };
-        Ok(Self { list, cursor: given.get(&MODERATION_CURSOR)? })
+        Ok(Self { status, page_size: Request::read(given)?, cursor: given.get(&MODERATION_CURSOR)? })
     }
 }
 
@@ -74,12 +63,13 @@ fn example() -> serde_json::Value {
 )]
 pub(crate) async fn list_unpublished(
     _: Moderator,
-    Parsed(ModerationRequest { list, cursor }): Parsed<ModerationRequest>,
+    Parsed(ModerationRequest { status, page_size, cursor }): Parsed<ModerationRequest>,
     stores: web::Data<StoreClients>,
     cursors: web::Data<CursorSealer>,
 ) -> Result<HttpResponse, ApiError> {
+    let list = [b"moderation".to_vec(), status.as_str().as_bytes().to_vec(), vec![page_size.get()]];
     let after = cursor.map(|cursor| cursors.open(&list, &cursor)).transpose()?.map(|cursor| cursor.at);
-    let (comments, next) = page(&stores, &list, after).await?;
+    let (comments, next) = page(&stores, status, page_size, after).await?;
     let seal = |at| cursors.seal(&list, &Cursor { direction: Direction::Forward, at });
     let body = Body {
         comments: comments.iter().map(CommentBody::from).collect(),
@@ -91,16 +81,17 @@ pub(crate) async fn list_unpublished(
 /// The comments of a page, and the place of its last one if more may follow.
 async fn page(
     stores: &StoreClients,
-    list: &ModerationList,
+    status: Status,
+    page_size: PageSize,
     after: Option<Cd>,
 ) -> Result<(Vec<Comment>, Option<Cd>), ApiError> {
-    let size = usize::from(list.page_size.get());
+    let size = usize::from(page_size.get());
     let mut comments: Vec<Comment> = Vec::with_capacity(size + 1);
     let mut from = after.map(ModerationPosition::After);
     for _ in 0..QUERIES_MAX {
         // One more, which shows whether a page follows.
         let limit = u16::try_from(size + 1 - comments.len()).unwrap_or(u16::MAX);
-        let part = stores.moderation_part(list.status, from, limit).await?;
+        let part = stores.moderation_part(status, from, limit).await?;
         comments.extend(part.comments.into_iter().flatten());
         from = part.next;
         if from.is_none() || comments.len() > size {

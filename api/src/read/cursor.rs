@@ -11,7 +11,7 @@
 //! | bytes | what |
 //! | --- | --- |
 //! | 1 | the layout's version, the direction, and how the rest is written |
-//! | 0 to 8 | the instant in milliseconds since 1970, zigzag and LEB128: 6 in our time; none when it is the ULID's own |
+//! | 0 to 8 | the instant in milliseconds since 1970, as postcard writes it: 6 in our time; none when it is the ULID's own |
 //! | 1 to 64 | the id; 16 when it is a ULID |
 
 use aes_siv::{KeyInit, siv::Aes128Siv};
@@ -58,14 +58,9 @@ pub(crate) struct Cursor {
     pub(crate) at: Cd,
 }
 
-pub(crate) trait Listing {
-    /// What identifies the listing: the associated data of its cursors. AES-SIV separates its parts, so two different
-    /// listings never have equal data.
-    fn parts(&self) -> Vec<Vec<u8>>;
-}
-
-impl Listing for ListingQuery {
-    fn parts(&self) -> Vec<Vec<u8>> {
+impl ListingQuery {
+    /// What identifies the listing in its cursors.
+    pub(crate) fn parts(&self) -> Vec<Vec<u8>> {
         vec![
             self.product.as_str().as_bytes().to_vec(),
             self.filter.to_string().into_bytes(),
@@ -73,10 +68,6 @@ impl Listing for ListingQuery {
             vec![self.page_size.get()],
         ]
     }
-}
-
-fn associated_data(listing: &impl Listing) -> Vec<Vec<u8>> {
-    [PURPOSE.to_vec()].into_iter().chain(listing.parts()).collect()
 }
 
 impl Cursor {
@@ -88,7 +79,8 @@ impl Cursor {
         let backward = flag(BACKWARD, self.direction == Direction::Backward);
         let mut bytes = vec![VERSION | backward | flag(ULID_ID, ulid.is_some()) | flag(ULID_INSTANT, is_of_ulid)];
         if !is_of_ulid {
-            bytes.extend(written(created_at.epoch_ms()));
+            // Writing to memory does not fail.
+            bytes.extend(postcard::to_stdvec(&created_at.epoch_ms()).unwrap_or_default());
         }
         match ulid {
             Some(ulid) => bytes.extend(ulid.to_bytes()),
@@ -103,7 +95,7 @@ impl Cursor {
             return None;
         }
         let (written, rest) = match head & ULID_INSTANT {
-            0 => read_number(rest).map(|(number, rest)| (Some(number), rest))?,
+            0 => postcard::take_from_bytes(rest).map(|(ms, rest)| (Some(ms), rest)).ok()?,
             _ => (None, rest),
         };
         let (id, of_ulid) = if head & ULID_ID == 0 {
@@ -116,19 +108,6 @@ impl Cursor {
         let direction = if head & BACKWARD == 0 { Direction::Forward } else { Direction::Backward };
         Some(Self { direction, at: Cd { created_at, id: CommentId::parse(&id).ok()? } })
     }
-}
-
-/// A number, small ones in few bytes: its sign in the lowest bit, as LEB128, which postcard writes.
-fn written(number: i64) -> Vec<u8> {
-    // Writing to memory does not fail.
-    postcard::to_stdvec(&(number.unsigned_abs() << 1 | u64::from(number < 0))).unwrap_or_default()
-}
-
-/// The number in front, and what follows it.
-fn read_number(bytes: &[u8]) -> Option<(i64, &[u8])> {
-    let (number, rest) = postcard::take_from_bytes::<u64>(bytes).ok()?;
-    let size = i64::try_from(number >> 1).ok()?;
-    Some((if number & 1 == 0 { size } else { -size }, rest))
 }
 
 pub(crate) struct CursorSealer {
@@ -144,7 +123,8 @@ impl CursorSealer {
         Self { sealing: sealing.unwrap_or_else(CursorKey::random), others: others.unwrap_or_default() }
     }
 
-    pub(crate) fn seal(&self, listing: &impl Listing, cursor: &Cursor) -> Result<String, ApiError> {
+    /// Seals a cursor of the listing that these parts identify.
+    pub(crate) fn seal(&self, listing: &[Vec<u8>], cursor: &Cursor) -> Result<String, ApiError> {
         let sealed = siv(&self.sealing).encrypt(associated_data(listing), &cursor.to_bytes());
         // Sealing fails only for more than 126 parts.
         let sealed = sealed.map_err(|_| ApiError::internal("a cursor could not be sealed"))?;
@@ -156,7 +136,7 @@ impl CursorSealer {
     /// # Errors
     /// The cursor is broken, tampered with, made for another listing, or sealed with another key. These cases cannot be
     /// distinguished.
-    pub(crate) fn open(&self, listing: &impl Listing, text: &str) -> Result<Cursor, ApiError> {
+    pub(crate) fn open(&self, listing: &[Vec<u8>], text: &str) -> Result<Cursor, ApiError> {
         self.try_open(listing, text).ok_or_else(|| {
             let problem = "is not a cursor of this listing: it must come from an earlier answer to the same request, with \
                            the same product, language, ratings, order, status and page_size";
@@ -164,7 +144,7 @@ impl CursorSealer {
         })
     }
 
-    fn try_open(&self, listing: &impl Listing, text: &str) -> Option<Cursor> {
+    fn try_open(&self, listing: &[Vec<u8>], text: &str) -> Option<Cursor> {
         if text.len() > SEALED_MAX_LEN {
             return None;
         }
@@ -173,6 +153,11 @@ impl CursorSealer {
         let plain = keys.map(siv).find_map(|mut siv| siv.decrypt(associated_data(listing), &sealed).ok())?;
         Cursor::of_bytes(&plain)
     }
+}
+
+/// AES-SIV separates the parts of its associated data, so two different listings never have equal data.
+fn associated_data(listing: &[Vec<u8>]) -> impl Iterator<Item = &[u8]> {
+    [PURPOSE].into_iter().chain(listing.iter().map(Vec::as_slice))
 }
 
 fn siv(key: &CursorKey) -> Aes128Siv {
@@ -194,9 +179,9 @@ mod tests {
         Cursor { direction, at }
     }
 
-    fn listing() -> ListingQuery {
+    fn listing() -> Vec<Vec<u8>> {
         let (product, order) = (ProductId::parse("p/☕").unwrap(), Order::Oldest);
-        ListingQuery { product, filter: Filter::ANY, order, page_size: PageSize::MAX }
+        ListingQuery { product, filter: Filter::ANY, order, page_size: PageSize::MAX }.parts()
     }
 
     #[test]
