@@ -25,7 +25,7 @@ use crate::{
     links,
     read::{
         place::Place,
-        products::{ProductPage, Products, Walk, parts::Product},
+        products::{Products, Walk, parts::Product},
     },
     site::{PastTheEnd, Site},
     store::{KnownRecord, StoreClients},
@@ -118,7 +118,8 @@ struct ProductsPage<'site> {
 }
 
 impl<'site> ProductsPage<'site> {
-    fn new(site: &'site Site, number: PageNumber, page: &ProductPage, entries: Vec<Entry>) -> Self {
+    fn new(site: &'site Site, number: PageNumber, walk: &Walk, entries: Vec<Entry>) -> Self {
+        let total_pages = PageSize::default().total_pages(walk.total());
         let may_index = !entries.is_empty() && site.settings.indexable.admits(&Filter::ANY);
         let t = site.interface();
         let of_page = || (number != PageNumber::FIRST).then(|| t.page("page-number", number.get()));
@@ -126,7 +127,7 @@ impl<'site> ProductsPage<'site> {
         let mut head = Head::of_page(site, &path(number), title, may_index);
         let list = t.joined([Some(t.text("words-most-commented").into_owned()), of_page()]);
         head.description = Some(t.with("description-products", [("list", list.into())]));
-        let place = Place::Counted { number: number.get(), total_pages: Some(page.total_pages) };
+        let place = Place::Counted { number: number.get(), total_pages: Some(total_pages) };
         head.neighbours = place.neighbours().and_then(|number| numbered(number?));
         let before = number.skip(PageSize::default());
         let shown = u64::try_from(entries.len()).unwrap_or(u64::MAX);
@@ -138,11 +139,11 @@ impl<'site> ProductsPage<'site> {
                 [
                     ("from", (before + 1).into()),
                     ("to", before.saturating_add(shown).into()),
-                    ("total", page.total.into()),
+                    ("total", walk.total().into()),
                 ],
             ),
             entries,
-            page_bar: page_bar(number.get(), page.total_pages, |number| BarItem::numbered(t, number, numbered(number))),
+            page_bar: page_bar(number.get(), total_pages, |number| BarItem::numbered(t, number, numbered(number))),
         }
     }
 }
@@ -159,16 +160,16 @@ pub(super) async fn list(
         // The canonical address depends only on the address, so caches may keep the redirect.
         return Ok(HttpResponse::MovedPermanently().insert_header((header::LOCATION, path(number))).finish());
     }
-    let page = match products.into_inner().page(number, PageSize::default()).await {
-        Ok(page) => page,
+    let walk = match products.into_inner().walk_with(number, PageSize::default()).await {
+        Ok(walk) => walk,
         Err(ApiError::PastTheEnd { total_pages, .. }) if site.settings.past_the_end == PastTheEnd::Redirect => {
             return Ok(caching::lead_to(&numbered(total_pages).unwrap_or_else(|| links::product_list(None))));
         }
         Err(error) => return Err(PageError::with_help(error, |error| help(site.interface(), number, error))),
     };
-    let entries = entries(&site, &stores, page.products()).await;
+    let entries = entries(&site, &stores, walk.page(number, PageSize::default())).await;
     let is_whole = are_whole(&entries);
-    let page = ProductsPage::new(&site, number, &page, entries);
+    let page = ProductsPage::new(&site, number, &walk, entries);
     let answer = render(&site, StatusCode::OK, &page.head, &page, "'none'")?;
     Ok(if is_whole { answer } else { caching::uncached(answer) })
 }
@@ -206,19 +207,22 @@ pub(super) async fn start(
     stores: web::Data<StoreClients>,
     site: web::Data<Site>,
 ) -> Result<HttpResponse, PageError> {
-    let first = match products.into_inner().page(PageNumber::FIRST, PageSize::default()).await {
-        Ok(page) => Some(page),
+    let walk = match products.into_inner().walk().await {
+        Ok(walk) => Some(walk),
         Err(ApiError::IndexUnavailable) => None,
         Err(error) => return Err(error.into()),
     };
-    let total = first.as_ref().map_or(0, |page| page.total);
+    let total = walk.as_ref().map_or(0, |walk| walk.total());
     // A page that is indexed stays so while the page index is away.
-    let may_index = (first.is_none() || total > 0) && site.settings.indexable.admits(&Filter::ANY);
+    let may_index = (walk.is_none() || total > 0) && site.settings.indexable.admits(&Filter::ANY);
     let t = site.interface();
     let mut head = Head::of_page(&site, "/", t.text("title-start").into_owned(), may_index);
     head.description = Some(t.text("about").into_owned());
-    let entries = match &first {
-        Some(first) => Some(entries(&site, &stores, first.products().take(ON_START_PAGE)).await),
+    let entries = match &walk {
+        Some(walk) => {
+            let first = walk.page(PageNumber::FIRST, PageSize::default()).take(ON_START_PAGE);
+            Some(entries(&site, &stores, first).await)
+        }
         None => None,
     };
     let is_whole = entries.as_deref().is_some_and(are_whole);

@@ -94,13 +94,13 @@ pub(super) async fn part(
     let products = products.into_inner();
     let walk = Arc::clone(&products).walk().await?;
     let at = number.checked_sub(1).ok_or(ApiError::NoRoute)?;
-    let sitemap = walk.partitions().find(|(found, _)| *found == partition);
-    let pages = sitemap.and_then(|(_, sitemap)| sitemap.pages(at)).ok_or(ApiError::NoRoute)?;
-    let dates = products.dates(&walk, partition, at).await;
+    let (_, sitemap) = walk.partitions().find(|(found, _)| *found == partition).ok_or(ApiError::NoRoute)?;
+    let pages = sitemap.pages(at).ok_or(ApiError::NoRoute)?;
+    let dates = products.dates(&walk, sitemap, at).await;
     let (mut xml, now) = (String::new(), process::now());
     for (place, page) in pages.iter().enumerate() {
         // Everything that XML would not take literally is percent-encoded in a URL.
-        let url = site.public_url.join(&page.listing.page(page.number));
+        let url = site.public_url.join(&page.path);
         match dates.as_ref().and_then(|dates| *dates.get(place)?).filter(|date| date.is_between_1970_and(now)) {
             Some(date) => {
                 xml.push_str(

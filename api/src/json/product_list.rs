@@ -79,14 +79,14 @@ pub(crate) async fn list_products(
     site: web::Data<Site>,
 ) -> Result<HttpResponse, ApiError> {
     let base_path = site.public_url.base_path();
-    let page = products.into_inner().page(number, page_size).await?;
-    let products = page.products().map(|product| ListedProduct {
+    let walk = products.into_inner().walk_with(number, page_size).await?;
+    let products = walk.page(number, page_size).map(|product| ListedProduct {
         product: product.id.as_str(),
         totals: Totals::new(product.by_rating, Some(product.last_commented_at)),
         comments: format!("{base_path}{}", links::api_comments(&product.id)),
     });
     let products = products.collect();
-    let (total, total_pages) = (page.total, page.total_pages);
+    let (total, total_pages) = (walk.total(), page_size.total_pages(walk.total()));
     let links = Links::of_pages(number.get(), total_pages, |page| links::api_products(base_path, page, page_size));
     let mut answer = HttpResponse::Ok();
     answer.insert_header((header::LINK, links.header()));

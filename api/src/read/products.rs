@@ -10,7 +10,6 @@ pub(crate) mod parts;
 
 use std::{
     cmp::Reverse,
-    ops::Range,
     sync::{
         Arc,
         atomic::{AtomicUsize, Ordering},
@@ -33,7 +32,7 @@ use crate::{
         kept::{Fresh, Kept},
     },
 };
-use parts::{Dates, ListedPage, PartitionSitemap, Product};
+use parts::{Dates, PartitionSitemap, Product};
 
 /// A walk is followed by a pause of this many times its duration.
 const PAUSE: u32 = 100;
@@ -93,27 +92,13 @@ impl Walk {
         self.partitions.iter().map(|(partition, sitemap)| (partition.number(), sitemap))
     }
 
-    fn most_commented(&self, places: Range<u64>) -> impl Iterator<Item = &Product> {
-        let [from, to] = [places.start, places.end].map(|place| usize::try_from(place).unwrap_or(usize::MAX));
-        let places = self.most_commented.get(from..to.min(self.most_commented.len())).unwrap_or_default();
-        places.iter().filter_map(|place| {
+    /// The products on a page of the list, the most commented first.
+    pub(crate) fn page(&self, number: PageNumber, size: PageSize) -> impl Iterator<Item = &Product> {
+        let before = usize::try_from(number.skip(size)).unwrap_or(usize::MAX);
+        self.most_commented.iter().skip(before).take(size.get().into()).filter_map(|place| {
             let [partition, product] = place.map(|place| usize::try_from(place).unwrap_or(usize::MAX));
             self.partitions.get(partition)?.1.products().get(product)
         })
-    }
-}
-
-#[derive(Debug)]
-pub(crate) struct ProductPage {
-    walk: Arc<Walk>,
-    places: Range<u64>,
-    pub(crate) total: u64,
-    pub(crate) total_pages: u64,
-}
-
-impl ProductPage {
-    pub(crate) fn products(&self) -> impl Iterator<Item = &Product> {
-        self.walk.most_commented(self.places.clone())
     }
 }
 
@@ -140,20 +125,14 @@ impl Products {
         Self { stores, site, walk: Kept::new(), dating: Mutex::default() }
     }
 
-    /// A page of the list, the most commented products first. Page 1 exists even without products.
+    /// A walk whose list has this page. Page 1 exists even without products.
     ///
     /// # Errors
     /// [`ApiError::PastTheEnd`], and [`ApiError::IndexUnavailable`].
-    pub(crate) async fn page(self: Arc<Self>, number: PageNumber, size: PageSize) -> Result<ProductPage, ApiError> {
+    pub(crate) async fn walk_with(self: Arc<Self>, number: PageNumber, size: PageSize) -> Result<Arc<Walk>, ApiError> {
         let walk = self.walk().await?;
-        let total = walk.total();
-        let (page, total_pages) = (number.get(), size.total_pages(total));
-        if page > total_pages {
-            return Err(ApiError::PastTheEnd { page, total_pages });
-        }
-        let first = number.skip(size);
-        let places = first..first.saturating_add(size.get().into());
-        Ok(ProductPage { walk, places, total, total_pages })
+        let (page, total_pages) = (number.get(), size.total_pages(walk.total()));
+        if page > total_pages { Err(ApiError::PastTheEnd { page, total_pages }) } else { Ok(walk) }
     }
 
     /// The last walk, or a new one. A walk that is older than its pause has the next one begin, without waiting for it.
@@ -225,25 +204,24 @@ impl Products {
         Some(products)
     }
 
-    /// The dates of a part of a partition's sitemap, counted from 0. They are read once for as long as the partition does
+    /// The dates of a part of this sitemap of the walk, counted from 0. They are read once for as long as the partition does
     /// not change. `None` while the page index is away.
-    pub(crate) async fn dates(&self, walk: &Walk, partition: u16, part: usize) -> Option<Arc<Dates>> {
-        let (_, sitemap) = walk.partitions.iter().find(|(found, _)| found.number() == partition)?;
-        if let Some(known) = sitemap.dates(part) {
-            return Some(known);
+    pub(crate) async fn dates(&self, walk: &Walk, sitemap: &PartitionSitemap, part: usize) -> Option<Arc<Dates>> {
+        let known = sitemap.dates(part)?;
+        if known.get().is_some() {
+            return known.get().cloned();
         }
         // One request at a time asks for so many ranks.
         let _alone = self.dating.lock().await;
-        if let Some(known) = sitemap.dates(part) {
-            return Some(known);
+        if known.get().is_some() {
+            return known.get().cloned();
         }
-        let pages = sitemap.pages(part)?;
-        let newest: Vec<RankedQuery<'_>> = pages.iter().map(ListedPage::newest).collect();
+        let newest: Vec<RankedQuery<'_>> = sitemap.pages(part)?.into_iter().map(|page| page.newest).collect();
         let newest = self.stores.ranked(StoreCall::Catalog, &newest).await?;
         let date = |Ranked { comments, .. }: Ranked| Some(comments.first()?.created_at);
         let dates = Arc::new(newest.into_iter().map(date).collect::<Dates>());
         if walk.dated.fetch_add(dates.len(), Ordering::Relaxed) < DATES_MAX {
-            sitemap.keep_dates(part, &dates);
+            known.get_or_init(|| Arc::clone(&dates));
         }
         Some(dates)
     }

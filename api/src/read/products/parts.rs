@@ -90,32 +90,23 @@ impl<'walk> Listing<'walk> {
     }
 
     /// The `page`-th page, counted from 1 for the oldest. The front page is the last one.
-    fn listed_page(self, page: u64) -> ListedPage<'walk> {
-        let is_front = page == self.pages();
-        let (order, rank) = match is_front {
-            true => (Order::Newest, 0),
-            false => (Order::Oldest, page * u64::from(PageSize::default().get()) - 1),
-        };
-        ListedPage { listing: self, number: PageNumber::new(page).ok().filter(|_| !is_front), order, rank }
+    fn listed_page(&self, page: u64) -> ListedPage<'walk> {
+        let newest = RankedQuery { count: 1, ..RankedQuery::new(self.product, self.filter) };
+        if page == self.pages() {
+            return ListedPage { path: self.page(None), newest };
+        }
+        let skip = page * u64::from(PageSize::default().get()) - 1;
+        let newest = RankedQuery { order: Order::Oldest, skip, ..newest };
+        ListedPage { path: self.page(PageNumber::new(page).ok()), newest }
     }
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ListedPage<'walk> {
-    pub(crate) listing: Listing<'walk>,
-    /// `None` for the page without a number.
-    pub(crate) number: Option<PageNumber>,
-    /// The rank of the newest comment on the page, in this order.
-    order: Order,
-    rank: u64,
-}
-
-impl<'walk> ListedPage<'walk> {
+    /// The page's path and query.
+    pub(crate) path: String,
     /// A question about the newest comment on the page.
-    pub(super) fn newest(&self) -> RankedQuery<'walk> {
-        let Self { listing: Listing { product, filter, .. }, order, rank, .. } = *self;
-        RankedQuery { order, skip: rank, count: 1, ..RankedQuery::new(product, filter) }
-    }
+    pub(super) newest: RankedQuery<'walk>,
 }
 
 /// The creation times of the newest comments on the pages of a part, in the order of the pages. `None` where a page had
@@ -172,9 +163,9 @@ impl PartitionSitemap {
         self.parts.len()
     }
 
-    /// The dates of a part, counted from 0, if they are known.
-    pub(super) fn dates(&self, number: usize) -> Option<Arc<Dates>> {
-        self.dates.get(number)?.get().cloned()
+    /// The dates of a part, counted from 0, once they are known.
+    pub(super) fn dates(&self, number: usize) -> Option<&OnceLock<Arc<Dates>>> {
+        self.dates.get(number)
     }
 
     /// Takes over the dates that are known of the same products. Returns how many.
@@ -183,13 +174,6 @@ impl PartitionSitemap {
             self.dates = Arc::clone(&before.dates);
         }
         self.dates.iter().filter_map(OnceLock::get).map(|dates| dates.len()).sum()
-    }
-
-    /// Keeps the dates of a part, counted from 0. Dates that are known already stay.
-    pub(super) fn keep_dates(&self, number: usize, dates: &Arc<Dates>) {
-        if let Some(of_part) = self.dates.get(number) {
-            of_part.get_or_init(|| Arc::clone(dates));
-        }
     }
 
     /// The listings of a part, counted from 0, each with its pages in that part.
@@ -293,25 +277,25 @@ mod tests {
         let listed = |total| {
             let sitemap = PartitionSitemap::new(unfiltered(&[("p".to_owned(), total)]), SITE.len());
             let pages = sitemap.pages(0).unwrap().into_iter();
-            pages.map(|page| (page.number.map(PageNumber::get), page.order, page.rank)).collect::<Vec<_>>()
+            pages
+                .map(|page| (page.path.replace("/product/p/comments", ""), page.newest.order, page.newest.skip))
+                .collect::<Vec<_>>()
         };
-        assert_eq!(listed(39), [(None, Newest, 0)]);
-        assert_eq!(listed(60), [(Some(1), Oldest, 19), (Some(2), Oldest, 39), (None, Newest, 0)]);
+        let front = (String::new(), Newest, 0);
+        assert_eq!(listed(39), std::slice::from_ref(&front));
+        assert_eq!(listed(60), [("?page=1".to_owned(), Oldest, 19), ("?page=2".to_owned(), Oldest, 39), front]);
     }
 
     #[test]
     fn dates_stay_known_until_the_products_change() {
         let of = |total| PartitionSitemap::new(unfiltered(&[("p".to_owned(), total)]), SITE.len());
         let sitemap = of(60);
-        assert_eq!(sitemap.dates(0), None);
+        assert_eq!((sitemap.dates(0), sitemap.dates(1)), (Some(&OnceLock::new()), None));
         let dates = Arc::new(vec![Some(Timestamp::MIN), None, Some(Timestamp::MAX)]);
-        sitemap.keep_dates(0, &dates);
-        sitemap.keep_dates(0, &Arc::default());
-        sitemap.keep_dates(1, &dates);
-        assert_eq!((sitemap.dates(0), sitemap.dates(1)), (Some(Arc::clone(&dates)), None));
+        sitemap.dates(0).unwrap().set(dates.clone()).unwrap();
         let (mut same, mut other) = (of(60), of(61));
-        assert_eq!((same.take_dates(&sitemap), same.dates(0)), (3, Some(dates)));
-        assert_eq!((other.take_dates(&sitemap), other.dates(0)), (0, None));
+        assert_eq!((same.take_dates(&sitemap), same.dates(0).unwrap().get()), (3, Some(&dates)));
+        assert_eq!((other.take_dates(&sitemap), other.dates(0).unwrap().get()), (0, None));
     }
 
     proptest! {
