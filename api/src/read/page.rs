@@ -33,7 +33,6 @@ use crate::{
     store::StoreClients,
 };
 pub(crate) use beyond::check_known;
-use by_table::TablePage;
 use join::Join;
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -90,6 +89,11 @@ impl PageRequest<'_> {
         }
     }
 
+    /// Comments dated later do not count. `None`: all do.
+    fn as_of(&self) -> Option<Timestamp> {
+        if let PageAt::Number(_, as_of) = self.at { as_of } else { None }
+    }
+
     fn ranked_query(&self, settled_at: Timestamp) -> RankedQuery<'_> {
         let (size, all) = (self.query.page_size, self.query.ranked_query());
         let settled_at = Some(settled_at);
@@ -117,12 +121,11 @@ impl PageRequest<'_> {
     ) -> (Result<Option<ListingPage>, ApiError>, Option<Stats>) {
         let asked = [RankedQuery { stats, ..self.ranked_query(stores.settled_at()) }];
         let ranked = async { stores.ranked(StoreCall::Ranks, &asked).await.and_then(|mut ranked| ranked.pop()) };
-        let (listing, ranked) = if let PageAt::Cursor(cursor) = &self.at {
-            let page = TablePage { query: self.query, cursor: Some(cursor), as_of: None };
-            let plan = page.plan();
-            let (ranked, rows) = tokio::join!(ranked, stores.page(&plan));
+        let (listing, ranked) = if let PageAt::Cursor(_) = self.at {
+            let rows = self.table_query();
+            let (ranked, rows) = tokio::join!(ranked, stores.page(&rows));
             let total = ranked.as_ref().map(|ranked| ranked.total);
-            let listing = rows.map_err(ApiError::from).and_then(|rows| page.cut(rows));
+            let listing = rows.map_err(ApiError::from).and_then(|rows| self.cut_rows(rows));
             (listing.map(|listing| Some(ListingPage { total, ..listing })), ranked)
         } else {
             match ranked.await {
@@ -139,11 +142,8 @@ impl PageRequest<'_> {
             Ok(None) => return Ok(None),
             Err(error) if planted::has(Bug::PastIsNotFound) => return Err(error),
             Err(error) => {
-                let (as_of, counted) = match self.at {
-                    PageAt::Number(_, as_of) => (as_of, ranked.total),
-                    PageAt::Archive(_) | PageAt::Front | PageAt::Cursor(_) => (None, ranked.all),
-                };
-                return Err(self.query.check_ranked(stores, as_of, counted).await.err().unwrap_or(error));
+                let counted = if let PageAt::Number(..) = self.at { ranked.total } else { ranked.all };
+                return Err(self.query.check_ranked(stores, self.as_of(), counted).await.err().unwrap_or(error));
             }
         };
         let rows = stores.page_of_ranks(&ranks.page_query(self.query), ranks.comments).await?;
@@ -155,7 +155,7 @@ impl PageRequest<'_> {
         let found =
             if missing.is_empty() { Vec::new() } else { stores.comments_in(&self.query.product, &missing).await? };
         for difference in join.fill(self.query, found.into_iter().flatten()) {
-            stores.report(&difference);
+            stores.report(difference);
         }
         join.unranked.iter().for_each(|_| stores.count_drift_sign(DriftSign::RowWithoutRank));
         Ok(Some(self.cut(ranked, join.finish()?)))
@@ -163,13 +163,12 @@ impl PageRequest<'_> {
 
     /// Reads the page while the page index is away.
     async fn read_unranked(&self, stores: &StoreClients) -> Result<ListingPage, ApiError> {
-        let as_of = match self.at {
-            PageAt::Number(PageNumber::FIRST, as_of) => as_of,
-            PageAt::Front => None,
-            PageAt::Number(..) | PageAt::Archive(_) | PageAt::Cursor(_) => return Err(ApiError::IndexUnavailable),
-        };
-        let page = TablePage { query: self.query, cursor: None, as_of };
-        page.cut(stores.page(&page.plan()).await?)
+        match self.at {
+            PageAt::Number(PageNumber::FIRST, _) | PageAt::Front => {
+                self.cut_rows(stores.page(&self.table_query()).await?)
+            }
+            PageAt::Number(..) | PageAt::Archive(_) | PageAt::Cursor(_) => Err(ApiError::IndexUnavailable),
+        }
     }
 }
 

@@ -25,18 +25,12 @@ pub(crate) enum Place {
 }
 
 /// Other pages of the same listing. The first and last page are known when the total is known.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Neighbours<Page = String> {
     pub(crate) first: Option<Page>,
     pub(crate) prev: Option<Page>,
     pub(crate) next: Option<Page>,
     pub(crate) last: Option<Page>,
-}
-
-impl<Page> Default for Neighbours<Page> {
-    fn default() -> Self {
-        Self { first: None, prev: None, next: None, last: None }
-    }
 }
 
 impl<Page> Neighbours<Page> {

@@ -40,7 +40,7 @@ use crate::{
 use kept::{Fresh, Kept};
 use per_thread::PerThread;
 pub(crate) use product_cache::KnownRecord;
-use product_cache::{Cached, ProductCache};
+use product_cache::ProductCache;
 pub(crate) use reports::Difference;
 use reports::Reports;
 
@@ -99,13 +99,12 @@ impl StoreClients {
     }
 
     /// Counts a difference that a page met. If it lasts, repair is told of it in the background: no reader waits.
-    pub(crate) fn report(&self, difference: &Difference<'_>) {
-        let sign = difference.sign();
-        self.metrics.count_drift_sign(sign);
-        if !self.reports.lock().take_up(difference, now()) {
+    pub(crate) fn report(&self, difference: Difference) {
+        self.metrics.count_drift_sign(difference.sign);
+        if !self.reports.lock().take_up(&difference, now()) {
             return;
         }
-        let (id, looked_for) = (difference.comment().clone(), difference.looked_for());
+        let Difference { sign, comment: id, looked_for, .. } = difference;
         let (table, metrics) = (Table::clone(&self.table), Arc::clone(&self.metrics));
         tokio::spawn(async move {
             let sign: &str = sign.into();
@@ -247,10 +246,10 @@ impl StoreClients {
     /// The record of a product as it was at most the maximum age ago. Where it cannot be read, an older one is used: a page
     /// is served without its product's name rather than not at all.
     pub(crate) async fn known_record(&self, product: &ProductId) -> KnownRecord {
-        let before = match self.records.get(product) {
-            Cached::Fresh(known) => return known,
-            Cached::Old(before) => before,
-        };
+        let (before, is_old) = self.records.get(product);
+        if !is_old {
+            return before;
+        }
         let asked = Instant::now();
         match self.metrics.timed(StoreCall::Product, self.table.product_to_show(product)).await {
             Ok(record) => {

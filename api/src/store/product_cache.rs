@@ -42,13 +42,11 @@ impl ProductCache {
         Self { known: Mutex::default(), max_age }
     }
 
-    /// What is known of a product, whether or not it is older than the maximum age.
-    pub(super) fn get(&self, product: &ProductId) -> Cached {
-        let known = self.known.lock();
-        match known.get(product) {
-            Some((read, known)) if read.elapsed() < self.max_age => Cached::Fresh(known.clone()),
-            Some((_, known)) => Cached::Old(known.clone()),
-            None => Cached::Old(KnownRecord::Unreadable),
+    /// What is known of a product, and whether it is too old: then it must be read again, and is used only if that fails.
+    pub(super) fn get(&self, product: &ProductId) -> (KnownRecord, bool) {
+        match self.known.lock().get(product) {
+            Some((read, known)) => (known.clone(), read.elapsed() >= self.max_age),
+            None => (KnownRecord::Unreadable, true),
         }
     }
 
@@ -68,12 +66,6 @@ impl ProductCache {
     }
 }
 
-pub(super) enum Cached {
-    Fresh(KnownRecord),
-    /// It must be read again. If that fails, this is used.
-    Old(KnownRecord),
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -84,14 +76,11 @@ mod tests {
 
     #[test]
     fn a_record_is_fresh_up_to_its_maximum_age_and_is_kept_beyond() {
-        for (max_age, is_fresh) in [(Duration::from_secs(3_600), true), (Duration::ZERO, false)] {
+        for (max_age, is_old) in [(Duration::from_secs(3_600), false), (Duration::ZERO, true)] {
             let cache = ProductCache::new(max_age);
-            assert!(matches!(cache.get(&product(1)), Cached::Old(KnownRecord::Unreadable)));
+            assert_eq!(cache.get(&product(1)), (KnownRecord::Unreadable, true));
             cache.keep(&product(1), KnownRecord::None, Instant::now());
-            match cache.get(&product(1)) {
-                Cached::Fresh(known) => assert!(is_fresh && known == KnownRecord::None),
-                Cached::Old(known) => assert!(!is_fresh && known == KnownRecord::None),
-            }
+            assert_eq!(cache.get(&product(1)), (KnownRecord::None, is_old));
         }
     }
 
@@ -101,7 +90,7 @@ mod tests {
         let asked = Instant::now();
         cache.keep(&product(1), KnownRecord::None, asked + Duration::from_millis(1));
         cache.keep(&product(1), KnownRecord::Unreadable, asked);
-        assert!(matches!(cache.get(&product(1)), Cached::Fresh(KnownRecord::None)));
+        assert_eq!(cache.get(&product(1)), (KnownRecord::None, false));
     }
 
     #[test]
@@ -112,7 +101,7 @@ mod tests {
             assert!(cache.known.lock().len() <= PRODUCTS_MAX);
         }
         // The last ones are there, the first ones are not.
-        assert!(matches!(cache.get(&product(3 * PRODUCTS_MAX - 2)), Cached::Fresh(_)));
-        assert!(matches!(cache.get(&product(0)), Cached::Old(KnownRecord::Unreadable)));
+        assert_eq!(cache.get(&product(3 * PRODUCTS_MAX - 2)), (KnownRecord::None, false));
+        assert_eq!(cache.get(&product(0)), (KnownRecord::Unreadable, true));
     }
 }

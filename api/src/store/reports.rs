@@ -5,7 +5,7 @@
 
 use std::collections::HashMap;
 
-use model::{Comment, CommentId, Filter, Placement, ProductId, Timestamp};
+use model::{CommentId, Placement, ProductId, Timestamp};
 
 use crate::ops::metrics::DriftSign;
 
@@ -22,35 +22,15 @@ const REPORTS_A_SECOND: u32 = 4;
 const DIFFERENCES_MAX: usize = 16_384;
 
 /// A difference between the ranks of a page and the table.
-#[derive(Debug, Clone, Copy)]
-pub(crate) enum Difference<'page> {
-    /// A published comment that a rank names lacks a valid duplicate under the filter.
-    MissingDuplicate(&'page Comment),
-    /// A rank names a comment that the table does not have under the filter, or not with this creation time.
-    RankWithoutComment { product: &'page ProductId, filter: &'page Filter, id: &'page CommentId },
-}
-
-impl Difference<'_> {
-    pub(super) fn sign(&self) -> DriftSign {
-        match self {
-            Self::MissingDuplicate(_) => DriftSign::MissingDuplicate,
-            Self::RankWithoutComment { .. } => DriftSign::RankWithoutComment,
-        }
-    }
-
-    pub(super) fn comment(&self) -> &CommentId {
-        match self {
-            Self::MissingDuplicate(comment) => &comment.id,
-            Self::RankWithoutComment { id, .. } => id,
-        }
-    }
-
-    pub(super) fn looked_for(&self) -> Placement {
-        match self {
-            Self::MissingDuplicate(comment) => comment.placement(),
-            Self::RankWithoutComment { product, filter, .. } => filter.placement_in(product),
-        }
-    }
+#[derive(Debug, Clone)]
+pub(crate) struct Difference {
+    pub(crate) sign: DriftSign,
+    pub(crate) comment: CommentId,
+    /// Where the comment was looked for.
+    pub(crate) looked_for: Placement,
+    /// When the comment was written that lacks a valid duplicate. `None` when the table does not have the comment under the
+    /// filter, or not with the creation time of its rank.
+    pub(crate) since: Option<Timestamp>,
 }
 
 /// The differences that were met lately.
@@ -70,13 +50,14 @@ enum Met {
 
 impl Reports {
     /// Whether a difference is to be reported now.
-    pub(super) fn take_up(&mut self, difference: &Difference<'_>, now: Timestamp) -> bool {
-        let key = (difference.sign(), difference.looked_for().product, difference.comment().clone());
-        let since = match (difference, self.met.get(&key).copied()) {
+    pub(super) fn take_up(&mut self, difference: &Difference, now: Timestamp) -> bool {
+        let Difference { sign, comment, looked_for, since } = difference;
+        let key = (*sign, looked_for.product.clone(), comment.clone());
+        let since = match (since, self.met.get(&key).copied()) {
             (_, Some(Met::Reported(at))) if now < at.plus_ms(REMEMBERED_MS) => return false,
-            (Difference::MissingDuplicate(comment), _) => comment.revision.instant(),
-            (Difference::RankWithoutComment { .. }, Some(Met::Once(at))) => at,
-            (Difference::RankWithoutComment { .. }, Some(Met::Reported(_)) | None) => {
+            (Some(written), _) => *written,
+            (None, Some(Met::Once(at))) => at,
+            (None, Some(Met::Reported(_)) | None) => {
                 self.remember(key, Met::Once(now));
                 return false;
             }
@@ -107,7 +88,7 @@ impl Reports {
 
 #[cfg(test)]
 mod tests {
-    use model::{CommentText, Language, Rating, Revision, SiteData, Status};
+    use model::{Language, Rating};
 
     use super::*;
 
@@ -115,33 +96,20 @@ mod tests {
         Timestamp::from_epoch_ms(1_000 * second).unwrap()
     }
 
-    fn product() -> ProductId {
-        ProductId::parse("a/b").unwrap()
-    }
-
-    fn id(number: usize) -> CommentId {
-        CommentId::parse(&format!("c{number}")).unwrap()
-    }
-
-    fn changed_at(second: i64, id: CommentId) -> Comment {
-        Comment {
-            id,
-            product: product(),
-            language: Language::parse("en").unwrap(),
-            rating: Rating::ALL[3],
-            created_at: at(0),
-            revision: Revision::after(None, at(second), 1),
-            status: Status::Published,
-            text: CommentText::new(None, "Fine.".to_owned(), None).unwrap(),
-            site: SiteData::default(),
+    /// A comment of this number that was written at this second, or that the table does not have.
+    fn difference(number: usize, written: Option<i64>) -> Difference {
+        let (product, language) = (ProductId::parse("a/b").unwrap(), Language::parse("en").unwrap());
+        Difference {
+            sign: if written.is_some() { DriftSign::MissingDuplicate } else { DriftSign::RankWithoutComment },
+            comment: CommentId::parse(&format!("c{number}")).unwrap(),
+            looked_for: Placement { product, language, rating: Rating::ALL[3] },
+            since: written.map(at),
         }
     }
 
     #[test]
     fn a_difference_is_reported_once_and_only_if_it_lasts() {
-        let (product, filter, comment, other) = (product(), Filter::ANY, changed_at(100, id(1)), id(2));
-        let missing = Difference::MissingDuplicate(&comment);
-        let rank = |id| Difference::RankWithoutComment { product: &product, filter: &filter, id };
+        let (missing, rank, other) = (&difference(1, Some(100)), &difference(1, None), &difference(2, None));
         let mut memory = Reports::default();
         for (second, difference, is_reported) in [
             (159, missing, false),
@@ -150,33 +118,28 @@ mod tests {
             (3_759, missing, false),
             (3_760, missing, true),
             // The moment in which a rank appeared is not known.
-            (5_000, rank(&comment.id), false),
-            (5_030, rank(&other), false),
-            (5_059, rank(&comment.id), false),
-            (5_060, rank(&comment.id), true),
-            (5_061, rank(&comment.id), false),
+            (5_000, rank, false),
+            (5_030, other, false),
+            (5_059, rank, false),
+            (5_060, rank, true),
+            (5_061, rank, false),
             // A page may be read once a day.
-            (91_430, rank(&other), true),
-            (91_431, rank(&comment.id), false),
+            (91_430, other, true),
+            (91_431, rank, false),
         ] {
-            assert_eq!(memory.take_up(&difference, at(second)), is_reported, "{second}: {difference:?}");
+            assert_eq!(memory.take_up(difference, at(second)), is_reported, "{second}: {difference:?}");
         }
     }
 
     #[test]
     fn few_are_reported_a_second_and_a_bounded_number_is_remembered() {
         let mut memory = Reports::default();
-        let comments: Vec<Comment> = (0..10).map(|number| changed_at(0, id(number))).collect();
-        let mut met = |second| {
-            let is_taken_up = |comment: &&Comment| memory.take_up(&Difference::MissingDuplicate(comment), at(second));
-            comments.iter().filter(is_taken_up).count()
-        };
+        let mut met =
+            |second| (0..10).filter(|number| memory.take_up(&difference(*number, Some(0)), at(second))).count();
         assert_eq!([met(100), met(100), met(101), met(102), met(103)], [4, 0, 4, 2, 0]);
 
-        let (product, filter) = (product(), Filter::ANY);
         for number in 0..2 * DIFFERENCES_MAX {
-            let rank = Difference::RankWithoutComment { product: &product, filter: &filter, id: &id(number) };
-            assert!(!memory.take_up(&rank, at(200)) && memory.met.len() <= DIFFERENCES_MAX);
+            assert!(!memory.take_up(&difference(number, None), at(200)) && memory.met.len() <= DIFFERENCES_MAX);
         }
     }
 }

@@ -8,44 +8,37 @@
 //! (`Table::page`).
 
 use model::{
-    Cd, Comment, Order, Timestamp,
+    Cd, Comment, Order,
     planted::{self, Bug},
 };
 use table::{Page, PageQuery};
 
-use super::{ListingPage, just_after};
+use super::{ListingPage, PageAt, PageRequest, just_after};
 use crate::{
     error::ApiError,
-    read::{
-        ListingQuery,
-        cursor::{Cursor, Direction},
-    },
+    read::cursor::{Cursor, Direction},
 };
 
 /// A row: its place in the order, and its comment. A malformed item has no comment, and may have no place.
 type Row = (Option<Cd>, Option<Comment>);
 
-#[derive(Debug)]
-pub(super) struct TablePage<'query> {
-    pub(super) query: &'query ListingQuery,
-    /// `None` for the first page.
-    pub(super) cursor: Option<&'query Cursor>,
-    /// Comments dated later do not count.
-    pub(super) as_of: Option<Timestamp>,
-}
+impl PageRequest<'_> {
+    fn cursor(&self) -> Option<&Cursor> {
+        if let PageAt::Cursor(cursor) = &self.at { Some(cursor) } else { None }
+    }
 
-impl TablePage<'_> {
-    pub(super) fn plan(&self) -> PageQuery {
-        let first = || self.as_of.filter(|_| self.query.order == Order::Newest).and_then(just_after);
-        let mut start = self.cursor.map_or_else(first, |cursor| Some(cursor.at.clone()));
+    /// How the table is asked for the page: for its first rows, unless a cursor leads to it.
+    pub(super) fn table_query(&self) -> PageQuery {
+        let first = || self.as_of().filter(|_| self.query.order == Order::Newest).and_then(just_after);
+        let mut start = self.cursor().map_or_else(first, |cursor| Some(cursor.at.clone()));
         if planted::has(Bug::CursorRepeats) {
             start = start.and_then(|start| start.just_after());
         }
-        self.query.page_query(self.order(), u16::from(self.query.page_size.get()) + 1, start)
+        self.query.page_query(self.table_order(), u16::from(self.query.page_size.get()) + 1, start)
     }
 
-    fn order(&self) -> Order {
-        match self.cursor.map(|cursor| cursor.direction) {
+    fn table_order(&self) -> Order {
+        match self.cursor().map(|cursor| cursor.direction) {
             None | Some(Direction::Forward) => self.query.order,
             Some(Direction::Backward) => self.query.order.reversed(),
         }
@@ -60,7 +53,8 @@ impl TablePage<'_> {
             rows.insert(item.place.min(rows.len()), (item.cd, None));
         }
         let answered = rows.len();
-        let is_later = |cd: &Cd| self.as_of.is_some_and(|as_of| cd.created_at > as_of);
+        let as_of = self.as_of();
+        let is_later = |cd: &Cd| as_of.is_some_and(|as_of| cd.created_at > as_of);
         rows.retain(|(cd, _)| !cd.as_ref().is_some_and(is_later));
         // Newest first, the query begins below `as_of`. Oldest first, everything after a later row is later too.
         let more = rows.len() == answered && (answered > size || cut_short);
@@ -73,15 +67,15 @@ impl TablePage<'_> {
     /// # Errors
     /// The first page has no comment: the table's own index may be behind. Or more rows follow a cursor, but no row of
     /// the page says where the next one starts: all are invalid items that wait for the repair job.
-    pub(super) fn cut(&self, page: Page) -> Result<ListingPage, ApiError> {
+    pub(super) fn cut_rows(&self, page: Page) -> Result<ListingPage, ApiError> {
         let (mut rows, more) = self.rows(page);
-        if rows.is_empty() && self.cursor.is_none() {
+        if rows.is_empty() && self.cursor().is_none() {
             return Err(ApiError::IndexUnavailable);
         }
         if more && rows.iter().all(|(cd, _)| cd.is_none()) {
             return Err(ApiError::NotYetListed);
         }
-        let (next, prev) = match self.cursor {
+        let (next, prev) = match self.cursor() {
             None => (last(&rows).filter(|_| more), None),
             Some(cursor) if rows.is_empty() && cursor.direction == Direction::Forward => {
                 (None, Some(self.back(cursor)))
@@ -94,13 +88,14 @@ impl TablePage<'_> {
             }
         };
         let comments = rows.into_iter().filter_map(|(_, comment)| comment).collect();
-        Ok(ListingPage { comments, next, prev, as_of: self.as_of, continues_by_cursor: true, ..ListingPage::default() })
+        let as_of = self.as_of();
+        Ok(ListingPage { comments, next, prev, as_of, continues_by_cursor: true, ..ListingPage::default() })
     }
 
     /// The cursor in the opposite direction, for an empty page. It leads to the comments up to and including the
     /// cursor's own.
     fn back(&self, Cursor { direction, at }: &Cursor) -> Cursor {
-        let beyond = match self.order() {
+        let beyond = match self.table_order() {
             Order::Newest => at.just_before(),
             Order::Oldest => at.just_after(),
         };

@@ -20,7 +20,7 @@ use model::{
 };
 use table::{Page, PageQuery};
 
-use crate::{error::ApiError, read::ListingQuery, store::Difference};
+use crate::{error::ApiError, ops::metrics::DriftSign, read::ListingQuery, store::Difference};
 
 /// How a page with ranks is read.
 #[derive(Debug, Clone)]
@@ -66,11 +66,10 @@ impl<'page> Ranks<'page> {
 #[derive(Debug)]
 pub(super) struct Join<'page> {
     ranks: Ranks<'page>,
-    /// A place for each rank.
+    /// A place for each rank, and in the end for each comment that is shown without one.
     places: Vec<(Cd, Option<Comment>)>,
     /// The rows without a rank that belong to the page.
     pub(super) unranked: Vec<Cd>,
-    late: Vec<Comment>,
     is_followed: bool,
     /// The last row, if the table was not read up to the end of the page.
     cut_at: Option<Cd>,
@@ -99,7 +98,7 @@ impl<'page> Join<'page> {
         let places = ranks.comments.iter().map(|cd| (cd.clone(), comments.remove(cd))).collect();
         let is_within = |cd: &Cd| ranks.end.is_none_or(|end| ranks.compare(cd, end).is_lt());
         let (unranked, beyond): (Vec<Cd>, Vec<Cd>) = others.into_iter().partition(is_within);
-        Self { ranks, places, unranked, late: Vec::new(), is_followed: has_more || !beyond.is_empty(), cut_at }
+        Self { ranks, places, unranked, is_followed: has_more || !beyond.is_empty(), cut_at }
     }
 
     /// The comments to look up, each once.
@@ -114,25 +113,24 @@ impl<'page> Join<'page> {
     }
 
     /// Fills places with the published comments that were found. Returns how ranks and table differ.
-    pub(super) fn fill<'query>(
-        &'query mut self,
-        query: &'query ListingQuery,
-        found: impl Iterator<Item = Comment>,
-    ) -> Vec<Difference<'query>> {
+    pub(super) fn fill(&mut self, query: &ListingQuery, found: impl Iterator<Item = Comment>) -> Vec<Difference> {
         let ListingQuery { product, filter, .. } = query;
         let found = found.filter(|comment| filter.matches(&comment.placement()));
         let mut found: BTreeMap<Cd, Comment> = found.map(|comment| (comment.cd(), comment)).collect();
         let mut differences = Vec::new();
         for (cd, comment) in self.places.iter_mut().filter(|(_, comment)| comment.is_none()) {
             *comment = found.remove(cd);
-            differences.extend(match comment {
-                None => Some(Difference::RankWithoutComment { product, filter, id: &cd.id }),
+            let (sign, looked_for, since) = match comment {
+                None => (DriftSign::RankWithoutComment, filter.placement_in(product), None),
                 // Its row may be where the table was not read any more.
-                Some(comment) => self.cut_at.is_none().then_some(Difference::MissingDuplicate(comment)),
-            });
+                Some(_) if self.cut_at.is_some() => continue,
+                Some(found) => (DriftSign::MissingDuplicate, found.placement(), Some(found.revision.instant())),
+            };
+            differences.push(Difference { sign, comment: cd.id.clone(), looked_for, since });
         }
         if self.ranks.shows_unranked {
-            self.late = self.unranked.iter().filter_map(|cd| found.remove(cd)).collect();
+            let late = self.unranked.iter().filter_map(|cd| found.remove_entry(cd));
+            self.places.extend(late.map(|(cd, comment)| (cd, Some(comment))));
         }
         differences
     }
@@ -140,8 +138,7 @@ impl<'page> Join<'page> {
     /// # Errors
     /// [`ApiError::NotYetListed`] when comments belong to the page, and none of them can be shown.
     pub(super) fn finish(self) -> Result<Joined, ApiError> {
-        let Self { ranks, mut places, late, is_followed, cut_at, .. } = self;
-        places.extend(late.into_iter().map(|comment| (comment.cd(), Some(comment))));
+        let Self { ranks, mut places, is_followed, cut_at, .. } = self;
         places.sort_by(|(a, _), (b, _)| ranks.compare(a, b));
         let mut is_cut = places.len() > ranks.max;
         places.truncate(ranks.max);
@@ -200,9 +197,9 @@ mod tests {
         let found = cds(found).into_iter().filter(|cd| missing.contains(&cd.id));
         let differences = join.fill(&query, found.map(|cd| stored(&cd))).into_iter();
         let mut words: Vec<String> = differences
-            .map(|difference| match difference {
-                Difference::MissingDuplicate(comment) => format!("duplicate {}", comment.id),
-                Difference::RankWithoutComment { id, .. } => format!("rank {id}"),
+            .map(|Difference { sign, comment, .. }| match sign {
+                DriftSign::MissingDuplicate => format!("duplicate {comment}"),
+                DriftSign::RankWithoutComment | DriftSign::RowWithoutRank => format!("rank {comment}"),
             })
             .collect();
         words.extend((!join.unranked.is_empty()).then(|| format!("{} rows", join.unranked.len())));

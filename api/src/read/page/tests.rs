@@ -90,12 +90,11 @@ fn page(
     index: Option<i64>,
     last: i64,
 ) -> Result<ListingPage, ApiError> {
-    let (number, as_of) = (PageNumber::new(number).unwrap(), as_of.map(at));
-    if let Some(index) = index {
-        return Ok(read(&PageRequest { query, at: PageAt::Number(number, as_of) }, index, 0, last)?.unwrap());
+    let page = PageRequest { query, at: PageAt::Number(PageNumber::new(number).unwrap(), as_of.map(at)) };
+    match index {
+        Some(index) => Ok(read(&page, index, 0, last)?.unwrap()),
+        None => page.cut_rows(whole(answer(&page.table_query(), last))),
     }
-    let page = TablePage { query, cursor: None, as_of };
-    page.cut(whole(answer(&page.plan(), last)))
 }
 
 fn front(query: &ListingQuery, index: i64, settled: i64, last: i64) -> ListingPage {
@@ -111,8 +110,9 @@ fn times(listing: &ListingPage) -> Vec<i64> {
     listing.comments.iter().map(|comment| comment.created_at.epoch_ms()).collect()
 }
 
-fn by_cursor<'query>(query: &'query ListingQuery, cursor: &'query Cursor) -> TablePage<'query> {
-    TablePage { query, cursor: Some(cursor), as_of: None }
+fn after(query: &ListingQuery, ms: i64) -> PageRequest<'_> {
+    let cursor = Cursor { direction: Direction::Forward, at: comment(ms).cd() };
+    PageRequest { query, at: PageAt::Cursor(cursor) }
 }
 
 fn malformed(place: usize, ms: Option<i64>) -> MalformedItem {
@@ -162,10 +162,9 @@ fn shown_comments_count_and_cursors_lead_on_although_the_index_is_behind() {
 #[test]
 fn a_malformed_item_keeps_its_place_and_hides_nothing() {
     let query = query(Order::Newest, 3);
-    let after_9 = Cursor { direction: Direction::Forward, at: comment(9).cd() };
     let cut = |comments: &[i64], malformed: Vec<MalformedItem>| {
         let rows = Page { malformed, ..whole(comments.iter().copied().map(comment).collect()) };
-        let listing = by_cursor(&query, &after_9).cut(rows).unwrap();
+        let listing = after(&query, 9).cut_rows(rows).unwrap();
         (times(&listing), listing.next.unwrap().at)
     };
     // The query returns comments 8 to 5; comment 5 only says that more follow.
@@ -180,13 +179,12 @@ fn a_malformed_item_keeps_its_place_and_hides_nothing() {
 fn a_page_cut_short_by_the_tables_answer_limit_still_leads_on() {
     let query = query(Order::Newest, 5);
     let rows = || Page { cut_short: true, ..whole(vec![comment(9), comment(8)]) };
-    let after_10 = Cursor { direction: Direction::Forward, at: comment(10).cd() };
-    for cursor in [Some(&after_10), None] {
-        assert!(TablePage { query: &query, cursor, as_of: None }.cut(rows()).unwrap().next.is_some());
+    for page in [after(&query, 10), PageRequest { query: &query, at: PageAt::Front }] {
+        assert!(page.cut_rows(rows()).unwrap().next.is_some());
     }
     // Nothing that could be read has a place to lead on from.
     let unplaced = Page { cut_short: true, malformed: vec![malformed(0, None)], ..Page::default() };
-    let refused = by_cursor(&query, &after_10).cut(unplaced);
+    let refused = after(&query, 10).cut_rows(unplaced);
     assert!(matches!(refused, Err(ApiError::NotYetListed)), "{refused:?}");
 }
 
