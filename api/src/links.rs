@@ -64,27 +64,25 @@ impl ListingUrls<'_> {
         parameters.extend((*page_size != PageSize::default()).then(|| ("page_size", page_size.to_string())));
         parameters.extend((*order != Order::default()).then(|| ("order", order.to_string())));
         parameters.extend(last);
-        with_query([self.base_path, &api_comments(product)].concat(), &parameters)
+        with_query([self.base_path, &api_comments(product)].concat(), parameters)
     }
 }
 
 /// A page of the list of products in the JSON API, below the path of the site's root. The default page size is left out.
 pub(crate) fn api_products(base_path: &str, number: u64, page_size: PageSize) -> String {
     let size = (page_size != PageSize::default()).then(|| ("page_size", page_size.to_string()));
-    let parameters: Vec<_> = [("page", number.to_string())].into_iter().chain(size).collect();
-    with_query(format!("{base_path}/api/v1/products"), &parameters)
+    with_query(format!("{base_path}/api/v1/products"), [("page", number.to_string())].into_iter().chain(size))
 }
 
 /// A page of the list of products, for people. The first page has no number.
 pub(crate) fn product_list(number: Option<PageNumber>) -> String {
-    let number = number.map(|number| ("page", number.to_string()));
-    with_query(PRODUCTS.to_owned(), &number.into_iter().collect::<Vec<_>>())
+    with_query(PRODUCTS.to_owned(), number.map(|number| ("page", number.to_string())))
 }
 
-fn with_query(mut url: String, parameters: &[(&'static str, String)]) -> String {
+fn with_query(mut url: String, parameters: impl IntoIterator<Item = (&'static str, String)>) -> String {
     let mut separator = '?';
     for (name, value) in parameters {
-        url.push_str(&format!("{separator}{name}={}", encoded(value)));
+        url.push_str(&format!("{separator}{name}={}", encoded(&value)));
         separator = '&';
     }
     url
@@ -129,7 +127,7 @@ fn of_listing(
         (_, Some(ratings)) => url.push_str(&format!("/{language}/{ratings}")),
     }
     let order = (order != Order::default()).then(|| ("order", order.to_string()));
-    with_query(url, &order.into_iter().chain(parameter).collect::<Vec<_>>())
+    with_query(url, order.into_iter().chain(parameter))
 }
 
 /// The products that have comments, the most commented first, for people.

@@ -46,11 +46,9 @@ pub(crate) async fn get_comment(
     stores: web::Data<StoreClients>,
 ) -> Result<HttpResponse, ApiError> {
     let (is_writer, is_moderator) = (caller.may(Scope::WriteComments), caller.may(Scope::ModerateComments));
-    let comment = match is_moderator {
-        true => stores.comment_of_any_status(&id).await?,
-        false => stores.comment(&id).await?,
-    };
-    let comment = comment.ok_or(ApiError::NoSuchComment)?;
+    let comment = stores.comment_of_any_status(&id).await?;
+    let is_shown = |comment: &Comment| is_moderator || comment.status.is_published();
+    let comment = comment.filter(is_shown).ok_or(ApiError::NoSuchComment)?;
     let is_known = is_writer || is_moderator;
     let body = if is_known { CommentBody::for_writer(&comment) } else { CommentBody::from(&comment) };
     // The client may change next what it reads here, so no cache may answer. No shared cache may keep the author's id,
@@ -116,9 +114,7 @@ pub(crate) async fn change_comment(
     path = "/api/v1/comments/{id}",
     tag = "comments",
     params(Parsed<Target>),
-    responses(
-        (status = 204, description = "It is gone; pages stop showing it a moment later"),
-    ),
+    responses((status = 204, description = "It is gone; pages stop showing it a moment later")),
     security(("token" = ["comments:write"])),
 )]
 pub(crate) async fn delete_comment(
@@ -141,19 +137,16 @@ async fn expected_revision(
     conditions: &Conditions,
 ) -> Result<Option<Revision>, ApiError> {
     let Conditions { if_match, if_none_match } = conditions;
-    let excludes_nothing = matches!(if_none_match, Revisions::These(excluded) if excluded.is_empty());
-    match if_match {
-        None | Some(Revisions::All) if excludes_nothing => return Ok(None),
-        Some(Revisions::These(revisions)) if excludes_nothing && revisions.len() == 1 => {
-            return Ok(revisions.first().copied());
-        }
-        None | Some(Revisions::All | Revisions::These(_)) => {}
+    match (if_match, if_none_match) {
+        (None | Some(Revisions::All), None) => return Ok(None),
+        (Some(Revisions::These(revisions)), None) if revisions.len() == 1 => return Ok(revisions.first().copied()),
+        (_, None | Some(_)) => {}
     }
     let current = stores.comment_of_any_status(id).await?.ok_or(ApiError::NoSuchComment)?.revision;
     if if_match.as_ref().is_some_and(|allowed| !allowed.contains(current)) {
         return Err(ApiError::RevisionMismatch { current });
     }
-    if if_none_match.contains(current) {
+    if if_none_match.as_ref().is_some_and(|excluded| excluded.contains(current)) {
         return Err(ApiError::RevisionExcluded { current });
     }
     Ok(if let Some(Revisions::These(_)) = if_match { Some(current) } else { None })
@@ -203,9 +196,7 @@ pub(crate) struct PositionBody {
     path = "/api/v1/comments/{id}/position",
     tag = "comments",
     params(Parsed<PositionRequest>),
-    responses(
-        (status = 200, description = "Its page and place", body = PositionBody),
-    ),
+    responses((status = 200, description = "Its page and place", body = PositionBody)),
 )]
 pub(crate) async fn comment_position(
     Parsed(request): Parsed<PositionRequest>,

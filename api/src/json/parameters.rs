@@ -43,7 +43,7 @@ pub(crate) static PRODUCT: Parameter<ProductId> = Parameter {
     name: "product",
     description: "The id of a product: any text without control characters but `.` and `..`, percent-encoded, a slash \
                   in it as `%2F` or as it is. One to write begins and ends with a visible character",
-    schema: || schema::product().into(),
+    schema: || schema::line(ProductId::MAX_CHARS).into(),
     example: || json!("espresso-machine"),
     parse: ProductId::parse_stored,
 };
@@ -55,7 +55,7 @@ pub(crate) const PRODUCTS_MAX: usize = 100;
 pub(crate) static PRODUCTS: Parameter<ProductId> = Parameter {
     description: "The id of a product, as in a path; repeated for each product, each once",
     schema: || {
-        let products = ArrayBuilder::new().items(schema::product()).unique_items(true);
+        let products = ArrayBuilder::new().items(schema::line(ProductId::MAX_CHARS)).unique_items(true);
         products.min_items(Some(1)).max_items(Some(PRODUCTS_MAX)).into()
     },
     example: || json!(["espresso-machine", "milk-jug"]),

@@ -61,23 +61,6 @@ fn example() -> Value {
     })
 }
 
-impl<'record> From<&'record ProductRecord> for ProductBody<'record> {
-    fn from(record: &'record ProductRecord) -> Self {
-        let ProductRecord { product, revision, details } = record;
-        Self {
-            product: product.as_str(),
-            name: &details.name,
-            url: details.url.as_ref().map(|url| url.as_str()),
-            image: details.image.as_ref().map(|url| url.as_str()),
-            brand: details.brand.as_deref(),
-            gtin: details.gtin.as_ref().map(|gtin| gtin.as_str()),
-            sku: details.sku.as_deref(),
-            language: details.language.as_ref().map(|language| language.as_str()),
-            revision: *revision,
-        }
-    }
-}
-
 /// Describes the body of a put.
 pub(crate) struct NewProduct;
 
@@ -209,9 +192,7 @@ pub(crate) async fn put_product(
     path = "/api/v1/products/{product}",
     tag = "products",
     params(Parsed<Target>),
-    responses(
-        (status = 204, description = "It is gone; other processes show it within their cache's age"),
-    ),
+    responses((status = 204, description = "It is gone; other processes show it within their cache's age")),
     security(("token" = ["products:write"])),
 )]
 pub(crate) async fn delete_product(
@@ -227,9 +208,19 @@ pub(crate) async fn delete_product(
     Ok(HttpResponse::NoContent().finish())
 }
 
-fn answer(status: StatusCode, record: &ProductRecord) -> HttpResponse {
-    let tag = (header::ETAG, strong_tag(record.revision));
-    HttpResponse::build(status).insert_header(tag).json(ProductBody::from(record))
+fn answer(status: StatusCode, ProductRecord { product, revision, details }: &ProductRecord) -> HttpResponse {
+    let body = ProductBody {
+        product: product.as_str(),
+        name: &details.name,
+        url: details.url.as_ref().map(WebUrl::as_str),
+        image: details.image.as_ref().map(WebUrl::as_str),
+        brand: details.brand.as_deref(),
+        gtin: details.gtin.as_ref().map(Gtin::as_str),
+        sku: details.sku.as_deref(),
+        language: details.language.as_ref().map(Language::as_str),
+        revision: *revision,
+    };
+    HttpResponse::build(status).insert_header((header::ETAG, strong_tag(*revision))).json(body)
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 //!
 //! The service refuses a value that a schema does not allow. It accepts any other, but for what a description says.
 
-use model::{CommentText, Language, ProductId, Rating, WebUrl};
+use model::{CommentText, Language, Rating, WebUrl};
 use utoipa::openapi::{ObjectBuilder, OneOfBuilder, Schema, Type, schema::SchemaType};
 
 /// A character of a text of one line: anything but the control characters (Unicode category Cc).
@@ -42,10 +42,6 @@ pub(super) fn number(least: u64, greatest: u64) -> ObjectBuilder {
 /// A text of one line. No schema can express the limits in bytes of some.
 pub(super) fn line(max_chars: usize) -> ObjectBuilder {
     text(format!("^{NO_CONTROL}+$")).min_length(Some(1)).max_length(Some(max_chars))
-}
-
-pub(super) fn product() -> ObjectBuilder {
-    line(ProductId::MAX_CHARS)
 }
 
 pub(super) fn language() -> ObjectBuilder {

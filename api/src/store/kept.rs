@@ -3,10 +3,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use tokio::{
-    sync::{Mutex, OwnedMutexGuard},
-    time::Instant,
-};
+use tokio::{sync::Mutex, time::Instant};
 
 /// Pause after a read that failed. Otherwise requests would queue up while a store is away, and fail one after another.
 const PAUSE_AFTER_FAILURE: Duration = Duration::from_secs(1);
@@ -68,32 +65,28 @@ impl<T: Clone + Send + 'static> Kept<T> {
         R: Future<Output = Option<Fresh<T>>> + Send + 'static,
     {
         let pauses = || self.state.lock().pauses(Instant::now());
-        if let Some(usable) = self.usable() {
-            if let Ok(alone) = Arc::clone(&self.reading).try_lock_owned()
-                && !pauses()
-            {
-                tokio::spawn(Arc::clone(self).renew(read(), alone));
-            }
-            return Some(usable);
+        let usable = self.usable();
+        let alone = match usable {
+            Some(_) => Arc::clone(&self.reading).try_lock_owned().ok(),
+            None => Some(Arc::clone(&self.reading).lock_owned().await),
+        };
+        let Some(alone) = alone.filter(|_| !pauses()) else {
+            // Another task may have read meanwhile.
+            return usable.or_else(|| self.usable());
+        };
+        let (kept, read) = (Arc::clone(self), read());
+        let reading = tokio::spawn(async move {
+            let _alone = alone;
+            let read = read.await;
+            let value = read.as_ref().map(|read| read.value.clone());
+            kept.state.lock().keep(read, Instant::now());
+            value
+        });
+        if usable.is_some() {
+            return usable;
         }
-        let alone = Arc::clone(&self.reading).lock_owned().await;
-        // Another task may have read meanwhile.
-        if pauses() {
-            return self.usable();
-        }
-        let read = tokio::spawn(Arc::clone(self).renew(read(), alone)).await;
+        let read = reading.await;
         read.inspect_err(|error| tracing::error!(%error, "a read that all requests share has panicked")).ok()?
-    }
-
-    async fn renew(
-        self: Arc<Self>,
-        read: impl Future<Output = Option<Fresh<T>>>,
-        _alone: OwnedMutexGuard<()>,
-    ) -> Option<T> {
-        let read = read.await;
-        let value = read.as_ref().map(|read| read.value.clone());
-        self.state.lock().keep(read, Instant::now());
-        value
     }
 }
 

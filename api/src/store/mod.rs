@@ -5,12 +5,7 @@ mod per_thread;
 mod product_cache;
 mod reports;
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    fmt::Display,
-    sync::Arc,
-    time::Duration,
-};
+use std::{collections::BTreeMap, fmt::Display, sync::Arc, time::Duration};
 
 use actix_web::web::Data;
 use model::{
@@ -376,38 +371,26 @@ impl StoreClients {
         call: StoreCall,
         ask: impl AsyncFnOnce(&str) -> Result<Vec<IndexAnswer<T>>, StoreError>,
     ) -> Option<Vec<T>> {
+        let table_id = self.table_id().await;
+        let answers = match &table_id {
+            Some(table_id) => self.metrics.timed(call, ask(table_id)).await.map_err(Some),
+            None => Err(None),
+        };
         // One call may ask a partition thousands of questions. It counts once.
-        let asked: BTreeSet<IndexPartition> = partitions.iter().copied().collect();
-        let count_all = |kind, reason: Option<&dyn Display>| {
-            asked.iter().for_each(|partition| self.count_answer(*partition, kind, reason));
-        };
-        let Some(table_id) = self.table_id().await else {
-            count_all(IndexAnswerKind::Unknown, None);
-            return None;
-        };
-        let answers = match self.metrics.timed(call, ask(&table_id)).await {
-            Ok(answers) => answers,
-            Err(error) if error.is_unavailable() => {
-                count_all(IndexAnswerKind::Unreachable, Some(&error));
-                return None;
-            }
-            Err(error) => {
-                count_all(IndexAnswerKind::Broken, Some(&error));
-                return None;
-            }
-        };
-        let by_partition: BTreeMap<IndexPartition, &IndexAnswer<T>> = partitions.into_iter().zip(&answers).collect();
-        for (partition, answer) in by_partition {
-            match answer {
-                Ok(_) => self.count_answer(partition, IndexAnswerKind::Ready, None),
-                Err(not_ready) => self.count_answer(partition, IndexAnswerKind::NotReady, Some(not_ready)),
-            }
+        let asked: BTreeMap<IndexPartition, usize> = partitions.into_iter().zip(0..).collect();
+        for (partition, place) in asked {
+            let (kind, reason): (_, Option<&dyn Display>) = match &answers {
+                Ok(answers) => match answers.get(place) {
+                    Some(Err(not_ready)) => (IndexAnswerKind::NotReady, Some(not_ready)),
+                    Some(Ok(_)) | None => (IndexAnswerKind::Ready, None),
+                },
+                Err(None) => (IndexAnswerKind::Unknown, None),
+                Err(Some(error)) if error.is_unavailable() => (IndexAnswerKind::Unreachable, Some(error)),
+                Err(Some(error)) => (IndexAnswerKind::Broken, Some(error)),
+            };
+            self.metrics.count_index_answer(kind);
+            self.index_watch.note(partition, kind, reason);
         }
-        answers.into_iter().map(Result::ok).collect()
-    }
-
-    fn count_answer(&self, partition: IndexPartition, kind: IndexAnswerKind, reason: Option<&dyn Display>) {
-        self.metrics.count_index_answer(kind);
-        self.index_watch.note(partition, kind, reason);
+        answers.ok()?.into_iter().map(Result::ok).collect()
     }
 }
