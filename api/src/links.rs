@@ -36,18 +36,16 @@ pub(crate) fn api_author(author: &AuthorId) -> String {
 pub(crate) struct ListingUrls<'listing> {
     pub(crate) listing: &'listing ListingQuery,
     pub(crate) as_of: Option<Timestamp>,
+    pub(crate) is_stable: bool,
     /// The path of the site's root, empty or such as `/reviews`. Nothing later adds it to a JSON text.
     pub(crate) base_path: &'listing str,
 }
 
 impl ListingUrls<'_> {
-    pub(crate) fn page(&self, number: u64) -> String {
-        self.with(Some(number), self.as_of.map(|as_of| ("as_of", as_of.to_string())))
-    }
-
-    /// The page of this number in stable numbering; `None` for the front page.
-    pub(crate) fn stable_page(&self, number: Option<u64>) -> String {
-        self.with(number, Some(("numbering", STABLE.to_owned())))
+    /// The page of this number; `None` for the front page of stable numbering.
+    pub(crate) fn page(&self, number: Option<u64>) -> String {
+        let as_of = self.as_of.map(|as_of| ("as_of", as_of.to_string()));
+        self.with(number, if self.is_stable { Some(("numbering", STABLE.to_owned())) } else { as_of })
     }
 
     pub(crate) fn cursor(&self, cursor: &str) -> String {
@@ -208,17 +206,18 @@ mod tests {
         let as_of = Some(Timestamp::parse("2024-02-29T12:00:00Z").unwrap());
         let listing =
             ListingQuery { product: product("p"), filter, order: Order::Newest, page_size: PageSize::default() };
-        let plain = ListingUrls { listing: &listing, as_of: None, base_path: "" };
+        let plain = ListingUrls { listing: &listing, as_of: None, is_stable: false, base_path: "" };
         let path = "/api/v1/products/p/comments";
-        assert_eq!(plain.page(3), format!("{path}?language=en&rating=1&rating=5&page=3"));
+        assert_eq!(plain.page(Some(3)), format!("{path}?language=en&rating=1&rating=5&page=3"));
         assert_eq!(plain.cursor("AbC-_"), format!("{path}?language=en&rating=1&rating=5&cursor=AbC-_"));
+        let numbered = ListingUrls { is_stable: true, ..plain };
         let stable = "?language=en&rating=1&rating=5&page=3&numbering=stable";
-        assert_eq!(plain.stable_page(Some(3)), format!("{path}{stable}"));
-        assert_eq!(plain.stable_page(None), format!("{path}{}", stable.replace("&page=3", "")));
+        assert_eq!(numbered.page(Some(3)), format!("{path}{stable}"));
+        assert_eq!(numbered.page(None), format!("{path}{}", stable.replace("&page=3", "")));
         let listing = ListingQuery { order: Order::Oldest, page_size: PageSize::new(50).unwrap(), ..listing.clone() };
-        let special = ListingUrls { listing: &listing, as_of, base_path: "/r" };
+        let special = ListingUrls { listing: &listing, as_of, is_stable: false, base_path: "/r" };
         assert_eq!(
-            special.page(1),
+            special.page(Some(1)),
             format!(
                 "/r{path}?language=en&rating=1&rating=5&page=1&page_size=50&order=oldest&as_of=2024-02-29T12%3A00%3A00.000Z"
             )

@@ -104,7 +104,7 @@ async fn answer(
         exists.map_err(|error| PageError::with_help(error, |error| help(t, address, error, stats.as_ref())))?
     };
     let status = if exists { StatusCode::OK } else { StatusCode::NOT_FOUND };
-    let by_cursor = by_cursor(address, &listing, cursors)?;
+    let by_cursor = listing.continues_by_cursor.then(|| by_cursor(address, &listing, cursors));
     let page = CommentsPage::new(site, address, record.record(), &listing, stats.as_ref(), by_cursor);
     let mut page = page.with_contrast(site, stats.as_ref(), contrast);
     let mut answer = if fragment::is_asked(request) {
@@ -124,15 +124,10 @@ async fn answer(
     Ok(answer)
 }
 
-fn by_cursor(address: &Address, listing: &ListingPage, cursors: &CursorSealer) -> Result<Option<Neighbours>, ApiError> {
-    if !listing.continues_by_cursor {
-        return Ok(None);
-    }
-    let page = |cursor: &Option<Cursor>| {
-        let sealed = cursor.as_ref().map(|cursor| cursors.seal(&address.query.parts(), cursor)).transpose();
-        sealed.map(|sealed| sealed.map(|sealed| address.at_cursor(&sealed)))
-    };
-    Ok(Some(Neighbours { prev: page(&listing.prev)?, next: page(&listing.next)?, ..Neighbours::default() }))
+fn by_cursor(address: &Address, listing: &ListingPage, cursors: &CursorSealer) -> Neighbours {
+    let page = |cursor: &Cursor| address.at_cursor(&cursors.seal(&address.query.parts(), cursor));
+    let [prev, next] = [&listing.prev, &listing.next].map(|cursor| cursor.as_ref().map(page));
+    Neighbours { prev, next, ..Neighbours::default() }
 }
 
 /// The links that lead on from a page of comments that cannot be shown. None leads to a listing that is known to have no

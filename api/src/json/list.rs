@@ -61,6 +61,12 @@ impl Request for ListRequest {
     }
 }
 
+impl ListRequest {
+    fn urls<'asked>(&'asked self, base_path: &'asked str) -> ListingUrls<'asked> {
+        ListingUrls { listing: &self.query, as_of: self.as_of, is_stable: self.is_stable, base_path }
+    }
+}
+
 /// One page of comments.
 ///
 /// By number, with totals; or by cursor, for walking from page to page. While the page index is away (`index` is
@@ -109,7 +115,9 @@ pub(crate) async fn list_comments(
 ) -> Result<HttpResponse, ApiError> {
     let ListRequest { query, is_stable, explains, .. } = &asked;
     if let Some(period) = asked.period {
-        return Ok(caching::lead_to(&dated_page(&stores, query, period, *is_stable).await?));
+        let (position, _) = dates::place(&stores, query, period).await?;
+        let number = query.number_of(*is_stable, position).map(PageNumber::get);
+        return Ok(caching::lead_to(&asked.urls("").page(number)));
     }
     let at = match (&asked.cursor, asked.number) {
         (Some(cursor), _) => PageAt::Cursor(cursors.open(&query.parts(), cursor)?),
@@ -121,13 +129,12 @@ pub(crate) async fn list_comments(
     memory.make_room(&request, page.comments_max()).await?;
     let (read, _) = page.read(&stores, StatsWanted::No).await;
     let Some(listing) = read? else {
-        let urls = ListingUrls { listing: query, as_of: None, base_path: "" };
-        return Ok(caching::lead_to(&urls.stable_page(None)));
+        return Ok(caching::lead_to(&asked.urls("").page(None)));
     };
     if listing.comments.is_empty() {
         check_known(&stores, &site, &query.product).await?;
     }
-    let mut body = Body::new(&cursors, &asked, &listing, site.public_url.base_path())?;
+    let mut body = Body::new(&cursors, &asked, &listing, site.public_url.base_path());
     body.explain = explains.then(|| cost::so_far().into());
     let mut answer = HttpResponse::Ok();
     answer.insert_header((header::LINK, body.links.header()));
@@ -136,18 +143,6 @@ pub(crate) async fn list_comments(
         answer.insert_header(caching::NO_STORE);
     }
     Ok(answer.json(body))
-}
-
-async fn dated_page(
-    stores: &StoreClients,
-    query: &ListingQuery,
-    period: Period,
-    is_stable: bool,
-) -> Result<String, ApiError> {
-    let (position, _) = dates::place(stores, query, period).await?;
-    let urls = ListingUrls { listing: query, as_of: None, base_path: "" };
-    let number = query.number_of(is_stable, position).map(PageNumber::get);
-    Ok(if is_stable { urls.stable_page(number) } else { urls.page(number.unwrap_or(1)) })
 }
 
 /// One page of comments.
@@ -267,13 +262,11 @@ impl<'listing> Body<'listing> {
         asked: &'listing ListRequest,
         listing: &'listing ListingPage,
         base_path: &str,
-    ) -> Result<Self, ApiError> {
-        let ListRequest { query, number, as_of, is_stable, .. } = asked;
-        let (number, as_of, is_stable) = (*number, *as_of, *is_stable);
-        let seal =
-            |cursor: &Option<Cursor>| cursor.as_ref().map(|cursor| sealer.seal(&query.parts(), cursor)).transpose();
-        let cursor = Cursors { next: seal(&listing.next)?, prev: seal(&listing.prev)? };
-        let ListingQuery { product, filter, order, page_size } = query;
+    ) -> Self {
+        let (number, is_stable, parts) = (asked.number, asked.is_stable, asked.query.parts());
+        let seal = |cursor: &Cursor| sealer.seal(&parts, cursor);
+        let cursor = Cursors { next: listing.next.as_ref().map(seal), prev: listing.prev.as_ref().map(seal) };
+        let ListingQuery { product, filter, order, page_size } = &asked.query;
         let total_pages = match is_stable {
             true => listing.settled.map(|settled| StablePages::new(settled, *page_size).count()),
             false => listing.total.map(|total| page_size.total_pages(total)),
@@ -282,21 +275,17 @@ impl<'listing> Body<'listing> {
             Some(_) => Place::Unknown,
             None => Place::numbered(number, is_stable, *page_size, listing),
         };
-        let urls = ListingUrls { listing: query, as_of, base_path };
-        let to = |number: Option<u64>| match number {
-            Some(number) if !is_stable => urls.page(number),
-            number => urls.stable_page(number),
-        };
-        let Neighbours { prev, next, last, .. } = place.neighbours().and_then(|number| Some(to(number)));
+        let urls = asked.urls(base_path);
+        let Neighbours { prev, next, last, .. } = place.neighbours().and_then(|number| Some(urls.page(number)));
         let by_cursor = |cursor: &Option<String>| cursor.as_deref().map(|cursor| urls.cursor(cursor));
         let links = Links {
-            this: by_cursor(&asked.cursor).unwrap_or_else(|| to(number.map(PageNumber::get))),
-            first: to(if is_stable { None } else { Some(1) }),
+            this: by_cursor(&asked.cursor).unwrap_or_else(|| urls.page(number.map(PageNumber::get))),
+            first: urls.page(if is_stable { None } else { Some(1) }),
             prev: prev.or_else(|| by_cursor(&cursor.prev)),
             next: next.filter(|_| !listing.continues_by_cursor).or_else(|| by_cursor(&cursor.next)),
-            last: last.or_else(|| total_pages.map(|last| to(Some(last)))),
+            last: last.or_else(|| total_pages.map(|last| urls.page(Some(last)))),
         };
-        Ok(Self {
+        Self {
             product: product.as_str(),
             filter: FilterBody {
                 language: filter.language().map(Language::as_str),
@@ -313,7 +302,7 @@ impl<'listing> Body<'listing> {
             links,
             cursor,
             explain: None,
-        })
+        }
     }
 }
 
