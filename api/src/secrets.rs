@@ -83,24 +83,16 @@ impl Scope {
     pub const ALL: &[Self] = Self::VARIANTS;
 }
 
-/// A key that seals cursors: 32 bytes, which are the two AES-128 keys of AES-SIV. It is never logged.
+/// A key that seals cursors: 32 bytes, which are the two AES-128 keys of AES-SIV. They must be random and
+/// secret. It is never logged.
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[debug("CursorKey(…)")]
-pub struct CursorKey([u8; 32]);
+pub struct CursorKey(pub [u8; 32]);
 
 impl CursorKey {
-    /// The key of these bytes, which must be random and secret.
-    pub fn new(bytes: [u8; 32]) -> Self {
-        Self(bytes)
-    }
-
     /// A new random key. It is stored nowhere, so the cursors sealed with it end with the process.
     pub(crate) fn random() -> Self {
         Self(rand::random())
-    }
-
-    pub(crate) fn bytes(&self) -> &[u8; 32] {
-        &self.0
     }
 }
 

@@ -223,7 +223,7 @@ mod tests {
 
     #[test]
     fn cursor_keys_are_64_hex_digits_each() {
-        let keys = [15, 255].map(|byte| CursorKey::new([byte; 32]));
+        let keys = [15, 255].map(|byte| CursorKey([byte; 32]));
         let both = format!("{},{}", "0f".repeat(32), "FF".repeat(32));
         assert_eq!(parse(&["--cursor-key", &both]).unwrap().cursor_keys, keys);
         assert!(!format!("{:?}", parse(&["--cursor-key", &both]).unwrap()).contains("0f"));

@@ -158,7 +158,7 @@ impl World {
             "comments:write+comments:moderate+products:write",
             WRITE_TOKEN,
         ));
-        settings.cursor_keys.push(api::CursorKey::new([7; 32]));
+        settings.cursor_keys.push(api::CursorKey([7; 32]));
         let (table, index) = (self.table(name), self.index(name));
         let app = api::in_process(table, index, settings, ([127, 0, 0, 1], 8080).into()).unwrap();
         let service = Rc::new(actix_web::test::init_service(app).await);

@@ -160,7 +160,7 @@ fn associated_data(listing: &[Vec<u8>]) -> impl Iterator<Item = &[u8]> {
 }
 
 fn siv(key: &CursorKey) -> Aes128Siv {
-    Aes128Siv::new(key.bytes().into())
+    Aes128Siv::new((&key.0).into())
 }
 
 #[cfg(test)]
@@ -170,7 +170,7 @@ mod tests {
     use proptest::prelude::*;
 
     fn sealer() -> CursorSealer {
-        CursorSealer::new(&[CursorKey::new([7; 32])])
+        CursorSealer::new(&[CursorKey([7; 32])])
     }
 
     fn cursor(direction: Direction, ms: i64, id: &str) -> Cursor {
@@ -185,7 +185,7 @@ mod tests {
 
     #[test]
     fn a_cursor_outlives_a_change_of_the_key() {
-        let [before, after] = [7, 8].map(|byte| CursorKey::new([byte; 32]));
+        let [before, after] = [7, 8].map(|byte| CursorKey([byte; 32]));
         let (listing, given) = (listing(), cursor(Direction::Forward, 1_700_000_000_000, "c1"));
         let old = CursorSealer::new(std::slice::from_ref(&before));
         let preparing = CursorSealer::new(&[before.clone(), after.clone()]);
