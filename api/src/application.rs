@@ -11,11 +11,9 @@ use actix_web::{
     App, Error,
     dev::{Server, ServiceFactory, ServiceRequest, ServiceResponse},
 };
-use futures_util::FutureExt;
 use page_index::PageIndex;
 use process::StoreError;
 use table::{Table, TableConfig};
-use tokio::sync::oneshot;
 
 use crate::{
     http::{connection::Bounds, server},
@@ -90,7 +88,6 @@ impl Application {
         settings: ApiSettings,
     ) -> Result<Self, StartError> {
         let (listener, address) = bind(listen)?;
-        let operations = settings.operations_listen.map(bind).transpose()?;
         let service = Service::new(table, index, settings, address)?;
         let bounds = Bounds {
             head: HEAD_TIMEOUT,
@@ -100,8 +97,8 @@ impl Application {
             connections_max: service.settings.connections_max,
             malformed: service.metrics.malformed_requests.clone(),
         };
-        let operations = operations.map(|listening| operations_server(listening, service.clone(), &bounds));
-        let operations = operations.transpose()?;
+        let operations = service.settings.operations_listen;
+        let operations = operations.map(|listen| operations_server(listen, service.clone(), &bounds)).transpose()?;
         let routes = if operations.is_some() { Service::configure } else { Service::configure_all };
         let of_threads = service.clone();
         let server =
@@ -122,32 +119,29 @@ impl Application {
     /// Serves until `shutdown` completes, then accepts no more requests and finishes those under way. The caller
     /// handles the signals that end the process.
     pub async fn run_until(self, shutdown: impl Future<Output = ()>) -> io::Result<()> {
-        let stores = self.service.stores.clone();
+        let Self { server, operations, service, .. } = self;
+        let stores = service.stores.clone();
         // Ahead of the first request.
         tokio::spawn(async move { stores.table_id().await });
-        let (end_of_service, ended) = oneshot::channel::<()>();
-        let printing = self.service.settings.metrics_namespace.clone().map(|namespace| {
-            let snapshot = move || self.service.snapshot();
-            tokio::spawn(series::print_until(ended.map(drop), namespace, snapshot))
-        });
-        let operations = self.operations.map(|(_, server)| (server.handle(), tokio::spawn(server)));
-        let handle = self.server.handle();
-        let mut server = pin!(self.server);
-        let ended = tokio::select! {
-            ended = &mut server => ended,
-            // The server itself carries out the stop, so it must run on meanwhile.
-            () = shutdown => tokio::join!(server, handle.stop(true)).0,
+        let operations = operations.map(|(_, server)| (server.handle(), tokio::spawn(server)));
+        let serving = async {
+            let (handle, mut server) = (server.handle(), pin!(server));
+            let ended = tokio::select! {
+                ended = &mut server => ended,
+                // The server itself carries out the stop, so it must run on meanwhile.
+                () = shutdown => tokio::join!(server, handle.stop(true)).0,
+            };
+            // Last, so that a stopping service can still be watched.
+            if let Some((handle, serving)) = operations {
+                handle.stop(true).await;
+                serving.await.map_err(io::Error::other)??;
+            }
+            ended
         };
-        // Last, so that a stopping service can still be watched.
-        if let Some((handle, serving)) = operations {
-            handle.stop(true).await;
-            serving.await.map_err(io::Error::other)??;
+        match &service.settings.metrics_namespace {
+            Some(namespace) => series::print_during(serving, namespace, || service.snapshot()).await,
+            None => serving.await,
         }
-        drop(end_of_service);
-        if let Some(printing) = printing {
-            printing.await.map_err(io::Error::other)?;
-        }
-        ended
     }
 }
 
@@ -166,10 +160,11 @@ pub fn in_process(
 }
 
 fn operations_server(
-    (listener, address): (TcpListener, SocketAddr),
+    listen: SocketAddr,
     service: Service,
     bounds: &Bounds,
 ) -> Result<(SocketAddr, Server), StartError> {
+    let (listener, address) = bind(listen)?;
     let (keep_alive, connections_max) = (OPERATIONS_KEEP_ALIVE, OPERATIONS_CONNECTIONS_MAX);
     let bounds = Bounds { keep_alive, connections_max, ..bounds.clone() };
     let app = move || service.app(|_, config| ops::configure(config));

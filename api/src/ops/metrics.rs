@@ -29,7 +29,7 @@ use strum::{IntoStaticStr, VariantArray};
 use super::{
     PATHS, cost,
     index_watch::IndexAnswerKind,
-    series::{Calls, Snapshot},
+    series::{Reading, Series, Snapshot},
 };
 
 const PREFIX: &str = "pagemark";
@@ -61,21 +61,14 @@ pub(crate) enum StoreCall {
 }
 
 impl StoreCall {
-    fn store(self) -> Store {
+    fn is_of_table(self) -> bool {
         match self {
-            Self::Comment | Self::Comments | Self::Page | Self::Report => Store::Table,
-            Self::Create | Self::Patch | Self::Delete | Self::Author | Self::Moderation => Store::Table,
-            Self::Product | Self::PutProduct | Self::DeleteProduct => Store::Table,
-            Self::Ranks | Self::Position | Self::Stats | Self::Catalog | Self::Readiness => Store::PageIndex,
+            Self::Comment | Self::Comments | Self::Page | Self::Report => true,
+            Self::Create | Self::Patch | Self::Delete | Self::Author | Self::Moderation => true,
+            Self::Product | Self::PutProduct | Self::DeleteProduct => true,
+            Self::Ranks | Self::Position | Self::Stats | Self::Catalog | Self::Readiness => false,
         }
     }
-}
-
-#[derive(Debug, Clone, Copy, IntoStaticStr)]
-#[strum(serialize_all = "snake_case")]
-enum Store {
-    Table,
-    PageIndex,
 }
 
 /// How table and page index differed when a page was read. A write that is still on its way looks the same, so a few
@@ -133,8 +126,8 @@ struct CallSums {
 }
 
 impl CallSums {
-    fn get(&self) -> Calls {
-        Calls { count: self.count.get(), seconds: self.seconds.get() }
+    fn get(&self) -> Reading {
+        Reading::Calls { count: self.count.get(), seconds: self.seconds.get() }
     }
 }
 
@@ -207,39 +200,40 @@ impl Metrics {
         let began = Instant::now();
         let result = calling.await;
         let outcome = if result.is_ok() { "ok" } else { "error" };
-        let labels = [("store", call.store().into()), ("call", call.into()), ("outcome", outcome)];
+        let (store, sums) = match call.is_of_table() {
+            true => ("table", &self.sums.table),
+            false => ("page_index", &self.sums.page_index),
+        };
+        let labels = [("store", store), ("call", call.into()), ("outcome", outcome)];
         let took = began.elapsed();
         self.store_calls.get_or_create(&labels).observe(took.as_secs_f64());
-        let sums = match call.store() {
-            Store::Table => &self.sums.table,
-            Store::PageIndex => &self.sums.page_index,
-        };
         sums.count.inc();
         sums.seconds.inc_by(took.as_secs_f64());
-        cost::note_call(call.store().into(), took);
+        cost::note_call(store, took);
         result
     }
 
-    /// What [`Series`](super::series::Series) are made of. The arguments are those of [`Metrics::text`].
+    /// The arguments are those of [`Metrics::text`].
     pub(crate) fn snapshot(
         &self,
         in_flight: usize,
         answer_bytes: usize,
         partitions: &[(IndexAnswerKind, usize)],
     ) -> Snapshot {
-        let Sums { requests, server_errors, drift_signs, table, page_index } = &self.sums;
-        Snapshot {
-            requests: requests.get(),
-            server_errors: server_errors.get(),
-            shed: self.shed.get(),
-            in_flight,
-            answer_bytes,
-            table: table.get(),
-            page_index: page_index.get(),
-            page_index_available: is_available(partitions),
-            drift_signs: drift_signs.get(),
-            malformed_items: self.malformed_items.get(),
-        }
+        let total = |counter: &Counter| Reading::Total(counter.get());
+        let is_available = is_available(partitions).map(|is_available| u8::from(is_available).into());
+        vec![
+            (Series::Requests, "Count", total(&self.sums.requests)),
+            (Series::ServerErrors, "Count", total(&self.sums.server_errors)),
+            (Series::RequestsShed, "Count", total(&self.shed)),
+            (Series::RequestsInFlight, "Count", Reading::Level(Some(in_flight.into()))),
+            (Series::AnswerBytes, "Bytes", Reading::Level(Some(answer_bytes.into()))),
+            (Series::TableTime, "Milliseconds", self.sums.table.get()),
+            (Series::PageIndexTime, "Milliseconds", self.sums.page_index.get()),
+            (Series::PageIndexAvailable, "None", Reading::Level(is_available)),
+            (Series::DriftSigns, "Count", total(&self.sums.drift_signs)),
+            (Series::MalformedItems, "Count", total(&self.malformed_items)),
+        ]
     }
 
     /// All metrics, in the OpenMetrics text format. `in_flight` is the number of requests under way; `answer_bytes` is
@@ -352,10 +346,10 @@ mod tests {
             let labels = format!(r#"store="table",call="page",outcome="{outcome}""#);
             assert!(text.contains(&format!("pagemark_store_call_duration_seconds_count{{{labels}}} 1")), "{text}");
         }
-        let Snapshot { table, page_index, .. } = metrics.snapshot(0, 0, &[]);
         let seconds = text.lines().filter(|line| line.starts_with("pagemark_store_call_duration_seconds_sum{"));
         let seconds: f64 = seconds.map(|line| line.rsplit(' ').next().unwrap().parse::<f64>().unwrap()).sum();
-        assert_eq!((table.count, page_index.count), (2, 0));
-        assert!((table.seconds - seconds).abs() < 1e-9, "{} and {seconds}", table.seconds);
+        let [table, page_index] = [&metrics.sums.table, &metrics.sums.page_index];
+        assert_eq!((table.count.get(), page_index.count.get()), (2, 0));
+        assert!((table.seconds.get() - seconds).abs() < 1e-9, "{} and {seconds}", table.seconds.get());
     }
 }

@@ -39,87 +39,64 @@ impl Series {
     pub fn name(self) -> &'static str {
         self.into()
     }
+}
 
-    /// Its unit in CloudWatch (Amazon CloudWatch API reference: `MetricDatum`).
-    fn unit(self) -> &'static str {
-        match self {
-            Self::AnswerBytes => "Bytes",
-            Self::TableTime | Self::PageIndexTime => "Milliseconds",
-            Self::PageIndexAvailable => "None",
-            Self::Requests | Self::ServerErrors | Self::RequestsShed | Self::RequestsInFlight => "Count",
-            Self::DriftSigns | Self::MalformedItems => "Count",
+/// What the metrics say at an instant: the series in their order, each with its unit in CloudWatch (Amazon CloudWatch API
+/// reference: `MetricDatum`).
+pub(crate) type Snapshot = Vec<(Series, &'static str, Reading)>;
+
+#[derive(Debug, Clone)]
+pub(crate) enum Reading {
+    /// Shown as it is; `None` while it is unknown.
+    Level(Option<Value>),
+    /// A counter since the start of the process: what was added is shown.
+    Total(u64),
+    /// Calls since the start of the process, and how long they took together: their mean time is shown, in milliseconds.
+    Calls { count: u64, seconds: f64 },
+}
+
+impl Reading {
+    fn value_since(&self, before: &Self) -> Option<Value> {
+        match (self, before) {
+            (Self::Total(now), Self::Total(before)) => Some((now - before).into()),
+            (Self::Calls { count, seconds }, Self::Calls { count: count_before, seconds: seconds_before }) => {
+                let count = u32::try_from(count - count_before).ok().filter(|count| *count > 0)?;
+                Some((1e3 * (seconds - seconds_before) / f64::from(count)).into())
+            }
+            (Self::Level(now), _) => now.clone(),
+            (Self::Total(_) | Self::Calls { .. }, _) => None,
         }
-    }
-
-    /// The value of the time between two snapshots. `None` without any.
-    fn value(self, now: &Snapshot, before: &Snapshot) -> Option<Value> {
-        let rose = |of: fn(&Snapshot) -> u64| Some(Value::from(of(now) - of(before)));
-        match self {
-            Self::Requests => rose(|at| at.requests),
-            Self::ServerErrors => rose(|at| at.server_errors),
-            Self::RequestsShed => rose(|at| at.shed),
-            Self::RequestsInFlight => Some(now.in_flight.into()),
-            Self::AnswerBytes => Some(now.answer_bytes.into()),
-            Self::TableTime => now.table.mean_ms_since(before.table),
-            Self::PageIndexTime => now.page_index.mean_ms_since(before.page_index),
-            Self::PageIndexAvailable => now.page_index_available.map(|is_available| u8::from(is_available).into()),
-            Self::DriftSigns => rose(|at| at.drift_signs),
-            Self::MalformedItems => rose(|at| at.malformed_items),
-        }
-    }
-}
-
-/// What the metrics say at an instant. Counters count from the start of the process.
-#[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Snapshot {
-    /// Without those of health checks, as are the server errors among them.
-    pub(crate) requests: u64,
-    pub(crate) server_errors: u64,
-    pub(crate) shed: u64,
-    pub(crate) in_flight: usize,
-    pub(crate) answer_bytes: usize,
-    pub(crate) table: Calls,
-    pub(crate) page_index: Calls,
-    /// `None` until the page index has been asked.
-    pub(crate) page_index_available: Option<bool>,
-    pub(crate) drift_signs: u64,
-    pub(crate) malformed_items: u64,
-}
-
-#[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Calls {
-    pub(crate) count: u64,
-    /// How long they took together.
-    pub(crate) seconds: f64,
-}
-
-impl Calls {
-    fn mean_ms_since(self, before: Self) -> Option<Value> {
-        let count = u32::try_from(self.count - before.count).ok().filter(|count| *count > 0)?;
-        Some((1e3 * (self.seconds - before.seconds) / f64::from(count)).into())
     }
 }
 
 fn line(namespace: &str, at_epoch_ms: i64, now: &Snapshot, before: &Snapshot) -> String {
-    let values =
-        Series::ALL.iter().filter_map(|series| Some((series.name(), series.unit(), series.value(now, before)?)));
+    let values = now
+        .iter()
+        .zip(before)
+        .filter_map(|((series, unit, now), (_, _, before))| Some((series.name(), *unit, now.value_since(before)?)));
     emf::line(namespace, PROCESS, at_epoch_ms, &values.collect::<Vec<_>>())
 }
 
-/// Prints a line every minute, and the last one when `end` completes.
-pub(crate) async fn print_until(end: impl Future<Output = ()>, namespace: String, snapshot: impl Fn() -> Snapshot) {
-    let mut end = pin!(end);
+/// Serves, and prints a line every minute and a last one at the end.
+pub(crate) async fn print_during<Ended>(
+    serving: impl Future<Output = Ended>,
+    namespace: &str,
+    snapshot: impl Fn() -> Snapshot,
+) -> Ended {
+    let mut serving = pin!(serving);
     let mut minutes = tokio::time::interval_at(tokio::time::Instant::now() + PERIOD, PERIOD);
-    let mut before = Snapshot::default();
-    let mut is_last = false;
-    while !is_last {
-        is_last = tokio::select! {
-            _ = minutes.tick() => false,
-            () = &mut end => true,
+    let mut before = snapshot();
+    loop {
+        let ended = tokio::select! {
+            _ = minutes.tick() => None,
+            ended = &mut serving => Some(ended),
         };
         let now = snapshot();
-        println!("{}", line(&namespace, process::now().epoch_ms(), &now, &before));
+        println!("{}", line(namespace, process::now().epoch_ms(), &now, &before));
         before = now;
+        if let Some(ended) = ended {
+            return ended;
+        }
     }
 }
 
@@ -136,20 +113,22 @@ mod tests {
             for metric in directive["Metrics"].as_array().unwrap() {
                 assert!(line[metric["Name"].as_str().unwrap()].is_number(), "{line}");
             }
-            ["Requests", "ServerErrors", "RequestsInFlight", "TableTime", "PageIndexAvailable"]
-                .map(|name| line[name].as_f64())
+            ["Requests", "RequestsInFlight", "TableTime", "PageIndexAvailable"].map(|name| line[name].as_f64())
         };
-        let first = Snapshot {
-            requests: 5,
-            server_errors: 1,
-            in_flight: 2,
-            table: Calls { count: 4, seconds: 0.5 },
-            ..Snapshot::default()
+        let calls = |count, seconds| Reading::Calls { count, seconds };
+        let snapshot = |requests, table, is_available: Option<u8>| {
+            vec![
+                (Series::Requests, "Count", Reading::Total(requests)),
+                (Series::RequestsInFlight, "Count", Reading::Level(Some(2.into()))),
+                (Series::TableTime, "Milliseconds", table),
+                (Series::PageIndexAvailable, "None", Reading::Level(is_available.map(Value::from))),
+            ]
         };
-        assert_eq!(values(&first, &Snapshot::default()), [Some(5.0), Some(1.0), Some(2.0), Some(125.0), None]);
-        let table = Calls { count: 6, seconds: 0.75 };
-        let second = Snapshot { requests: 7, table, page_index_available: Some(false), ..first };
-        assert_eq!(values(&second, &first), [Some(2.0), Some(0.0), Some(2.0), Some(125.0), Some(0.0)]);
-        assert_eq!(values(&second, &second), [Some(0.0), Some(0.0), Some(2.0), None, Some(0.0)]);
+        let none = snapshot(0, calls(0, 0.0), None);
+        let first = snapshot(5, calls(4, 0.5), None);
+        assert_eq!(values(&first, &none), [Some(5.0), Some(2.0), Some(125.0), None]);
+        let second = snapshot(7, calls(6, 0.75), Some(0));
+        assert_eq!(values(&second, &first), [Some(2.0), Some(2.0), Some(125.0), Some(0.0)]);
+        assert_eq!(values(&second, &second), [Some(0.0), Some(2.0), None, Some(0.0)]);
     }
 }
