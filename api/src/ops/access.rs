@@ -14,7 +14,7 @@ use actix_web::{
     error::InternalError,
     http::{
         Method,
-        header::{self, HeaderMap, HeaderName, HeaderValue},
+        header::{self, HeaderMap, HeaderName},
     },
     middleware::Next,
     web,
@@ -22,7 +22,7 @@ use actix_web::{
 use tracing::Instrument;
 
 use super::{is_operational, trace_context};
-use crate::{ops::metrics::Metrics, tokens::TokenName};
+use crate::{http::caching, ops::metrics::Metrics, tokens::TokenName};
 
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
@@ -64,7 +64,7 @@ pub(crate) async fn observe(
     let (status, size, token) = match &mut answer {
         Ok(response) => {
             if !(is_callers && may_be_kept(&method, response.headers())) {
-                name_request(response.headers_mut(), &request_id);
+                response.headers_mut().insert(REQUEST_ID, caching::value(&request_id));
             }
             let token = response.request().extensions().get::<TokenName>().cloned();
             (response.status(), response.response().body().size(), token)
@@ -73,7 +73,7 @@ pub(crate) async fn observe(
         // request's ids.
         Err(error) => {
             let mut response = span.in_scope(|| error.error_response());
-            name_request(response.headers_mut(), &request_id);
+            response.headers_mut().insert(REQUEST_ID, caching::value(&request_id));
             let answered = (response.status(), response.body().size(), None);
             answer = Err(InternalError::from_response("given up", response).into());
             answered
@@ -111,13 +111,6 @@ fn may_be_kept(method: &Method, headers: &HeaderMap) -> bool {
     is_stored && matches!(*method, Method::GET | Method::HEAD)
 }
 
-fn name_request(headers: &mut HeaderMap, request_id: &str) {
-    // The id holds plain characters only.
-    if let Ok(value) = HeaderValue::from_str(request_id) {
-        headers.insert(REQUEST_ID, value);
-    }
-}
-
 /// The client that the first of `proxies` trusted proxies saw. Each of these proxies appends one address. Earlier
 /// addresses come from the client and cannot be trusted.
 fn forwarded_for(headers: &HeaderMap, proxies: usize) -> Option<String> {
@@ -147,6 +140,8 @@ fn request_id(headers: &HeaderMap) -> (String, bool) {
 
 #[cfg(test)]
 mod tests {
+    use actix_web::http::header::HeaderValue;
+
     use super::*;
 
     #[test]

@@ -1,11 +1,4 @@
 //! What operators use.
-//!
-//! - `health`: `/livez` and `/readyz`.
-//! - `metrics`: what is counted; `scrape`: `/metrics`.
-//! - `series`: the metrics that CloudWatch shows.
-//! - `cost`: what a request asked of the stores.
-//! - `access`: request ids, trace context, access logs.
-//! - `index_watch`: the last answer of the page index for each partition.
 
 pub(crate) mod access;
 pub(crate) mod cost;
