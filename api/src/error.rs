@@ -146,36 +146,16 @@ impl ApiError {
     /// Logs an error for the operator once: when the answer is made. The index watch logs why the index is unavailable,
     /// and refused requests are counted. All other errors concern only the client.
     fn log(&self) {
-        match self {
-            Self::Internal(error) => tracing::error!(error = &**error, "a request failed"),
-            Self::TableUnavailable(error) => tracing::warn!(%error, "the table is unavailable"),
-            Self::TableRefuses(error) => tracing::error!(%error, "the table refuses"),
-            Self::TimedOut => tracing::warn!("a request took too long"),
-            Self::Contended => tracing::warn!("a change was given up: other writers were faster"),
-            Self::IndexUnavailable
-            | Self::NotYetListed
-            | Self::Overloaded
-            | Self::Invalid { .. }
-            | Self::BrokenBody(_)
-            | Self::BodyTooLarge
-            | Self::NoRoomInItem { .. }
-            | Self::BodyTooSlow
-            | Self::UnsupportedMediaType { .. }
-            | Self::Unauthorized
-            | Self::ScopeOff(_)
-            | Self::NotAllowed(_)
-            | Self::NoRoute
-            | Self::MethodNotAllowed { .. }
-            | Self::NoSuchComment
-            | Self::NoSuchProduct
-            | Self::FilterDoesNotMatch { .. }
-            | Self::PastTheEnd { .. }
-            | Self::PastTheArchive { .. }
-            | Self::AlreadyExists
-            | Self::IdempotencyMismatch
-            | Self::RevisionMismatch { .. }
-            | Self::PreconditionFailed { .. }
-            | Self::RevisionExcluded { .. } => {}
+        if let Self::Internal(error) = self {
+            tracing::error!(error = &**error, "a request failed");
+        } else if let Self::TableUnavailable(error) = self {
+            tracing::warn!(%error, "the table is unavailable");
+        } else if let Self::TableRefuses(error) = self {
+            tracing::error!(%error, "the table refuses");
+        } else if let Self::TimedOut = self {
+            tracing::warn!("a request took too long");
+        } else if let Self::Contended = self {
+            tracing::warn!("a change was given up: other writers were faster");
         }
     }
 
