@@ -13,13 +13,13 @@
 use std::sync::Arc;
 
 use actix_web::{HttpRequest, HttpResponse, http::header, web};
-use model::Filter;
+use model::{Filter, Timestamp};
 
 use super::{error_page::PageError, products};
 use crate::{
     error::ApiError,
     links,
-    read::products::{Products, parts},
+    read::products::{Products, Walk, parts},
     site::Site,
 };
 
@@ -46,11 +46,12 @@ pub(super) async fn robots(site: web::Data<Site>) -> HttpResponse {
     HttpResponse::Ok().insert_header((header::CONTENT_TYPE, "text/plain; charset=utf-8")).body(text)
 }
 
+async fn walk(site: &Site, products: &web::Data<Products>) -> Result<Arc<Walk>, ApiError> {
+    if is_offered(site) { Arc::clone(products).walk().await } else { Err(ApiError::NoRoute) }
+}
+
 pub(super) async fn index(site: web::Data<Site>, products: web::Data<Products>) -> Result<HttpResponse, PageError> {
-    if !is_offered(&site) {
-        return Err(ApiError::NoRoute.into());
-    }
-    let walk = products.into_inner().walk().await?;
+    let walk = walk(&site, &products).await?;
     let all = walk
         .partitions()
         .flat_map(|(partition, sitemap)| (1..=sitemap.parts()).map(move |part| links::sitemap_part(partition, part)));
@@ -63,25 +64,16 @@ pub(super) async fn index(site: web::Data<Site>, products: web::Data<Products>) 
     if children.len() == CHILDREN_MAX {
         tracing::warn!("the sitemap has as many parts as there may be; the pages of others are not in it");
     }
-    let mut xml = format!("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<sitemapindex xmlns=\"{NAMESPACE}\">\n");
-    for child in children {
-        xml.push_str(&format!("<sitemap><loc>{}</loc></sitemap>\n", site.public_url.join(&child)));
-    }
-    xml.push_str("</sitemapindex>\n");
-    Ok(xml_answer(xml))
+    let child = |path: String| format!("<sitemap><loc>{}</loc></sitemap>\n", site.public_url.join(&path));
+    Ok(xml_answer("sitemapindex", children.into_iter().map(child)))
 }
 
 pub(super) async fn lists(site: web::Data<Site>, products: web::Data<Products>) -> Result<HttpResponse, PageError> {
-    if !is_offered(&site) {
-        return Err(ApiError::NoRoute.into());
-    }
-    let walk = products.into_inner().walk().await?;
+    let walk = walk(&site, &products).await?;
     let pages = products::addresses(&walk, LIST_PAGES_MAX).ok_or(ApiError::NoRoute)?;
-    let urls = ["/".to_owned()].into_iter().chain(pages).map(|path| {
-        let url = site.public_url.join(&path).replace('&', "&amp;");
-        [parts::BEFORE_URL, &url, parts::AFTER_URL, "\n"].concat()
-    });
-    Ok(xml_answer(urlset(&urls.collect::<String>())))
+    let paths = ["/".to_owned()].into_iter().chain(pages);
+    let entries = paths.map(|path| entry(&site.public_url.join(&path).replace('&', "&amp;"), None));
+    Ok(xml_answer("urlset", entries))
 }
 
 pub(super) async fn part(
@@ -90,35 +82,31 @@ pub(super) async fn part(
     products: web::Data<Products>,
 ) -> Result<HttpResponse, PageError> {
     let named = request.uri().path().split('/').nth(2).and_then(links::parse_sitemap_part);
-    let (partition, number) = named.filter(|_| is_offered(&site)).ok_or(ApiError::NoRoute)?;
-    let products = products.into_inner();
-    let walk = Arc::clone(&products).walk().await?;
+    let (partition, number) = named.ok_or(ApiError::NoRoute)?;
+    let walk = walk(&site, &products).await?;
     let at = number.checked_sub(1).ok_or(ApiError::NoRoute)?;
     let (_, sitemap) = walk.partitions().find(|(found, _)| *found == partition).ok_or(ApiError::NoRoute)?;
     let pages = sitemap.pages(at).ok_or(ApiError::NoRoute)?;
-    let dates = products.dates(&walk, sitemap, at).await;
-    let (mut xml, now) = (String::new(), process::now());
-    for (place, page) in pages.iter().enumerate() {
+    let (dates, now) = (products.dates(&walk, sitemap, at).await, process::now());
+    let entries = pages.iter().enumerate().map(|(place, page)| {
+        // None while the times cannot be read, for a page that has lost its comments, and for a date that programs refuse.
+        let date = dates.as_ref().and_then(|dates| *dates.get(place)?).filter(|date| date.is_between_1970_and(now));
         // Everything that XML would not take literally is percent-encoded in a URL.
-        let url = site.public_url.join(&page.path);
-        match dates.as_ref().and_then(|dates| *dates.get(place)?).filter(|date| date.is_between_1970_and(now)) {
-            Some(date) => {
-                xml.push_str(
-                    &[parts::BEFORE_URL, &url, parts::BEFORE_DATE, &date.to_string(), parts::AFTER_DATE].concat(),
-                );
-            }
-            // The times cannot be read, the page has lost its comments since the walk, or it is no date for programs.
-            None => xml.push_str(&[parts::BEFORE_URL, &url, parts::AFTER_URL].concat()),
-        }
-        xml.push('\n');
+        entry(&site.public_url.join(&page.path), date)
+    });
+    Ok(xml_answer("urlset", entries))
+}
+
+fn entry(url: &str, date: Option<Timestamp>) -> String {
+    match date {
+        Some(date) => [parts::BEFORE_URL, url, parts::BEFORE_DATE, &date.to_string(), parts::AFTER_DATE, "\n"].concat(),
+        None => [parts::BEFORE_URL, url, parts::AFTER_URL, "\n"].concat(),
     }
-    Ok(xml_answer(urlset(&xml)))
 }
 
-fn urlset(entries: &str) -> String {
-    format!("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<urlset xmlns=\"{NAMESPACE}\">\n{entries}</urlset>\n")
-}
-
-fn xml_answer(body: String) -> HttpResponse {
+fn xml_answer(root: &str, entries: impl Iterator<Item = String>) -> HttpResponse {
+    let mut body = format!("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<{root} xmlns=\"{NAMESPACE}\">\n");
+    body.extend(entries);
+    body.push_str(&format!("</{root}>\n"));
     HttpResponse::Ok().insert_header((header::CONTENT_TYPE, "application/xml; charset=utf-8")).body(body)
 }
