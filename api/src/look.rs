@@ -74,8 +74,9 @@ impl Look {
             if let Some(problem) = first_mistake(&source) {
                 return Err(LookError { path, problem });
             }
+            let [_, _, reviews] = language.sources();
             if says_reviews {
-                messages.push((*language, language.reviews().to_owned()));
+                messages.push((*language, reviews.to_owned()));
             }
             messages.push((*language, source));
         }
@@ -138,7 +139,7 @@ mod tests {
             let of_language = messages.iter().filter(|(language, _)| *language == InterfaceLanguage::De);
             of_language.map(|(_, source)| source.clone()).collect::<Vec<_>>()
         };
-        assert_eq!(de(&preset), [InterfaceLanguage::De.reviews(), "anonymous = Gast\n"]);
+        assert_eq!(de(&preset), [InterfaceLanguage::De.sources()[2], "anonymous = Gast\n"]);
         let (look, messages) = read(&files).unwrap();
         assert_eq!((look.header.as_str(), look.footer.as_str()), ("", "<p>Shop</p>"));
         assert_ne!(look.style_sheet.url(), plain.style_sheet.url());

@@ -128,11 +128,10 @@ pub(super) fn read(request: &HttpRequest) -> Result<(Address, bool), ApiError> {
     let product = ProductId::parse_stored(&path_part(request, 2, "product")?)?;
     let path = request.uri().path();
     // Behind /product/{product}/comments there are two parts at most.
-    let mut parts: Vec<&str> = path.trim_end_matches('/').split('/').skip(4).collect();
+    let parts: Vec<&str> = path.trim_end_matches('/').split('/').skip(4).collect();
     if parts.len() > 2 || parts.contains(&"") {
         return Err(ApiError::NoRoute);
     }
-    parts.resize(2, "");
     let language = match path_part(request, 4, "language")?.as_str() {
         "" | ANY => None,
         tag => Some(Language::parse(tag)?),

@@ -6,12 +6,12 @@ use actix_web::{
     web,
 };
 use model::{Filter, PageNumber, Period};
-use page_index::{Stats, StatsWanted};
+use page_index::StatsWanted;
 
 use super::{
     address::{self, Address},
+    context::Context,
     contrast,
-    counts::Counts,
     error_page::{Help, PageError},
     fragment, render,
     view::CommentsPage,
@@ -29,7 +29,6 @@ use crate::{
     },
     site::{PastTheEnd, Site},
     store::{KnownRecord, StoreClients},
-    texts::Interface,
 };
 
 pub(super) async fn page(
@@ -65,10 +64,9 @@ async fn answer(
     cursors: &CursorSealer,
 ) -> Result<HttpResponse, PageError> {
     let Address { query, number, .. } = address;
-    let t = site.interface_of(&query.filter);
+    let context = Context::new(site, address, None);
     let cursor = address.cursor.as_deref().map(|text| cursors.open(&query.parts(), text)).transpose();
-    let cursor = cursor.map_err(|error| PageError::with_help(error, |error| help(t, address, error, None)))?;
-    let at = match cursor {
+    let at = match cursor.map_err(|error| failed(context, error))? {
         Some(cursor) => PageAt::Cursor(cursor),
         None if address.is_stable() => number.map_or(PageAt::Front, PageAt::Archive),
         None => PageAt::Number(number.unwrap_or(PageNumber::FIRST), None),
@@ -83,38 +81,31 @@ async fn answer(
     let record = stores.known_record(&query.product);
     let contrast = async { if has_contrast { Contrast::read(stores, &query.product).await } else { None } };
     let ((listing, stats), record, contrast) = tokio::join!(listing, record, contrast);
+    let context = Context { stats: stats.as_ref(), ..context };
+    let leads_on = site.settings.past_the_end == PastTheEnd::Redirect;
     let listing = match listing {
         // The comments there have been deleted. Whether the listing has others is seen on its first page.
-        Ok(Some(listing)) if address.cursor.is_some() && listing.comments.is_empty() => {
-            return Ok(caching::lead_to(&address.page(None)));
+        Ok(Some(listing)) if address.cursor.is_some() && listing.comments.is_empty() => None,
+        Ok(listing) => listing,
+        Err(ApiError::PastTheEnd { total_pages, .. }) if leads_on && let Some(last) = address.numbered(total_pages) => {
+            return Ok(caching::lead_to(&last));
         }
-        Ok(Some(listing)) => listing,
-        Ok(None) => return Ok(caching::lead_to(&address.page(None))),
-        Err(ApiError::PastTheEnd { total_pages, .. }) if site.settings.past_the_end == PastTheEnd::Redirect => {
-            let last = address.numbered(total_pages);
-            return Ok(caching::lead_to(&last.unwrap_or_else(|| address.page(None))));
-        }
-        Err(ApiError::PastTheArchive { .. }) if site.settings.past_the_end == PastTheEnd::Redirect => {
-            return Ok(caching::lead_to(&address.page(None)));
-        }
-        Err(error) => return Err(PageError::with_help(error, |error| help(t, address, error, stats.as_ref()))),
+        Err(ApiError::PastTheEnd { .. } | ApiError::PastTheArchive { .. }) if leads_on => None,
+        Err(error) => return Err(failed(context, error)),
     };
-    let exists = !listing.comments.is_empty() || {
-        let exists = query.exists_without_comments(stores).await;
-        exists.map_err(|error| PageError::with_help(error, |error| help(t, address, error, stats.as_ref())))?
-    };
+    let Some(listing) = listing else { return Ok(caching::lead_to(&address.page(None))) };
+    let exists = !listing.comments.is_empty()
+        || query.exists_without_comments(stores).await.map_err(|error| failed(context, error))?;
     let status = if exists { StatusCode::OK } else { StatusCode::NOT_FOUND };
     let by_cursor = listing.continues_by_cursor.then(|| by_cursor(address, &listing, cursors));
-    let page = CommentsPage::new(site, address, record.record(), &listing, stats.as_ref(), by_cursor);
-    let mut page = page.with_contrast(site, stats.as_ref(), contrast);
-    let mut answer = if fragment::is_asked(request) {
-        page = page.into_fragment(site);
-        render(site, status, &page.head, &page.as_list(), "'none'")?
-    } else {
+    let is_fragment = fragment::is_asked(request);
+    let page = CommentsPage::new(context, record.record(), &listing, by_cursor, contrast, is_fragment);
+    let mut answer = match is_fragment {
+        true => render(status, &page.head, &page.as_list(), "'none'")?,
         // The field for a page number is a form.
-        render(site, status, &page.head, &page, "'self'")?
+        false => render(status, &page.head, &page, "'self'")?,
     };
-    if let Some(validator) = page.validator(site).map_err(ApiError::internal)? {
+    if let Some(validator) = page.validator().map_err(ApiError::internal)? {
         answer.headers_mut().insert(header::ETAG, caching::value(&validator));
     }
     if stats.is_none() || listing.has_empty_places || !exists || record == KnownRecord::Unreadable {
@@ -130,22 +121,22 @@ fn by_cursor(address: &Address, listing: &ListingPage, cursors: &CursorSealer) -
     Neighbours { prev, next, ..Neighbours::default() }
 }
 
-/// The links that lead on from a page of comments that cannot be shown. None leads to a listing that is known to have no
-/// comment.
-fn help(t: &Interface, address: &Address, error: &ApiError, stats: Option<&Stats>) -> Help {
-    let mut help = Help::default();
-    let mut lead = |label: String, href: String| help.links.push((label, href));
+/// The error of a page of comments that cannot be shown, with the links that lead on from it. None leads to a listing that
+/// is known to have no comment.
+fn failed(context: Context<'_>, error: ApiError) -> PageError {
+    let Context { t, address, .. } = context;
+    let mut links = Vec::new();
+    let mut lead = |label: String, href: String| links.push((label, href));
     let text = |id| t.text(id).into_owned();
     let (first, newest) = (address.page(None), text("the-newest-comments"));
-    let counts = Counts::new(address, stats);
     let is_later_page = address.number.is_some();
     if matches!(error, ApiError::PastTheEnd { .. } | ApiError::PastTheArchive { .. })
-        && counts.of(&address.query.filter) == Some(0)
+        && context.count(&address.query.filter) == Some(0)
     {
         // Its first page is 404 too.
     } else if let ApiError::PastTheEnd { total_pages, .. } = error {
-        if let Some(last) = address.numbered(*total_pages).filter(|_| *total_pages > 1) {
-            lead(t.page("last-page", *total_pages), last);
+        if let Some(last) = address.numbered(total_pages).filter(|_| total_pages > 1) {
+            lead(t.page("last-page", total_pages), last);
         }
         lead(text("page-1"), first);
     } else if let ApiError::PastTheArchive { .. } = error {
@@ -163,11 +154,10 @@ fn help(t: &Interface, address: &Address, error: &ApiError, stats: Option<&Stats
             lead(text("page-1-oldest"), first);
         }
     }
-    if address.query.filter != Filter::ANY && counts.of_product() != Some(0) {
+    if address.query.filter != Filter::ANY && context.count(&Filter::ANY) != Some(0) {
         lead(text("all-comments"), address.all_comments());
     }
-    if let ApiError::IndexUnavailable = error {
-        help.meanwhile = Some(if is_later_page { "meanwhile-first-page" } else { "meanwhile-others" });
-    }
-    help
+    let is_away = matches!(error, ApiError::IndexUnavailable);
+    let meanwhile = is_away.then_some(if is_later_page { "meanwhile-first-page" } else { "meanwhile-others" });
+    PageError { error, help: Help { meanwhile, links }, language: None }
 }

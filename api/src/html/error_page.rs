@@ -47,10 +47,6 @@ pub(super) struct Help {
 }
 
 impl PageError {
-    pub(super) fn with_help(error: ApiError, help: impl FnOnce(&ApiError) -> Help) -> Self {
-        Self { help: help(&error), error, language: None }
-    }
-
     pub(super) fn of_filter(self, filter: &Filter) -> Self {
         Self { language: filter.language().and_then(InterfaceLanguage::of), ..self }
     }
@@ -58,7 +54,7 @@ impl PageError {
 
 impl<E: Into<ApiError>> From<E> for PageError {
     fn from(error: E) -> Self {
-        Self::with_help(error.into(), |_| Help::default())
+        Self { error: error.into(), help: Help::default(), language: None }
     }
 }
 

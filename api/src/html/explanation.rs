@@ -6,7 +6,7 @@ use actix_web::{
     body::BoxBody,
     dev::{ServiceRequest, ServiceResponse},
     error::InternalError,
-    http::StatusCode,
+    http::{StatusCode, header::HeaderMap},
     middleware::Next,
     web::Data,
 };
@@ -23,25 +23,24 @@ use crate::{error::ApiError, site::Site, texts::Interface};
 pub(crate) async fn write(request: ServiceRequest, next: Next<BoxBody>) -> Result<ServiceResponse, Error> {
     let Some(site) = request.app_data::<Data<Site>>().cloned() else { return next.call(request).await };
     let is_fragment = fragment::is_path(request.path());
-    let body: fn(&PageError, &Site) -> String = if is_fragment { notice } else { page };
+    let body = |error: &Error| Some(BoxBody::new(text(error.as_error()?, &site, is_fragment)));
+    let keep_out = |headers: &mut HeaderMap| {
+        if is_fragment {
+            // The comments are indexed where they have an address for people.
+            headers.insert(fragment::ROBOTS, fragment::NO_INDEX);
+        }
+    };
     match next.call(request).await {
-        Ok(answer) => {
-            let error = answer.response().error().and_then(Error::as_error::<PageError>);
-            let Some(body) = error.map(|error| body(error, &site)) else { return Ok(answer) };
-            Ok(answer.map_body(|head, _| {
-                if is_fragment {
-                    head.headers.insert(fragment::ROBOTS, fragment::NO_INDEX);
-                }
-                BoxBody::new(body)
-            }))
+        Ok(mut answer) => {
+            keep_out(answer.headers_mut());
+            let body = answer.response().error().and_then(body);
+            Ok(if let Some(body) = body { answer.map_body(|_, _| body) } else { answer })
         }
         // The layers inside answer so when a request takes too long, or panics.
         Err(error) => {
-            let Some(body) = error.as_error::<PageError>().map(|error| body(error, &site)) else { return Err(error) };
-            let mut answer = error.error_response().set_body(BoxBody::new(body));
-            if is_fragment {
-                answer.headers_mut().insert(fragment::ROBOTS, fragment::NO_INDEX);
-            }
+            let Some(body) = body(&error) else { return Err(error) };
+            let mut answer = error.error_response().set_body(body);
+            keep_out(answer.headers_mut());
             Err(InternalError::from_response(error, answer).into())
         }
     }
@@ -50,9 +49,11 @@ pub(crate) async fn write(request: ServiceRequest, next: Next<BoxBody>) -> Resul
 #[derive(Template)]
 #[template(path = "error.html")]
 struct ErrorPage<'error> {
-    head: Head,
+    head: Head<'error>,
     t: &'error Interface,
-    explanation: Explanation,
+    text: Option<String>,
+    /// The exact reason, in English.
+    reason: Option<String>,
     help: &'error Help,
 }
 
@@ -62,23 +63,21 @@ struct ErrorPage<'error> {
 struct Notice<'error> {
     /// The public URL: the links of a fragment are absolute.
     base: String,
-    t: &'error Interface,
-    explanation: Explanation,
-    help: &'error Help,
+    page: ErrorPage<'error>,
 }
 
-// Rendering text into text does not fail; if it did, the status would still say what happened.
-
-fn page(PageError { error, help, language }: &PageError, site: &Site) -> String {
+fn text(PageError { error, help, language }: &PageError, site: &Site, is_fragment: bool) -> String {
     let t = site.interface_in(*language);
+    let text = explain(t, error);
+    let reason = (text.is_none() || matches!(error, ApiError::Invalid { .. })).then(|| error.to_string());
     let head = Head::new(site, heading(t, error.status_code()));
-    ErrorPage { head, t, explanation: Explanation::of(t, error), help }.render().unwrap_or_default()
-}
-
-fn notice(PageError { error, help, language }: &PageError, site: &Site) -> String {
-    let t = site.interface_in(*language);
-    let base = site.public_url.to_string();
-    Notice { base, t, explanation: Explanation::of(t, error), help }.render().unwrap_or_default()
+    let page = ErrorPage { head, t, text, reason, help };
+    let rendered = match is_fragment {
+        true => Notice { base: site.public_url.to_string(), page }.render(),
+        false => page.render(),
+    };
+    // Rendering text into text does not fail; if it did, the status would still say what happened.
+    rendered.unwrap_or_default()
 }
 
 fn heading(t: &Interface, status: StatusCode) -> String {
@@ -90,24 +89,8 @@ fn heading(t: &Interface, status: StatusCode) -> String {
     }
 }
 
-pub(super) struct Explanation {
-    pub(super) text: Option<String>,
-    pub(super) reason: Option<String>,
-}
-
-impl Explanation {
-    pub(super) fn of(t: &Interface, error: &ApiError) -> Self {
-        let reason = || Some(error.to_string());
-        if let ApiError::Invalid { field, .. } = error {
-            let part = t.find(&format!("part-{field}")).unwrap_or_else(|| field.to_string());
-            return Self { text: Some(t.with("error-mistake", [("part", part.into())])), reason: reason() };
-        }
-        let text = explain(t, error);
-        Self { reason: if text.is_none() { reason() } else { None }, text }
-    }
-}
-
-/// The explanation of an error; `None` for one that pages do not meet.
+/// The explanation of an error; `None` for one that pages do not meet: then its exact reason is shown.
+#[expect(clippy::wildcard_enum_match_arm, reason = "pages meet few of the errors")]
 fn explain(t: &Interface, error: &ApiError) -> Option<String> {
     let id = match error {
         ApiError::NoRoute => "error-no-route",
@@ -119,30 +102,19 @@ fn explain(t: &Interface, error: &ApiError) -> Option<String> {
         ApiError::Overloaded => "error-overloaded",
         ApiError::TimedOut => "error-timed-out",
         ApiError::Internal(_) => "error-internal",
-        ApiError::MethodNotAllowed { allow } => return Some(t.with("error-method", [("allow", (*allow).into())])),
+        ApiError::Invalid { field, .. } => {
+            let part = t.find(&format!("part-{field}")).unwrap_or_else(|| field.to_string());
+            return Some(t.with_one("error-mistake", "part", part));
+        }
+        ApiError::MethodNotAllowed { allow } => return Some(t.with_one("error-method", "allow", *allow)),
         ApiError::PastTheEnd { page, total_pages } => {
-            return Some(t.with("error-past-the-end", [("page", (*page).into()), ("last", (*total_pages).into())]));
+            return Some(t.with("error-past-the-end", [("page", page.into()), ("last", total_pages.into())]));
         }
         ApiError::PastTheArchive { page, archived: 0 } => return Some(t.page("error-past-all-numbers", *page)),
         ApiError::PastTheArchive { page, archived } => {
-            return Some(t.with("error-past-the-archive", [("page", (*page).into()), ("last", (*archived).into())]));
+            return Some(t.with("error-past-the-archive", [("page", page.into()), ("last", archived.into())]));
         }
-        ApiError::Invalid { .. }
-        | ApiError::BrokenBody(_)
-        | ApiError::BodyTooLarge
-        | ApiError::BodyTooSlow
-        | ApiError::UnsupportedMediaType { .. }
-        | ApiError::Unauthorized
-        | ApiError::ScopeOff(_)
-        | ApiError::Contended
-        | ApiError::FilterDoesNotMatch { .. }
-        | ApiError::AlreadyExists
-        | ApiError::NotAllowed(_)
-        | ApiError::IdempotencyMismatch
-        | ApiError::RevisionMismatch { .. }
-        | ApiError::PreconditionFailed { .. }
-        | ApiError::RevisionExcluded { .. }
-        | ApiError::NoRoomInItem { .. } => return None,
+        _ => return None,
     };
     Some(t.text(id).into_owned())
 }

@@ -48,40 +48,32 @@ pub(super) async fn feed(
     if !address::is_same_path(request.uri().path(), &address.feed()) {
         return Ok(address::moved(&address.feed()));
     }
-    let answered = answer(&request, &address, &stores, &memory, &site).await;
-    answered.map_err(|error| error.of_filter(&address.query.filter))
-}
-
-async fn answer(
-    request: &HttpRequest,
-    address: &Address,
-    stores: &StoreClients,
-    memory: &AnswerMemory,
-    site: &Site,
-) -> Result<HttpResponse, PageError> {
-    let query = ListingQuery { order: Order::Newest, ..address.query.clone() };
-    let page = PageRequest { query: &query, at: PageAt::Number(PageNumber::FIRST, None) };
-    memory.make_room(request, page.comments_max()).await?;
-    let listing = page.read(stores, StatsWanted::No).await.0?.unwrap_or_default();
-    // A feed needs the time of a change, which only a comment has.
-    let Some(updated) = listing.comments.iter().map(|comment| comment.revision.instant()).max() else {
-        let exists = query.exists_without_comments(stores).await;
-        return Err(exists.err().unwrap_or(ApiError::NoRoute).into());
+    let answered = async {
+        let query = ListingQuery { order: Order::Newest, ..address.query.clone() };
+        let page = PageRequest { query: &query, at: PageAt::Number(PageNumber::FIRST, None) };
+        memory.make_room(&request, page.comments_max()).await?;
+        let listing = page.read(&stores, StatsWanted::No).await.0?.unwrap_or_default();
+        // A feed needs the time of a change, which only a comment has.
+        let Some(updated) = listing.comments.iter().map(|comment| comment.revision.instant()).max() else {
+            let exists = query.exists_without_comments(&stores).await;
+            return Err(exists.err().unwrap_or(ApiError::NoRoute).into());
+        };
+        let record = stores.known_record(&query.product).await;
+        let name = record.record().map_or(query.product.as_str(), |record| &record.details.name);
+        let t = site.interface_of(&query.filter);
+        let title = title(t, name, &query.filter);
+        let feed = Feed { site: &site, t, address: &address, title, updated, comments: &listing.comments };
+        let body = feed.render().map_err(ApiError::internal)?;
+        let mut answer = HttpResponse::Ok();
+        answer.insert_header((header::CONTENT_TYPE, format!("{ATOM}; charset=utf-8")));
+        // A search result should lead to a page.
+        answer.insert_header(("X-Robots-Tag", "noindex"));
+        if listing.total.is_none() || listing.has_empty_places {
+            answer.insert_header(crate::http::caching::NO_STORE);
+        }
+        Ok::<_, PageError>(answer.body(body))
     };
-    let record = stores.known_record(&query.product).await;
-    let name = record.record().map_or(query.product.as_str(), |record| &record.details.name);
-    let t = site.interface_of(&query.filter);
-    let title = title(t, name, &query.filter);
-    let feed = Feed { site, t, address, title, updated, comments: &listing.comments };
-    let body = feed.render().map_err(ApiError::internal)?;
-    let mut answer = HttpResponse::Ok();
-    answer.insert_header((header::CONTENT_TYPE, format!("{ATOM}; charset=utf-8")));
-    // A search result should lead to a page.
-    answer.insert_header(("X-Robots-Tag", "noindex"));
-    if listing.total.is_none() || listing.has_empty_places {
-        answer.insert_header(crate::http::caching::NO_STORE);
-    }
-    Ok(answer.body(body))
+    answered.await.map_err(|error| error.of_filter(&address.query.filter))
 }
 
 /// "Comments on espresso-machine, in English".

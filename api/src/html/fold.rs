@@ -3,6 +3,8 @@
 
 use model::visible::has_visible_char;
 
+use super::language_name::text_direction;
+
 /// A text above one of these is long. Such a text is taller than the eight lines that the style sheet shows of it at any
 /// width, or on a phone.
 const LINES_MAX: usize = 12;
@@ -14,21 +16,24 @@ const EXCERPT_CHARS: usize = 180;
 
 const BLANK_LINES_MAX: usize = 2;
 
+/// A text as a page shows it.
 pub(super) struct Folded {
+    pub(super) direction: &'static str,
     pub(super) text: String,
     /// The classes of the element that unfolds a long text.
     pub(super) fold: Option<&'static str>,
 }
 
 impl Folded {
-    pub(super) fn new(text: &str) -> Self {
+    pub(super) fn new(language_direction: &str, text: &str) -> Self {
+        let direction = text_direction(language_direction, text);
         let text = without_blank_runs(text);
         let fold = match text.chars().count() {
             chars if chars > CHARS_MAX || text.split(is_break).count() > LINES_MAX => Some("rest"),
             chars if chars > CHARS_MAX_ON_PHONE => Some("rest on-phone"),
             _ => None,
         };
-        Self { text, fold }
+        Self { direction, text, fold }
     }
 }
 
@@ -75,10 +80,10 @@ mod tests {
             ("の".repeat(1_001), Some("rest")),
             ("a\r\n".repeat(10_000), Some("rest")),
         ] {
-            let folded = Folded::new(&text);
+            let folded = Folded::new("ltr", &text);
             assert_eq!((folded.fold, folded.text), (fold, text.replace("\r\n", "\n")));
         }
-        assert_eq!(Folded::new("a\r\n\n\u{2028}\r \t\n\u{200b}\nb").text, "a\n\n\u{2028}b");
+        assert_eq!(Folded::new("ltr", "a\r\n\n\u{2028}\r \t\n\u{200b}\nb").text, "a\n\n\u{2028}b");
     }
 
     #[test]

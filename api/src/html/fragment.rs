@@ -31,8 +31,6 @@ pub(super) async fn mount(mut request: ServiceRequest, next: Next<BoxBody>) -> R
     request.extensions_mut().insert(Asked);
     let mut answer = next.call(request).await?;
     base_path::lead(answer.headers_mut(), ROOT);
-    // The comments are indexed where they have an address for people.
-    answer.headers_mut().insert(ROBOTS, NO_INDEX);
     Ok(answer)
 }
 

@@ -3,16 +3,14 @@
 //! **Invariant:** URLs are absolute only where the formats require it: the canonical URL, structured data, sitemaps,
 //! and `Link`.
 
-use std::sync::Arc;
-
 use model::WebUrl;
 
 use super::script_json::ScriptJson;
-use crate::{links, look::Look, read::place::Neighbours, site::Site};
+use crate::{links, read::place::Neighbours, site::Site};
 
 #[derive(Debug)]
-pub(super) struct Head {
-    pub(super) look: Arc<Look>,
+pub(super) struct Head<'page> {
+    pub(super) site: &'page Site,
     /// What templates put in front of every address on the site: the base path, or in fragments the public URL.
     pub(super) base: String,
     pub(super) title: String,
@@ -29,11 +27,11 @@ pub(super) struct Head {
     pub(super) feed: Option<(String, String)>,
 }
 
-impl Head {
+impl<'page> Head<'page> {
     /// The head of a page without an address of its own, such as an error.
-    pub(super) fn new(site: &Site, title: String) -> Self {
+    pub(super) fn new(site: &'page Site, title: String) -> Self {
         Self {
-            look: Arc::clone(&site.look),
+            site,
             base: site.public_url.base_path().to_owned(),
             title,
             description: None,
@@ -46,16 +44,17 @@ impl Head {
         }
     }
 
-    pub(super) fn of_page(site: &Site, path: &str, title: String, may_index: bool) -> Self {
+    pub(super) fn of_page(site: &'page Site, path: &str, title: String, may_index: bool) -> Self {
         Self { may_index, canonical: Some(site.public_url.join(path)), ..Self::new(site, title) }
     }
 
     /// The header `Link` (RFC 8288). The canonical URL comes first (RFC 6596).
-    pub(super) fn link_header(&self, site: &Site) -> Option<String> {
+    pub(super) fn link_header(&self) -> Option<String> {
         let canonical = self.canonical.clone()?;
         let Neighbours { first, prev, next, last } = &self.neighbours;
         let others = [("first", first), ("prev", prev), ("next", next), ("last", last)];
-        let others = others.into_iter().filter_map(|(rel, path)| Some((rel, site.public_url.join(path.as_ref()?))));
+        let others =
+            others.into_iter().filter_map(|(rel, path)| Some((rel, self.site.public_url.join(path.as_ref()?))));
         Some(links::link_header([("canonical", canonical)].into_iter().chain(others)))
     }
 }

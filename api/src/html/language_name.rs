@@ -24,7 +24,8 @@ fn known(language: &Language) -> Option<isolang::Language> {
     }
 }
 
-fn named(language: &Language, name: &str) -> String {
+/// The name with the tag, unless that says only the language.
+pub(super) fn named(language: &Language, name: &str) -> String {
     if language.as_str().contains('-') { format!("{name} ({language})") } else { name.to_owned() }
 }
 

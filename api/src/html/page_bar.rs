@@ -6,8 +6,6 @@
 
 use std::collections::BTreeSet;
 
-use crate::texts::Interface;
-
 /// How far the linked pages are from the current one, on both sides.
 const LEAPS: [u64; 4] = [1, FAR, 100, 1_000];
 const FAR: u64 = 10;
@@ -17,33 +15,25 @@ const FAR: u64 = 10;
 const ITEMS_MAX: usize = 13;
 
 pub(super) struct BarItem {
-    pub(super) label: String,
-    pub(super) is_number: bool,
-    pub(super) href: Option<String>,
+    /// The number of the page; `None` for the page without one.
+    pub(super) number: Option<u64>,
+    pub(super) href: String,
     pub(super) current: bool,
     pub(super) after_gap: bool,
     /// Whether the bar of a small window leaves it out.
     pub(super) is_far: bool,
 }
 
-impl BarItem {
-    pub(super) fn numbered(t: &Interface, number: u64, href: Option<String>) -> Self {
-        Self { label: t.number(number), is_number: true, href, current: false, after_gap: false, is_far: false }
-    }
-
-    pub(super) fn named(label: String, href: String) -> Self {
-        Self { label, is_number: false, href: Some(href), current: false, after_gap: false, is_far: false }
-    }
-}
-
-/// The items of the pages, which have the places 1 to `pages`, in order. A listing of one page has none.
-pub(super) fn page_bar(current: u64, pages: u64, item: impl Fn(u64) -> BarItem) -> Vec<BarItem> {
+/// The items of the pages, which have the places 1 to `pages`, in order. A listing of one page has none. `page` gives the
+/// number and the address of the page at a place; `None` where no number can be so great.
+pub(super) fn page_bar(current: u64, pages: u64, page: impl Fn(u64) -> Option<(Option<u64>, String)>) -> Vec<BarItem> {
     let mut before = 0;
-    let items = places(current, pages).into_iter().map(|place| {
+    let items = places(current, pages).into_iter().filter_map(|place| {
         let after_gap = place > before + 1;
         before = place;
         let is_far = place.abs_diff(current) >= FAR && place != 1 && place != pages;
-        BarItem { current: place == current, after_gap, is_far, ..item(place) }
+        let (number, href) = page(place)?;
+        Some(BarItem { number, href, current: place == current, after_gap, is_far })
     });
     items.collect()
 }
@@ -66,15 +56,12 @@ fn places(current: u64, pages: u64) -> BTreeSet<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::texts::{InterfaceLanguage, Texts};
 
     fn bar(current: u64, pages: u64) -> String {
-        let texts = Texts::built_in();
-        let t = texts.in_language(InterfaceLanguage::En);
-        let items = page_bar(current, pages, |place| BarItem::numbered(t, place, None));
+        let items = page_bar(current, pages, |place| Some((Some(place), String::new())));
         assert!(items.len() <= ITEMS_MAX, "{current} of {pages}");
         assert!(items.is_empty() || items.iter().filter(|item| item.current).count() == 1);
-        let text = |item: BarItem| if item.after_gap { format!("… {}", item.label) } else { item.label };
+        let text = |item: BarItem| format!("{}{}", if item.after_gap { "… " } else { "" }, item.number.unwrap());
         items.into_iter().map(text).collect::<Vec<_>>().join(" ")
     }
 
@@ -88,8 +75,8 @@ mod tests {
             (4, 7, "1 2 3 4 5 6 7"),
             (6, 11, "1 … 5 6 7 … 11"),
             (14, 30, "1 … 4 … 13 14 15 … 24 … 30"),
-            (5_000, 392_716, "1 … 4,000 … 4,900 … 4,990 … 4,999 5,000 5,001 … 5,010 … 5,100 … 6,000 … 392,716"),
-            (392_716, 392_716, "1 … 391,716 … 392,616 … 392,706 … 392,715 392,716"),
+            (5_000, 392_716, "1 … 4000 … 4900 … 4990 … 4999 5000 5001 … 5010 … 5100 … 6000 … 392716"),
+            (392_716, 392_716, "1 … 391716 … 392616 … 392706 … 392715 392716"),
         ] {
             assert_eq!(bar(current, pages), expected);
         }

@@ -1,7 +1,5 @@
 //! The place of a page in its listing: how it is found and written, and the page bar.
 
-use model::Order;
-
 use super::{
     address::Address,
     page_bar::{BarItem, page_bar},
@@ -29,69 +27,61 @@ impl Place {
         place
     }
 
+    /// The number of the page, and that of the pages. The number after the last archive page leads to the front page.
+    fn numbers(self) -> (Option<u64>, Option<u64>) {
+        match self {
+            Self::Counted { number, total_pages } => (Some(number), total_pages),
+            Self::Front { archived } => (None, archived.map(|archived| archived + 1)),
+            Self::Archive { number, archived } => (Some(number), Some(archived + 1)),
+            Self::Unknown => (None, None),
+        }
+    }
+
     /// The page bar, in the order in which a reader turns the pages.
-    pub(super) fn bar(self, t: &Interface, address: &Address) -> Vec<BarItem> {
-        let (archived, current) = match self {
-            Self::Counted { number, total_pages } => {
-                let numbered = |number| BarItem::numbered(t, number, address.numbered(number));
-                return total_pages.map(|pages| page_bar(number, pages, numbered)).unwrap_or_default();
-            }
-            Self::Front { archived } => (archived.unwrap_or(0), 1),
-            Self::Archive { number, archived } => (archived, (archived + 2).saturating_sub(number)),
-            Self::Unknown => {
-                let end = match address.query.order {
-                    Order::Newest => "newest",
-                    Order::Oldest => "oldest",
-                };
-                return vec![BarItem::named(t.text(end).into_owned(), address.page(None))];
-            }
+    pub(super) fn bar(self, address: &Address) -> Vec<BarItem> {
+        if self == Self::Unknown {
+            let href = address.page(None);
+            return vec![BarItem { number: None, href, current: false, after_gap: false, is_far: false }];
+        }
+        let (number, pages) = self.numbers();
+        let pages = pages.unwrap_or(0);
+        let at_place = |place| match place {
+            _ if !address.is_stable() => Some(place),
+            1 => None,
+            place => Some(pages + 1 - place),
         };
-        page_bar(current, archived + 1, |place| match place {
-            1 => BarItem::named(t.text("newest").into_owned(), address.page(None)),
-            place => BarItem::numbered(t, archived + 2 - place, address.numbered(archived + 2 - place)),
-        })
+        let current = match number {
+            Some(number) if address.is_stable() => (pages + 1).saturating_sub(number),
+            number => number.unwrap_or(1),
+        };
+        page_bar(current, pages, |place| Some((at_place(place), address.leading_to(at_place(place))?)))
     }
 
     /// The greatest number that leads to a page; `None` when the listing has one page, or nobody knows how many.
     pub(super) fn last_number(self) -> Option<u64> {
-        let pages = match self {
-            Self::Unknown => return None,
-            Self::Counted { total_pages, .. } => total_pages?,
-            // The number after the last archive page leads to the front page.
-            Self::Front { archived } => archived? + 1,
-            Self::Archive { archived, .. } => archived + 1,
-        };
-        (pages > 1).then_some(pages)
+        self.numbers().1.filter(|pages| *pages > 1)
     }
 
-    /// "page 7", if the page is not the first; "continued" if its number is unknown.
+    /// "page 7", unless it is the page that the listing begins with; "continued" if its number is unknown.
     pub(super) fn number(self, t: &Interface) -> Option<String> {
-        let number = match self {
-            Self::Unknown => return Some(t.text("continued").into_owned()),
-            Self::Counted { number, .. } => Some(number).filter(|number| *number > 1),
-            Self::Front { .. } => None,
-            Self::Archive { number, .. } => Some(number),
-        };
-        number.map(|number| t.page("page-number", number))
+        if self == Self::Unknown {
+            return Some(t.text("continued").into_owned());
+        }
+        let (number, _) = self.numbers();
+        let number = number.filter(|number| *number > 1 || matches!(self, Self::Archive { .. }));
+        Some(t.page("page-number", number?))
     }
 
     /// "page 7 of 614", if there are several pages and this one has a number.
     pub(super) fn of_all(self, t: &Interface) -> Option<String> {
-        let (number, pages) = match self {
-            Self::Counted { number, total_pages } => (number, total_pages?),
-            Self::Front { .. } | Self::Unknown => return None,
-            Self::Archive { number, archived } => (number, archived + 1),
-        };
-        (pages > 1).then(|| t.with("page-of-pages", [("page", number.into()), ("pages", pages.into())]))
+        let (number, pages) = self.numbers().0.zip(self.last_number())?;
+        Some(t.with("page-of-pages", [("page", number.into()), ("pages", pages.into())]))
     }
 
     /// How many comments are on the pages that are counted before this one, if that is known.
     pub(super) fn before(self, address: &Address) -> Option<u64> {
-        let size = u64::from(address.query.page_size.get());
-        match self {
-            Self::Counted { number, .. } | Self::Archive { number, .. } => Some((number - 1) * size),
-            Self::Front { .. } => Some(0),
-            Self::Unknown => None,
-        }
+        let (number, _) = self.numbers();
+        let before = u64::from(address.query.page_size.get()) * (number.unwrap_or(1) - 1);
+        (self != Self::Unknown).then_some(before)
     }
 }

@@ -1,18 +1,12 @@
 //! `/products?page=N`: the products that have comments, the most commented first. And `/`, which shows the beginning.
 
-use std::borrow::Cow;
-
-use actix_web::{
-    HttpRequest, HttpResponse,
-    http::{StatusCode, header},
-    web,
-};
+use actix_web::{HttpRequest, HttpResponse, http::StatusCode, web};
 use askama::Template;
 use futures_util::future::join_all;
 use model::{Filter, PageNumber, PageSize, WebUrl};
 
 use super::{
-    address::{parameters, parse_number},
+    address::{moved, parameters, parse_number},
     error_page::{Help, PageError},
     head::Head,
     page_bar::{BarItem, page_bar},
@@ -34,45 +28,33 @@ use crate::{
 
 const ON_START_PAGE: usize = 10;
 
-struct Entry {
-    /// What people call the product: the name in its record, or its id.
-    name: String,
-    href: String,
-    /// The picture in its record, if it is on the host of the site: the page loads no others.
-    picture: Option<WebUrl>,
-    average: Option<String>,
-    comments: String,
-    /// The day of the newest comment, for people and for programs.
-    last_day: String,
-    last_commented_at: String,
-    is_whole: bool,
+struct Entry<'walk> {
+    product: &'walk Product,
+    known: KnownRecord,
 }
 
-impl Entry {
-    fn new(site: &Site, product: &Product, known: &KnownRecord) -> Self {
-        let (t, record) = (site.interface(), known.record());
-        let picture = record.and_then(|record| record.details.image.clone());
-        Self {
-            is_whole: *known != KnownRecord::Unreadable,
-            name: record.map_or_else(|| product.id.to_string(), |record| record.details.name.clone()),
-            href: links::product_page(&product.id),
-            picture: picture.filter(|picture| picture.origin() == site.public_url.origin()),
-            average: Average::of(product.by_rating).map(|average| t.average(&average)),
-            comments: t.comments(product.by_rating.total()),
-            last_day: t.day(product.last_commented_at),
-            last_commented_at: product.last_commented_at.to_string(),
-        }
+impl Entry<'_> {
+    /// What people call the product: the name in its record, or its id.
+    fn name(&self) -> &str {
+        self.known.record().map_or(self.product.id.as_str(), |record| &record.details.name)
+    }
+
+    /// The picture in its record, if it is on the host of the site: the page loads no others.
+    fn picture(&self, site: &Site) -> Option<&WebUrl> {
+        let picture = self.known.record()?.details.image.as_ref();
+        picture.filter(|picture| picture.origin() == site.public_url.origin())
     }
 }
 
-/// The entries of some products, whose records are read together.
+/// The entries of some products, whose records are read together; and whether all could be read.
 async fn entries<'walk>(
-    site: &Site,
     stores: &StoreClients,
     products: impl Iterator<Item = &'walk Product>,
-) -> Vec<Entry> {
-    let entry = async |product: &Product| Entry::new(site, product, &stores.known_record(&product.id).await);
-    join_all(products.map(entry)).await
+) -> (Vec<Entry<'walk>>, bool) {
+    let entry = async |product: &'walk Product| Entry { product, known: stores.known_record(&product.id).await };
+    let entries = join_all(products.map(entry)).await;
+    let are_whole = entries.iter().all(|entry| entry.known != KnownRecord::Unreadable);
+    (entries, are_whole)
 }
 
 /// The page number in the address of a request, and whether the address is in its canonical spelling. The parameter
@@ -96,29 +78,28 @@ fn numbered(number: u64) -> Option<String> {
     Some(path(PageNumber::new(number).ok()?))
 }
 
-fn help(t: &Interface, number: PageNumber, error: &ApiError) -> Help {
-    let mut links = Vec::new();
-    if let ApiError::PastTheEnd { total_pages, .. } = error {
-        links.extend(numbered(*total_pages).map(|last| (t.page("last-page", *total_pages), last)));
+fn failed(t: &Interface, number: PageNumber, error: ApiError) -> PageError {
+    let link = if let ApiError::PastTheEnd { total_pages, .. } = error {
+        numbered(total_pages).map(|last| (t.page("last-page", total_pages), last))
     } else {
-        links.push((t.text("try-again").into_owned(), path(number)));
-    }
-    Help { meanwhile: None, links }
+        Some((t.text("try-again").into_owned(), path(number)))
+    };
+    PageError { error, help: Help { meanwhile: None, links: link.into_iter().collect() }, language: None }
 }
 
 #[derive(Template)]
 #[template(path = "products.html")]
-struct ProductsPage<'site> {
-    head: Head,
-    t: &'site Interface,
+struct ProductsPage<'page> {
+    head: Head<'page>,
+    t: &'page Interface,
     /// "Products 21 to 40 of 12,275".
     place: String,
-    entries: Vec<Entry>,
+    entries: Vec<Entry<'page>>,
     page_bar: Vec<BarItem>,
 }
 
-impl<'site> ProductsPage<'site> {
-    fn new(site: &'site Site, number: PageNumber, walk: &Walk, entries: Vec<Entry>) -> Self {
+impl<'page> ProductsPage<'page> {
+    fn new(site: &'page Site, number: PageNumber, walk: &Walk, entries: Vec<Entry<'page>>) -> Self {
         let total_pages = PageSize::default().total_pages(walk.total());
         let may_index = !entries.is_empty() && site.settings.indexable.admits(&Filter::ANY);
         let t = site.interface();
@@ -130,21 +111,10 @@ impl<'site> ProductsPage<'site> {
         let place = Place::Counted { number: number.get(), total_pages: Some(total_pages) };
         head.neighbours = place.neighbours().and_then(|number| numbered(number?));
         let before = number.skip(PageSize::default());
-        let shown = u64::try_from(entries.len()).unwrap_or(u64::MAX);
-        Self {
-            head,
-            t,
-            place: t.with(
-                "products-of",
-                [
-                    ("from", (before + 1).into()),
-                    ("to", before.saturating_add(shown).into()),
-                    ("total", walk.total().into()),
-                ],
-            ),
-            entries,
-            page_bar: page_bar(number.get(), total_pages, |number| BarItem::numbered(t, number, numbered(number))),
-        }
+        let to = before.saturating_add(u64::try_from(entries.len()).unwrap_or(u64::MAX));
+        let range = [("from", (before + 1).into()), ("to", to.into()), ("total", walk.total().into())];
+        let page_bar = page_bar(number.get(), total_pages, |number| Some((Some(number), numbered(number)?)));
+        Self { head, t, place: t.with("products-of", range), entries, page_bar }
     }
 }
 
@@ -157,41 +127,31 @@ pub(super) async fn list(
 ) -> Result<HttpResponse, PageError> {
     let (number, is_canonical) = read_address(&request)?;
     if !is_canonical {
-        // The canonical address depends only on the address, so caches may keep the redirect.
-        return Ok(HttpResponse::MovedPermanently().insert_header((header::LOCATION, path(number))).finish());
+        return Ok(moved(&path(number)));
     }
     let walk = match products.into_inner().walk_with(number, PageSize::default()).await {
         Ok(walk) => walk,
         Err(ApiError::PastTheEnd { total_pages, .. }) if site.settings.past_the_end == PastTheEnd::Redirect => {
             return Ok(caching::lead_to(&numbered(total_pages).unwrap_or_else(|| links::product_list(None))));
         }
-        Err(error) => return Err(PageError::with_help(error, |error| help(site.interface(), number, error))),
+        Err(error) => return Err(failed(site.interface(), number, error)),
     };
-    let entries = entries(&site, &stores, walk.page(number, PageSize::default())).await;
-    let is_whole = are_whole(&entries);
+    let (entries, is_whole) = entries(&stores, walk.page(number, PageSize::default())).await;
     let page = ProductsPage::new(&site, number, &walk, entries);
-    let answer = render(&site, StatusCode::OK, &page.head, &page, "'none'")?;
+    let answer = render(StatusCode::OK, &page.head, &page, "'none'")?;
     Ok(if is_whole { answer } else { caching::uncached(answer) })
-}
-
-fn are_whole(entries: &[Entry]) -> bool {
-    entries.iter().all(|entry| entry.is_whole)
 }
 
 #[derive(Template)]
 #[template(path = "start.html")]
-struct StartPage<'site> {
-    head: Head,
-    t: &'site Interface,
-    /// The most commented products; `None` while the page index is away.
-    entries: Option<Vec<Entry>>,
-    total: String,
-    base_path: Option<String>,
-    /// What to try in the demo: a text, and the address that it leads to.
-    demo: Vec<(Cow<'site, str>, &'static str)>,
+struct StartPage<'page> {
+    head: Head<'page>,
+    t: &'page Interface,
+    /// The most commented products, and how many there are; `None` while the page index is away.
+    products: Option<(Vec<Entry<'page>>, u64)>,
 }
 
-/// What to try in the demo of `pagemark up`.
+/// What to try in the demo of `pagemark up`: a message, and the address that it leads to.
 const DEMO: [(&str, &str); 6] = [
     ("try-newest", "/product/espresso-machine/comments"),
     ("try-page", "/product/espresso-machine/comments?page=7"),
@@ -212,31 +172,22 @@ pub(super) async fn start(
         Err(ApiError::IndexUnavailable) => None,
         Err(error) => return Err(error.into()),
     };
-    let total = walk.as_ref().map_or(0, |walk| walk.total());
     // A page that is indexed stays so while the page index is away.
-    let may_index = (walk.is_none() || total > 0) && site.settings.indexable.admits(&Filter::ANY);
+    let has_products = walk.as_ref().is_none_or(|walk| walk.total() > 0);
+    let may_index = has_products && site.settings.indexable.admits(&Filter::ANY);
     let t = site.interface();
     let mut head = Head::of_page(&site, "/", t.text("title-start").into_owned(), may_index);
     head.description = Some(t.text("about").into_owned());
-    let entries = match &walk {
+    let (products, is_whole) = match &walk {
         Some(walk) => {
             let first = walk.page(PageNumber::FIRST, PageSize::default()).take(ON_START_PAGE);
-            Some(entries(&site, &stores, first).await)
+            let (entries, is_whole) = entries(&stores, first).await;
+            (Some((entries, walk.total())), is_whole)
         }
-        None => None,
+        None => (None, false),
     };
-    let is_whole = entries.as_deref().is_some_and(are_whole);
-    let page = StartPage {
-        head,
-        entries,
-        t,
-        total: t.number(total),
-        demo: if site.shows_demo() { DEMO.map(|(id, href)| (t.text(id), href)).into() } else { Vec::new() },
-        base_path: Some(site.public_url.base_path())
-            .filter(|path| !path.is_empty())
-            .map(|path| t.with("base-path", [("path", path.into())])),
-    };
-    let answer = render(&site, StatusCode::OK, &page.head, &page, "'none'")?;
+    let page = StartPage { head, t, products };
+    let answer = render(StatusCode::OK, &page.head, &page, "'none'")?;
     Ok(if is_whole { answer } else { caching::uncached(answer) })
 }
 

@@ -5,7 +5,7 @@ use serde::Serialize;
 /// JSON that is safe in an HTML `<script>`: every character with a meaning in HTML or JavaScript becomes a JSON escape
 /// sequence (`a_text_cannot_end_the_script`). Only this type is written into pages unescaped.
 #[derive(Debug)]
-pub(super) struct ScriptJson(String);
+pub(super) struct ScriptJson(pub(super) String);
 
 impl ScriptJson {
     pub(super) fn new(value: &impl Serialize) -> Self {
@@ -18,10 +18,6 @@ impl ScriptJson {
             false => text,
         };
         Self(special.into_iter().fold(json, escape))
-    }
-
-    pub(super) fn as_str(&self) -> &str {
-        &self.0
     }
 }
 

@@ -7,7 +7,7 @@
 //! - A `Product` needs an `aggregateRating` or a `review`; without both, the page has no structured data. Without the
 //!   page index the average is unknown, so then only a page with an authored comment has structured data.
 
-use model::{Comment, Gtin, ProductId, ProductRecord, Timestamp};
+use model::{Comment, Gtin, ProductDetails, ProductId, Timestamp};
 use serde::Serialize;
 
 use super::{
@@ -15,9 +15,6 @@ use super::{
     words::{Average, displayed},
 };
 use crate::{links, site::Site};
-
-const BEST_RATING: u8 = 5;
-const WORST_RATING: u8 = 1;
 
 /// The product of a page: schema.org's `Product`.
 #[derive(Serialize)]
@@ -30,7 +27,7 @@ struct Product<'page> {
     #[serde(rename = "@type")]
     kind: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
-    aggregate_rating: Option<AggregateRating>,
+    aggregate_rating: Option<Rating<String>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     brand: Option<Named<'page>>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -53,16 +50,23 @@ struct Named<'page> {
     name: &'page str,
 }
 
-/// The average of all comments: schema.org's `AggregateRating`.
+/// The rating of a comment, or the average of all: schema.org's `Rating` or `AggregateRating`.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct AggregateRating {
+struct Rating<Value> {
     #[serde(rename = "@type")]
     kind: &'static str,
     best_rating: u8,
-    rating_value: String,
-    review_count: u64,
+    rating_value: Value,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    review_count: Option<u64>,
     worst_rating: u8,
+}
+
+impl<Value> Rating<Value> {
+    fn new(kind: &'static str, rating_value: Value, review_count: Option<u64>) -> Self {
+        Self { kind, best_rating: 5, rating_value, review_count, worst_rating: 1 }
+    }
 }
 
 /// A comment that has an author: schema.org's `Review`.
@@ -80,18 +84,7 @@ struct Review<'page> {
     #[serde(skip_serializing_if = "Option::is_none")]
     name: Option<&'page str>,
     review_body: &'page str,
-    review_rating: Rating,
-}
-
-/// The rating of one comment: schema.org's `Rating`.
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct Rating {
-    #[serde(rename = "@type")]
-    kind: &'static str,
-    best_rating: u8,
-    rating_value: u8,
-    worst_rating: u8,
+    review_rating: Rating<u8>,
 }
 
 /// The structured data of a page with these comments and this average of the whole product. `None` when the
@@ -99,11 +92,11 @@ struct Rating {
 pub(super) fn of_page(
     site: &Site,
     product: &ProductId,
-    record: Option<&ProductRecord>,
+    details: Option<&ProductDetails>,
     average: Option<&Average>,
     comments: &[Comment],
 ) -> Option<ScriptJson> {
-    let details = &record?.details;
+    let details = details?;
     let reviews: Vec<Review<'_>> = comments.iter().filter_map(|comment| review(site, comment)).collect();
     if average.is_none() && reviews.is_empty() {
         return None;
@@ -113,13 +106,7 @@ pub(super) fn of_page(
         context: "https://schema.org",
         id: &url,
         kind: "Product",
-        aggregate_rating: average.map(|average| AggregateRating {
-            kind: "AggregateRating",
-            best_rating: BEST_RATING,
-            rating_value: average.decimal(),
-            review_count: average.total,
-            worst_rating: WORST_RATING,
-        }),
+        aggregate_rating: average.map(|average| Rating::new("AggregateRating", average.decimal(), Some(average.total))),
         brand: details.brand.as_deref().map(|name| Named { kind: "Brand", name }),
         gtin: details.gtin.as_ref(),
         image: details.image.as_ref().map(|image| image.as_str()),
@@ -141,11 +128,6 @@ fn review<'page>(site: &Site, comment: &'page Comment) -> Option<Review<'page>> 
         in_language: comment.language.as_str(),
         name: comment.text.title.as_deref(),
         review_body: displayed(&comment.text.body),
-        review_rating: Rating {
-            kind: "Rating",
-            best_rating: BEST_RATING,
-            rating_value: comment.rating.get(),
-            worst_rating: WORST_RATING,
-        },
+        review_rating: Rating::new("Rating", comment.rating.get(), None),
     })
 }

@@ -1,36 +1,31 @@
 //! The texts that the template of a page of comments shows.
 
-use std::borrow::Cow;
-
 use askama::Template;
-use model::{Comment, Documented, Filter, Language, Order, ProductRecord, WebUrl};
-use page_index::Stats;
+use model::{Comment, Documented, Filter, Language, Order, ProductDetails, ProductRecord, Reply, WebUrl};
 
 use super::{
     address::Address,
-    contrast::{self, ContrastView},
-    counts::Counts,
-    description::{describe, heading, is_archive},
+    context::{Context, FilterLink},
+    contrast,
+    description::{self, describe, is_archive},
     feed,
-    filters::{Chips, FilterLink, Filters},
-    fold::Folded,
+    filters::{Filters, chips},
+    fold::{self, Folded},
     head::Head,
-    language_name::{self, direction, text_direction},
-    page_bar::BarItem,
-    reply::ReplyView,
+    language_name::{self, direction},
     structured_data,
-    words::{Average, displayed, stars},
+    words::{self, displayed},
 };
 use crate::{
     http::entity_tag::WeakTagWriter,
     links,
     ops::cost,
     read::{
-        contrast::Contrast,
+        contrast::{Contrast, Side},
         page::ListingPage,
         place::{Neighbours, Place},
     },
-    site::{Indexing, Site},
+    site::Indexing,
     texts::Interface,
 };
 
@@ -44,14 +39,18 @@ const SHAPE: &str = concat!(
     include_str!("../../templates/pages.html"),
     include_str!("../../templates/reply.html"),
     include_str!("../../templates/reply_author.html"),
+    include_str!("../../templates/text.html"),
 );
 
 #[derive(Template)]
 #[template(path = "comments.html", blocks = ["list"])]
 pub(super) struct CommentsPage<'page> {
-    pub(super) head: Head,
+    pub(super) head: Head<'page>,
+    context: Context<'page>,
     t: &'page Interface,
     address: &'page Address,
+    place: Place,
+    listing: &'page ListingPage,
     /// The name of the product; its id where no name is known.
     name: &'page str,
     language_of_name: Option<&'page Language>,
@@ -59,119 +58,83 @@ pub(super) struct CommentsPage<'page> {
     /// The filter and the page number in words, such as "in English, rated 5, page 3"; empty for the first page of
     /// everything.
     which: String,
-    chips: Chips,
+    chips: Vec<(String, Option<FilterLink>)>,
     /// The page of the same comments in the other order; `None` where that makes no difference.
     reversed: Option<FilterLink>,
     comments: Vec<CommentView<'page>>,
-    is_degraded: bool,
-    leads_by_cursor: bool,
-    is_filtered: bool,
     /// Whether the product has comments, as far as is known.
     has_comments: bool,
     /// The most recent positive and critical comments; on the front page of all comments only.
-    contrast: Option<ContrastView>,
+    contrast: Option<[(Side, &'static str, &'static str); 2]>,
     /// Whether only the list is shown, inside a page of another site.
     is_fragment: bool,
-    /// What changes with comments on other pages. It is taken away only for [`CommentsPage::validator`].
-    volatile: Option<Volatile>,
+    /// Whether it shows what changes with comments on other pages: not only for [`CommentsPage::validator`].
+    is_whole: bool,
     /// A line for engineers, in the demo: what the page has cost.
     cost: Option<String>,
 }
 
-/// What a page shows of the whole product and of the whole listing.
-struct Volatile {
-    average: Option<AverageView>,
-    average_of_language: Option<AverageView>,
-    filters: Filters,
-    /// "12,275 comments in English, page 3 of 614: 1 May 2024 to 3 May 2024".
-    heading: String,
-    page_bar: Vec<BarItem>,
-    /// The greatest number that leads to a page; `None` when there is one page.
-    last_number: Option<u64>,
-}
-
-/// An average between the texts before and behind it.
-struct AverageView {
-    before: String,
-    average: String,
-    behind: String,
-}
-
+/// A comment, with what would cost most to write twice: into the answer and into the entity tag.
 struct CommentView<'page> {
     comment: &'page Comment,
     language_name: String,
     direction: &'static str,
-    stars: String,
     out_of_5: String,
-    body_direction: &'static str,
     body: Folded,
     time: String,
     is_verified: bool,
-    reply: Option<ReplyView>,
+    /// The shop's reply, which is taken to be in the comment's language.
+    reply: Option<(Folded, Reply)>,
 }
 
 impl<'page> CommentsPage<'page> {
-    /// The page at an address, of a product with this record. Without the page index it has neither totals nor stats.
-    /// `by_cursor` are its neighbours where no number leads to them.
+    /// A page of a product with this record. Without the page index it has neither totals nor stats. `by_cursor` are its
+    /// neighbours where no number leads to them. As a fragment, only its list will be shown.
     pub(super) fn new(
-        site: &'page Site,
-        address: &'page Address,
+        context: Context<'page>,
         record: Option<&'page ProductRecord>,
         listing: &'page ListingPage,
-        stats: Option<&Stats>,
         by_cursor: Option<Neighbours>,
+        contrast: Option<Contrast>,
+        is_fragment: bool,
     ) -> Self {
+        let Context { site, t, address, .. } = context;
         let query = &address.query;
-        let t = site.interface_of(&query.filter);
         let details = record.map(|record| &record.details);
-        let name = details.map_or(query.product.as_str(), |details| &details.name);
-        let counts = Counts::new(address, stats);
         let place = Place::of(address, listing);
-        let average = stats.and_then(|stats| Average::of(stats.by_rating_in_any_language));
         let is_empty = listing.comments.is_empty();
-        let leads_by_cursor = by_cursor.is_some();
-        let mut head = head(site, counts, record, place, listing, average.as_ref());
+        let mut head = head(context, details, place, listing);
         if let Some(Neighbours { prev, next, .. }) = by_cursor {
             head.neighbours = Neighbours { prev, next, ..head.neighbours };
         }
+        if is_fragment {
+            head.base = site.public_url.to_string();
+        }
         let reversed = || FilterLink {
             href: address.reversed(),
-            nofollow: counts.indexing(site, &query.filter, query.order.reversed()) != Indexing::Own,
+            nofollow: context.indexing(&query.filter, query.order.reversed()) != Indexing::Own,
         };
+        let contrast = contrast.filter(|_| listing.comments.len() >= contrast::COMMENTS_MIN);
         Self {
             head,
+            context,
             t,
             address,
-            name,
+            place,
+            listing,
+            name: details.map_or(query.product.as_str(), |details| &details.name),
             language_of_name: details.and_then(|details| details.language.as_ref()),
             shop: details.and_then(|details| details.url.as_ref()),
             which: t.joined([t.filter(&query.filter), place.number(t)]),
-            chips: Chips::new(site, t, counts),
+            chips: chips(context),
             reversed: (!is_empty && listing.total.is_none_or(|total| total > 1)).then(reversed),
             comments: listing.comments.iter().map(|comment| CommentView::new(t, comment)).collect(),
-            is_degraded: listing.total.is_none(),
-            leads_by_cursor,
-            is_filtered: query.filter != Filter::ANY,
-            has_comments: !is_empty || counts.of_product() != Some(0),
-            contrast: None,
-            is_fragment: false,
-            volatile: Some(Volatile::new(site, t, counts, place, listing, average)),
+            has_comments: !is_empty || context.count(&Filter::ANY) != Some(0),
+            contrast: contrast.map(contrast::sides),
+            is_fragment,
+            is_whole: true,
             cost: site.shows_demo().then(|| cost::so_far().line()),
         }
-    }
-
-    /// The page with two comments that differ, unless it shows hardly more than those.
-    pub(super) fn with_contrast(mut self, site: &Site, stats: Option<&Stats>, contrast: Option<Contrast>) -> Self {
-        let contrast = contrast.filter(|_| self.comments.len() >= contrast::COMMENTS_MIN);
-        let counts = Counts::new(self.address, stats);
-        self.contrast = contrast.map(|contrast| ContrastView::new(site, self.t, counts, contrast));
-        self
-    }
-
-    /// The page as a fragment: only its list will be shown.
-    pub(super) fn into_fragment(mut self, site: &Site) -> Self {
-        self.head.base = site.public_url.to_string();
-        Self { is_fragment: true, ..self }
     }
 
     /// The entity tag of an archive page, and in the demo of any page; `None` for any other page.
@@ -183,15 +146,15 @@ impl<'page> CommentsPage<'page> {
     ///
     /// # Errors
     /// The template's.
-    pub(super) fn validator(mut self, site: &Site) -> Result<Option<String>, askama::Error> {
+    pub(super) fn validator(mut self) -> Result<Option<String>, askama::Error> {
         let is_archive = self.address.is_stable() && self.address.number.is_some();
         if !is_archive && self.cost.is_none() {
             return Ok(None);
         }
-        self.volatile = self.volatile.filter(|_| !is_archive);
+        self.is_whole = !is_archive;
         self.cost = None;
         let mut tag = WeakTagWriter::new();
-        for shape in [SHAPE.as_bytes(), site.settings_of_pages().as_bytes(), self.t.version()] {
+        for shape in [SHAPE.as_bytes(), self.head.site.settings_of_pages().as_bytes(), &self.t.version] {
             tag.add(shape);
         }
         self.render_into(&mut tag)?;
@@ -201,59 +164,18 @@ impl<'page> CommentsPage<'page> {
     fn has_neighbours(&self) -> bool {
         self.head.neighbours.prev.is_some() || self.head.neighbours.next.is_some()
     }
-
-    /// The words for the pages before and after this one in the order of the listing.
-    fn steps(&self) -> (Cow<'_, str>, Cow<'_, str>) {
-        let (before, behind) = if self.address.is_stable() { ("newer", "older") } else { ("previous", "next") };
-        (self.t.text(before), self.t.text(behind))
-    }
 }
 
-impl Volatile {
-    fn new(
-        site: &Site,
-        t: &Interface,
-        counts: Counts<'_>,
-        place: Place,
-        listing: &ListingPage,
-        average: Option<Average>,
-    ) -> Self {
-        let Counts { address, stats } = counts;
-        let language = address.query.filter.language();
-        let average_of_language =
-            language.and_then(|language| Some((t.language_name(language), Average::of(stats?.by_rating)?)));
-        Self {
-            average: average.map(|average| AverageView {
-                before: String::new(),
-                average: t.average(&average),
-                behind: t.counted("average-out-of-5", average.total),
-            }),
-            average_of_language: average_of_language.map(|(language, average)| AverageView {
-                before: t.with("average-in-language", [("language", language.into())]),
-                average: t.average(&average),
-                behind: t.counted("average-from", average.total),
-            }),
-            filters: Filters::new(site, t, counts),
-            heading: heading(t, address, place, listing),
-            page_bar: place.bar(t, address),
-            last_number: place.last_number(),
-        }
-    }
-}
-
-fn head(
-    site: &Site,
-    counts: Counts<'_>,
-    record: Option<&ProductRecord>,
+fn head<'page>(
+    context: Context<'page>,
+    details: Option<&ProductDetails>,
     place: Place,
     listing: &ListingPage,
-    average: Option<&Average>,
-) -> Head {
-    let address = counts.address;
+) -> Head<'page> {
+    let Context { site, t, address, .. } = context;
     let query = &address.query;
-    let name = record.map_or(query.product.as_str(), |record| &record.details.name);
+    let name = details.map_or(query.product.as_str(), |details| &details.name);
     let is_empty = listing.comments.is_empty();
-    let t = site.interface_of(&query.filter);
     let comments_on = if is_empty { "title-no-comments" } else { "title-comments" };
     let subject = t.joined([Some(t.with(comments_on, [("name", name.into())])), t.filter(&query.filter)]);
     let other_order = (query.order != Order::default()).then(|| t.order(query.order));
@@ -264,36 +186,34 @@ fn head(
         return Head::new(site, title);
     }
     let has_place = place != Place::Unknown;
-    let indexing = if has_place { counts.indexing(site, &query.filter, query.order) } else { Indexing::No };
+    let indexing = if has_place { context.indexing(&query.filter, query.order) } else { Indexing::No };
     // A copy says nothing against indexing: search engines would apply that to the original too.
     let path = if indexing == Indexing::Copy { address.original() } else { address.canonical() };
     let mut head = Head::of_page(site, &path, title, indexing != Indexing::No);
     // Search engines keep an archive page as it is, so it repeats nothing that changes with later comments.
-    let average = average.filter(|_| !is_archive(place));
-    head.description = Some(describe(t, address, place, listing, average, subject));
+    let average = context.average().filter(|_| !is_archive(place));
+    head.description = Some(describe(t, address, place, listing, average.as_ref(), subject));
     head.neighbours = place.neighbours().and_then(|page| address.leading_to(page));
-    head.picture = record.and_then(|record| record.details.image.clone());
+    head.picture = details.and_then(|details| details.image.clone());
     head.feed = Some((feed::title(t, name, &query.filter), address.feed()));
-    head.structured_data = structured_data::of_page(site, &query.product, record, average, &listing.comments);
+    head.structured_data = structured_data::of_page(site, &query.product, details, average.as_ref(), &listing.comments);
     head
 }
 
 impl<'page> CommentView<'page> {
     fn new(t: &Interface, comment: &'page Comment) -> Self {
         let direction = direction(&comment.language);
-        let body = displayed(&comment.text.body);
+        let shown = |text: &str| Folded::new(direction, displayed(text));
         let documented = comment.site.attributes.as_ref().map(Documented::of).unwrap_or_default();
         Self {
             comment,
             language_name: t.language_name(&comment.language),
             direction,
-            stars: stars(comment.rating),
             out_of_5: t.out_of_5(comment.rating),
-            body_direction: text_direction(direction, body),
-            body: Folded::new(body),
+            body: shown(&comment.text.body),
             time: t.day(comment.created_at),
             is_verified: documented.is_verified,
-            reply: documented.reply.map(|reply| ReplyView::new(t, reply, direction)),
+            reply: documented.reply.map(|reply| (shown(&reply.text), reply)),
         }
     }
 }
@@ -301,12 +221,12 @@ impl<'page> CommentView<'page> {
 #[cfg(test)]
 mod tests {
     use actix_web::test::TestRequest;
-    use model::{ProductDetails, ProductId, Revision, Timestamp};
+    use model::{ProductId, Revision, Timestamp};
 
     use super::*;
     use crate::{
         html::address,
-        site::{Indexable, SiteSettings},
+        site::{Indexable, Site, SiteSettings},
         texts::InterfaceLanguage,
     };
 
@@ -326,9 +246,9 @@ mod tests {
         let request = TestRequest::with_uri(path).to_http_request();
         let (address, _) = address::read(&request).unwrap();
         let listing = ListingPage { total: Some(total), settled: Some(total), ..ListingPage::default() };
-        let page = || CommentsPage::new(&site, &address, record, &listing, None, None);
-        let stable = CommentsPage { volatile: None, ..page() };
-        (page().render().unwrap(), stable.render().unwrap(), page().validator(&site).unwrap())
+        let page = || CommentsPage::new(Context::new(&site, &address, None), record, &listing, None, None, false);
+        let stable = CommentsPage { is_whole: false, ..page() };
+        (page().render().unwrap(), stable.render().unwrap(), page().validator().unwrap())
     }
 
     #[test]

@@ -2,10 +2,11 @@
 
 use std::borrow::Borrow;
 
-use model::{Filter, Language, Order, Rating, RatingCounts, Timestamp};
+use fluent_bundle::FluentValue;
+use model::{Filter, Language, Order, Rating, RatingCounts, RatingSet, Timestamp};
 
-use super::language_name::english_name;
-use crate::texts::{Interface, hundredths};
+use super::language_name::{english_name, named};
+use crate::texts::Interface;
 
 /// An average rating, and the number of comments behind it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -40,12 +41,9 @@ pub(super) fn stars(rating: Rating) -> String {
 impl Interface {
     /// A filter in words, such as "in English, rated 1, 2 or 5"; `None` for a filter that matches everything.
     pub(super) fn filter(&self, filter: &Filter) -> Option<String> {
-        let language = filter.language().map(|language| {
-            let language = self.language_name(language);
-            self.with("in-language", [("language", language.into())])
-        });
-        let ratings =
-            filter.ratings().map(|ratings| self.with("rated", [("ratings", self.ratings(ratings.iter()).into())]));
+        let language = filter.language().map(|language| self.language_name(language));
+        let language = language.map(|language| self.with_one("in-language", "language", language));
+        let ratings = filter.ratings().map(|ratings| self.with_one("rated", "ratings", self.ratings(ratings)));
         Some(self.joined([language, ratings])).filter(|words| !words.is_empty())
     }
 
@@ -54,16 +52,14 @@ impl Interface {
     }
 
     /// "1, 2 or 5".
-    pub(super) fn ratings(&self, ratings: impl Iterator<Item = Rating>) -> String {
-        let numbers: Vec<&str> = ratings.map(Rating::as_str).collect();
-        match numbers.split_last() {
-            Some((last, [])) => (*last).to_owned(),
-            Some((last, others)) => {
-                let others = others.join(&self.text("separator"));
-                self.with("or", [("first", others.into()), ("last", (*last).into())])
-            }
-            None => String::new(),
+    pub(super) fn ratings(&self, ratings: RatingSet) -> String {
+        let numbers: Vec<&str> = ratings.iter().map(Rating::as_str).collect();
+        let Some((last, others)) = numbers.split_last() else { return String::new() };
+        if others.is_empty() {
+            return (*last).to_owned();
         }
+        let others = others.join(&self.text("separator"));
+        self.with("or", [("first", others.into()), ("last", (*last).into())])
     }
 
     /// "4 out of 5".
@@ -73,7 +69,7 @@ impl Interface {
 
     /// "4.27".
     pub(super) fn average(&self, average: &Average) -> String {
-        self.with("average", [("average", hundredths(average.hundredths))])
+        self.with_one("average", "average", FluentValue::try_number(&average.decimal()))
     }
 
     /// "1 comment", "12,275 comments".
@@ -81,13 +77,17 @@ impl Interface {
         self.counted("comments", total)
     }
 
-    pub(super) fn counted(&self, id: &'static str, count: u64) -> String {
-        self.with(id, [("count", count.into())])
+    pub(super) fn counted(&self, id: &'static str, count: impl Into<FluentValue<'static>>) -> String {
+        self.with_one(id, "count", count)
     }
 
-    /// How many comments the products of a filter have: a number before its noun.
-    pub(super) fn count(&self, total: u64) -> Count {
-        Count { number: self.number(total), noun: self.counted("comments-noun", total) }
+    pub(super) fn with_one<'value>(
+        &self,
+        id: &'static str,
+        variable: &'static str,
+        value: impl Into<FluentValue<'value>>,
+    ) -> String {
+        self.with(id, [(variable, value.into())])
     }
 
     pub(super) fn page(&self, id: &'static str, number: u64) -> String {
@@ -107,19 +107,12 @@ impl Interface {
         self.text(id).into_owned()
     }
 
-    pub(super) fn end_of(&self, order: Order) -> String {
-        let id = match order {
-            Order::Newest => "the-newest-comments",
-            Order::Oldest => "the-oldest-comments",
-        };
-        self.text(id).into_owned()
-    }
-
     /// The day of an instant, `29 Feb 2024`, in UTC.
     pub(super) fn day(&self, instant: Timestamp) -> String {
         let text = instant.to_string();
-        let [year, month, day] = [(0, 4), (5, 7), (8, 10)].map(|(from, to)| text.get(from..to).unwrap_or_default());
-        self.with("day", [("day", of_digits(day)), ("month", of_digits(month)), ("year", year.into())])
+        let [year, month, day] = [0..4, 5..7, 8..10].map(|digits| text.get(digits).unwrap_or_default());
+        let [month, day] = [month, day].map(FluentValue::try_number);
+        self.with("day", [("day", day), ("month", month), ("year", year.into())])
     }
 
     /// The days from one instant to another, `1 May 2024 to 3 May 2024`; one day is named once.
@@ -133,31 +126,16 @@ impl Interface {
     /// "English", "Portuguese (pt-BR)". A language without a name in the interface's language has its English one, or its
     /// tag.
     pub(super) fn language_name(&self, language: &Language) -> String {
-        let tag = language.as_str();
-        let primary = tag.split('-').next().unwrap_or_default();
-        match self.find(&format!("language-{primary}")) {
-            Some(name) if tag == primary => name,
-            Some(name) => format!("{name} ({tag})"),
-            None => english_name(language),
-        }
+        let primary = language.as_str().split('-').next().unwrap_or_default();
+        let name = self.find(&format!("language-{primary}"));
+        name.map_or_else(|| english_name(language), |name| named(language, &name))
     }
-}
-
-pub(super) struct Count {
-    pub(super) number: String,
-    /// "comments", for screen readers.
-    pub(super) noun: String,
-}
-
-fn of_digits(digits: &str) -> fluent_bundle::FluentValue<'static> {
-    digits.parse::<u8>().unwrap_or_default().into()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::texts::{InterfaceLanguage, Texts};
-    use model::RatingSet;
 
     #[test]
     fn a_filter_is_described_in_words() {

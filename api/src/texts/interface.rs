@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use fluent_bundle::{FluentArgs, FluentResource, FluentValue, concurrent::FluentBundle, types::FluentNumber};
+use fluent_bundle::{FluentArgs, FluentResource, FluentValue, concurrent::FluentBundle};
 use icu_decimal::{DecimalFormatter, input::Decimal};
 use icu_locale::Locale;
 use intl_memoizer::{Memoizable, concurrent::IntlLangMemoizer};
@@ -14,9 +14,10 @@ use super::InterfaceLanguage;
 #[derive(derive_more::Debug)]
 #[debug("Interface({language:?})")]
 pub(crate) struct Interface {
-    language: InterfaceLanguage,
-    bundle: FluentBundle<FluentResource>,
-    version: [u8; 32],
+    pub(crate) language: InterfaceLanguage,
+    pub(super) bundle: FluentBundle<FluentResource>,
+    /// Stands for all messages: other texts have another version.
+    pub(crate) version: [u8; 32],
 }
 
 impl Interface {
@@ -35,19 +36,6 @@ impl Interface {
             bundle.add_resource_overriding(resource);
         }
         Self { language, bundle, version: hash.finalize().into() }
-    }
-
-    pub(crate) fn tag(&self) -> &'static str {
-        self.language.tag()
-    }
-
-    pub(crate) fn direction(&self) -> &'static str {
-        self.language.direction()
-    }
-
-    /// Stands for all messages: other texts have another version.
-    pub(crate) fn version(&self) -> &[u8] {
-        &self.version
     }
 
     pub(crate) fn text(&self, id: &'static str) -> Cow<'_, str> {
@@ -72,16 +60,6 @@ impl Interface {
     fn found<'text>(&'text self, id: &str, variables: Option<&'text FluentArgs<'_>>) -> Option<Cow<'text, str>> {
         let message = self.bundle.get_message(id)?;
         Some(self.bundle.format_pattern(message.value()?, variables, &mut Vec::new()))
-    }
-
-    /// The problems of formatting a message; none for one that does not exist.
-    #[cfg(test)]
-    pub(super) fn problems(&self, id: &str, variables: &FluentArgs<'_>) -> Vec<fluent_bundle::FluentError> {
-        let mut problems = Vec::new();
-        if let Some(pattern) = self.bundle.get_message(id).and_then(|message| message.value()) {
-            self.bundle.format_pattern(pattern, Some(variables), &mut problems);
-        }
-        problems
     }
 }
 
@@ -119,11 +97,6 @@ fn written(value: &FluentValue<'_>, memoizer: &IntlLangMemoizer) -> Option<Strin
 /// Whether all languages of the interface write this number as it is: up to three digits. Most numbers of a page are such.
 fn is_written_alike(digits: &str) -> bool {
     digits.len() <= 3 && digits.bytes().all(|digit| digit.is_ascii_digit())
-}
-
-pub(crate) fn hundredths(hundredths: u16) -> FluentValue<'static> {
-    let text = format!("{}.{:02}", hundredths / 100, hundredths % 100);
-    text.parse::<FluentNumber>().map_or_else(|_| FluentValue::from(text), FluentValue::from)
 }
 
 #[cfg(test)]

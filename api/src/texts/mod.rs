@@ -17,11 +17,11 @@ use std::sync::{Arc, LazyLock};
 
 use clap::ValueEnum;
 use model::Language;
-use strum::{Display, IntoStaticStr, VariantArray};
+use strum::{Display, EnumString, IntoStaticStr, VariantArray};
 
-pub(crate) use interface::{Interface, first_mistake, hundredths};
+pub(crate) use interface::{Interface, first_mistake};
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Display, IntoStaticStr, VariantArray)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Display, EnumString, IntoStaticStr, VariantArray)]
 #[strum(serialize_all = "lowercase")]
 pub enum InterfaceLanguage {
     /// English.
@@ -43,8 +43,7 @@ pub enum InterfaceLanguage {
 impl InterfaceLanguage {
     /// The language of comments in `language`: `pt` for `pt-BR`; `None` if pages are not written in it.
     pub(crate) fn of(language: &Language) -> Option<Self> {
-        let primary = language.as_str().split('-').next().unwrap_or_default();
-        Self::VARIANTS.iter().copied().find(|known| known.tag() == primary)
+        language.as_str().split('-').next()?.parse().ok()
     }
 
     pub(crate) fn tag(self) -> &'static str {
@@ -55,18 +54,8 @@ impl InterfaceLanguage {
         if self == Self::He { "rtl" } else { "ltr" }
     }
 
-    fn sources(self) -> [&'static str; 2] {
-        let [texts, names, _] = self.files();
-        [texts, names]
-    }
-
-    /// Messages of the language that call a comment a review.
-    pub(crate) fn reviews(self) -> &'static str {
-        let [_, _, reviews] = self.files();
-        reviews
-    }
-
-    fn files(self) -> [&'static str; 3] {
+    /// Its messages, the names of languages, and the messages that call a comment a review.
+    pub(crate) fn sources(self) -> [&'static str; 3] {
         macro_rules! files {
             ($tag:literal) => {
                 [
@@ -101,8 +90,9 @@ impl Texts {
     /// Fluent syntax. It may leave out any of them.
     pub(crate) fn with(overrides: &[(InterfaceLanguage, String)]) -> Self {
         let interface = |language: InterfaceLanguage| {
+            let [messages, names, _] = language.sources();
             let own = overrides.iter().filter(|(of, _)| *of == language).map(|(_, source)| source.as_str());
-            Interface::new(language, language.sources().into_iter().chain(own))
+            Interface::new(language, [messages, names].into_iter().chain(own))
         };
         Self(InterfaceLanguage::VARIANTS.iter().copied().map(interface).collect())
     }
