@@ -77,7 +77,7 @@ pub(super) async fn feed(
 }
 
 /// "Comments on espresso-machine, in English".
-pub(super) fn title(t: &Interface, name: &str, filter: &Filter) -> String {
+fn title(t: &Interface, name: &str, filter: &Filter) -> String {
     t.joined([Some(t.with("title-comments", [("name", name.into())])), t.filter(filter)])
 }
 

@@ -147,7 +147,7 @@ impl<'page> CommentsPage<'page> {
     /// # Errors
     /// The template's.
     pub(super) fn validator(mut self) -> Result<Option<String>, askama::Error> {
-        let is_archive = self.address.is_stable() && self.address.number.is_some();
+        let is_archive = is_archive(self.place);
         if !is_archive && self.cost.is_none() {
             return Ok(None);
         }
@@ -192,10 +192,10 @@ fn head<'page>(
     let mut head = Head::of_page(site, &path, title, indexing != Indexing::No);
     // Search engines keep an archive page as it is, so it repeats nothing that changes with later comments.
     let average = context.average().filter(|_| !is_archive(place));
+    head.feed = Some((subject.clone(), address.feed()));
     head.description = Some(describe(t, address, place, listing, average.as_ref(), subject));
     head.neighbours = place.neighbours().and_then(|page| address.leading_to(page));
     head.picture = details.and_then(|details| details.image.clone());
-    head.feed = Some((feed::title(t, name, &query.filter), address.feed()));
     head.structured_data = structured_data::of_page(site, &query.product, details, average.as_ref(), &listing.comments);
     head
 }
