@@ -8,7 +8,7 @@ use local_stack::stack::StackSettings;
 use model::{BlobFormat, CommentId, CommentText};
 use serde_dynamo::{AttributeValue, Item};
 use serde_json::{Value, json};
-use table::{CommentPatch, NewComment, Table, TableConfig};
+use table::{CommentBlobArgs, CommentPatch, NewComment, Table, TableConfig};
 
 use crate::fixture::{
     data::{self, PRODUCT},
@@ -35,7 +35,7 @@ fn comment_id(number: u32) -> CommentId {
 }
 
 async fn stack_of(comment_blob: BlobFormat) -> Running {
-    Running::start_with(StackSettings { comment_blob, ..settings() }).await
+    Running::start_with(StackSettings { comment_blob: CommentBlobArgs { comment_blob }, ..settings() }).await
 }
 
 async fn table_of(running: &Running, comment_blob: BlobFormat) -> Table {

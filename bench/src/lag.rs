@@ -23,10 +23,7 @@ use hyper_util::{
     client::legacy::{Client, connect::HttpConnector},
     rt::TokioExecutor,
 };
-use local_stack::{
-    index_place::IndexPlace,
-    stack::{Stack, StackSettings},
-};
+use local_stack::stack::{Stack, StackSettings};
 use model::{BaseSet, Cd, Comment, CommentId, Filter, Order, ProductId, RatingSet, item::comment_pk};
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use rand::RngExt;
@@ -57,9 +54,8 @@ const IDLE_PAUSE_MAX_MS: u64 = 60;
 /// `comments` are posted to find the maximum rate. In each of the other parts, `watched` are.
 pub(crate) async fn measure(report: &mut Report, comments: u32, watched: u32) -> anyhow::Result<()> {
     let redis = Redis::start().await?;
-    let settings = StackSettings::ephemeral(TOKEN.parse().map_err(anyhow::Error::msg)?);
-    let mut stack =
-        Stack::start(StackSettings { page_index: IndexPlace::RedisAt(redis.url.clone()), ..settings }).await?;
+    let settings = StackSettings::ephemeral(Some(TOKEN.parse().map_err(anyhow::Error::msg)?));
+    let mut stack = Stack::start(StackSettings { redis_url: Some(redis.url.clone()), ..settings }).await?;
     stack.wait_until_index_ready().await?;
     let watcher = Watcher::new(&stack)?;
     let mut workload = Comments::new(3)?;

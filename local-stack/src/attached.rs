@@ -12,7 +12,7 @@ use table::{Table, TableConfig};
 
 use crate::{
     data_dir::{DataDir, Entrance, Found, VERSION},
-    index_place::IndexPlace,
+    index_place::remembered_redis,
     stack::{LOCAL_ENGINE, Stack, StackSettings, TABLE, table_config},
 };
 
@@ -22,8 +22,6 @@ const RECORD: (&str, &str) = ("local-stack", "running");
 #[derive(Serialize, Deserialize)]
 pub(crate) struct Running {
     pub(crate) socket: PathBuf,
-    /// Whether its page index is in Redis.
-    pub(crate) has_redis: bool,
 }
 
 impl Running {
@@ -58,10 +56,8 @@ impl Attached {
         let holder = match DataDir::existing(folder, command)? {
             Found::Used(holder) => holder,
             Found::Free(data_dir) => {
-                // Such a stack has no API, so the token is of no use.
-                let write_token = process::new_ulid().parse().map_err(anyhow::Error::msg)?;
-                let page_index = IndexPlace::remembered(folder);
-                let settings = StackSettings { listen: None, page_index, ..StackSettings::ephemeral(write_token) };
+                let redis_url = remembered_redis(folder);
+                let settings = StackSettings { listen: None, redis_url, ..StackSettings::ephemeral(None) };
                 let stack = Stack::start_in(data_dir, settings).await?;
                 eprintln!("no stack runs on {shown}, so one runs for this command");
                 stack.wait_until_index_looked_at().await;
@@ -88,6 +84,13 @@ impl Attached {
         Ok(Self::to_table(TableConfig::new(TABLE, Some(dynamodb_url))))
     }
 
+    /// The control socket of the stack that runs on the table.
+    pub(crate) async fn socket(&self) -> anyhow::Result<PathBuf> {
+        let table = connect(&self.config).await?;
+        let none = || format!("no stack runs on the table {:?}: is `pagemark up` running there?", table.name());
+        Ok(Running::on(&table).await?.with_context(none)?.socket)
+    }
+
     /// Stops the stack in order, if it runs for this command.
     pub(crate) async fn end(self) {
         if let Some(stack) = self.own {
@@ -100,25 +103,33 @@ impl Attached {
 #[derive(Debug, clap::Args)]
 pub(crate) struct TablePlace {
     /// Work on the stack of this data folder. If none runs there, one runs for this command.
-    #[arg(long, value_name = "DIR", conflicts_with_all = ["table", "dynamodb_url"])]
+    #[arg(long, global = true, value_name = "DIR", conflicts_with_all = ["table", "dynamodb_url"])]
     data_dir: Option<PathBuf>,
     /// Name of the DynamoDB table [default: pagemark]
-    #[arg(long, env = "PAGEMARK_TABLE", value_name = "NAME")]
+    #[arg(long, global = true, env = "PAGEMARK_TABLE", value_name = "NAME")]
     table: Option<String>,
     /// Endpoint of the engine; `aws` for AWS's by region and credentials [default: http://127.0.0.1:8000]
-    #[arg(long, env = "PAGEMARK_DYNAMODB_URL", value_name = "URL")]
+    #[arg(long, global = true, env = "PAGEMARK_DYNAMODB_URL", value_name = "URL")]
     dynamodb_url: Option<String>,
 }
 
 impl TablePlace {
     pub(crate) async fn open(&self, command: &str) -> anyhow::Result<Attached> {
-        if let Some(folder) = &self.data_dir {
-            return Attached::to_folder(folder, command).await;
+        match &self.data_dir {
+            Some(folder) => Attached::to_folder(folder, command).await,
+            None => Ok(Attached::to_table(self.config())),
         }
+    }
+
+    /// Whether both a folder and a table are named. Of global flags, clap does not see that they exclude each other.
+    pub(crate) fn is_contradictory(&self) -> bool {
+        self.data_dir.is_some() && (self.table.is_some() || self.dynamodb_url.is_some())
+    }
+
+    fn config(&self) -> TableConfig {
         // No endpoint is AWS's.
         let url = Some(self.dynamodb_url.as_deref().unwrap_or(LOCAL_ENGINE)).filter(|url| *url != "aws");
-        let table = self.table.as_deref().unwrap_or(TABLE);
-        Ok(Attached::to_table(TableConfig::new(table, url.map(str::to_owned))))
+        TableConfig::new(self.table.as_deref().unwrap_or(TABLE), url.map(str::to_owned))
     }
 }
 

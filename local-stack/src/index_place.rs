@@ -25,33 +25,22 @@ pub(crate) const SNAPSHOT_EVERY: Duration = Duration::from_secs(60);
 const UNCHANGED_PAUSES_MAX: u32 = 10;
 pub(crate) const PARTITIONS: u16 = 256;
 
-/// Where a stack keeps its page index.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub enum IndexPlace {
-    /// Inside the stack's process.
-    #[default]
-    Embedded,
-    RedisAt(String),
-}
-
-impl IndexPlace {
-    /// Remembers the place in a data folder, for commands on it while no stack runs.
-    pub(crate) fn remember(&self, folder: &Path) -> io::Result<()> {
-        let record = folder.join(REDIS_RECORD);
-        match self {
-            // The URL may hold a password, and the files of a data folder are private.
-            Self::RedisAt(url) => fs::write(record, url),
-            Self::Embedded => {
-                let removed = fs::remove_file(record);
-                removed.or_else(|error| if error.kind() == ErrorKind::NotFound { Ok(()) } else { Err(error) })
-            }
+/// Remembers the Redis of the page index in a data folder, for commands on it while no stack runs.
+pub(crate) fn remember_redis(url: Option<String>, folder: &Path) -> io::Result<()> {
+    let record = folder.join(REDIS_RECORD);
+    match url {
+        // The URL may hold a password, and the files of a data folder are private.
+        Some(url) => fs::write(record, url),
+        None => {
+            let removed = fs::remove_file(record);
+            removed.or_else(|error| if error.kind() == ErrorKind::NotFound { Ok(()) } else { Err(error) })
         }
     }
+}
 
-    /// Where the last stack of a data folder kept its page index.
-    pub(crate) fn remembered(folder: &Path) -> Self {
-        fs::read_to_string(folder.join(REDIS_RECORD)).map_or(Self::Embedded, Self::RedisAt)
-    }
+/// The Redis in which the last stack of a data folder kept its page index; `None` if it was inside the process.
+pub(crate) fn remembered_redis(folder: &Path) -> Option<String> {
+    fs::read_to_string(folder.join(REDIS_RECORD)).ok()
 }
 
 #[derive(Debug)]
@@ -72,16 +61,16 @@ pub(crate) struct Embedded {
 }
 
 impl PlacedIndex {
-    /// Opens the page index of the table with this id. What a snapshot in the data folder holds is there at once.
-    pub(crate) async fn open(place: &IndexPlace, data_dir: &DataDir, table_id: &str) -> Self {
-        match place {
-            IndexPlace::Embedded => {
-                let (snapshot, table_id) = (data_dir.path.join(SNAPSHOT), table_id.to_owned());
-                Self::Embedded(blocking(move || Embedded::open(snapshot, table_id)).await)
-            }
+    /// Opens the page index of the table with this id, in Redis or in this process. What a snapshot in the data folder holds
+    /// is there at once.
+    pub(crate) async fn open(redis_url: Option<&str>, data_dir: &DataDir, table_id: &str) -> Self {
+        if let Some(url) = redis_url {
             // The server may also hold the page index of a different stack.
-            IndexPlace::RedisAt(url) => Self::Redis(redis_config(url, format!("pagemark-{table_id}"))),
+            let prefix = format!("pagemark-{table_id}");
+            return Self::Redis(RedisIndexConfig { max_age: INDEX_MAX_AGE, prefix, ..RedisIndexConfig::new(url) });
         }
+        let (snapshot, table_id) = (data_dir.path.join(SNAPSHOT), table_id.to_owned());
+        Self::Embedded(blocking(move || Embedded::open(snapshot, table_id)).await)
     }
 
     /// A client of the index. Connections to Redis live on the threads that use them, so the API needs a client of its
@@ -185,9 +174,4 @@ impl Embedded {
             .await
             .map_err(|source| SnapshotError::Io { path: self.snapshot.clone(), source })
     }
-}
-
-/// How a stack reaches its page index in Redis.
-pub(crate) fn redis_config(url: &str, prefix: String) -> RedisIndexConfig {
-    RedisIndexConfig { max_age: INDEX_MAX_AGE, prefix, ..RedisIndexConfig::new(url) }
 }

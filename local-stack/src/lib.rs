@@ -18,7 +18,7 @@ mod export;
 mod file_lock;
 pub mod import;
 pub mod index_keeper;
-pub mod index_place;
+mod index_place;
 mod memory;
 mod parts;
 pub mod repair;

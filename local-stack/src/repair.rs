@@ -13,24 +13,11 @@ use repair_job::{AuditOptions, Job, JobSettings, Report, Stop, exit};
 use table::Table;
 use tokio::time::Instant;
 
+use crate::stack::StackSettings;
+
 /// The table is read as one segment, because the engine has one connection, and sorts the whole table for each answer
 /// of a parallel scan.
 const AUDIT_SEGMENTS: u32 = 1;
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct AuditSchedule {
-    /// The interval from the first look at the page index, or from the end of an audit, to the next one.
-    pub every: Duration,
-    /// The pause after a long audit is this many times as long as the audit, if that is more than `every`.
-    pub rest_factor: u32,
-}
-
-impl AuditSchedule {
-    /// Audits at this interval or less often: they take at most 0.5 % of the time, also of a stack with nothing to do.
-    pub fn every(every: Duration) -> Self {
-        Self { every, rest_factor: 200 }
-    }
-}
 
 /// Sets the first watermark of a new table, so that `recent` does not look for entries from before the table existed.
 pub(crate) async fn begin_watermark(table: &Table) -> Result<(), StoreError> {
@@ -49,46 +36,35 @@ pub async fn release_leases(table: &Table) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// Runs `recent` at an interval and audits on a schedule, if they are asked for, until it is dropped. Begins when the stack
-/// has `started`.
+/// Runs `recent` and audits at the intervals of the settings, until it is dropped. Begins when the stack has `started`.
 pub(crate) async fn on_schedule(
     table: Table,
     index: PageIndex,
     started: impl Future<Output = ()>,
-    repair_every: Option<Duration>,
-    of_audit: Option<AuditSchedule>,
+    settings: StackSettings,
 ) {
     started.await;
-    let repairs = async {
-        if let Some(every) = repair_every {
-            repair(&table, &index, every).await;
-        }
-    };
-    let audits = async {
-        if let Some(schedule) = of_audit {
-            audit(&table, &index, schedule).await;
-        }
-    };
-    tokio::join!(repairs, audits);
-}
-
-/// Runs `recent` until it is dropped.
-async fn repair(table: &Table, index: &PageIndex, every: Duration) {
-    loop {
-        tokio::time::sleep(every).await;
-        log(&job(table, index).recent().await);
-    }
-}
-
-/// Audits the table and the page index until it is dropped.
-async fn audit(table: &Table, index: &PageIndex, schedule: AuditSchedule) {
+    let (table, index) = (&table, &index);
     let options = AuditOptions { segments: AUDIT_SEGMENTS, at_once: 1, ..AuditOptions::default() };
-    let mut rest = schedule.every;
+    let recent = || async move { job(table, index).recent().await };
+    let audit = || async move { Box::pin(job(table, index).audit(options)).await };
+    tokio::join!(
+        repeat(settings.repair_every, 0, recent),
+        repeat(settings.audit_every, settings.audit_rest_factor, audit)
+    );
+}
+
+/// Repeats a run at an interval, unless it is zero. The pause after a long run is `rest_factor` times as long as the run.
+async fn repeat<Run: Future<Output = Report>>(every: Duration, rest_factor: u32, run: impl Fn() -> Run) {
+    if every.is_zero() {
+        return std::future::pending().await;
+    }
+    let mut rest = every;
     loop {
         tokio::time::sleep(rest).await;
         let begun = Instant::now();
-        log(&Box::pin(job(table, index).audit(options)).await);
-        rest = schedule.every.max(begun.elapsed().saturating_mul(schedule.rest_factor));
+        log(&run().await);
+        rest = every.max(begun.elapsed().saturating_mul(rest_factor));
     }
 }
 

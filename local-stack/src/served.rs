@@ -40,7 +40,7 @@ impl ServedApi {
         let given = settings.cursor_keys.clone();
         let cursor_keys = if given.is_empty() { vec![cursor_key(folder)?] } else { given };
         let mut writing = settings.writing.clone();
-        writing.tokens.push(NamedToken::local(settings.write_token.hash()));
+        writing.tokens.extend(settings.write_token.as_ref().map(|token| NamedToken::local(token.hash())));
         let api_settings = ApiSettings {
             operations_listen: settings.operations_listen,
             cursor_keys,

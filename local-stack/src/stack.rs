@@ -2,6 +2,7 @@
 
 use std::{
     net::SocketAddr,
+    num::ParseIntError,
     path::{Path, PathBuf},
     sync::{Arc, atomic::AtomicBool},
     time::Duration,
@@ -17,7 +18,7 @@ use page_indexer::PageIndexer;
 use process::{aws::new_http_client, now};
 use redis_index::RedisIndexConfig;
 use stream_writer::StreamWriter;
-use table::{Table, TableConfig};
+use table::{CommentBlobArgs, Table, TableConfig};
 use tokio::{sync::watch, time::timeout};
 
 use crate::{
@@ -28,9 +29,9 @@ use crate::{
     engine::{DataFile, Engine},
     event_source_mapping::{EventSourceMapping, Handler, MappingSettings, MappingState, streams_client},
     index_keeper::{IndexKeeper, IndexState, Replay, looked_at},
-    index_place::{IndexPlace, PlacedIndex, SNAPSHOT_EVERY},
+    index_place::{PlacedIndex, SNAPSHOT_EVERY, remember_redis},
     parts::Parts,
-    repair::{AuditSchedule, begin_watermark, on_schedule, release_leases},
+    repair::{begin_watermark, on_schedule, release_leases},
     room::watch_room,
     served::ServedApi,
     settling::Settling,
@@ -53,61 +54,95 @@ const SETTLE_TIMEOUT: Duration = Duration::from_secs(2);
 /// relies on that bound.
 const TABLE_TIMEOUT: Duration = Duration::from_secs(8);
 
-#[derive(Clone)]
+/// The settings of a stack: options of `pagemark up`.
+#[derive(Debug, Clone, clap::Args)]
 pub struct StackSettings {
-    /// The address of the API; port 0 takes a free one. `None` for a stack that serves only its own process: it has no
-    /// API, and other commands do not find it.
+    /// Where the API and the pages listen.
+    // Port 0 takes a free one. `None` is for a stack that serves only its own process: it has no API, and other commands do
+    // not find it.
+    #[arg(long, env = "PAGEMARK_LISTEN", value_name = "ADDRESS", default_value = "127.0.0.1:8080")]
     pub listen: Option<SocketAddr>,
-    /// The address of health and metrics; `None` to serve them with everything else.
-    pub operations_listen: Option<SocketAddr>,
-    /// The address of the engine; port 0 takes a free one.
+    /// Where the DynamoDB engine listens.
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8000")]
     pub dynamodb_listen: SocketAddr,
-    /// An engine to use instead of the embedded one, such as DynamoDB Local. The table is created there if it is
-    /// missing, and stays there.
+    /// Use this engine, such as DynamoDB Local, instead of the embedded one; its table stays there.
+    #[arg(long, value_name = "URL", conflicts_with = "dynamodb_listen")]
     pub dynamodb_url: Option<String>,
-    pub page_index: IndexPlace,
-    /// The folder for data; `None` for a temporary folder, which is removed at the end.
+    /// Keep the page index in this Redis server (7.0 or newer, or Valkey) instead of inside this process.
+    #[arg(long, env = "PAGEMARK_REDIS_URL", value_name = "URL", hide_env_values = true)]
+    pub redis_url: Option<String>,
+    /// Where `/livez`, `/readyz` and `/metrics` are served, and then only there [default: with everything else; with
+    /// --public-url 127.0.0.1:8081]
+    #[arg(long, env = "PAGEMARK_OPERATIONS_LISTEN", value_name = "ADDRESS")]
+    pub operations_listen: Option<SocketAddr>,
+    #[command(flatten)]
+    pub site: SiteSettings,
+    /// How old a comment must be to count for archive pages, in seconds. Younger ones are on the front page.
+    // A write and its rank take less time here than in a deployed stack, and there is one clock.
+    #[arg(long = "archive-after", env = "PAGEMARK_ARCHIVE_AFTER", value_name = "SECONDS", default_value_t = 15)]
+    pub archive_after_seconds: u32,
+    /// Bearer token that allows everything [default: generated and printed]
+    // Its name is `local`.
+    #[arg(long, env = "PAGEMARK_WRITE_TOKEN", value_name = "TOKEN", hide_env_values = true)]
+    pub write_token: Option<BearerToken>,
+    #[command(flatten)]
+    pub writing: WritingSettings,
+    /// A key of cursors, 64 hex digits; repeatable, or separated by commas. The first seals, all open [default: one that
+    /// the data folder keeps]
+    #[arg(long = "cursor-key", env = "PAGEMARK_CURSOR_KEYS", value_name = "HEX")]
+    #[arg(value_delimiter = ',', hide_env_values = true)]
+    pub cursor_keys: Vec<CursorKey>,
+    #[command(flatten)]
+    pub comment_blob: CommentBlobArgs,
+    /// Seconds between two runs of the repair job's `recent`; 0 for none.
+    #[arg(long, value_name = "SECONDS", default_value = "60", value_parser = seconds)]
+    pub repair_every: Duration,
+    /// Seconds between two audits of everything by the repair job; 0 for none.
+    #[arg(long, value_name = "SECONDS", default_value = "600", value_parser = seconds)]
+    pub audit_every: Duration,
+    /// The pause after a long audit is this many times as long as the audit, if that is more than the interval. So audits
+    /// take at most 0.5 % of the time.
+    #[arg(skip = 200_u32)]
+    pub audit_rest_factor: u32,
+    /// Keep the data in this folder [default: a temporary one]
+    // A temporary one is removed at the end.
+    #[arg(long, env = "PAGEMARK_DATA_DIR", value_name = "DIR")]
     pub data_dir: Option<PathBuf>,
-    /// Start an empty site in a folder that has lost its database.
+    /// Start an empty site in a data folder that has lost its database.
+    #[arg(long)]
     pub new: bool,
     /// Pause between two snapshots of a page index inside this process.
+    #[arg(skip = SNAPSHOT_EVERY)]
     pub snapshot_every: Duration,
-    /// The bearer token that allows everything; its name is `local`.
-    pub write_token: BearerToken,
-    pub writing: WritingSettings,
-    /// The keys of cursors: the first seals, all open. Without one, the data folder keeps a key.
-    pub cursor_keys: Vec<CursorKey>,
-    pub site: SiteSettings,
-    /// How old a comment must be to count for archive pages, in seconds.
-    pub archive_after_seconds: u32,
-    pub comment_blob: BlobFormat,
-    /// The interval of the repair job's `recent`, unless nothing changes; `None` to run none.
-    pub repair_every: Option<Duration>,
-    /// The schedule of the repair job's audits; `None` to run none.
-    pub audit: Option<AuditSchedule>,
+}
+
+fn seconds(text: &str) -> Result<Duration, ParseIntError> {
+    text.parse().map(Duration::from_secs)
 }
 
 impl StackSettings {
-    /// A stack on free ports, which keeps no data; texts are written as maps, and every comment counts for archive pages.
-    pub fn ephemeral(write_token: BearerToken) -> Self {
+    /// A stack on free ports, which keeps no data and repairs nothing. Texts are written as maps, and every comment counts
+    /// for archive pages.
+    pub fn ephemeral(write_token: Option<BearerToken>) -> Self {
         let any_port = SocketAddr::from(([127, 0, 0, 1], 0));
         Self {
             listen: Some(any_port),
-            operations_listen: None,
             dynamodb_listen: any_port,
             dynamodb_url: None,
-            page_index: IndexPlace::default(),
-            data_dir: None,
-            new: false,
-            snapshot_every: SNAPSHOT_EVERY,
+            redis_url: None,
+            operations_listen: None,
+            site: SiteSettings::default(),
+            archive_after_seconds: 0,
             write_token,
             writing: WritingSettings::default(),
             cursor_keys: Vec::new(),
-            site: SiteSettings::default(),
-            archive_after_seconds: 0,
-            comment_blob: BlobFormat::Map,
-            repair_every: None,
-            audit: None,
+            comment_blob: CommentBlobArgs { comment_blob: BlobFormat::Map },
+            repair_every: Duration::ZERO,
+            audit_every: Duration::ZERO,
+            audit_rest_factor: 0,
+            data_dir: None,
+            new: false,
+            snapshot_every: SNAPSHOT_EVERY,
         }
     }
 }
@@ -134,9 +169,9 @@ impl Stack {
     pub async fn start(settings: StackSettings) -> anyhow::Result<Self> {
         let data_dir = DataDir::open(settings.data_dir.as_deref())?;
         data_dir.refuse_other_numbers()?;
-        let page_index = settings.page_index.clone();
+        let redis_url = settings.redis_url.clone();
         let stack = Self::start_in(data_dir, settings).await?;
-        page_index.remember(stack.data_dir()).context("the place of the page index cannot be remembered")?;
+        remember_redis(redis_url, stack.data_dir()).context("the place of the page index cannot be remembered")?;
         Ok(stack)
     }
 
@@ -145,17 +180,16 @@ impl Stack {
         let mut parts = Parts::default();
         // 1. The engine, and the table in it.
         let (engine, dynamodb_url) = start_engine(&settings, &data_dir).await?;
-        let config = TableConfig { comment_blob: settings.comment_blob, ..table_config(TABLE, &dynamodb_url) };
+        let config =
+            TableConfig { comment_blob: settings.comment_blob.comment_blob, ..table_config(TABLE, &dynamodb_url) };
         let (table, table_id, stream_arn) = open_table(&config, engine.as_deref()).await?;
         // 2. The page index, with what its snapshot holds.
-        let placed = PlacedIndex::open(&settings.page_index, &data_dir, &table_id).await;
+        let placed = PlacedIndex::open(settings.redis_url.as_deref(), &data_dir, &table_id).await;
         let index = placed.client()?;
         index.ping().await?;
         // 3. Where other commands find this stack.
         let control = ControlSocket::bind(&data_dir.path)?;
-        Running { socket: control.path().to_owned(), has_redis: placed.redis_config().is_some() }
-            .announce(&table)
-            .await?;
+        Running { socket: control.path().to_owned() }.announce(&table).await?;
         // 4. The two functions, and the keeper of the page index, which waits for what the stream delivers again.
         let quarantine = data_dir.path.join(QUARANTINE);
         let http_client =
@@ -195,11 +229,7 @@ impl Stack {
             parts.spawn("what trims the stream", trim(engine.clone(), table.name().to_owned(), mappings.clone()));
         }
         let started = looked_at(index_state.clone());
-        if settings.repair_every.is_some() || settings.audit.is_some() {
-            let (recent, audit) = (settings.repair_every, settings.audit);
-            let repaired = on_schedule(table.clone(), index.clone(), started, recent, audit);
-            parts.spawn("the schedule of repairs", repaired);
-        }
+        parts.spawn("the schedule of repairs", on_schedule(table.clone(), index.clone(), started, settings));
         Ok(Self { table, index, dynamodb_url, placed, mappings, index_state, parts, api, engine, data_dir })
     }
 

@@ -211,11 +211,6 @@ async fn a_stack_with_its_page_index_in_redis_is_reached_by_its_folder() {
     assert!(status.stdout.contains("256 partitions ready") && !status.stderr.contains(RUNS_ONE), "{status:?}");
     let doctor = run(folder.path(), &["doctor"]).await.expect(0);
     assert!(doctor.stdout.contains("all 256 partitions are ready"), "{doctor:?}");
-    // A shell may still have the variable of `up`.
-    let url = redis.server.url();
-    run(folder.path(), &["repair", "status", "--redis-url", &url]).await.expect(0);
-    let other = run(folder.path(), &["repair", "status", "--redis-url", "redis://127.0.0.1:1/"]).await.expect(2);
-    assert!(other.stderr.contains("the folder remembers where it is"), "{other:?}");
     up.stop().await;
     // The folder remembers where its page index is.
     let file = write(folder.path(), &data::generated_comments(40));
@@ -262,7 +257,6 @@ async fn a_folder_and_an_engine_at_the_same_time_are_a_wrong_command_line() {
     let folder = folder_in_memory();
     for command in [
         &["repair", "--dynamodb-url", "http://127.0.0.1:1", "status"][..],
-        &["repair", "status", "--redis-url", "redis://127.0.0.1:1"],
         &["repair", "status", "--table", "t"],
         &["import", "f", "--dynamodb-url", "aws"],
         &["import", "f", "--table", "t"],

@@ -69,7 +69,7 @@ fn three_pages(product: &str) -> Vec<NewComment> {
 /// A site whose page index is in a Redis server of its own.
 async fn start_on_redis(comments: &[NewComment]) -> (OwnRedis, Running) {
     let redis = OwnRedis::start().await;
-    let settings = StackSettings { page_index: settings_at(&redis).page_index, ..site_settings() };
+    let settings = StackSettings { redis_url: Some(redis.server.url()), ..site_settings() };
     let running = start(settings, comments).await;
     (redis, running)
 }

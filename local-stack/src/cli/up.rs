@@ -8,13 +8,13 @@ use std::{
         Arc,
         atomic::{AtomicBool, Ordering},
     },
-    time::{Duration, Instant},
+    time::Instant,
 };
 
 use anyhow::Context;
-use api::{BearerToken, CursorKey, PublicUrl, SiteSettings, WritingSettings};
+use api::PublicUrl;
 use model::primaries::PRIMARIES_SHARDS;
-use table::{CommentBlobArgs, WriteError};
+use table::WriteError;
 
 use super::{
     import::open_all,
@@ -24,63 +24,17 @@ use super::{
 use crate::{
     demo::{PICTURES, demo_comments, demo_products},
     import::{ImportError, ImportOptions, ReadingArgs, Source},
-    index_place::IndexPlace,
     memory::resident_memory,
-    repair::AuditSchedule,
     stack::{QUARANTINE, Stack, StackSettings, TABLE},
 };
 
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
-    /// Where the API and the pages listen.
-    #[arg(long, env = "PAGEMARK_LISTEN", value_name = "ADDRESS", default_value = "127.0.0.1:8080")]
-    listen: SocketAddr,
-    /// Where the DynamoDB engine listens.
-    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8000")]
-    dynamodb_listen: SocketAddr,
-    /// Use this engine, such as DynamoDB Local, instead of the embedded one; its table stays there.
-    #[arg(long, value_name = "URL", conflicts_with = "dynamodb_listen")]
-    dynamodb_url: Option<String>,
-    /// Keep the page index in this Redis server (7.0 or newer, or Valkey) instead of inside this process.
-    #[arg(long, env = "PAGEMARK_REDIS_URL", value_name = "URL", hide_env_values = true)]
-    redis_url: Option<String>,
     /// The scheme, host, port and path that the pages are known by [default: http:// and where they listen]
     #[arg(long, env = "PAGEMARK_PUBLIC_URL", value_name = "URL")]
     public_url: Option<PublicUrl>,
-    /// Where `/livez`, `/readyz` and `/metrics` are served, and then only there [default: with everything else; with
-    /// --public-url 127.0.0.1:8081]
-    #[arg(long, env = "PAGEMARK_OPERATIONS_LISTEN", value_name = "ADDRESS")]
-    operations_listen: Option<SocketAddr>,
     #[command(flatten)]
-    site: SiteSettings,
-    /// How old a comment must be to count for archive pages, in seconds. Younger ones are on the front page.
-    // A write and its rank take less time here than in a deployed stack, and there is one clock.
-    #[arg(long = "archive-after", env = "PAGEMARK_ARCHIVE_AFTER", value_name = "SECONDS", default_value_t = 15)]
-    archive_after_seconds: u32,
-    /// Bearer token that allows everything [default: generated and printed]
-    #[arg(long, env = "PAGEMARK_WRITE_TOKEN", value_name = "TOKEN", hide_env_values = true)]
-    write_token: Option<BearerToken>,
-    #[command(flatten)]
-    writing: WritingSettings,
-    /// A key of cursors, 64 hex digits; repeatable, or separated by commas. The first seals, all open [default: one that
-    /// the data folder keeps]
-    #[arg(long = "cursor-key", env = "PAGEMARK_CURSOR_KEYS", value_name = "HEX")]
-    #[arg(value_delimiter = ',', hide_env_values = true)]
-    cursor_keys: Vec<CursorKey>,
-    #[command(flatten)]
-    comment_blob: CommentBlobArgs,
-    /// Seconds between two runs of the repair job's `recent`; 0 for none.
-    #[arg(long, value_name = "SECONDS", default_value_t = 60)]
-    repair_every: u64,
-    /// Seconds between two audits of everything by the repair job; 0 for none.
-    #[arg(long, value_name = "SECONDS", default_value_t = 600)]
-    audit_every: u64,
-    /// Keep the data in this folder [default: a temporary one]
-    #[arg(long, env = "PAGEMARK_DATA_DIR", value_name = "DIR")]
-    data_dir: Option<PathBuf>,
-    /// Start an empty site in a data folder that has lost its database.
-    #[arg(long)]
-    new: bool,
+    stack: StackSettings,
     /// Import comments from this file of JSON lines, CSV or TSV, plain, gzip or zstd; repeatable.
     #[arg(long, value_name = "FILE")]
     import: Vec<PathBuf>,
@@ -98,42 +52,20 @@ const DEMO_DEFAULT: u64 = 2_000;
 pub(super) async fn run(args: Args) -> anyhow::Result<ExitCode> {
     let files = open_all(&args.import, |path| Source::open(path, &ReadingArgs::default()))?;
     let mut signals = Signals::listen()?;
-    let (write_token, shown_token) = match args.write_token {
-        // The person who chose the token knows it, so it is not shown.
-        Some(token) => (token, "yours".to_owned()),
-        None => {
-            let token = process::new_ulid();
-            (token.parse().map_err(anyhow::Error::msg)?, token)
-        }
-    };
-    let is_public = args.public_url.is_some();
+    let mut settings = args.stack;
+    // The person who chose the token knows it, so it is not shown.
+    let mut shown_token = "yours".to_owned();
+    if settings.write_token.is_none() {
+        shown_token = process::new_ulid();
+        settings.write_token = Some(shown_token.parse().map_err(anyhow::Error::msg)?);
+    }
+    if args.public_url.is_some() {
+        settings.operations_listen.get_or_insert(OPERATIONS_OF_PUBLIC_SITE);
+    }
     let public_url = args.public_url.as_ref().map(PublicUrl::to_string);
-    let shows_demo = Arc::new(AtomicBool::new(false));
-    let settings = StackSettings {
-        listen: Some(args.listen),
-        operations_listen: args.operations_listen.or_else(|| is_public.then_some(OPERATIONS_OF_PUBLIC_SITE)),
-        dynamodb_listen: args.dynamodb_listen,
-        dynamodb_url: args.dynamodb_url.clone(),
-        page_index: match args.redis_url {
-            Some(url) => IndexPlace::RedisAt(url),
-            None => IndexPlace::Embedded,
-        },
-        data_dir: args.data_dir.clone(),
-        new: args.new,
-        writing: args.writing,
-        cursor_keys: args.cursor_keys,
-        site: SiteSettings {
-            public_url: args.public_url,
-            pictures: PICTURES,
-            demo: Arc::clone(&shows_demo),
-            ..args.site
-        },
-        archive_after_seconds: args.archive_after_seconds,
-        comment_blob: args.comment_blob.comment_blob,
-        repair_every: (args.repair_every > 0).then(|| Duration::from_secs(args.repair_every)),
-        audit: (args.audit_every > 0).then(|| AuditSchedule::every(Duration::from_secs(args.audit_every))),
-        ..StackSettings::ephemeral(write_token)
-    };
+    settings.site.public_url = args.public_url;
+    settings.site.pictures = PICTURES;
+    let shows_demo = Arc::clone(&settings.site.demo);
     let mut stack = tokio::select! {
         started = Stack::start(settings) => started?,
         () = signals.next() => return Ok(ExitCode::SUCCESS),
