@@ -13,7 +13,7 @@ use table::{Table, TableConfig};
 use crate::{
     data_dir::{DataDir, Entrance, Found, VERSION},
     index_place::remembered_redis,
-    stack::{LOCAL_ENGINE, Stack, StackSettings, TABLE, table_config},
+    stack::{LOCAL_ENGINE, Stack, StackSettings, TABLE},
 };
 
 const RECORD: (&str, &str) = ("local-stack", "running");
@@ -34,25 +34,26 @@ impl Running {
     }
 }
 
-/// The table that a command works on. [`Attached::end`] it.
+/// The table that a command works on, as it wants to be connected. [`Attached::end`] it.
 #[derive(Debug)]
 pub(crate) struct Attached {
-    pub(crate) config: TableConfig,
+    pub(crate) table: Table,
     /// The stack that runs for this command.
     own: Option<Stack>,
 }
 
 impl Attached {
-    /// A table of any engine.
-    pub(crate) fn to_table(config: TableConfig) -> Self {
-        Self { config, own: None }
-    }
-
     /// Attaches a command to the stack of a folder, which must exist. If none runs there, this starts one for the command
     /// alone. It holds the folder's lock, and its page index is where the last stack had it. Returns when the page index has
     /// been looked at.
-    pub(crate) async fn to_folder(folder: &Path, command: &str) -> anyhow::Result<Self> {
+    async fn to_folder(
+        folder: &Path,
+        command: &str,
+        connected: impl FnOnce(TableConfig) -> TableConfig,
+    ) -> anyhow::Result<Self> {
         let shown = folder.display();
+        let connect =
+            async |dynamodb_url| Table::connect(&connected(TableConfig::new(TABLE, Some(dynamodb_url)))).await;
         let holder = match DataDir::existing(folder, command)? {
             Found::Used(holder) => holder,
             Found::Free(data_dir) => {
@@ -61,8 +62,7 @@ impl Attached {
                 let stack = Stack::start_in(data_dir, settings).await?;
                 eprintln!("no stack runs on {shown}, so one runs for this command");
                 stack.wait_until_index_looked_at().await;
-                let config = TableConfig::new(TABLE, Some(stack.dynamodb_url().to_owned()));
-                return Ok(Self { config, own: Some(stack) });
+                return Ok(Self { table: connect(stack.dynamodb_url().to_owned()).await, own: Some(stack) });
             }
         };
         let holder = holder.with_context(|| {
@@ -76,19 +76,18 @@ impl Attached {
         };
         // While a stack takes the lock, the lock file may still name a killed one. Another stack may listen at that one's
         // address by now.
-        let table = Table::connect(&table_config(TABLE, &dynamodb_url)).await;
+        let table = connect(dynamodb_url.clone()).await;
         let found = table.describe().await;
         if found.with_context(|| format!("the stack of {shown} does not answer at {dynamodb_url}"))?.id != table_id {
             bail!("the engine at {dynamodb_url} belongs to another stack than {shown}; try again in a moment");
         }
-        Ok(Self::to_table(TableConfig::new(TABLE, Some(dynamodb_url))))
+        Ok(Self { table, own: None })
     }
 
     /// The control socket of the stack that runs on the table.
     pub(crate) async fn socket(&self) -> anyhow::Result<PathBuf> {
-        let table = connect(&self.config).await?;
-        let none = || format!("no stack runs on the table {:?}: is `pagemark up` running there?", table.name());
-        Ok(Running::on(&table).await?.with_context(none)?.socket)
+        let none = || format!("no stack runs on the table {:?}: is `pagemark up` running there?", self.table.name());
+        Ok(Running::on(&self.table).await?.with_context(none)?.socket)
     }
 
     /// Stops the stack in order, if it runs for this command.
@@ -114,34 +113,31 @@ pub(crate) struct TablePlace {
 }
 
 impl TablePlace {
-    pub(crate) async fn open(&self, command: &str) -> anyhow::Result<Attached> {
-        match &self.data_dir {
-            Some(folder) => Attached::to_folder(folder, command).await,
-            None => Ok(Attached::to_table(self.config())),
+    /// Opens the table, connected by the configuration that `connected` makes of the usual one.
+    ///
+    /// # Errors
+    /// The table does not exist, its engine does not answer, or the folder cannot be used.
+    pub(crate) async fn open(
+        &self,
+        command: &str,
+        connected: impl FnOnce(TableConfig) -> TableConfig,
+    ) -> anyhow::Result<Attached> {
+        if let Some(folder) = &self.data_dir {
+            return Attached::to_folder(folder, command, connected).await;
         }
+        // No endpoint is AWS's.
+        let url = Some(self.dynamodb_url.as_deref().unwrap_or(LOCAL_ENGINE)).filter(|url| *url != "aws");
+        let name = self.table.as_deref().unwrap_or(TABLE);
+        let table = Table::connect(&connected(TableConfig::new(name, url.map(str::to_owned)))).await;
+        table.describe().await.with_context(|| match url {
+            Some(url) => format!("no table {name:?} at {url}; is `pagemark up` running?"),
+            None => format!("no table {name:?}"),
+        })?;
+        Ok(Attached { table, own: None })
     }
 
     /// Whether both a folder and a table are named. Of global flags, clap does not see that they exclude each other.
     pub(crate) fn is_contradictory(&self) -> bool {
         self.data_dir.is_some() && (self.table.is_some() || self.dynamodb_url.is_some())
     }
-
-    fn config(&self) -> TableConfig {
-        // No endpoint is AWS's.
-        let url = Some(self.dynamodb_url.as_deref().unwrap_or(LOCAL_ENGINE)).filter(|url| *url != "aws");
-        TableConfig::new(self.table.as_deref().unwrap_or(TABLE), url.map(str::to_owned))
-    }
-}
-
-/// Connects to a table.
-///
-/// # Errors
-/// The table does not exist, or its engine does not answer.
-pub(crate) async fn connect(config: &TableConfig) -> anyhow::Result<Table> {
-    let table = Table::connect(config).await;
-    table.describe().await.with_context(|| match &config.endpoint_url {
-        Some(url) => format!("no table {:?} at {url}; is `pagemark up` running?", table.name()),
-        None => format!("no table {:?}", table.name()),
-    })?;
-    Ok(table)
 }

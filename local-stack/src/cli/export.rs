@@ -3,11 +3,11 @@
 use std::{path::PathBuf, process::ExitCode, time::Duration};
 
 use anyhow::ensure;
-use table::TableConfig;
+use table::{Table, TableConfig};
 
 use super::interrupt::{INTERRUPTED, Signals};
 use crate::{
-    attached::{TablePlace, connect},
+    attached::TablePlace,
     compression::Compression,
     export::{Export, Target},
     import::Format,
@@ -60,11 +60,11 @@ pub(super) async fn run(args: Args) -> anyhow::Result<ExitCode> {
     let is_one = records.as_ref().is_some_and(|records| records.is_same_as(&comments));
     ensure!(!is_one, "comments and records need two files, not {}", comments.name);
     let attached = tokio::select! {
-        opened = args.place.open("export") => opened?,
+        opened = args.place.open("export", patient) => opened?,
         () = signals.next() => return Ok(ExitCode::from(INTERRUPTED)),
     };
     let exported = tokio::select! {
-        exported = export_table(&attached.config, &comments, records.as_ref()) => exported.map(Some),
+        exported = export_table(&attached.table, &comments, records.as_ref()) => exported.map(Some),
         () = signals.next() => Ok(None),
     };
     attached.end().await;
@@ -80,17 +80,15 @@ pub(super) async fn run(args: Args) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
+/// A call may take long on a busy table. No reader waits for an export.
+fn patient(config: TableConfig) -> TableConfig {
+    let (call_timeout, attempt_timeout) = (Duration::from_secs(60), Duration::from_secs(10));
+    TableConfig { call_timeout, attempt_timeout, max_attempts: 6, ..config }
+}
+
 /// Exports a table, and returns how many items could not be read.
-async fn export_table(config: &TableConfig, comments: &Target, records: Option<&Target>) -> anyhow::Result<u64> {
-    let config = TableConfig {
-        // A call may take long on a busy table. No reader waits for an export.
-        call_timeout: Duration::from_secs(60),
-        attempt_timeout: Duration::from_secs(10),
-        max_attempts: 6,
-        ..config.clone()
-    };
-    let table = connect(&config).await?;
-    let mut export = Export::of(&table);
+async fn export_table(table: &Table, comments: &Target, records: Option<&Target>) -> anyhow::Result<u64> {
+    let mut export = Export::of(table);
     export.comments(comments).await?;
     if let Some(records) = records {
         export.records(records).await?;

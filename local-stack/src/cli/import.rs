@@ -17,7 +17,7 @@ use super::{
     progress::{import_shown, settle},
 };
 use crate::{
-    attached::{Running, TablePlace, connect},
+    attached::{Running, TablePlace},
     control::settling,
     import::{ImportError, ImportOptions, ReadingArgs, Source},
 };
@@ -70,31 +70,21 @@ pub(super) async fn run(args: Args) -> anyhow::Result<ExitCode> {
         rejects: args.rejects.as_deref().map(|path| create_rejects(path, &args)).transpose()?,
         interrupted: Some(interrupted.clone()),
     };
+    let comment_blob = args.comment_blob.comment_blob;
     let attached = tokio::select! {
-        opened = args.place.open("import") => opened?,
+        opened = args.place.open("import", |config| TableConfig { comment_blob, ..config }) => opened?,
         _ = interrupted.wait_for(|is| *is) => return Ok(ExitCode::from(INTERRUPTED)),
     };
-    let config = TableConfig { comment_blob: args.comment_blob.comment_blob, ..attached.config.clone() };
-    let connected = tokio::select! {
-        connected = connect(&config) => connected.map(Some),
-        _ = interrupted.wait_for(|is| *is) => Ok(None),
-    };
-    let (began, records) = (Instant::now(), args.products.len());
-    let imported = match &connected {
-        Ok(Some(table)) => {
-            let (exit_code, changed) = import_all(table, sources, records, &options).await;
-            if changed > 0 && !args.dry_run && !args.no_wait {
-                tokio::select! {
-                    () = wait_for_stack(table, changed, began) => {}
-                    _ = interrupted.wait_for(|is| *is) => {}
-                }
-            }
-            exit_code
+    let began = Instant::now();
+    let (exit_code, changed) = import_all(&attached.table, sources, args.products.len(), &options).await;
+    if changed > 0 && !args.dry_run && !args.no_wait {
+        tokio::select! {
+            () = wait_for_stack(&attached.table, changed, began) => {}
+            _ = interrupted.wait_for(|is| *is) => {}
         }
-        Ok(None) | Err(_) => ExitCode::from(INTERRUPTED),
-    };
+    }
     attached.end().await;
-    connected.map(|_| imported)
+    Ok(exit_code)
 }
 
 /// Shows how far the stack of a table is, until the comments are visible under every filter.

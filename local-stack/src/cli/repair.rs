@@ -1,6 +1,6 @@
 //! `pagemark repair`: the repair job's commands on a running stack.
 
-use std::process::ExitCode;
+use std::{convert::identity, process::ExitCode};
 
 use clap::builder::Resettable;
 use repair_job::{RunArgs, exit};
@@ -34,7 +34,7 @@ pub(super) async fn run(args: Args) -> anyhow::Result<ExitCode> {
     }
     let mut signals = Signals::listen()?;
     let opened = async {
-        let attached = args.place.open("repair").await?;
+        let attached = args.place.open("repair", identity).await?;
         anyhow::Ok((attached.socket().await?, attached))
     };
     let (socket, attached) = tokio::select! {
