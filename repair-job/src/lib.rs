@@ -27,7 +27,7 @@ pub use commands::check::{Checked, CheckedRow};
 pub use commands::erase::Erasure;
 pub use commands::rebuild::{rebuild, rebuild_unless_under_way};
 pub use commands::status::{IndexStatus, Status};
-pub use entry::command_line::{Outcome, run_command, run_on, stop_on_signals};
+pub use entry::command_line::{Outcome, Signals, run_command, run_on, stop_on_signals};
 pub use entry::config::{Command, Config, EXIT_CODES, FunctionConfig, RunArgs};
 pub use entry::function::{Asked, FUNCTION, Invoked, SegmentAudit, invoked, metrics_line};
 pub use find::journal::{Journal, Window, journal_from, journal_to, reaches_back_to};

@@ -3,9 +3,10 @@
 use std::{path::PathBuf, process::ExitCode, time::Duration};
 
 use anyhow::ensure;
+use repair_job::Signals;
 use table::{Table, TableConfig};
 
-use super::interrupt::{INTERRUPTED, Signals};
+use super::interrupt::INTERRUPTED;
 use crate::{
     attached::TablePlace,
     compression::Compression,

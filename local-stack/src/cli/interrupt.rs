@@ -2,33 +2,11 @@
 
 use std::io;
 
-use tokio::{
-    signal::unix::{Signal, SignalKind, signal},
-    sync::watch,
-};
+use repair_job::Signals;
+use tokio::sync::watch;
 
 /// The exit code of an interrupted import: 128 and the number of SIGINT, as in shells.
 pub(super) const INTERRUPTED: u8 = 130;
-
-/// SIGINT and SIGTERM.
-pub(super) struct Signals {
-    interrupt: Signal,
-    terminate: Signal,
-}
-
-impl Signals {
-    /// Listens; from then on these signals alone do not end the process.
-    pub(super) fn listen() -> io::Result<Self> {
-        Ok(Self { interrupt: signal(SignalKind::interrupt())?, terminate: signal(SignalKind::terminate())? })
-    }
-
-    pub(super) async fn next(&mut self) {
-        tokio::select! {
-            _ = self.interrupt.recv() => {}
-            _ = self.terminate.recv() => {}
-        }
-    }
-}
 
 /// Listens for signals. The first one makes the value true, which ends an import within a second. The second one
 /// ends the process at once.

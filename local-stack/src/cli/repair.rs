@@ -3,9 +3,9 @@
 use std::{convert::identity, process::ExitCode};
 
 use clap::builder::Resettable;
-use repair_job::{RunArgs, exit};
+use repair_job::{RunArgs, Signals, exit};
 
-use super::interrupt::{INTERRUPTED, Signals};
+use super::interrupt::INTERRUPTED;
 use crate::{attached::TablePlace, control::ask};
 
 #[derive(Debug, clap::Args)]

@@ -14,11 +14,11 @@ use std::{
 use anyhow::Context;
 use api::PublicUrl;
 use model::primaries::PRIMARIES_SHARDS;
+use repair_job::Signals;
 use table::WriteError;
 
 use super::{
     import::open_all,
-    interrupt::Signals,
     progress::{import_shown, say, settle},
 };
 use crate::{

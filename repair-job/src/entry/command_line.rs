@@ -1,6 +1,6 @@
 //! Runs one command of the command line and prints its result.
 
-use std::{fmt::Display, process::ExitCode};
+use std::{fmt::Display, io, process::ExitCode};
 
 use anyhow::Context;
 use functions::Quarantine;
@@ -88,22 +88,34 @@ fn outcome(args: &RunArgs, json: &impl Serialize, text: &impl Display, exit_code
     Ok(Outcome { output, exit_code })
 }
 
-/// Listens for Ctrl-C and SIGTERM until the returned future is dropped. The first signal calls `ask`, which asks the run
-/// to stop. The second signal ends the process.
-pub fn stop_on_signals(ask: impl FnOnce() + Send) -> anyhow::Result<impl Future<Output = ()> + Send> {
-    let (mut interrupt, mut terminate) = (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?);
-    Ok(async move {
-        next(&mut interrupt, &mut terminate).await;
-        eprintln!("stopping; once more ends it at once");
-        ask();
-        next(&mut interrupt, &mut terminate).await;
-        std::process::exit(exit::FAILURE.into());
-    })
+/// Ctrl-C and SIGTERM. From the first [`Signals::listen`] on, these signals alone do not end the process.
+pub struct Signals {
+    interrupt: Signal,
+    terminate: Signal,
 }
 
-async fn next(interrupt: &mut Signal, terminate: &mut Signal) {
-    tokio::select! {
-        _ = interrupt.recv() => {}
-        _ = terminate.recv() => {}
+impl Signals {
+    pub fn listen() -> io::Result<Self> {
+        Ok(Self { interrupt: signal(SignalKind::interrupt())?, terminate: signal(SignalKind::terminate())? })
     }
+
+    pub async fn next(&mut self) {
+        tokio::select! {
+            _ = self.interrupt.recv() => {}
+            _ = self.terminate.recv() => {}
+        }
+    }
+}
+
+/// Listens for [`Signals`] until the returned future is dropped. The first signal calls `ask`, which asks the run to stop.
+/// The second signal ends the process.
+pub fn stop_on_signals(ask: impl FnOnce() + Send) -> io::Result<impl Future<Output = ()> + Send> {
+    let mut signals = Signals::listen()?;
+    Ok(async move {
+        signals.next().await;
+        eprintln!("stopping; once more ends it at once");
+        ask();
+        signals.next().await;
+        std::process::exit(exit::FAILURE.into());
+    })
 }
