@@ -19,7 +19,6 @@ mod file_lock;
 pub mod import;
 pub mod index_keeper;
 mod index_place;
-mod memory;
 mod parts;
 pub mod repair;
 mod room;

@@ -24,7 +24,6 @@ use super::{
 use crate::{
     demo::{PICTURES, demo_comments, demo_products},
     import::{ImportError, ImportOptions, ReadingArgs, Source},
-    memory::resident_memory,
     stack::{QUARANTINE, Stack, StackSettings, TABLE},
 };
 
@@ -170,9 +169,6 @@ fn print_ready(stack: &Stack, api: &str, shown_token: &str) {
         ("data", stack.data_dir().display().to_string()),
     ] {
         text.push_str(&format!("  {name:<12} {value}\n"));
-    }
-    if let Some(memory) = resident_memory() {
-        text.push_str(&format!("  {:<12} {memory}\n", "memory"));
     }
     say(&text);
 }
