@@ -6,7 +6,7 @@ use anyhow::ensure;
 use repair_job::Signals;
 use table::{Table, TableConfig};
 
-use super::interrupt::INTERRUPTED;
+use super::INTERRUPTED;
 use crate::{
     attached::TablePlace,
     compression::Compression,

@@ -10,10 +10,12 @@ use std::{
 };
 
 use anyhow::{Context, ensure};
+use repair_job::Signals;
 use table::{CommentBlobArgs, Table, TableConfig};
+use tokio::sync::watch;
 
 use super::{
-    interrupt::{INTERRUPTED, interrupt},
+    INTERRUPTED,
     progress::{import_shown, settle},
 };
 use crate::{
@@ -85,6 +87,21 @@ pub(super) async fn run(args: Args) -> anyhow::Result<ExitCode> {
     }
     attached.end().await;
     Ok(exit_code)
+}
+
+/// Listens for signals. The first one makes the value true, which ends an import within a second. The second one
+/// ends the process at once.
+fn interrupt() -> io::Result<watch::Receiver<bool>> {
+    let mut signals = Signals::listen()?;
+    let (interrupt, interrupted) = watch::channel(false);
+    tokio::spawn(async move {
+        signals.next().await;
+        interrupt.send_replace(true);
+        eprintln!("finishing what is under way; once more ends it at once");
+        signals.next().await;
+        std::process::exit(INTERRUPTED.into());
+    });
+    Ok(interrupted)
 }
 
 /// Shows how far the stack of a table is, until the comments are visible under every filter.

@@ -3,7 +3,6 @@
 mod doctor;
 mod export;
 mod import;
-mod interrupt;
 mod progress;
 mod repair;
 mod up;
@@ -12,6 +11,9 @@ use std::{io::IsTerminal, process::ExitCode};
 
 use clap::{Parser, Subcommand};
 use process::log::start_log;
+
+/// The exit code after Ctrl-C or SIGTERM: 128 and the number of SIGINT, as in shells.
+const INTERRUPTED: u8 = 130;
 
 /// Product comments with page numbers, the whole system on one machine.
 #[derive(Debug, Parser)]

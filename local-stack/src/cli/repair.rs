@@ -5,7 +5,7 @@ use std::{convert::identity, process::ExitCode};
 use clap::builder::Resettable;
 use repair_job::{RunArgs, Signals, exit};
 
-use super::interrupt::INTERRUPTED;
+use super::INTERRUPTED;
 use crate::{attached::TablePlace, control::ask};
 
 #[derive(Debug, clap::Args)]
