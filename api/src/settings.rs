@@ -148,7 +148,7 @@ fn at_least_one(text: &str) -> Result<usize, &'static str> {
 }
 
 /// What the flags default to. The variables of the process are not read.
-pub(crate) fn defaults<S: Args>() -> S {
+pub fn defaults<S: Args>() -> S {
     let command = S::augment_args(Command::new("api")).mut_args(|argument| argument.env(Resettable::Reset));
     S::from_arg_matches(&command.get_matches_from(["api"])).unwrap_or_else(|error| error.exit())
 }

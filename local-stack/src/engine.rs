@@ -15,14 +15,8 @@
 //! | it verifies no signature, so any web page may use it | the port refuses what a page can send (`port`) |
 //! | its calls block, and wait for the lock of its only connection | they run on the engine's own threads (`calls`) |
 //!
-//! What callers must handle:
-//! - A write that changes nothing emits a MODIFY record (DynamoDB emits none): skip records whose images are equal.
-//! - The only shard of a table never closes, although it reports an `EndingSequenceNumber`, and `GetRecords` ignores
-//!   the limit of 1 MB: ask for few records at a time.
-//! - A table deleted and created again under the same name replays its old records: use a new name.
-//! - `Scan` without `Limit` loads the whole table into memory.
-//! - The record of an expired item has a `userIdentity`, but written in lower case, so the SDK shows it without its two
-//!   fields: only its presence can be checked.
+//! Callers handle what that page lists. And they ask for few records at a time, because `GetRecords` ignores the limit of
+//! 1 MB, and give each `Scan` a `Limit`, because without one it loads the whole table into memory.
 //!
 //! # Invariants
 //!
@@ -70,6 +64,7 @@ use disk_sync::DiskSync;
 pub use error::EngineError;
 pub use stream_table::STREAM_INDEXES;
 use stream_table::StreamTable;
+pub(crate) use stream_table::parse_sequence_number;
 use write_lock::WriteLock;
 
 /// Threads for calls, sweeps and the second connection. All but one wait for the engine's lock under load; more would only
@@ -214,7 +209,7 @@ impl Engine {
     /// # Errors
     /// The text is not a sequence number of this engine, or the file cannot be written.
     pub async fn trim_stream(&self, table_name: &str, up_to_sequence_number: &str) -> Result<u64, EngineError> {
-        let up_to = stream_table::parse_sequence_number(up_to_sequence_number)?;
+        let up_to = parse_sequence_number(up_to_sequence_number)?;
         let mut deleted_total = 0;
         // This loop ends: records up to a fixed number are finite, and new ones get greater numbers.
         loop {
@@ -256,15 +251,10 @@ impl Engine {
         blocking_on(&self.calls.runtime, move || work(&stream_table)).await
     }
 
-    /// The newest stream record of a table, by its stored number ([`Engine::stored_number`]); 0 without one.
+    /// The newest stream record of a table, by its stored number ([`parse_sequence_number`]); 0 without one.
     pub(crate) async fn newest_stream_record(&self, table_name: &str) -> Result<i64, EngineError> {
         let table_name = table_name.to_owned();
         self.look(move |records| records.newest(&table_name)).await
-    }
-
-    /// The stored form of a sequence number that `GetRecords` shows. Later records have greater ones.
-    pub(crate) fn stored_number(shown: &str) -> Result<i64, EngineError> {
-        stream_table::parse_sequence_number(shown)
     }
 
     /// The number of stream records of a table after a sequence number, or of all its stream records. The cost is in
@@ -277,7 +267,7 @@ impl Engine {
         table_name: &str,
         after_sequence_number: Option<&str>,
     ) -> Result<u64, EngineError> {
-        let after = after_sequence_number.map(stream_table::parse_sequence_number).transpose()?.unwrap_or(0);
+        let after = after_sequence_number.map(parse_sequence_number).transpose()?.unwrap_or(0);
         let table_name = table_name.to_owned();
         self.look(move |records| records.count_after(&table_name, after)).await
     }

@@ -13,7 +13,7 @@ use table::Table;
 use tokio::sync::watch;
 
 use crate::{
-    engine::{Engine, EngineError},
+    engine::{Engine, EngineError, parse_sequence_number},
     event_source_mapping::MappingState,
 };
 
@@ -69,7 +69,7 @@ impl Replay {
 
     /// Waits until `page-indexer` has processed the records.
     async fn finished(&mut self) {
-        let is_processed = |shown: &str| Engine::stored_number(shown).is_ok_and(|stored| stored >= self.newest);
+        let is_processed = |shown: &str| parse_sequence_number(shown).is_ok_and(|stored| stored >= self.newest);
         let is_over =
             |state: &MappingState| state.caught_up_at.is_some() || state.processed.as_deref().is_some_and(is_processed);
         // The sender lives as long as the stack.
@@ -255,7 +255,7 @@ mod tests {
     #[test]
     fn a_replay_is_over_when_the_newest_record_of_the_start_is_processed() {
         let processed = |shown: &str| MappingState { processed: Some(shown.to_owned()), ..MappingState::default() };
-        assert_eq!(Engine::stored_number(SHOWN[1]).unwrap(), NEWEST);
+        assert_eq!(parse_sequence_number(SHOWN[1]).unwrap(), NEWEST);
         assert!(!is_over(MappingState::default()));
         assert_eq!(SHOWN.map(|shown| is_over(processed(shown))), [false, true, true]);
         // The stream has nothing more to deliver.

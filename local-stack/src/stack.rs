@@ -12,7 +12,6 @@ use anyhow::{Context, bail};
 use api::{BearerToken, CursorKey, SiteSettings, WritingSettings};
 use functions::Quarantine;
 use futures_util::FutureExt;
-use model::BlobFormat;
 use page_index::PageIndex;
 use page_indexer::PageIndexer;
 use process::{aws::new_http_client, now};
@@ -26,7 +25,7 @@ use crate::{
     blocking::blocking,
     control::ControlSocket,
     data_dir::{DataDir, Entrance},
-    engine::{DataFile, Engine},
+    engine::{DataFile, Engine, parse_sequence_number},
     event_source_mapping::{EventSourceMapping, Handler, MappingSettings, MappingState, streams_client},
     index_keeper::{IndexKeeper, IndexState, Replay, looked_at},
     index_place::{PlacedIndex, SNAPSHOT_EVERY, remember_redis},
@@ -121,28 +120,18 @@ fn seconds(text: &str) -> Result<Duration, ParseIntError> {
 }
 
 impl StackSettings {
-    /// A stack on free ports, which keeps no data and repairs nothing. Texts are written as maps, and every comment counts
-    /// for archive pages.
+    /// A stack on free ports, which keeps no data and repairs nothing. Every comment counts for archive pages.
     pub fn ephemeral(write_token: Option<BearerToken>) -> Self {
         let any_port = SocketAddr::from(([127, 0, 0, 1], 0));
         Self {
             listen: Some(any_port),
             dynamodb_listen: any_port,
-            dynamodb_url: None,
-            redis_url: None,
-            operations_listen: None,
-            site: SiteSettings::default(),
             archive_after_seconds: 0,
             write_token,
-            writing: WritingSettings::default(),
-            cursor_keys: Vec::new(),
-            comment_blob: CommentBlobArgs { comment_blob: BlobFormat::Map },
             repair_every: Duration::ZERO,
             audit_every: Duration::ZERO,
             audit_rest_factor: 0,
-            data_dir: None,
-            new: false,
-            snapshot_every: SNAPSHOT_EVERY,
+            ..api::defaults()
         }
     }
 }
@@ -365,7 +354,7 @@ impl Stack {
         // A change without its duplicates is in the stream, in quarantine, or older than the unfinished catching up.
         let is_whole = timeout(SETTLE_TIMEOUT, self.settle()).await.is_ok()
             && self.index_state() == IndexState::Ready
-            && !self.has_quarantine();
+            && !self.has_quarantine().await;
         if is_whole && let Err(error) = self.table.advance_watermark(now()).await {
             tracing::warn!(%error, "the next start takes longer");
         }
@@ -374,12 +363,9 @@ impl Stack {
     }
 
     /// Whether stream records wait in quarantine, of this life of the stack or of an earlier one.
-    fn has_quarantine(&self) -> bool {
-        fn has_file(folder: &Path) -> bool {
-            let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
-            entries.map(|entry| entry.path()).any(|path| !path.is_dir() || has_file(&path))
-        }
-        self.quarantined() > 0 || has_file(&self.data_dir.path.join(QUARANTINE))
+    async fn has_quarantine(&self) -> bool {
+        let kept = Quarantine::Folder(self.data_dir.path.join(QUARANTINE)).list(None, 1).await;
+        self.quarantined() > 0 || !kept.is_ok_and(|names| names.is_empty())
     }
 
     /// Whether the page index has every change. The engine has stopped, so no other program can make one any more.
@@ -387,7 +373,7 @@ impl Stack {
         let (data_file, table) = (self.data_dir.data_file(), self.table.name().to_owned());
         let newest = blocking(move || DataFile::of_stopped(&data_file)?.newest_stream_record(&table)).await;
         let [_, indexing] = self.mapping_states();
-        let processed = indexing.processed.and_then(|shown| Engine::stored_number(&shown).ok());
+        let processed = indexing.processed.and_then(|shown| parse_sequence_number(&shown).ok());
         // What went to quarantine counts as processed.
         self.quarantined() == 0 && newest.is_ok_and(|newest| Some(newest) == processed)
     }
@@ -451,13 +437,8 @@ fn event_source_mappings(
     });
     let mapping = |function, settings, handler| {
         let settings = MappingSettings { maximum_retry_attempts: RETRY_ATTEMPTS_MAX, ..settings };
-        let (client, quarantine) = (streams.clone(), quarantine.clone());
-        let mapping = EventSourceMapping::new(function, settings, client, stream_arn.clone(), handler, quarantine);
-        // On long streams, polls alone keep DynamoDB Local busy (docs/engines.md).
-        match engine {
-            Some(engine) => mapping.woken_by(engine.writes()),
-            None => mapping,
-        }
+        let (client, arn, quarantine) = (streams.clone(), stream_arn.clone(), quarantine.clone());
+        EventSourceMapping::new(function, settings, client, arn, handler, quarantine, engine.map(Engine::writes))
     };
     [
         mapping(stream_writer::FUNCTION, MappingSettings::STREAM_WRITER, fan_out),

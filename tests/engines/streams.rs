@@ -103,6 +103,7 @@ async fn a_mapping_reads_a_closed_shard_to_its_end() {
         under.stream.stream_arn.clone(),
         handler,
         Quarantine::Folder(folder.path().to_owned()),
+        None,
     );
     let (mut state, asked) = (mapping.state(), Instant::now());
     let caught_up = state.wait_for(|state| state.caught_up_at.is_some_and(|at| at > asked));

@@ -23,11 +23,6 @@ const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 /// The largest file that is checked at a start: about 24,000 comments, a few seconds.
 const CHECKED_AT_START_MAX: u64 = 1 << 30;
 
-/// The records that the newest record of a table's stream follows. The newest one is never trimmed, so it may be
-/// processed.
-const WAITING: &str = "FROM _stream_records WHERE table_name = ?1 AND CAST(sequence_number AS INTEGER) <
-    (SELECT MAX(CAST(sequence_number AS INTEGER)) FROM _stream_records WHERE table_name = ?1)";
-
 #[derive(Debug)]
 pub(crate) struct DataFile {
     connection: Connection,
@@ -81,9 +76,11 @@ impl DataFile {
         self.connection.query_one(NEWEST, params![table], |row| row.get(0))
     }
 
-    /// The number of stream records of a table that wait for a handler.
+    /// The number of stream records of a table that wait for a handler: all but the newest one, which may be processed,
+    /// because it is never trimmed.
     pub(crate) fn backlog(&self, table: &str) -> rusqlite::Result<u64> {
-        self.connection.query_one(&format!("SELECT COUNT(*) {WAITING}"), params![table], |row| row.get(0))
+        let all_but_one = "SELECT MAX(COUNT(*) - 1, 0) FROM _stream_records WHERE table_name = ?1";
+        self.connection.query_one(all_but_one, params![table], |row| row.get(0))
     }
 }
 

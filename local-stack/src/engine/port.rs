@@ -69,10 +69,8 @@ pub(super) async fn serve(
 }
 
 async fn serve_connection(stream: TcpStream, calls: Arc<Calls>, stopped: impl Future<Output = ()>) {
-    if let Err(error) = stream.set_nodelay(true) {
-        tracing::debug!(%error, "a connection to the engine was lost at once");
-        return;
-    }
+    // If the connection is lost already, that shows below.
+    stream.set_nodelay(true).ok();
     let service = service_fn(|request| answer(request, Arc::clone(&calls)).map(Ok::<_, Infallible>));
     let connection = hyper::server::conn::http1::Builder::new().serve_connection(TokioIo::new(stream), service);
     let mut connection = pin!(connection);

@@ -164,8 +164,8 @@ fn create(data_file: &Path) -> rusqlite::Result<()> {
     connection.execute_batch("VACUUM")
 }
 
-/// Converts a sequence number from the form in `GetRecords` to its stored form.
-pub(super) fn parse_sequence_number(shown: &str) -> Result<i64, EngineError> {
+/// The stored form of a sequence number that `GetRecords` shows. Later records have greater ones.
+pub(crate) fn parse_sequence_number(shown: &str) -> Result<i64, EngineError> {
     let stored = shown
         .parse::<u128>()
         .ok()

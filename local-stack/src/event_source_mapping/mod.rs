@@ -92,8 +92,10 @@ pub struct EventSourceMapping {
 }
 
 impl EventSourceMapping {
-    /// A mapping from a stream to a handler; `quarantine` is its on-failure destination. It polls four times a second, as
-    /// the service does, unless there is more than one poll takes.
+    /// A mapping from a stream to a handler; `quarantine` is its on-failure destination. With a value that changes after
+    /// each write (`writes`) it polls then, and while there is more. Otherwise it polls four times a second, as the service
+    /// does, unless there is more than one poll takes. On long streams, polls alone keep DynamoDB Local busy
+    /// (docs/engines.md).
     pub fn new(
         function: &'static str,
         settings: MappingSettings,
@@ -101,15 +103,11 @@ impl EventSourceMapping {
         stream_arn: String,
         handler: Handler,
         quarantine: Quarantine,
+        writes: Option<watch::Receiver<()>>,
     ) -> Self {
         let stream = Stream { client, arn: stream_arn };
-        Self { function, settings, stream, handler, quarantine, pace: Pace::Service, state: watch::Sender::default() }
-    }
-
-    /// The mapping, but it polls after each write, which changes `writes`, and while there is more. Without one it
-    /// polls every five seconds, in case a write was not announced.
-    pub fn woken_by(self, writes: watch::Receiver<()>) -> Self {
-        Self { pace: Pace::Woken(writes), ..self }
+        let pace = writes.map_or(Pace::Service, Pace::Woken);
+        Self { function, settings, stream, handler, quarantine, pace, state: watch::Sender::default() }
     }
 
     pub fn state(&self) -> watch::Receiver<MappingState> {
@@ -166,25 +164,17 @@ impl EventSourceMapping {
                     }
                     pace.wait(found, full).await;
                 }
-                Err(error @ StreamError::Gone) => {
-                    self.warn_of_loss(&shard_id, &error);
-                    return shards.lock().ended(&shard_id);
-                }
-                Err(error @ StreamError::Trimmed) => {
-                    self.warn_of_loss(&shard_id, &error);
-                    processed = None;
-                    tokio::time::sleep(ERROR_PAUSE).await;
-                }
-                Err(error @ StreamError::Stream(_)) => {
-                    tracing::warn!(function = self.function, %error, "polling again");
+                Err(error) => {
+                    tracing::warn!(function = self.function, shard = shard_id, %error, "going on with what the stream has");
+                    match error {
+                        StreamError::Gone => return shards.lock().ended(&shard_id),
+                        StreamError::Trimmed => processed = None,
+                        StreamError::Stream(_) => {}
+                    }
                     tokio::time::sleep(ERROR_PAUSE).await;
                 }
             }
         }
-    }
-
-    fn warn_of_loss(&self, shard: &str, error: &StreamError) {
-        tracing::warn!(function = self.function, shard, %error, "going on with what the stream still has");
     }
 
     /// Publishes up to when everything in all shards is done.
