@@ -183,10 +183,6 @@ impl ApiError {
         {
             answer.insert_header((header::ETAG, strong_tag(*current)));
         }
-        if let Self::BodyTooLarge | Self::BodyTooSlow = self {
-            // The rest of the body is not read.
-            answer.force_close();
-        }
         answer.insert_header((header::CACHE_CONTROL, "no-store"));
         // Repeated here, because the layers around the handlers do not see an answer from a layer outside them.
         answer.insert_header((header::X_CONTENT_TYPE_OPTIONS, "nosniff"));

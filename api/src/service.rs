@@ -15,7 +15,7 @@ use crate::{
     html::{self, explanation},
     http::{
         answer_memory::{self, AnswerMemory},
-        base_path, connection, cross_origin,
+        base_path, cross_origin,
         load::{self, Load},
         panics, routing,
     },
@@ -114,32 +114,30 @@ impl Service {
             .app_data(self.products.clone())
             .app_data(self.description.clone())
             .app_data(self.settings.clone())
-            // 10. What it asks of the stores is kept, and its answer says how long they took.
+            // 9. What it asks of the stores is kept, and its answer says how long they took.
             .wrap(from_fn(cost::follow))
-            // 9. A panic of a handler is a 500.
+            // 8. A panic of a handler is a 500.
             .wrap(from_fn(panics::catch))
-            // 8. The memory of readers' answers is bounded.
+            // 7. The memory of readers' answers is bounded.
             .wrap(from_fn(move |request: ServiceRequest, next| {
                 let memory = (!is_operational(request.path())).then(|| memory.clone());
                 answer_memory::hold(memory, request, next)
             }))
-            // 7. The number of requests under way is bounded, and so is the time of each.
+            // 6. The number of requests under way is bounded, and so is the time of each.
             .wrap(from_fn(move |request: ServiceRequest, next| {
                 let load = if is_operational(request.path()) { &operations } else { &readers };
                 load::bound(load.clone(), request_timeout, request, next)
             }))
-            // 6. Errors for people are written in the language of the site.
+            // 5. Errors for people are written in the language of the site.
             .wrap(from_fn(explanation::write))
-            // 5. Browsers take every answer for what its media type says.
+            // 4. Browsers take every answer for what its media type says.
             .wrap(DefaultHeaders::new().add(("X-Content-Type-Options", "nosniff")))
-            // 4. Scripts of other sites may read the JSON API and fragments.
+            // 3. Scripts of other sites may read the JSON API and fragments.
             .wrap(from_fn(cross_origin::admit))
-            // 3. The request gets an id, is counted and logged.
+            // 2. The request gets an id, is counted and logged.
             .wrap(from_fn(move |request, next| access::observe(metrics.clone(), proxies, request, next)))
-            // 2. Paths begin at the root of the site.
+            // 1. Paths begin at the root of the site.
             .wrap(from_fn(move |request, next| base_path::serve(site.clone(), request, next)))
-            // 1. Its connection knows what it is doing.
-            .wrap(from_fn(connection::follow))
             .configure(|config| configure(self, config))
             .default_service(web::to(routing::no_route))
     }

@@ -3,7 +3,6 @@
 use actix_web::{HttpMessage, HttpRequest, http::header, web};
 use model::{AuthorId, CommentAttributes, CommentText};
 
-use super::connection;
 use crate::{error::ApiError, settings::ApiSettings};
 
 /// The most bytes that a character of a text takes in a body. In JSON, a character beyond the Basic Multilingual Plane
@@ -34,14 +33,11 @@ pub(crate) async fn read(
     }
     let settings = request.app_data::<web::Data<ApiSettings>>();
     let timeout = settings.ok_or_else(|| ApiError::internal("the service has no settings"))?.body_timeout;
-    let reading = async {
-        tokio::time::timeout(timeout, payload.to_bytes_limited(BODY_MAX_BYTES))
-            .await
-            .map_err(|_| ApiError::BodyTooSlow)?
-            .map_err(|_| ApiError::BodyTooLarge)?
-            .map_err(|error| ApiError::BrokenBody(error.to_string()))
-    };
-    connection::while_body_is_read(request, reading).await
+    tokio::time::timeout(timeout, payload.to_bytes_limited(BODY_MAX_BYTES))
+        .await
+        .map_err(|_| ApiError::BodyTooSlow)?
+        .map_err(|_| ApiError::BodyTooLarge)?
+        .map_err(|error| ApiError::BrokenBody(error.to_string()))
 }
 
 fn check_media_type(request: &HttpRequest, accepted: &'static [&'static str]) -> Result<(), ApiError> {

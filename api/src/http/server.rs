@@ -1,17 +1,14 @@
-//! actix's server with what `HttpServer` lacks: bounded connections.
+//! actix's accepting of connections and its threads, with our own connections.
 
-use std::{io, net::TcpListener, num::NonZeroUsize, sync::Arc, thread};
+use std::{io, net::TcpListener, num::NonZeroUsize, rc::Rc, sync::Arc, thread};
 
-use actix_http::{HttpService, Protocol, Response};
-use actix_service::{IntoServiceFactory, ServiceFactoryExt, apply_fn_factory, map_config};
+use actix_service::IntoServiceFactory;
 use actix_web::{
     App, Error,
-    dev::{AppConfig, Server, Service, ServiceFactory, ServiceRequest, ServiceResponse},
-    rt::net::TcpStream,
+    dev::{AppConfig, Server, ServiceFactory, ServiceRequest, ServiceResponse, fn_factory, fn_service},
 };
-use tokio::sync::Semaphore;
 
-use super::connection::{Bounds, LINGER, TimedStream};
+use super::connection::{self, Bounds, Listener};
 
 /// Serves what `app` makes on each of `threads` threads. After a stop, requests under way may take `stop_grace_seconds` to
 /// finish.
@@ -34,24 +31,22 @@ where
         .shutdown_timeout(stop_grace_seconds)
         .disable_signals();
     let stopping = builder.graceful_shutdown_signal();
-    let places = Arc::new(Semaphore::new(bounds.connections_max.min(Semaphore::MAX_PERMITS)));
+    let listening = Arc::new(Listener::new(bounds));
     let factory = move || {
-        let (bounds, places, stopping) = (bounds.clone(), Arc::clone(&places), stopping.clone());
-        let http = HttpService::build()
-            .graceful_shutdown_signal(move || {
-                let stopping = stopping.clone();
-                async move { stopping.notified().await }
-            })
-            .keep_alive(bounds.keep_alive)
-            .client_request_timeout(bounds.head)
-            .client_disconnect_timeout(LINGER)
-            .on_connect_ext(|stream: &TimedStream, data| {
-                data.insert(stream.progress());
-            })
-            .finish(map_config(app().into_factory().map_err(Response::from), |()| AppConfig::default()));
-        apply_fn_factory(http, move |io: TcpStream, http| {
-            let peer = io.peer_addr().ok();
-            http.call((TimedStream::new(io, bounds.clone(), &places), Protocol::Http1, peer))
+        let (app, listening, stopping) = (app.clone(), Arc::clone(&listening), stopping.clone());
+        fn_factory(move || {
+            let (listening, stopping) = (Arc::clone(&listening), stopping.clone());
+            let app = app().into_factory().new_service(AppConfig::default());
+            async move {
+                let app = Rc::new(app.await?);
+                Ok::<_, ()>(fn_service(move |io| {
+                    let (listening, app, stopping) = (Arc::clone(&listening), Rc::clone(&app), stopping.clone());
+                    async move {
+                        connection::serve(io, listening, app, stopping.notified()).await;
+                        Ok::<_, ()>(())
+                    }
+                }))
+            }
         })
     };
     Ok(builder.listen("api", listener, factory)?.run())

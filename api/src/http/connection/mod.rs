@@ -1,9 +1,10 @@
-//! A client's connection, on the socket's side: every phase has a deadline, and its memory has a bound.
+//! A client's connection: every phase has a deadline, and its memory has a bound.
 //!
-//! actix bounds two phases: the first head, and the idle time after a complete request. It does not bound later heads,
-//! bodies without a reader, or answers that their client does not take. It also continues to read from such a client.
+//! hyper speaks HTTP on it. It has one request at a time, and reads the next head when the system has taken the answer. A
+//! client that waits with `Expect: 100-continue` is asked for its body once that is read, so it does not send one to get
+//! 401 (RFC 9110 section 10.1.1). What is no request gets an answer that says that the connection closes.
 //!
-//! So the service hands actix a [`TimedStream`]. [`follow`] tells it by [`Progress`] what happens to a request (ADR 42):
+//! hyper has no deadline for an answer that its client does not take. So [`Progress`] knows the phase (ADR 42):
 //!
 //! | phase | from | until | the deadline is moved |
 //! | --- | --- | --- | --- |
@@ -11,122 +12,196 @@
 //! | handling | the head is whole | the answer is made | never |
 //! | sending | the answer is made | the system has taken all of it | with each MiB that is taken |
 //! | idle | the answer is taken | the next byte | never |
-//! | lingering | the last answer is taken | actix has ended the connection | never |
 //!
-//! While a request is handled or its answer is taken, nothing is read but a body that has a reader. A client that waits
-//! with `Expect: 100-continue` is asked for its body only then, so it does not send one to get 401 (RFC 9110 section
-//! 10.1.1). A connection that misses its deadline is reset, so that the system keeps no data for it either. An idle one is
-//! closed, and sooner when less than a quarter of the places for connections is left.
+//! A head that misses its deadline is answered 408. A connection that misses another one is reset, so that the system
+//! keeps no data for it either. An idle one is closed, and sooner when less than a quarter of the places for connections
+//! is left.
 //!
-//! **Invariant:** no request after the last answer of a connection is processed (RFC 9112 section 9.6). actix would
-//! answer requests that were sent ahead (pipelined), although it has said `Connection: close`. So [`follow`] holds them,
-//! and the connection ends when the system has taken the last answer.
-//!
-//! An answer is the last in two cases. The client or the answer says `Connection: close`. Or the request's body was not
-//! read to its end, because its rest would be taken for a request.
-//!
-//! A read ends with a head, so actix has one request at a time. Known limit: it may have another one that came in one read
-//! with the end of a body. If that says `close`, actix says so in the answer before it, too. If it is malformed, actix
-//! refuses it without saying that the connection closes, and it is not counted.
+//! **Invariant:** no request after the last answer of a connection is processed (RFC 9112 section 9.6). An answer is the
+//! last when the client or the answer says `Connection: close`, or when the request's body was not read to its end.
 
-mod phase;
-mod stream;
+mod exchange;
+mod progress;
 
-use std::{
-    cell::RefCell,
-    pin::Pin,
-    rc::Rc,
-    task::{Context, Poll},
-};
+use std::{cell::RefCell, future::poll_fn, net::SocketAddr, pin::pin, rc::Rc, sync::Arc, time::Duration};
 
-use actix_http::ConnectionType;
+use actix_http::Request;
 use actix_web::{
-    Error, HttpRequest,
-    body::{BodySize, BoxBody, MessageBody},
-    dev::{ServiceRequest, ServiceResponse},
-    http::{
-        Version,
-        header::{self, HeaderMap},
-    },
-    middleware::Next,
-    web::Bytes,
+    Error,
+    dev::{Service, ServiceResponse},
+    http::StatusCode,
+    rt::net::TcpStream,
+};
+use hyper::{server::conn::http1, service::service_fn};
+use hyper_util::rt::TokioIo;
+use prometheus_client::metrics::counter::Counter;
+use socket2::SockRef;
+use tokio::{
+    io::{AsyncWriteExt, copy, sink},
+    sync::Semaphore,
+    time::{sleep_until, timeout},
 };
 
-use phase::Progress;
-pub(crate) use {
-    phase::{Bounds, LINGER},
-    stream::TimedStream,
-};
+use progress::{Phase, Progress, TimedStream};
 
-type SharedProgress = Rc<RefCell<Progress>>;
+/// The largest head of a request, and about as much of an answer as hyper keeps; browsers send far smaller heads.
+const BUFFER_MAX_BYTES: usize = 48 * 1024;
 
-/// Notes that the body of a request is read, and afterwards that it was read to its end if `reading` succeeds.
-pub(crate) async fn while_body_is_read<T, E>(
-    request: &HttpRequest,
-    reading: impl Future<Output = Result<T, E>>,
-) -> Result<T, E> {
-    let Some(progress) = request.conn_data::<SharedProgress>() else { return reading.await };
-    progress.borrow_mut().body_begins();
-    let body = reading.await?;
-    progress.borrow_mut().body_ended();
-    Ok(body)
+/// Bytes of an answer that the system may keep for its client; Linux doubles the number. Without this bound Linux keeps
+/// up to 4 MB.
+const SEND_BUFFER_BYTES: usize = 64 * 1024;
+
+/// How long a client may still send after the last answer. One whose bytes are not read gets a reset instead of the answer.
+const LINGER: Duration = Duration::from_secs(1);
+
+const HEAD_TOO_SLOW: &[u8] = b"HTTP/1.1 408 Request Timeout\r\nconnection: close\r\ncontent-length: 0\r\n\r\n";
+
+/// The bounds of a listener's connections.
+#[derive(Debug, Clone)]
+pub(crate) struct Bounds {
+    /// For the head of a request.
+    pub(crate) head: Duration,
+    /// For a whole request, its body included.
+    pub(crate) request: Duration,
+    /// For each MiB of an answer.
+    pub(crate) unread: Duration,
+    /// Between two requests.
+    pub(crate) keep_alive: Duration,
+    /// Connections of all threads; further ones wait until others end.
+    pub(crate) connections_max: usize,
+    /// Counts the requests that are refused before they have a head.
+    pub(crate) malformed: Counter,
 }
 
-/// Tells a connection what happens to the request on it, and accepts no request after the last answer. This layer must be
-/// around all others.
-pub(crate) async fn follow(request: ServiceRequest, next: Next<BoxBody>) -> Result<ServiceResponse, Error> {
-    // Tests make requests without a connection.
-    let Some(progress) = request.conn_data::<SharedProgress>().cloned() else {
-        return next.call(request).await;
+/// What the connections of a listener share.
+#[derive(Debug)]
+pub(crate) struct Listener {
+    bounds: Bounds,
+    places: Semaphore,
+}
+
+impl Listener {
+    pub(crate) fn new(bounds: Bounds) -> Self {
+        let places = Semaphore::new(bounds.connections_max.min(Semaphore::MAX_PERMITS));
+        Self { bounds, places }
+    }
+
+    /// Whether less than a quarter of the places for connections is left.
+    fn places_are_scarce(&self) -> bool {
+        self.places.available_permits() < self.bounds.connections_max / 4
+    }
+}
+
+/// Serves the requests on a connection until it ends. After `stopping`, the request under way is its last.
+pub(crate) async fn serve<S>(io: TcpStream, listener: Arc<Listener>, app: Rc<S>, stopping: impl Future<Output = ()>)
+where
+    S: Service<Request, Response = ServiceResponse, Error = Error>,
+{
+    bound_socket(&io, listener.bounds.unread);
+    let _place = listener.places.try_acquire();
+    let client = Client { address: io.peer_addr().ok(), malformed: listener.bounds.malformed.clone() };
+    let progress = Rc::new(RefCell::new(Progress::new(Arc::clone(&listener))));
+    let stream = TokioIo::new(TimedStream { io, progress: Rc::clone(&progress) });
+    let mut connection = http1::Builder::new()
+        .half_close(true)
+        .header_read_timeout(None)
+        .max_buf_size(BUFFER_MAX_BYTES)
+        .max_header_size(BUFFER_MAX_BYTES)
+        .serve_connection(stream, service_fn(|request| exchange::answer(&*app, &client, &progress, request)));
+    let (mut stopping, mut is_stopping) = (pin!(stopping), false);
+    let ended = loop {
+        tokio::select! {
+            biased;
+            ended = &mut connection => break Some(ended),
+            () = missed_deadline(&progress) => break None,
+            () = &mut stopping, if !is_stopping => {
+                is_stopping = true;
+                std::pin::Pin::new(&mut connection).graceful_shutdown();
+            }
+        }
     };
-    if !progress.borrow_mut().begin(has_body(request.headers()), request.head().expect()) {
-        // The connection ends meanwhile.
-        return std::future::pending().await;
+    let mut io = connection.into_parts().io.into_inner().io;
+    let phase = progress.borrow().phase();
+    match (ended, phase) {
+        (Some(Ok(())), _) => {}
+        (Some(Err(error)), _) => client.broke(&error),
+        (None, Phase::Receiving) => {
+            client.is_refused(StatusCode::REQUEST_TIMEOUT);
+            if let Err(error) = io.try_write(HEAD_TOO_SLOW) {
+                tracing::debug!(%error, "a request is refused without an answer");
+            }
+        }
+        (None, Phase::Idle) => return,
+        (None, Phase::Handling | Phase::Sending { .. }) => return reset(&io, phase),
     }
-    let client_closes = request.head().connection_type() == ConnectionType::Close;
-    let answer = next.call(request).await;
-    let is_last = client_closes || progress.borrow().body_is_left();
-    // actix turns an error into a short answer, and hands it to the stream as a whole.
-    let mut answer = answer.inspect_err(|_| {
-        progress.borrow_mut().answer_is_made(is_last);
-        progress.borrow_mut().answer_is_whole();
-    })?;
-    let head = answer.response_mut().head_mut();
-    if is_last {
-        head.set_connection_type(ConnectionType::Close);
-    }
-    // actix reuses heads and leaves the version of the previous answer in them. With version 1.0 it would close the
-    // connection.
-    head.version = Version::HTTP_11;
-    progress.borrow_mut().answer_is_made(head.connection_type() == ConnectionType::Close);
-    Ok(answer.map_body(|_, body| BoxBody::new(FollowedBody { body, progress })))
-}
-
-fn has_body(headers: &HeaderMap) -> bool {
-    let announced = headers.get(header::CONTENT_LENGTH).is_some_and(|length| length.as_bytes() != b"0");
-    announced || headers.contains_key(header::TRANSFER_ENCODING)
-}
-
-/// A body that records its end: actix drops the body when it has all of it.
-struct FollowedBody {
-    body: BoxBody,
-    progress: SharedProgress,
-}
-
-impl MessageBody for FollowedBody {
-    type Error = <BoxBody as MessageBody>::Error;
-
-    fn size(&self) -> BodySize {
-        self.body.size()
-    }
-
-    fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Result<Bytes, Self::Error>>> {
-        self.body.as_pin_mut().poll_next(context)
+    let rest = async {
+        io.shutdown().await?;
+        copy(&mut io, &mut sink()).await
+    };
+    if let Ok(Err(error)) = timeout(LINGER, rest).await {
+        tracing::debug!(%error, "a client did not end its connection");
     }
 }
 
-impl Drop for FollowedBody {
-    fn drop(&mut self) {
-        self.progress.borrow_mut().answer_is_whole();
+/// Completes when the deadline of the connection's phase has passed.
+async fn missed_deadline(progress: &RefCell<Progress>) {
+    let mut timer = pin!(sleep_until(progress.borrow().deadline()));
+    // A connection's task is awake whenever its phase changes.
+    poll_fn(|context| {
+        let deadline = progress.borrow().deadline();
+        if timer.deadline() != deadline {
+            timer.as_mut().reset(deadline);
+        }
+        timer.as_mut().poll(context)
+    })
+    .await;
+}
+
+/// Has the system drop the data that it holds for the client, as soon as the connection is dropped.
+fn reset(io: &TcpStream, phase: Phase) {
+    tracing::debug!(?phase, "a connection has missed its deadline");
+    if let Err(error) = io.set_zero_linger() {
+        tracing::debug!(%error, "a connection ends with what its client has not taken");
+    }
+}
+
+/// Bounds how much the system keeps for a client, and for how long without progress (RFC 5482; tcp(7),
+/// `TCP_USER_TIMEOUT`). The bounds also hold after the service has closed the connection.
+fn bound_socket(io: &TcpStream, unread: Duration) {
+    let socket = SockRef::from(io);
+    let bounded = socket.set_send_buffer_size(SEND_BUFFER_BYTES);
+    #[cfg(target_os = "linux")]
+    let bounded = bounded.and_then(|()| socket.set_tcp_user_timeout(Some(unread)));
+    // Other systems are used for development only.
+    #[cfg(not(target_os = "linux"))]
+    let _unbounded = unread;
+    if let Err(error) = bounded {
+        tracing::warn!(%error, "the system keeps answers that are not read without a bound");
+    }
+}
+
+/// Who is at the other end.
+struct Client {
+    address: Option<SocketAddr>,
+    malformed: Counter,
+}
+
+impl Client {
+    /// hyper ended the connection. It has answered what it could not read as a request.
+    fn broke(&self, error: &hyper::Error) {
+        if error.is_parse_too_large() {
+            self.is_refused(StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE);
+        } else if error.is_parse() {
+            self.is_refused(StatusCode::BAD_REQUEST);
+        } else {
+            tracing::debug!(%error, "a connection broke");
+        }
+    }
+
+    /// No request reached the service, which logs and counts the others.
+    fn is_refused(&self, status: StatusCode) {
+        self.malformed.inc();
+        let (status, peer) = (format!("HTTP/1.1 {status}"), self.address.map(|address| address.ip().to_string()));
+        tracing::info!(target: "access", status, peer, "refused a request that is not HTTP, or came too slowly");
     }
 }

@@ -1,0 +1,144 @@
+//! Hands a request of hyper to the service as actix's, and the answer back. Both use the crate `http`, in two versions.
+
+use std::{
+    cell::{Cell, RefCell},
+    convert::Infallible,
+    io,
+    pin::Pin,
+    rc::Rc,
+    task::{Context, Poll, ready},
+};
+
+use actix_http::{BoxedPayloadStream, Payload, Request, error::PayloadError};
+use actix_web::{
+    Error,
+    body::{BodySize, BoxBody, MessageBody},
+    dev::{Response, Service, ServiceResponse},
+    http::{
+        Method, StatusCode, Uri, Version,
+        header::{HeaderName, HeaderValue},
+    },
+    web::Bytes,
+};
+use futures_util::stream;
+use hyper::{
+    body::{Body, Frame, Incoming, SizeHint},
+    header,
+};
+
+use super::{Client, progress::Progress};
+
+/// The service's answer to a request. It says that the connection closes if the request's body was not read to its end:
+/// hyper would go on if the rest happens to have arrived.
+pub(super) async fn answer<S>(
+    app: &S,
+    client: &Client,
+    progress: &Rc<RefCell<Progress>>,
+    request: hyper::Request<Incoming>,
+) -> Result<hyper::Response<Answer>, Infallible>
+where
+    S: Service<Request, Response = ServiceResponse, Error = Error>,
+{
+    progress.borrow_mut().request_begins();
+    let body_is_read = Rc::new(Cell::new(request.body().is_end_stream()));
+    let answer = match for_service(request, client, &body_is_read) {
+        Some(request) => app.call(request).await.map_or_else(Response::from, Response::from),
+        None => {
+            client.is_refused(StatusCode::BAD_REQUEST);
+            body_is_read.set(false);
+            Response::bad_request()
+        }
+    };
+    progress.borrow_mut().answer_is_made();
+    let (answer, body) = answer.into_parts();
+    let mut made = hyper::Response::new(Answer { body, progress: Rc::clone(progress) });
+    if let Ok(status) = hyper::StatusCode::from_u16(answer.status().as_u16()) {
+        *made.status_mut() = status;
+    }
+    let headers = made.headers_mut();
+    headers.reserve(answer.headers().len());
+    for (name, value) in answer.headers() {
+        let name = header::HeaderName::from_bytes(name.as_ref());
+        if let (Ok(name), Ok(value)) = (name, header::HeaderValue::from_bytes(value.as_bytes())) {
+            headers.append(name, value);
+        }
+    }
+    if !body_is_read.get() {
+        headers.insert(header::CONNECTION, header::HeaderValue::from_static("close"));
+    }
+    Ok(made)
+}
+
+/// The request in actix's types; `None` without one host (RFC 9112 section 3.2), or if actix knows no such address.
+fn for_service(request: hyper::Request<Incoming>, client: &Client, body_is_read: &Rc<Cell<bool>>) -> Option<Request> {
+    let (parts, body) = request.into_parts();
+    let hosts = parts.headers.get_all(header::HOST).iter().count();
+    if hosts > 1 || hosts == 0 && parts.version == hyper::Version::HTTP_11 {
+        return None;
+    }
+    let payload = match body_is_read.get() {
+        true => Payload::None,
+        false => Payload::Stream { payload: read(body, Rc::clone(body_is_read)) },
+    };
+    let mut request = Request::with_payload(payload);
+    let head = request.head_mut();
+    head.method = Method::from_bytes(parts.method.as_str().as_bytes()).ok()?;
+    head.uri = Uri::try_from(parts.uri.to_string()).ok()?;
+    head.version = if parts.version == hyper::Version::HTTP_10 { Version::HTTP_10 } else { Version::HTTP_11 };
+    head.peer_addr = client.address;
+    for (name, value) in &parts.headers {
+        let name = HeaderName::from_bytes(name.as_ref()).ok()?;
+        head.headers.append(name, HeaderValue::from_bytes(value.as_bytes()).ok()?);
+    }
+    Some(request)
+}
+
+/// The parts of a request's body. Notes when it is read to its end.
+fn read(mut body: Incoming, body_is_read: Rc<Cell<bool>>) -> BoxedPayloadStream {
+    Box::pin(stream::poll_fn(move |context| {
+        let part = ready!(Pin::new(&mut body).poll_frame(context));
+        body_is_read.set(part.is_none());
+        Poll::Ready(part.map(|part| match part {
+            // A frame without data is a trailer.
+            Ok(part) => Ok(part.into_data().unwrap_or_default()),
+            Err(error) => Err(PayloadError::Io(io::Error::other(error))),
+        }))
+    }))
+}
+
+/// The body of an answer. hyper drops it when it has all of it.
+pub(super) struct Answer {
+    body: BoxBody,
+    progress: Rc<RefCell<Progress>>,
+}
+
+impl Body for Answer {
+    type Data = Bytes;
+    type Error = io::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, io::Error>>> {
+        let part = ready!(self.body.as_pin_mut().poll_next(context));
+        Poll::Ready(part.map(|part| part.map(Frame::data).map_err(|error| io::Error::other(error.to_string()))))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.size().is_eof()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        match self.body.size() {
+            BodySize::None => SizeHint::with_exact(0),
+            BodySize::Sized(bytes) => SizeHint::with_exact(bytes),
+            BodySize::Stream => SizeHint::default(),
+        }
+    }
+}
+
+impl Drop for Answer {
+    fn drop(&mut self) {
+        self.progress.borrow_mut().answer_is_whole();
+    }
+}
