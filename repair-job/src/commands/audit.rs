@@ -13,14 +13,15 @@ use serde::Serialize;
 
 use crate::{
     commands::audit_plan::{AuditOptions, AuditPlan, Which, pass_name, plan_audit, plan_index_scan, state_name},
-    find::{index_scan::IndexScan, table_scan::TableScan},
+    find::{
+        ITEMS_PER_COMMENT,
+        index_scan::{IndexScan, STEPS_OF_A_COMMENT},
+        table_scan::TableScan,
+    },
     repair::pipeline::{Finder, Pipeline},
     run::{Job, Run, answer_of_index, report::Report, settings::ms},
     state::{
-        checkpoint::{
-            AUDIT, Checkpoint, INDEX_SCAN, ITEMS_PER_COMMENT, POSITION, Scan, ScanPosition, SegmentState,
-            segment_states,
-        },
+        checkpoint::{AUDIT, Checkpoint, INDEX_SCAN, POSITION, SegmentState, segment_states},
         index_snapshot::IndexSnapshot,
     },
 };
@@ -30,9 +31,6 @@ struct Audit<'run> {
     options: AuditOptions,
     snapshot: IndexSnapshot,
     segments: u32,
-    /// About how many items a segment has.
-    items: u64,
-    of_index: Scan,
     began: Timestamp,
 }
 
@@ -57,17 +55,8 @@ async fn audit(run: &Run<'_>, options: AuditOptions) -> Result<(), StoreError> {
         if job.settings.apply { segment_states(&job.table, &described.id).await? } else { BTreeMap::new() };
     let plan = plan_audit(&states, options, run.began);
     plan.notes.iter().for_each(|note| run.ledger.add_note(note.clone()));
-    let segments = options.segments.max(1);
-    let audit = Audit {
-        run,
-        options,
-        snapshot,
-        segments,
-        items: described.items / u64::from(segments),
-        of_index: Scan::of_index(described.items / ITEMS_PER_COMMENT),
-        began: plan.began,
-    };
-    audit.expect(&plan);
+    let audit = Audit { run, options, snapshot, segments: options.segments.max(1), began: plan.began };
+    audit.expect(described.items, &plan);
     if options.which != Which::Due {
         return audit.one_after_the_other(plan).await;
     }
@@ -97,11 +86,12 @@ impl Audit<'_> {
     }
 
     /// Sets the expected amount of work for the progress display, and the segments that earlier runs have done.
-    fn expect(&self, plan: &AuditPlan) {
-        let left = u64::try_from(plan.segments.len()).unwrap_or(u64::MAX);
-        let done = u64::from(plan.done).saturating_mul(self.items);
-        let of_index = if self.options.index_scan { self.of_index.steps_to(u64::MAX) } else { 0 };
-        self.run.job.progress.expect(done + left.saturating_mul(self.items) + of_index);
+    fn expect(&self, items: u64, plan: &AuditPlan) {
+        let of_segment = items / u64::from(self.segments);
+        let left = u64::try_from(plan.segments.len()).unwrap_or(u64::MAX).saturating_mul(of_segment);
+        let done = u64::from(plan.done).saturating_mul(of_segment);
+        let of_index = if self.options.index_scan { items / ITEMS_PER_COMMENT * STEPS_OF_A_COMMENT } else { 0 };
+        self.run.job.progress.expect(done + left + of_index);
         self.run.job.progress.advance(done);
     }
 
@@ -128,27 +118,24 @@ impl Audit<'_> {
     async fn scan_segment(&self, segment: u32, mut state: SegmentState) -> Result<bool, StoreError> {
         state.table = Some(self.snapshot.table_id.clone());
         let pass = state.began.unwrap_or(self.began);
-        let scan = Scan::of_segment(state_name(segment, self.segments), self.items);
-        let mut checkpoint = Checkpoint::new(self.run, &self.snapshot, scan, state, pass);
+        let place = (AUDIT, state_name(segment, self.segments));
+        let mut checkpoint = Checkpoint::new(self.run, &self.snapshot, place, state, pass);
         let finder = TableScan::new(self.run, &self.snapshot, (segment, self.segments), checkpoint.position());
         let ended = self.scan(finder, &mut checkpoint).await;
         let closed = checkpoint.close(matches!(ended, Ok(true))).await;
-        let closed = closed.inspect_err(|error| self.run.fail_unless_index_is_away(error));
-        ended?;
-        closed
+        ended.and(closed).inspect_err(|_| self.run.fail())
     }
 
     /// Repairs what a scan finds, and records how far it has come. Returns `false` when the run had to end before the
     /// scan did.
     async fn scan<P: Clone + Serialize>(
         &self,
-        finder: impl Finder<Position = ScanPosition<P>>,
+        finder: impl Finder<Position = Option<P>>,
         checkpoint: &mut Checkpoint<'_, P>,
     ) -> Result<bool, StoreError> {
         let mut found = Pipeline::new(self.run, finder);
         while let Some((position, outcome)) = found.next(checkpoint.scope()).await? {
-            let recorded = checkpoint.record(position, &outcome).await;
-            if !recorded.inspect_err(|error| self.run.fail_unless_index_is_away(error))? {
+            if !checkpoint.record(position, &outcome).await? {
                 return Ok(false);
             }
         }
@@ -191,7 +178,8 @@ impl Audit<'_> {
         if state.last_ended.is_none() {
             state.first_began.get_or_insert(began);
         }
-        let mut checkpoint = Checkpoint::new(self.run, &self.snapshot, self.of_index.clone(), state, began);
+        let place = (INDEX_SCAN, POSITION.to_owned());
+        let mut checkpoint = Checkpoint::new(self.run, &self.snapshot, place, state, began);
         let finder = IndexScan::new(self.run, &self.snapshot, checkpoint.position(), self.options.at_once);
         let ended = self.scan(finder, &mut checkpoint).await;
         let mut is_complete = matches!(ended, Ok(true));
@@ -202,8 +190,7 @@ impl Audit<'_> {
             is_complete = false;
         }
         let closed = checkpoint.close(is_complete).await;
-        ended?;
-        closed.map(drop)
+        ended.and(closed).map(drop)
     }
 
     /// Advances the duplicates' watermark when every segment is checked. Changes since the first of these passes began

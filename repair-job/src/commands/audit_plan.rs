@@ -188,7 +188,6 @@ mod tests {
     fn half_done(began: i64, last_began: Option<i64>) -> SegmentState {
         SegmentState {
             position: Some(table::ItemKey { pk: "COMMENT#c".to_owned(), sk: "PRODUCT#p/~/~".to_owned() }),
-            read: 7,
             began: Some(at(began)),
             last_began: last_began.map(at),
             last_ended: last_began.map(at),

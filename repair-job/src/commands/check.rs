@@ -15,7 +15,7 @@ use serde::Serialize;
 use serde_dynamo::{AttributeValue, Item};
 
 use crate::{
-    repair::repair_all,
+    repair::{LEFT_OUT, repair_all},
     run::{Job, Run, index_is_away, report::Report},
     state::index_snapshot::{IndexScope, IndexSnapshot, Scope},
 };
@@ -66,7 +66,7 @@ impl Job {
             let scope = Scope::of_all(&snapshot);
             rows = describe(self, id, &places, &scope, &mut lines).await?;
             let suspects = BTreeMap::from([(id.clone(), places.clone())]);
-            run.add_checked(repair_all(run, suspects.into(), &scope).await?.checked());
+            run.add_checked(repair_all(run, suspects.into(), &scope, LEFT_OUT).await?.checked());
             Ok(())
         };
         let report = self.run("check", None, work).await;

@@ -44,7 +44,6 @@ async fn work_off(run: &Run<'_>, quarantine: &Quarantine) -> Result<(), StoreErr
             quarantine.remove(&batch.name).await?;
             removed += 1;
         }
-        run.job.progress.advance(1);
     }
     run.ledger.add_note(format!("{removed} batches removed, {kept} kept"));
     Ok(())
@@ -83,7 +82,8 @@ impl Finder for QuarantineFinder<'_> {
                 comments.entry(id).or_default().join(&places);
             }
             let position = BatchRead { name, is_readable: batch.unreadable.is_empty() };
-            return Ok(Some(Found { checked: comments.len(), suspects: comments.into(), position, is_last: false }));
+            let checked = comments.len();
+            return Ok(Some(Found { suspects: comments.into(), checked, steps: 1, position, is_last: false }));
         }
     }
 

@@ -17,19 +17,20 @@
 
 use std::time::Duration;
 
-use futures_util::{FutureExt, future::try_join_all};
 use model::{
     Timestamp,
     planted::{self, Bug},
-    primaries::PRIMARIES_SHARDS,
 };
 use page_index::PageIndex;
 use process::{StoreError, now};
 use table::Table;
 
 use crate::{
-    find::journal::{JournalFinder, Window, journal_to, reaches_back_to},
-    repair::{pipeline::Pipeline, repair_all},
+    find::{
+        ITEMS_PER_COMMENT,
+        journal::{JournalFinder, Window, journal_to, reaches_back_to},
+    },
+    repair::{LEFT_OUT, pipeline::Pipeline, repair_all},
     run::{
         Job, Run,
         lease::hold_lease,
@@ -38,7 +39,6 @@ use crate::{
         stop::Stop,
     },
     state::{
-        checkpoint::ITEMS_PER_COMMENT,
         confirm::remember_rebuild,
         filling::{Filling, RESUMES, Wanted, fill},
         unresolved,
@@ -153,8 +153,7 @@ async fn rebuild_index(run: &Run<'_>, readers: u32, wanted: Wanted) -> Result<()
         return Ok(());
     };
     job.progress.expect(described.items / ITEMS_PER_COMMENT);
-    let fills = (0..readers.clamp(1, PRIMARIES_SHARDS)).map(|_| fill(&filling).boxed());
-    let filled = try_join_all(fills).await;
+    let filled = fill(&filling, readers).await;
     let is_filled = filled.is_ok() && filling.is_filled();
     if !is_filled {
         filling.store().await?;
@@ -188,7 +187,7 @@ async fn reconcile(run: &Run<'_>, filling: &Filling<'_>, is_filled: bool) -> Res
         return Ok(is_filled.then(now));
     }
     let unresolved = unresolved::remembered(&job.table).await?;
-    let of_unresolved = Box::pin(repair_all(run, unresolved.into(), &filling.scope())).await?;
+    let of_unresolved = Box::pin(repair_all(run, unresolved.into(), &filling.scope(), LEFT_OUT)).await?;
     let mut is_whole = is_filled && of_unresolved.is_complete();
     // Reading may have taken days, and entries expire.
     if !reaches_back_to(from) {

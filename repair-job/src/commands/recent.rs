@@ -15,6 +15,7 @@ use tokio::time::Instant;
 use crate::{
     find::journal::{JournalFinder, Window, oldest_entry},
     repair::{
+        LEFT_OUT,
         pipeline::{Pipeline, State},
         repair_all,
     },
@@ -104,7 +105,7 @@ async fn duplicates_watermark(
 async fn check_unresolved(run: &Run<'_>, snapshot: &IndexSnapshot) -> Result<(), StoreError> {
     let table = &run.job.table;
     let comments = unresolved::remembered(table).await?;
-    for (id, state) in repair_all(run, comments.into(), &Scope::of_all(snapshot)).await?.states {
+    for (id, state) in repair_all(run, comments.into(), &Scope::of_all(snapshot), LEFT_OUT).await?.states {
         match state {
             // If the page index was not checked, its part may still be wrong.
             State::Settled if snapshot.answers() => {
@@ -142,7 +143,6 @@ async fn reconcile(
         if outcome.left_out() > 0 {
             return Ok(false);
         }
-        job.progress.advance(part.window.span_ms());
         let is_last = part.window.to >= window.to;
         let is_due = outcome.checked() > 0 || is_last || advanced_at.elapsed() > ADVANCE_EVERY;
         if run.may_remember() && is_due {

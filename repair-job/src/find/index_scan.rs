@@ -21,11 +21,11 @@ use page_index::{IndexPart, IndexPartition, IndexScanPosition, Name};
 use process::{Remedy, StoreError};
 use tokio::time::{Duration, Instant};
 
-use super::scores_of;
+use super::{ITEMS_PER_COMMENT, scores_of};
 use crate::{
     repair::pipeline::{Finder, Found, Suspects},
     run::Run,
-    state::{checkpoint::ScanPosition, index_snapshot::IndexSnapshot},
+    state::index_snapshot::IndexSnapshot,
 };
 
 const TOGETHER: usize = 500;
@@ -34,6 +34,9 @@ const TOGETHER: usize = 500;
 const STEPS_TOGETHER: usize = 200;
 
 const TIME_MAX: Duration = Duration::from_secs(60);
+
+/// About how long a comment takes, in the time that the table's scan takes for an item, as `bench` measures it.
+pub(crate) const STEPS_OF_A_COMMENT: u64 = ITEMS_PER_COMMENT / 2;
 
 #[derive(Default)]
 struct Batch {
@@ -98,7 +101,7 @@ pub(crate) struct IndexScan<'run> {
 }
 
 impl Finder for IndexScan<'_> {
-    type Position = ScanPosition<IndexScanPosition>;
+    type Position = Option<IndexScanPosition>;
 
     async fn find(&mut self) -> Result<Option<Found<Self::Position>>, StoreError> {
         let read = match (self.ahead.take(), self.next.take()) {
@@ -114,9 +117,8 @@ impl Finder for IndexScan<'_> {
         compared?.into_iter().for_each(|found| suspects.join(found));
         suspects.strays.extend(read.batches.iter().flat_map(|batch| batch.strays.iter().cloned()));
         let comments = read.batches.iter().map(|batch| batch.comments().count()).sum::<usize>();
-        let comments = u64::try_from(comments).unwrap_or(u64::MAX);
-        let position = ScanPosition { next: Some(read.position), read: comments };
-        Ok(Some(Found { suspects, checked: 0, position, is_last: read.is_last }))
+        let steps = u64::try_from(comments).unwrap_or(u64::MAX).saturating_mul(STEPS_OF_A_COMMENT);
+        Ok(Some(Found { suspects, checked: 0, steps, position: Some(read.position), is_last: read.is_last }))
     }
 
     fn resumes(&self) -> String {

@@ -132,7 +132,8 @@ impl Finder for JournalFinder<'_> {
     async fn find(&mut self) -> Result<Option<Found<Part>>, StoreError> {
         let Some(mut part) = self.journal.next().await? else { return Ok(None) };
         let comments = std::mem::take(&mut part.named);
-        Ok(Some(Found { checked: comments.len(), suspects: comments.into(), position: part, is_last: false }))
+        let (checked, steps) = (comments.len(), part.window.span_ms());
+        Ok(Some(Found { suspects: comments.into(), checked, steps, position: part, is_last: false }))
     }
 
     fn resumes(&self) -> String {

@@ -19,6 +19,8 @@ use model::{BaseSet, CommentId};
 use page_index::PageIndex;
 use process::StoreError;
 
+pub(crate) const ITEMS_PER_COMMENT: u64 = 32;
+
 async fn scores_of<'wanted>(
     index: &PageIndex,
     wanted: &'wanted BTreeMap<BaseSet, BTreeSet<&'wanted CommentId>>,

@@ -22,10 +22,7 @@ use super::scores_of;
 use crate::{
     repair::pipeline::{Finder, Found},
     run::{Run, index_is_away},
-    state::{
-        checkpoint::ScanPosition,
-        index_snapshot::{IndexScope, IndexSnapshot},
-    },
+    state::index_snapshot::{IndexScope, IndexSnapshot},
 };
 
 /// Maximum number of items read in one call. An answer also ends after a megabyte.
@@ -141,7 +138,8 @@ impl<'run> TableScan<'run> {
 }
 
 impl Finder for TableScan<'_> {
-    type Position = ScanPosition<ItemKey>;
+    /// `None` before the first comment.
+    type Position = Option<ItemKey>;
 
     async fn find(&mut self) -> Result<Option<Found<Self::Position>>, StoreError> {
         if self.is_over {
@@ -154,8 +152,8 @@ impl Finder for TableScan<'_> {
         (self.last, self.is_over) = (scanned.next.clone(), scanned.next.is_none());
         let whole = self.whole_collections(scanned.items);
         let (suspects, checked) = self.compare(&whole).await?;
-        let position = ScanPosition { next: self.position.clone(), read: scanned.read };
-        Ok(Some(Found { suspects: suspects.into(), checked, position, is_last: self.is_over }))
+        let (suspects, position) = (suspects.into(), self.position.clone());
+        Ok(Some(Found { suspects, checked, steps: scanned.read, position, is_last: self.is_over }))
     }
 
     fn resumes(&self) -> String {

@@ -57,11 +57,20 @@ const EDIT_WITHIN: Duration = Duration::from_secs(10);
 /// Maximum number of tries for one comment while the page index does not answer.
 const INDEX_TRIES: usize = 3;
 
-/// Repairs suspects in parallel. When the run must stop, the rest is skipped.
+/// Where the next run resumes, for suspects that no finder found.
+pub(crate) const LEFT_OUT: &str = "the next run checks what was left out";
+
+/// Repairs suspects in parallel. When the run must stop, the rest is skipped, and the report says that the next run
+/// `resumes` with it.
 ///
 /// # Errors
 /// A store's. Work that was under way has then completed and is reported. The rest is skipped.
-pub(crate) async fn repair_all(run: &Run<'_>, suspects: Suspects, scope: &Scope<'_>) -> Result<Outcome, StoreError> {
+pub(crate) async fn repair_all(
+    run: &Run<'_>,
+    suspects: Suspects,
+    scope: &Scope<'_>,
+    resumes: &str,
+) -> Result<Outcome, StoreError> {
     // Before the comments: a comment's repair may use an empty name again.
     repair_names(run, suspects.names, scope).await?;
     for (partition, name) in suspects.strays {
@@ -74,7 +83,11 @@ pub(crate) async fn repair_all(run: &Run<'_>, suspects: Suspects, scope: &Scope<
     let repairing = suspects.comments.into_iter().map(|(id, places)| repair(run, id, places, scope).boxed());
     let concurrency = run.job.settings.concurrency.max(1);
     let repaired: Vec<_> = stream::iter(repairing).buffer_unordered(concurrency).collect().await;
-    Ok(Outcome { states: repaired.into_iter().collect::<Result<_, _>>()? })
+    let outcome = Outcome { states: repaired.into_iter().collect::<Result<_, _>>()? };
+    if outcome.left_out() > 0 {
+        run.must_stop(resumes);
+    }
+    Ok(outcome)
 }
 
 async fn repair(

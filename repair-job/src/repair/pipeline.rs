@@ -26,6 +26,8 @@ pub(crate) trait Finder {
 pub(crate) struct Found<P> {
     pub(crate) suspects: Suspects,
     pub(crate) checked: usize,
+    /// How far this brings the progress, in the steps that the command expects.
+    pub(crate) steps: u64,
     pub(crate) position: P,
     pub(crate) is_last: bool,
 }
@@ -74,13 +76,8 @@ impl<'run, F: Finder> Pipeline<'run, F> {
     /// Repairs what the finder finds next. Returns the position after it, and what became of it.
     ///
     /// # Errors
-    /// A store's. Other parts of the run then begin nothing new, unless only the page index is away.
+    /// A store's.
     pub(crate) async fn next(&mut self, scope: Scope<'_>) -> Result<Option<(F::Position, Outcome)>, StoreError> {
-        let next = self.find_and_repair(scope).await;
-        next.inspect_err(|error| self.run.fail_unless_index_is_away(error))
-    }
-
-    async fn find_and_repair(&mut self, scope: Scope<'_>) -> Result<Option<(F::Position, Outcome)>, StoreError> {
         let resumes = self.finder.resumes();
         // A stop after the last suspects comes too late: the work is complete.
         if self.is_complete || self.run.must_stop(&resumes) || self.run.has_failed() {
@@ -90,11 +87,9 @@ impl<'run, F: Finder> Pipeline<'run, F> {
             self.is_complete = true;
             return Ok(None);
         };
-        let outcome = repair_all(self.run, found.suspects, &scope).await?;
+        let outcome = repair_all(self.run, found.suspects, &scope, &resumes).await?;
         self.run.add_checked(found.checked.saturating_sub(outcome.left_out()));
-        if outcome.left_out() > 0 {
-            self.run.must_stop(&resumes);
-        }
+        self.run.job.progress.advance(found.steps);
         self.is_complete = found.is_last;
         Ok(Some((found.position, outcome)))
     }

@@ -7,7 +7,6 @@
 use std::{
     collections::{BTreeMap, HashSet},
     hash::{BuildHasher, BuildHasherDefault, DefaultHasher},
-    sync::atomic::{AtomicBool, Ordering},
 };
 
 use model::{
@@ -36,18 +35,12 @@ pub(crate) struct Ledger {
     /// What was counted, as hashes.
     counted: Mutex<HashSet<u64>>,
     unresolved: Mutex<BTreeMap<CommentId, (String, Places)>>,
-    has_left_out: AtomicBool,
 }
 
 impl Ledger {
     pub(crate) fn new(command: &str, apply: bool) -> Self {
         let report = Report { command: command.to_owned(), apply, ..Report::default() };
-        Self {
-            report: Mutex::new(report),
-            counted: Mutex::default(),
-            unresolved: Mutex::default(),
-            has_left_out: AtomicBool::new(false),
-        }
+        Self { report: Mutex::new(report), counted: Mutex::default(), unresolved: Mutex::default() }
     }
 
     pub(crate) fn report(&self) -> MutexGuard<'_, Report> {
@@ -131,10 +124,6 @@ impl Ledger {
         unresolved.iter().map(|(id, (what, places))| (id.clone(), what.clone(), places.clone())).collect()
     }
 
-    pub(crate) fn has_left_out(&self) -> bool {
-        self.has_left_out.load(Ordering::Relaxed)
-    }
-
     /// Adds the result for a comment; `state` is `None` when a store failed. A remaining difference counts once, even
     /// when it is found in two ways; in a dry run, all differences remain. A comment that needs a person also counts
     /// once.
@@ -170,8 +159,8 @@ impl Ledger {
             Some(State::KeepsChanging) => {
                 self.add_skipped(format!("comment {id} keeps changing; its last change is in the journal"));
             }
-            // The run says so when it ends.
-            Some(State::LeftOut(_)) if is_stopping => self.has_left_out.store(true, Ordering::Relaxed),
+            // The report says where the next run resumes.
+            Some(State::LeftOut(_)) if is_stopping => {}
             Some(State::LeftOut(why)) => self.add_skipped(format!("comment {id}: {why}")),
             Some(State::IndexAway(error)) => {
                 self.add_skipped(format!("comment {id}: its entries in the page index, because {error}"));

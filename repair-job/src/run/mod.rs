@@ -93,9 +93,6 @@ impl Job {
         };
         let work = async {
             let outcome = work(&run).await;
-            if run.ledger.has_left_out() {
-                run.must_stop("the next run checks what was left out");
-            }
             match lease {
                 Some(_) => run.store_record(command, outcome).await,
                 None => outcome,
@@ -160,12 +157,6 @@ impl Run<'_> {
     /// Lets work under way complete, and nothing new begin.
     pub(crate) fn fail(&self) {
         self.has_failed.store(true, Ordering::Relaxed);
-    }
-
-    pub(crate) fn fail_unless_index_is_away(&self, error: &StoreError) {
-        if !index_is_away(error) {
-            self.fail();
-        }
     }
 
     /// Whether the run may store its position. A dry run may not. Nor may a run that lost its lease, because another

@@ -29,15 +29,11 @@ pub(crate) const STORE_EVERY: Duration = Duration::from_secs(10);
 pub(crate) const INDEX_SCAN: &str = "index_scan";
 pub(crate) const POSITION: &str = "position";
 
-pub(crate) const ITEMS_PER_COMMENT: u64 = 32;
-
 /// What the job stores about a scan: the position of the current pass, and the end of the last one.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, bound(deserialize = "P: Deserialize<'de>"))]
 pub(crate) struct ScanState<P> {
     pub(crate) position: Option<P>,
-    /// The items of a segment, or the comments of the page index, that this pass has read.
-    pub(crate) read: u64,
     /// The id of the table that was checked. After a restoration, the states belong to a different table.
     pub(crate) table: Option<String>,
     /// When the current pass began. For a pass over all segments: when that pass began.
@@ -52,21 +48,13 @@ pub(crate) type SegmentState = ScanState<ItemKey>;
 
 impl<P> Default for ScanState<P> {
     fn default() -> Self {
-        Self {
-            position: None,
-            read: 0,
-            table: None,
-            began: None,
-            first_began: None,
-            last_began: None,
-            last_ended: None,
-        }
+        Self { position: None, table: None, began: None, first_began: None, last_began: None, last_ended: None }
     }
 }
 
 impl<P> ScanState<P> {
     pub(crate) fn begun_anew(self) -> Self {
-        Self { position: None, read: 0, began: None, ..self }
+        Self { position: None, began: None, ..self }
     }
 
     /// Resumes a pass if its beginning allows it, or else begins anew.
@@ -85,47 +73,11 @@ pub(crate) async fn segment_states(
     Ok(states.into_iter().filter(|(_, state)| state.table.as_deref() == Some(table_id)).collect())
 }
 
-/// How far a scan has come, and how much it has read since its last position.
-#[derive(Debug)]
-pub(crate) struct ScanPosition<P> {
-    /// `None` before the first comment.
-    pub(crate) next: Option<P>,
-    pub(crate) read: u64,
-}
-
-/// A scan, as its checkpoint sees it.
-#[derive(Debug, Clone)]
-pub(crate) struct Scan {
-    /// The kind and the name of its state.
-    place: (&'static str, String),
-    is_of_index: bool,
-    /// About how much it will read.
-    expected: u64,
-    /// How long one reading takes, in steps of reading one item.
-    steps: u64,
-}
-
-impl Scan {
-    pub(crate) fn of_segment(name: String, items: u64) -> Self {
-        Self { place: (AUDIT, name), is_of_index: false, expected: items, steps: 1 }
-    }
-
-    /// The ratio of the steps is approximate, from times measured by `bench`.
-    pub(crate) fn of_index(comments: u64) -> Self {
-        let place = (INDEX_SCAN, POSITION.to_owned());
-        Self { place, is_of_index: true, expected: comments, steps: ITEMS_PER_COMMENT / 2 }
-    }
-
-    /// The steps up to this reading, at most as many as are expected.
-    pub(crate) fn steps_to(&self, read: u64) -> u64 {
-        read.min(self.expected).saturating_mul(self.steps)
-    }
-}
-
 pub(crate) struct Checkpoint<'run, P> {
     run: &'run Run<'run>,
     snapshot: &'run IndexSnapshot,
-    scan: Scan,
+    /// The kind and the name of its state.
+    place: (&'static str, String),
     pass: Timestamp,
     state: ScanState<P>,
     /// Whether everything was checked so far, including the page index. When it was not, the stored position stays.
@@ -137,22 +89,30 @@ impl<'run, P: Clone + Serialize> Checkpoint<'run, P> {
     pub(crate) fn new(
         run: &'run Run<'run>,
         snapshot: &'run IndexSnapshot,
-        scan: Scan,
+        place: (&'static str, String),
         state: ScanState<P>,
         pass: Timestamp,
     ) -> Self {
-        run.job.progress.advance(scan.steps_to(state.read));
-        let counts = scan.is_of_index || snapshot.answers();
-        Self { run, snapshot, scan, pass, state, counts, stored_at: Instant::now() }
+        let mut checkpoint = Self { run, snapshot, place, pass, state, counts: true, stored_at: Instant::now() };
+        checkpoint.counts = checkpoint.is_index_usable();
+        checkpoint
+    }
+
+    fn is_of_index(&self) -> bool {
+        self.place.0 == INDEX_SCAN
+    }
+
+    /// The index scan uses the page index even if the table scan has given it up.
+    fn is_index_usable(&self) -> bool {
+        self.is_of_index() || self.snapshot.answers()
     }
 
     pub(crate) fn position(&self) -> Option<P> {
         self.state.position.clone()
     }
 
-    /// The index scan uses the page index even if the table scan has given it up.
     pub(crate) fn scope(&self) -> Scope<'run> {
-        match self.scan.is_of_index {
+        match self.is_of_index() {
             true => Scope { duplicates: true, index: IndexScope::Snapshot(self.snapshot) },
             false => Scope::of_all(self.snapshot),
         }
@@ -160,10 +120,10 @@ impl<'run, P: Clone + Serialize> Checkpoint<'run, P> {
 
     /// Records the position after some suspects. It stays where it is when some were skipped. Returns whether to
     /// continue.
-    pub(crate) async fn record(&mut self, position: ScanPosition<P>, outcome: &Outcome) -> Result<bool, StoreError> {
+    pub(crate) async fn record(&mut self, position: Option<P>, outcome: &Outcome) -> Result<bool, StoreError> {
         self.state.began = Some(self.pass);
         if let Some(why) = outcome.index_away() {
-            if self.scan.is_of_index {
+            if self.is_of_index() {
                 self.run.ledger.add_skipped(format!("the rest of the scan of the page index, because {why}"));
                 return Ok(false);
             }
@@ -174,9 +134,8 @@ impl<'run, P: Clone + Serialize> Checkpoint<'run, P> {
             self.store().await?;
             self.counts = false;
         }
-        self.counts &= self.scan.is_of_index || self.snapshot.answers();
-        self.advance(self.state.read.saturating_add(position.read));
-        self.state.position = position.next;
+        self.counts &= self.is_index_usable();
+        self.state.position = position;
         if self.stored_at.elapsed() > STORE_EVERY {
             self.store().await?;
         }
@@ -185,14 +144,13 @@ impl<'run, P: Clone + Serialize> Checkpoint<'run, P> {
 
     /// Drops the position: what was scanned is not there any more.
     pub(crate) fn begin_anew(&mut self) {
-        (self.state.position, self.state.read) = (None, 0);
+        self.state.position = None;
     }
 
     /// Stores that the pass has ended if the scan was complete, or else its position. Returns whether it counts as
     /// checked.
     pub(crate) async fn close(mut self, is_complete: bool) -> Result<bool, StoreError> {
         if is_complete {
-            self.advance(u64::MAX);
             self.state = ScanState {
                 table: self.state.table,
                 last_began: Some(self.pass),
@@ -210,18 +168,12 @@ impl<'run, P: Clone + Serialize> Checkpoint<'run, P> {
     /// Stores the state, unless the page index has lost what was repaired there. The index scan asks that at its end.
     async fn store(&mut self) -> Result<(), StoreError> {
         self.stored_at = Instant::now();
-        self.counts = self.counts && (self.scan.is_of_index || self.snapshot.has_kept_repairs(self.run).await?);
+        self.counts = self.counts && (self.is_of_index() || self.snapshot.has_kept_repairs(self.run).await?);
         if self.counts && self.run.may_remember() {
-            let (kind, name) = &self.scan.place;
+            let (kind, name) = &self.place;
             self.run.job.table.put_state(kind, name, &self.state).await?;
         }
         Ok(())
-    }
-
-    fn advance(&mut self, read: u64) {
-        let steps = self.scan.steps_to(read).saturating_sub(self.scan.steps_to(self.state.read));
-        self.run.job.progress.advance(steps);
-        self.state.read = read;
     }
 }
 
@@ -250,9 +202,9 @@ mod tests {
             let mut seen = None;
             let work = async |run: &Run<'_>| {
                 let snapshot = IndexSnapshot::read(run, "t").await?;
-                let (scan, state) = (Scan::of_segment("1/000000".to_owned(), 100), SegmentState::default());
-                let mut checkpoint = Checkpoint::new(run, &snapshot, scan, state, run.began);
-                let goes_on = checkpoint.record(ScanPosition { next: None, read: 0 }, &outcome).await?;
+                let (place, state) = ((AUDIT, "1/000000".to_owned()), SegmentState::default());
+                let mut checkpoint = Checkpoint::new(run, &snapshot, place, state, run.began);
+                let goes_on = checkpoint.record(None, &outcome).await?;
                 seen = Some((goes_on, checkpoint.close(true).await?));
                 Ok(())
             };

@@ -31,7 +31,7 @@ use tokio::time::Instant;
 
 use crate::{
     find::journal::{JournalFinder, Part, Reader, Window, oldest_entry, windows},
-    repair::{pipeline::Pipeline, repair_all},
+    repair::{LEFT_OUT, pipeline::Pipeline, repair_all},
     run::{Job, Run, index_is_away, settings::ms},
     state::{
         confirm_plan::{Check, LastConfirmation, Seen, Step, Tokens, plan},
@@ -223,7 +223,7 @@ impl<'run> Confirmer<'run> {
         let until = present.plus_ms(-ms(lag));
         let sample = self.unchanged_since(until, changed_before(&run.job.table, reconciled, until).await?).await?;
         let (count, before) = (sample.len(), run.ledger.report().repaired);
-        if !repair_all(run, sample.into(), &of_index(snapshot)).await?.is_complete() {
+        if !repair_all(run, sample.into(), &of_index(snapshot), LEFT_OUT).await?.is_complete() {
             return Err(Refusal::because("the sample could not be checked"));
         }
         match run.ledger.report().repaired - before {

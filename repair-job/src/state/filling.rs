@@ -1,30 +1,30 @@
-//! Fills the page index from the table's index `primaries`, which several readers read shard by shard. The table stores how
-//! far each shard has come, so that the function resumes a rebuild that takes longer than a run.
+//! Fills the page index from the table's index `primaries`, several shards at a time. The table stores how far each shard
+//! has come, so that the function resumes a rebuild that takes longer than a run.
 //!
 //! **Invariant:** a position is stored only when the page index has everything before it. A rebuild is resumed only in
 //! servers that still have its tokens, and only while the journal reaches back to its beginning
 //! (`tests/repair/missing.rs`).
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet};
 
-use futures_util::future::join;
+use futures_util::{FutureExt, TryStreamExt, stream};
 use model::{
     CommentId, FilterKey, Timestamp,
     item::{PlacedComment, comment_id_of_pk},
-    plan::{IndexEdit, index_edits, reconcile::Places},
+    plan::{index_edits, reconcile::Places},
     primaries::PRIMARIES_SHARDS,
 };
 use page_index::{IndexPartition, Rebuild, ServerIdentity};
 use parking_lot::Mutex;
 use process::{StoreError, now};
 use serde::{Deserialize, Serialize};
-use table::{InvalidEntry, PrimariesPart, PrimariesPosition};
+use table::{InvalidEntry, PrimariesPosition};
 use tokio::time::Instant;
 
 use crate::{
     find::journal::{journal_from, reaches_back_to},
     repair::pipeline::{Finder, Found, Pipeline},
-    run::Run,
+    run::{Job, Run},
     state::{
         checkpoint::STORE_EVERY,
         index_snapshot::{IndexScope, Scope},
@@ -46,14 +46,6 @@ pub(crate) enum Wanted {
     Missing,
 }
 
-/// How far one shard of the table's index `primaries` has been put into the page index.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(crate) enum Reached {
-    Nothing,
-    Position(PrimariesPosition),
-    Everything,
-}
-
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct Begun {
     pub(crate) rebuild: Rebuild,
@@ -61,17 +53,15 @@ pub(crate) struct Begun {
     began: Timestamp,
     /// From here on, the journal names every change that the rebuild may have missed.
     pub(crate) journal_from: Timestamp,
-    shards: Vec<Reached>,
+    /// The shards of the table's index `primaries` that the page index lacks, with the positions up to which it has them.
+    left: BTreeMap<u32, Option<PrimariesPosition>>,
 }
 
 pub(crate) struct Filling<'run> {
     run: &'run Run<'run>,
     /// The rebuild as this run began or resumed it.
     pub(crate) begun: Begun,
-    /// The shards that no reader has taken. Shards differ in size, because a product is in one shard, so fixed shares
-    /// would take longer.
-    left: Mutex<VecDeque<(u32, Option<PrimariesPosition>)>>,
-    reached: Mutex<Vec<Reached>>,
+    left: Mutex<BTreeMap<u32, Option<PrimariesPosition>>>,
     stored_at: Mutex<Instant>,
 }
 
@@ -103,31 +93,19 @@ impl<'run> Filling<'run> {
             true => index.begin_rebuild_of(partitions).await?,
             false => Rebuild { token: String::new(), servers: ServerIdentity(String::new()), partitions },
         };
-        let shards = (0..PRIMARIES_SHARDS).map(|_| Reached::Nothing).collect();
+        let left = (0..PRIMARIES_SHARDS).map(|shard| (shard, None)).collect();
         let journal_from = journal_from(began, &run.job.settings);
-        let begun = Begun { rebuild, table: table_id.to_owned(), began, journal_from, shards };
+        let begun = Begun { rebuild, table: table_id.to_owned(), began, journal_from, left };
         Ok(Some(Self::of(run, begun)))
     }
 
     fn of(run: &'run Run<'run>, begun: Begun) -> Self {
-        let left = (0..).zip(&begun.shards).filter_map(|(shard, reached)| match reached {
-            Reached::Nothing => Some((shard, None)),
-            Reached::Position(position) => Some((shard, Some(position.clone()))),
-            Reached::Everything => None,
-        });
-        let (left, reached) = (Mutex::new(left.collect()), Mutex::new(begun.shards.clone()));
-        Self { run, begun, left, reached, stored_at: Mutex::new(Instant::now()) }
-    }
-
-    fn note(&self, shard: u32, reached: Reached) {
-        let mut shards = self.reached.lock();
-        if let Some(place) = usize::try_from(shard).ok().and_then(|shard| shards.get_mut(shard)) {
-            *place = reached;
-        }
+        let left = Mutex::new(begun.left.clone());
+        Self { run, begun, left, stored_at: Mutex::new(Instant::now()) }
     }
 
     pub(crate) fn is_filled(&self) -> bool {
-        self.reached.lock().iter().all(|reached| *reached == Reached::Everything)
+        self.left.lock().is_empty()
     }
 
     pub(crate) fn scope(&self) -> Scope<'_> {
@@ -140,7 +118,7 @@ impl<'run> Filling<'run> {
 
     pub(crate) async fn store(&self) -> Result<(), StoreError> {
         *self.stored_at.lock() = Instant::now();
-        let begun = Begun { shards: self.reached.lock().clone(), ..self.begun.clone() };
+        let begun = Begun { left: self.left.lock().clone(), ..self.begun.clone() };
         if self.run.may_remember() {
             self.run.job.table.put_state(REBUILD, PROGRESS, &begun).await?;
         }
@@ -148,14 +126,24 @@ impl<'run> Filling<'run> {
     }
 }
 
-/// Fills the page index shard by shard, beside other readers.
-pub(crate) async fn fill(filling: &Filling<'_>) -> Result<(), StoreError> {
-    let mut primaries = Pipeline::new(filling.run, Filler { filling, ahead: None });
-    while let Some(((shard, reached), outcome)) = primaries.next(filling.scope()).await? {
+/// Fills the page index from the shards that are left, `readers` at a time. Shards differ in size, because a product is in
+/// one shard. Twice as many are under way, so that some are read while others are put into the page index.
+pub(crate) async fn fill(filling: &Filling<'_>, readers: u32) -> Result<(), StoreError> {
+    let under_way = 2 * usize::try_from(readers.clamp(1, PRIMARIES_SHARDS)).unwrap_or(1);
+    let shards = stream::iter(filling.begun.left.clone().into_iter().map(Ok));
+    shards.try_for_each_concurrent(under_way, |(shard, from)| fill_from(filling, shard, from).boxed()).await
+}
+
+async fn fill_from(filling: &Filling<'_>, shard: u32, from: Option<PrimariesPosition>) -> Result<(), StoreError> {
+    let mut primaries = Pipeline::new(filling.run, Filler { filling, shard, from });
+    while let Some((reached, outcome)) = primaries.next(filling.scope()).await? {
         if !outcome.is_complete() {
             break;
         }
-        filling.note(shard, reached);
+        match reached {
+            Some(_) => drop(filling.left.lock().insert(shard, reached)),
+            None => drop(filling.left.lock().remove(&shard)),
+        }
         if filling.stored_at.lock().elapsed() >= STORE_EVERY {
             filling.store().await?;
         }
@@ -163,39 +151,21 @@ pub(crate) async fn fill(filling: &Filling<'_>) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// Puts the comments of `primaries` into the page index. Its suspects are the comments whose entries are invalid. While the
-/// comments of one answer are put there, the next answer is read.
+/// Puts the comments of a shard of `primaries` into the page index. Its suspects are the comments whose entries are
+/// invalid.
 struct Filler<'run> {
     filling: &'run Filling<'run>,
-    /// The next answer, with its shard.
-    ahead: Option<Result<Option<(u32, PrimariesPart)>, StoreError>>,
-}
-
-impl Filler<'_> {
-    /// Reads on in a shard, or the next shard that no reader has taken.
-    async fn read(&self, next: Option<(u32, PrimariesPosition)>) -> Result<Option<(u32, PrimariesPart)>, StoreError> {
-        let next = next.map(|(shard, position)| (shard, Some(position)));
-        let Some((shard, position)) = next.or_else(|| self.filling.left.lock().pop_front()) else { return Ok(None) };
-        Ok(Some((shard, self.filling.run.job.table.primaries_part(shard, position, READ_LIMIT).await?)))
-    }
-
-    async fn fill(&self, edits: &[IndexEdit]) -> Result<(), StoreError> {
-        let job = self.filling.run.job;
-        if job.settings.apply { job.index.apply(edits).await } else { Ok(()) }
-    }
+    shard: u32,
+    from: Option<PrimariesPosition>,
 }
 
 impl Finder for Filler<'_> {
-    /// A shard, and how far it has been put into the page index.
-    type Position = (u32, Reached);
+    /// How far the shard has been put into the page index; `None` at its end.
+    type Position = Option<PrimariesPosition>;
 
-    async fn find(&mut self) -> Result<Option<Found<(u32, Reached)>>, StoreError> {
-        let (run, index) = (self.filling.run, &self.filling.run.job.index);
-        let read = match self.ahead.take() {
-            Some(ahead) => ahead,
-            None => self.read(None).await,
-        };
-        let Some((shard, part)) = read? else { return Ok(None) };
+    async fn find(&mut self) -> Result<Option<Found<Self::Position>>, StoreError> {
+        let (run, Job { table, index, settings, .. }) = (self.filling.run, self.filling.run.job);
+        let part = table.primaries_part(self.shard, self.from.take(), READ_LIMIT).await?;
         let (mut edits, mut invalid) = (Vec::new(), BTreeMap::<CommentId, Places>::new());
         for comment in part.comments {
             match comment {
@@ -210,15 +180,13 @@ impl Finder for Filler<'_> {
                 },
             }
         }
-        let next = part.next.clone().map(|next| (shard, next));
-        let (filled, ahead) = Box::pin(join(self.fill(&edits), self.read(next))).await;
-        filled?;
+        if settings.apply {
+            index.apply(&edits).await?;
+        }
         run.ledger.report().items += part.read;
-        run.job.progress.advance(part.read);
-        let is_last = matches!(ahead, Ok(None));
-        self.ahead = Some(ahead);
-        let position = (shard, part.next.map_or(Reached::Everything, Reached::Position));
-        Ok(Some(Found { suspects: invalid.into(), checked: edits.len(), position, is_last }))
+        self.from = part.next.clone();
+        let (suspects, checked, is_last) = (invalid.into(), edits.len(), part.next.is_none());
+        Ok(Some(Found { suspects, checked, steps: part.read, position: part.next, is_last }))
     }
 
     fn resumes(&self) -> String {
