@@ -15,6 +15,7 @@ use tokio::sync::watch;
 use crate::{
     engine::{Engine, EngineError, parse_sequence_number},
     event_source_mapping::MappingState,
+    repair::job,
 };
 
 /// Confirmations of the local page index do not expire, because the repair job may be switched off.
@@ -24,7 +25,7 @@ pub(crate) const INDEX_MAX_AGE: Duration = Duration::from_secs(100 * 365 * 24 * 
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 /// Pause after a look or a rebuild that failed.
 const ERROR_PAUSE: Duration = Duration::from_millis(500);
-/// Shards are read one after another: the engine has one connection.
+/// The engine has one connection.
 const SHARDS_AT_ONCE: u32 = 1;
 /// More than an hour, the time for 200 million items. No start waits longer.
 const MICROSECONDS_MAX: u64 = 4_000_000_000;
@@ -156,8 +157,10 @@ impl IndexKeeper {
             return Ok(true);
         }
         self.set(IndexState::Rebuilding);
-        let rebuilt = repair_job::rebuild_unless_under_way(&self.table, &self.index, SHARDS_AT_ONCE).await?;
-        let Some(report) = rebuilt else { return Ok(false) };
+        let report = job(&self.table, &self.index).rebuild_unless_under_way(SHARDS_AT_ONCE).await?;
+        if report.held_by.is_some() || report.stopped.is_some() {
+            return Ok(false);
+        }
         let (entries, unresolved, seconds) = (report.items, report.unresolved_count, report.seconds);
         if entries > 0 || unresolved > 0 {
             tracing::info!(entries, unresolved, seconds, "page index rebuilt");
@@ -197,10 +200,7 @@ mod tests {
     use tokio::time::Instant;
 
     use super::*;
-    use crate::{
-        repair::job,
-        stack::{TABLE, table_config},
-    };
+    use crate::stack::{TABLE, table_config};
 
     #[tokio::test]
     async fn who_sees_a_rebuild_under_way_waits_for_it() {
@@ -217,8 +217,8 @@ mod tests {
 
         // The keeper of the stack, and another command.
         assert!(!keeper.look(true).await.unwrap());
-        let job = job(&table, &index);
-        let mut command = Box::pin(job.rebuild(1));
+        let other = job(&table, &index);
+        let mut command = Box::pin(other.rebuild(1));
         tokio::time::timeout(2 * LOOK_EVERY, &mut command).await.unwrap_err();
         assert!(index.is_under_way(&rebuild).await.unwrap(), "somebody has begun another one");
 

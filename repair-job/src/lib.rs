@@ -22,10 +22,9 @@ mod repair;
 mod run;
 mod state;
 
-pub use commands::audit_plan::{AuditOptions, Which};
+pub use commands::audit_plan::AuditOptions;
 pub use commands::check::{Checked, CheckedRow};
 pub use commands::erase::Erasure;
-pub use commands::rebuild::{rebuild, rebuild_unless_under_way};
 pub use commands::status::{IndexStatus, Status};
 pub use entry::command_line::{Outcome, Signals, run_command, run_on, stop_on_signals};
 pub use entry::config::{Command, Config, EXIT_CODES, FunctionConfig, RunArgs};

@@ -5,7 +5,7 @@ use std::{io::IsTerminal, process::ExitCode, time::Duration};
 use functions::invocation::deadline_at;
 use lambda_runtime::{LambdaEvent, service_fn};
 use process::{log::start_log, parse_settings};
-use repair_job::{Asked, AuditOptions, Config, FunctionConfig, Job, Stop, Which, invoked, metrics_line, run_command};
+use repair_job::{Asked, Config, FunctionConfig, Job, Stop, invoked, metrics_line, run_command};
 use table::Table;
 
 /// Time that the function keeps back before its deadline: to complete the call under way, store its position and
@@ -34,10 +34,9 @@ async fn serve() -> Result<(), lambda_runtime::Error> {
         async move {
             let deadline = deadline_at(event.context.deadline);
             let stop = Stop::at(Some(deadline.checked_sub(RESERVE).unwrap_or(deadline)));
-            let audit = AuditOptions { which: Which::Due, ..AuditOptions::default() };
             let asked = Asked::by(&event.payload)?;
             let job = Job::new(table, index, asked.settings(config.settings), stop);
-            let done = Box::pin(invoked(&job, &quarantine, audit, asked)).await;
+            let done = Box::pin(invoked(&job, &quarantine, asked)).await;
             println!("{}", metrics_line(&done, &config.metrics.metrics_namespace));
             done.answer().map_err(lambda_runtime::Error::from)
         }

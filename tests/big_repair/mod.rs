@@ -9,7 +9,7 @@ use std::sync::{
 use std::time::Duration;
 
 use model::{Comment, plan::reconcile::DriftKind};
-use repair_job::{AuditOptions, Which};
+use repair_job::AuditOptions;
 use serde_json::{Value, json};
 use tokio::sync::Mutex;
 
@@ -101,8 +101,8 @@ async fn execute(functions: &Arc<Functions>, inputs: &[Value]) -> (Vec<Value>, V
 
 async fn damaged_segment(stores: &Stores) -> u64 {
     for segment in 0..SEGMENTS {
-        let (segments, which) = (u32::try_from(SEGMENTS).unwrap(), Which::One(u32::try_from(segment).unwrap()));
-        let options = AuditOptions { segments, which, index_scan: false, ..AuditOptions::default() };
+        let (segments, of) = (u32::try_from(SEGMENTS).unwrap(), u32::try_from(segment).unwrap());
+        let options = AuditOptions { segments, segment: Some(of), ..AuditOptions::default() };
         if job(stores, false).audit(options).await.drifted.contains_key(&DriftKind::MissingDuplicate) {
             return segment;
         }

@@ -2,7 +2,7 @@
 
 use model::{BaseSet, ProductId, plan::reconcile::DriftKind};
 use process::now;
-use repair_job::{AuditOptions, Which, exit};
+use repair_job::{AuditOptions, exit};
 use serde_json::{Value, json};
 
 use super::{assert_clean, job, product, settings, start_with, start_with_redis, whole};
@@ -27,7 +27,7 @@ async fn segments_together_cover_the_whole_table() {
     let expected = inflict_all(&stores, damages).await;
     let (mut drifted, mut items) = (Expected::new(), 0);
     for segment in 0..SEGMENTS {
-        let options = AuditOptions { segments: SEGMENTS, which: Which::One(segment), index_scan: false, ..whole() };
+        let options = AuditOptions { segments: SEGMENTS, segment: Some(segment), ..whole() };
         let report = job(&stores, true).audit(options).await;
         items += report.items;
         add(&mut drifted, report.drifted);
@@ -47,7 +47,7 @@ async fn segments_together_cover_the_whole_table() {
     assert_eq!(job(&stores, false).status(SEGMENTS, None).await.unwrap().audited_share, 0.8);
     stores.table.put_state("audit", &name, &done).await.unwrap();
     // No segment is due, so a rolling run only scans the page index. It finds what the table scan cannot find.
-    let rolling = AuditOptions { segments: SEGMENTS, which: Which::Due, ..whole() };
+    let rolling = AuditOptions { segments: SEGMENTS, rolling: true, ..whole() };
     let report = job(&stores, true).audit(rolling).await;
     assert_eq!(report.items, 0, "{report}");
     add(&mut drifted, report.drifted);

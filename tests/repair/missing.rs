@@ -5,7 +5,7 @@ use std::{collections::BTreeSet, time::Duration};
 use model::ProductId;
 use page_index::NotReady;
 use process::now;
-use repair_job::{Asked, AuditOptions, Invoked, Job, Report, Stop};
+use repair_job::{Asked, Invoked, Job, Report, Stop};
 
 use super::{HeldRun, end_redis, is_ready, job, job_with, recent, settings};
 use crate::fixture::{data, gate, redis_server::OwnRedis, stores::Stores};
@@ -34,7 +34,7 @@ async fn start() -> Stores {
 const SCHEDULED: Asked = Asked::Recent;
 
 async fn invoke(job: Job, stores: &Stores, asked: Asked) -> Invoked {
-    Box::pin(repair_job::invoked(&job, &stores.quarantine(), AuditOptions::default(), asked)).await
+    Box::pin(repair_job::invoked(&job, &stores.quarantine(), asked)).await
 }
 
 fn rebuild(invoked: &Invoked) -> Option<&Report> {

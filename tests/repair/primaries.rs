@@ -26,7 +26,7 @@ use crate::fixture::{
     gate,
     invariants::entries,
     reviews::{reviews, sample_size},
-    stores::Stores,
+    stores::{Stores, rebuild},
     unique_name,
 };
 
@@ -54,7 +54,7 @@ async fn rebuilds_in_any_number_of_parts_read_each_comment_once_and_give_the_sam
     let count = u64::try_from(comments.len()).unwrap();
     stores.put_primary_items(comments).await;
     for segments in [1, 5, PRIMARIES_SHARDS + 1] {
-        let report = repair_job::rebuild(&stores.table, &stores.index, segments).await.unwrap();
+        let report = rebuild(&stores.table, &stores.index, segments).await;
         let note = format!("{count} comments read; 0 checks of changes since shortly before it began");
         assert_eq!((&report.notes, report.items), (&vec![note], count), "{report}");
         // The next rebuild removes damage to the index.

@@ -56,8 +56,8 @@ async fn an_audit_stopped_while_redis_was_away_does_not_resume_there() {
     inflict_all(&stores, damages).await;
     redis.ask::<()>("SAVE").await;
     end_redis(&redis, &mut stores).await;
-    expect(exit::SKIPPED, stop_in_the_middle(&stores, AuditOptions { index_scan: false, ..whole() }).await);
+    expect(exit::SKIPPED, stop_in_the_middle(&stores, AuditOptions { no_index_scan: true, ..whole() }).await);
     restart_redis(&redis, &mut stores).await;
-    expect(exit::DRIFT_FOUND, job(&stores, true).audit(AuditOptions { index_scan: false, ..whole() }).await);
+    expect(exit::DRIFT_FOUND, job(&stores, true).audit(AuditOptions { no_index_scan: true, ..whole() }).await);
     stores.assert_invariants().await;
 }

@@ -6,7 +6,7 @@ use embedded_index::EmbeddedIndex;
 use model::{CommentId, FilterKey, plan::index_edits};
 use process::now;
 use rand::{RngExt, rngs::StdRng, seq::IndexedRandom};
-use repair_job::{AuditOptions, Job, Report, Which, exit};
+use repair_job::{AuditOptions, Job, Report, exit};
 
 use super::{
     index::{Copied, PARTITIONS},
@@ -24,7 +24,7 @@ const BAD: u8 = exit::FAILURE | exit::DRIFT_LEFT | exit::UNRESOLVED | exit::SKIP
 const LAST_CHECKS: usize = 3;
 
 pub(crate) fn everything() -> AuditOptions {
-    AuditOptions { which: Which::All, segments: 1, at_once: 1, restart: true, ..AuditOptions::default() }
+    AuditOptions { segments: 1, at_once: 1, restart: true, ..AuditOptions::default() }
 }
 
 /// Runs a job again and again. It may die between any two calls.

@@ -42,7 +42,7 @@ use super::{
     plan::{Mode, Part, Plan},
     trace::Trace,
 };
-use crate::fixture::{api::named_token, data, http::WRITE_TOKEN};
+use crate::fixture::{api::named_token, data, http::WRITE_TOKEN, stores::rebuild};
 
 /// The instant at which every simulation begins.
 pub(crate) fn beginning() -> Timestamp {
@@ -120,7 +120,7 @@ impl World {
         let calm = engine.table(base, "the operator", false);
         calm.create_if_missing().await.unwrap();
         let servers = Servers::new();
-        repair_job::rebuild(&calm, &servers.calm_client(), 1).await.unwrap();
+        rebuild(&calm, &servers.calm_client(), 1).await;
         // As after a first run of `recent`, which reads the whole journal.
         calm.advance_watermark(now()).await.unwrap();
         let mut world = Self {

@@ -62,7 +62,7 @@ async fn measure_audit(report: &mut Report, drawn: &[Comment], rounds: u32) -> a
     let (store, _redis, job) = load(drawn, items).await?;
     rebuild(&job, drawn).await?;
     report.step(&format!("{rounds} rounds of audit and bare scan"));
-    let options = AuditOptions { segments: 1, at_once: 1, index_scan: false, ..AuditOptions::default() };
+    let options = AuditOptions { segments: 1, at_once: 1, no_index_scan: true, ..AuditOptions::default() };
     let rounds = Rounds::run(rounds, async || {
         let (audited, ours) = timed(async { Ok(job.audit(options).await) }).await?;
         let ((), bare) = timed(bare_scan(&store.table)).await?;

@@ -37,7 +37,7 @@ struct Audit<'run> {
 impl Job {
     /// Compares the table with itself and with the page index, and repairs the differences.
     pub async fn audit(&self, options: AuditOptions) -> Report {
-        let lease = match options.which {
+        let lease = match options.which() {
             Which::One(segment) => format!("audit {}", state_name(segment, options.segments)),
             Which::NoneOfThem => "audit of the page index".to_owned(),
             Which::All | Which::Due => "audit".to_owned(),
@@ -57,7 +57,7 @@ async fn audit(run: &Run<'_>, options: AuditOptions) -> Result<(), StoreError> {
     plan.notes.iter().for_each(|note| run.ledger.add_note(note.clone()));
     let audit = Audit { run, options, snapshot, segments: options.segments.max(1), began: plan.began };
     audit.expect(described.items, &plan);
-    if options.which != Which::Due {
+    if options.which() != Which::Due {
         return audit.one_after_the_other(plan).await;
     }
     let (of_table, of_index) = join(audit.scan_table(plan).boxed(), audit.scan_index(None).boxed()).await;
@@ -67,14 +67,14 @@ async fn audit(run: &Run<'_>, options: AuditOptions) -> Result<(), StoreError> {
 impl Audit<'_> {
     /// Scans the table, then the page index, unless the run must stop in between.
     async fn one_after_the_other(&self, plan: AuditPlan) -> Result<(), StoreError> {
-        let is_all = self.options.which == Which::All;
+        let is_all = self.options.which() == Which::All;
         if is_all {
             let (table, began) = (Some(self.snapshot.table_id.clone()), Some(self.began));
             self.store_pass(&SegmentState { table, began, ..SegmentState::default() }).await?;
         }
         // Boxed, here and above, so that the future types do not nest too deeply for the compiler.
         let is_whole = self.scan_table(plan).boxed().await?;
-        if self.options.index_scan && self.run.must_stop("the next run resumes with the scan of the page index") {
+        if self.options.scans_index() && self.run.must_stop("the next run resumes with the scan of the page index") {
             return Ok(());
         }
         // An index scan that began before a pass over everything is not part of that pass.
@@ -90,7 +90,7 @@ impl Audit<'_> {
         let of_segment = items / u64::from(self.segments);
         let left = u64::try_from(plan.segments.len()).unwrap_or(u64::MAX).saturating_mul(of_segment);
         let done = u64::from(plan.done).saturating_mul(of_segment);
-        let of_index = if self.options.index_scan { items / ITEMS_PER_COMMENT * STEPS_OF_A_COMMENT } else { 0 };
+        let of_index = if self.options.scans_index() { items / ITEMS_PER_COMMENT * STEPS_OF_A_COMMENT } else { 0 };
         self.run.job.progress.expect(done + left + of_index);
         self.run.job.progress.advance(done);
     }
@@ -145,7 +145,7 @@ impl Audit<'_> {
     /// Scans the page index. Resumes an interrupted scan, unless that scan began before `since`.
     async fn scan_index(&self, since: Option<Timestamp>) -> Result<(), StoreError> {
         // An index without partitions was already reported when the markers were read.
-        if !self.options.index_scan || self.snapshot.is_empty() {
+        if !self.options.scans_index() || self.snapshot.is_empty() {
             return Ok(());
         }
         match answer_of_index(self.try_to_scan_index(since).await) {

@@ -6,8 +6,10 @@
 
 use std::{collections::BTreeMap, time::Duration};
 
+use clap::Args;
 use model::Timestamp;
 use page_index::IndexScanPosition;
+use serde::{Deserialize, Serialize};
 
 use crate::{
     run::settings::ms,
@@ -31,7 +33,7 @@ pub(crate) const AT_ONCE: usize = 2;
 pub(crate) const EVERY: Duration = Duration::from_secs(7 * 24 * 3600);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Which {
+pub(crate) enum Which {
     /// All segments, resuming a run that was interrupted a short while ago.
     All,
     One(u32),
@@ -40,18 +42,35 @@ pub enum Which {
     Due,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// Options of an audit.
+#[derive(Debug, Clone, Copy, Args, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct AuditOptions {
+    /// Number of segments into which the audit divides the table. With another number, it starts anew.
+    #[arg(long, value_name = "N", default_value_t = SEGMENTS)]
     pub segments: u32,
-    pub which: Which,
-    /// How many segments are checked in parallel. Batches of the page index use the same number.
+    /// Number of segments, and of batches of the page index, checked in parallel.
+    #[arg(long, value_name = "N", default_value_t = AT_ONCE)]
     pub at_once: usize,
-    pub index_scan: bool,
-    /// Whether the audit starts anew instead of resuming an interrupted run.
+    /// Check only this segment, and not the page index. Segments are numbered from 0.
+    // The function of big repairs asks for the one after the last, which stands for the page index.
+    #[arg(long, value_name = "K", conflicts_with = "rolling")]
+    pub segment: Option<u32>,
+    /// Check only what was not checked in the last six days, as the hourly run does.
+    #[arg(long)]
+    pub rolling: bool,
+    /// Do not scan the page index.
+    #[arg(long)]
+    pub no_index_scan: bool,
+    /// Start anew instead of resuming an interrupted run.
+    #[arg(long)]
     pub restart: bool,
+    /// Resume an interrupted run of any age. The part that it had checked is not checked again, even if it has changed.
+    #[arg(long, conflicts_with = "restart")]
     pub resume: bool,
     /// Resume only what began at or after this instant, whatever its age. It is the beginning of the big repair that
     /// this audit belongs to.
+    #[arg(skip)]
     pub since: Option<Timestamp>,
 }
 
@@ -59,9 +78,10 @@ impl Default for AuditOptions {
     fn default() -> Self {
         Self {
             segments: SEGMENTS,
-            which: Which::All,
             at_once: AT_ONCE,
-            index_scan: true,
+            segment: None,
+            rolling: false,
+            no_index_scan: false,
             restart: false,
             resume: false,
             since: None,
@@ -70,6 +90,19 @@ impl Default for AuditOptions {
 }
 
 impl AuditOptions {
+    pub(crate) fn which(&self) -> Which {
+        match self.segment {
+            Some(segment) if segment < self.segments => Which::One(segment),
+            Some(_) => Which::NoneOfThem,
+            None if self.rolling => Which::Due,
+            None => Which::All,
+        }
+    }
+
+    pub(crate) fn scans_index(&self) -> bool {
+        !self.no_index_scan && !matches!(self.which(), Which::One(_))
+    }
+
     /// Whether a pass that began then is part of the big repair, which may ask for it again: an answer may be lost, or may
     /// say that something was left out.
     fn is_done(&self, last_began: Option<Timestamp>) -> bool {
@@ -117,7 +150,7 @@ pub(crate) fn plan_audit(
     };
     let all = (0..segments).map(|segment| (segment, state(segment)));
     let mut pass = AuditPlan { began: present, segments: Vec::new(), done: 0, notes: Vec::new() };
-    match options.which {
+    match options.which() {
         Which::All => {
             let before = states.get(&pass_name(segments)).and_then(|pass| pass.began).filter(|_| !options.restart);
             pass.began = before.filter(|began| may_resume(*began)).unwrap_or(present);
@@ -168,7 +201,7 @@ pub(crate) fn plan_index_scan(
     present: Timestamp,
 ) -> Option<ScanState<IndexScanPosition>> {
     let state = state.resumed_if(|_| !options.restart);
-    let is_early = options.which == Which::Due && state.position.is_none() && !is_due(state.last_began, present);
+    let is_early = options.which() == Which::Due && state.position.is_none() && !is_due(state.last_began, present);
     if is_early || options.is_done(state.last_began) {
         return None;
     }
@@ -244,7 +277,7 @@ mod tests {
 
     #[test]
     fn one_segment_may_resume_for_some_hours() {
-        let one = AuditOptions { which: Which::One(0), ..AuditOptions::default() };
+        let one = AuditOptions { segment: Some(0), ..AuditOptions::default() };
         assert_eq!(check(&[half_done(-5, None)], None, one, &[(0, true)], 0).len(), 1);
         assert_eq!(check(&[half_done(-7, None)], None, one, &[(0, false)], 0).len(), 0);
         check(&[half_done(-7, None)], None, AuditOptions { resume: true, ..one }, &[(0, true)], 0);
@@ -259,7 +292,7 @@ mod tests {
 
     #[test]
     fn a_rolling_run_takes_segments_under_way_then_the_oldest() {
-        let due = AuditOptions { which: Which::Due, ..AuditOptions::default() };
+        let due = AuditOptions { rolling: true, ..AuditOptions::default() };
         let states = [done(-200), done(-100), half_done(-50, Some(-190)), done(-300)];
         check(&states, Some(-4), due, &[(2, true), (3, false), (0, false)], 0);
     }

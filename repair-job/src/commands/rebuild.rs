@@ -21,9 +21,7 @@ use model::{
     Timestamp,
     planted::{self, Bug},
 };
-use page_index::PageIndex;
 use process::{StoreError, now};
-use table::Table;
 
 use crate::{
     find::{
@@ -31,13 +29,7 @@ use crate::{
         journal::{JournalFinder, Window, journal_to, reaches_back_to},
     },
     repair::{LEFT_OUT, pipeline::Pipeline, repair_all},
-    run::{
-        Job, Run,
-        lease::hold_lease,
-        report::Report,
-        settings::{JobSettings, ms},
-        stop::Stop,
-    },
+    run::{Job, Run, report::Report, settings::ms},
     state::{
         confirm::remember_rebuild,
         filling::{Filling, RESUMES, Wanted, fill},
@@ -82,6 +74,17 @@ impl Job {
         }
     }
 
+    /// Like [`Self::rebuild`], but does nothing while another rebuild is under way.
+    ///
+    /// # Errors
+    /// A store's. The page index may also have been lost meanwhile, or another rebuild may have begun. The index is then
+    /// not ready, and running the rebuild again is safe.
+    pub async fn rebuild_unless_under_way(&self, readers: u32) -> Result<Report, StoreError> {
+        let work = async |run: &Run<'_>| Box::pin(rebuild_index(run, readers, Wanted::All)).await;
+        let (report, ended) = self.try_to_run("rebuild", Some(LEASE), work).await;
+        ended.map(|()| report)
+    }
+
     /// Rebuilds the partitions of the page index without any marker, and resumes an earlier rebuild of them. `None`
     /// when there are none, or the page index does not answer.
     pub async fn rebuild_missing(&self, readers: u32) -> Option<Report> {
@@ -99,47 +102,10 @@ impl Job {
     }
 }
 
-/// Like [`rebuild`], while it holds the lease of the command. `None` when another rebuild holds it; nothing is done then.
-///
-/// # Errors
-/// As for [`rebuild`].
-pub async fn rebuild_unless_under_way(
-    table: &Table,
-    index: &PageIndex,
-    readers: u32,
-) -> Result<Option<Report>, StoreError> {
-    let mut report = None;
-    let work = async {
-        report = Some(rebuild(table, index, readers).await?);
-        Ok(())
-    };
-    // Should the lease be lost, the tokens in the page index decide which rebuild ends.
-    hold_lease(table, LEASE, JobSettings::default().lease, now(), &Stop::default(), work).await?;
-    Ok(report)
-}
-
 /// Whether readers may believe the whole page index.
 async fn is_ready(job: &Job) -> Result<bool, StoreError> {
     let table_id = job.table.describe().await?.id;
     Ok(job.index.readiness(&table_id, now()).await?.iter().all(|(_, answer)| answer.is_ok()))
-}
-
-/// Rebuilds the page index without a lease and without a record of the run. Reads `readers` shards of the table's index in
-/// parallel.
-///
-/// # Errors
-/// A store's. The page index may also have been lost meanwhile, or another rebuild may have begun. The index is then
-/// not ready, and running the rebuild again is safe.
-pub async fn rebuild(table: &Table, index: &PageIndex, readers: u32) -> Result<Report, StoreError> {
-    let settings = JobSettings { apply: true, ..JobSettings::default() };
-    let job = Job::new(table.clone(), index.clone(), settings, Stop::default());
-    let mut rebuilt = Ok(());
-    let work = async |run: &Run<'_>| {
-        rebuilt = Box::pin(rebuild_index(run, readers, Wanted::All)).await;
-        Ok(())
-    };
-    let report = job.run("rebuild", None, work).await;
-    rebuilt.map(|()| report)
 }
 
 /// Rebuilds what is wanted of the page index, and notes what was read.

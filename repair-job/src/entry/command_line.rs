@@ -72,7 +72,7 @@ pub async fn run_on(job: &Job, args: &RunArgs) -> anyhow::Result<Outcome> {
             return outcome(args, &erasure, &erasure, erasure.exit_code());
         }
         Command::Recent { since } => job.recent_since(*since).boxed(),
-        Command::Audit(args) => job.audit(args.options().map_err(anyhow::Error::msg)?).boxed(),
+        Command::Audit(options) => job.audit(*options).boxed(),
         Command::Quarantine(place) => async { job.quarantine(&place.connect().await).await }.boxed(),
         Command::Rebuild { segments } => job.rebuild(*segments).boxed(),
     };

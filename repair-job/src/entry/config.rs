@@ -11,7 +11,7 @@ use strum::IntoStaticStr;
 use table::TableArgs;
 
 use crate::{
-    commands::audit_plan::{AT_ONCE, AuditOptions, SEGMENTS, Which},
+    commands::audit_plan::{AuditOptions, SEGMENTS},
     run::settings::{JobSettings, TIME_MAX, parse_duration},
 };
 
@@ -67,15 +67,12 @@ impl RunArgs {
         if let Some(time) = times.max().filter(|time| *time > TIME_MAX) {
             return Err(format!("a time of {} s is too long", time.as_secs()));
         }
-        match &self.command {
-            Command::Audit(audit) => audit.options().map(|_| ()),
-            Command::Recent { .. }
-            | Command::Quarantine(_)
-            | Command::Rebuild { .. }
-            | Command::Check { .. }
-            | Command::Erase { .. }
-            | Command::Status { .. } => Ok(()),
+        if let Command::Audit(AuditOptions { segment: Some(segment), segments, .. }) = self.command
+            && segment >= segments
+        {
+            return Err(format!("--segment {segment}: there are the segments 0 to {}", segments.max(1) - 1));
         }
+        Ok(())
     }
 
     /// Whether the command takes so long that its progress is shown.
@@ -85,14 +82,10 @@ impl RunArgs {
 
     /// Makes this the place of the quarantine, for a command that uses it.
     pub fn set_quarantine(&mut self, place: QuarantinePlace) {
-        match &mut self.command {
-            Command::Quarantine(args) => args.quarantine = place,
-            Command::Status { quarantine, .. } => *quarantine = Some(place),
-            Command::Recent { .. }
-            | Command::Audit(_)
-            | Command::Rebuild { .. }
-            | Command::Check { .. }
-            | Command::Erase { .. } => {}
+        if let Command::Quarantine(args) = &mut self.command {
+            args.quarantine = place;
+        } else if let Command::Status { quarantine, .. } = &mut self.command {
+            *quarantine = Some(place);
         }
     }
 }
@@ -111,7 +104,7 @@ pub enum Command {
     /// Compare the whole table with itself and with the page index, segment by segment, then scan the page index.
     ///
     /// It resumes where a run with --apply was interrupted in the last six hours.
-    Audit(AuditArgs),
+    Audit(AuditOptions),
     /// Repair every comment that batches in quarantine name, and remove the batches that are done.
     Quarantine(QuarantineArgs),
     /// Empty the page index, fill it from the table, and mark it ready.
@@ -150,54 +143,6 @@ pub enum Command {
         #[arg(long, env = "PAGEMARK_S3_URL", value_name = "URL")]
         s3_url: Option<String>,
     },
-}
-
-/// Options of an audit.
-#[derive(Debug, Clone, Args, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct AuditArgs {
-    /// Number of segments into which the audit divides the table. With another number, it starts anew.
-    #[arg(long, value_name = "N", default_value_t = SEGMENTS)]
-    pub segments: u32,
-    /// Number of segments, and of batches of the page index, checked in parallel.
-    #[arg(long, value_name = "N", default_value_t = AT_ONCE)]
-    pub at_once: usize,
-    /// Check only this segment, and not the page index. Segments are numbered from 0.
-    #[arg(long, value_name = "K", conflicts_with = "rolling")]
-    pub segment: Option<u32>,
-    /// Check only what was not checked in the last six days, as the hourly run does.
-    #[arg(long)]
-    pub rolling: bool,
-    /// Do not scan the page index.
-    #[arg(long)]
-    pub no_index_scan: bool,
-    /// Start anew instead of resuming an interrupted run.
-    #[arg(long)]
-    pub restart: bool,
-    /// Resume an interrupted run of any age. The part that it had checked is not checked again, even if it has changed.
-    #[arg(long, conflicts_with = "restart")]
-    pub resume: bool,
-}
-
-impl AuditArgs {
-    /// The options of the job's audit.
-    ///
-    /// # Errors
-    /// The segment does not exist.
-    pub fn options(&self) -> Result<AuditOptions, String> {
-        let Self { segments, at_once, .. } = *self;
-        let which = match (self.segment, self.rolling) {
-            (Some(segment), _) if segment >= segments => {
-                return Err(format!("--segment {segment}: there are the segments 0 to {}", segments.max(1) - 1));
-            }
-            (Some(segment), _) => Which::One(segment),
-            (None, true) => Which::Due,
-            (None, false) => Which::All,
-        };
-        let index_scan = !self.no_index_scan && self.segment.is_none();
-        let Self { restart, resume, .. } = *self;
-        Ok(AuditOptions { segments, which, at_once, index_scan, restart, resume, since: None })
-    }
 }
 
 /// The settings of the Lambda function, from variables. It repairs, within its time limit.
@@ -266,22 +211,10 @@ mod tests {
     }
 
     #[test]
-    fn a_time_that_cannot_be_added_to_an_instant_is_refused() {
-        let mut run = parse(&["recent", "--max-run-time=8784h"]).run;
-        assert_eq!(run.validate(), Ok(()));
-        run.settings.confirm_every = Duration::MAX;
-        assert!(run.validate().is_err());
-    }
-
-    #[test]
     fn a_segment_outside_the_table_is_refused() {
-        let options = |segment: &str| {
-            let config = parse(&["audit", "--segments=4", "--segment", segment]);
-            let Command::Audit(args) = &config.run.command else { panic!("{config:?}") };
-            assert_eq!(config.run.validate().is_ok(), args.options().is_ok());
-            args.options()
-        };
-        assert_eq!(options("3").map(|options| (options.which, options.index_scan)), Ok((Which::One(3), false)));
-        assert!(options("4").is_err());
+        for (segment, exists) in [("3", true), ("4", false)] {
+            let run = parse(&["audit", "--segments=4", "--segment", segment]).run;
+            assert_eq!(run.validate().is_ok(), exists, "{segment}");
+        }
     }
 }

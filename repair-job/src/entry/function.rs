@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use crate::{
     commands::{
-        audit_plan::{AuditOptions, Which},
+        audit_plan::{AuditOptions, SEGMENTS},
         status::Status,
     },
     run::{
@@ -65,10 +65,8 @@ struct BigRepair {
 
 impl SegmentAudit {
     fn options(&self) -> AuditOptions {
-        let (segments, since) = (self.of.segments.get(), Some(self.since));
-        let index_scan = self.segment >= segments;
-        let which = if index_scan { Which::NoneOfThem } else { Which::One(self.segment) };
-        AuditOptions { segments, which, index_scan, since, ..AuditOptions::default() }
+        let (segments, segment, since) = (self.of.segments.get(), Some(self.segment), Some(self.since));
+        AuditOptions { segments, segment, since, ..AuditOptions::default() }
     }
 }
 
@@ -113,10 +111,10 @@ pub struct Invoked {
 /// Does what the event asks for. The hourly run first reconciles recent changes, then works off the quarantine. With
 /// the time that is left, `audit` checks the parts of the table and of the page index whose last check is nearly a week
 /// old.
-pub async fn invoked(job: &Job, quarantine: &Quarantine, audit: AuditOptions, asked: Asked) -> Invoked {
+pub async fn invoked(job: &Job, quarantine: &Quarantine, asked: Asked) -> Invoked {
     let is_of_segment = matches!(asked, Asked::Audit(_));
     let reports = match asked {
-        Asked::Hourly => Box::pin(hourly(job, quarantine, audit)).await,
+        Asked::Hourly => Box::pin(hourly(job, quarantine)).await,
         Asked::Recent => {
             let recent = Box::pin(job.recent()).await;
             let rebuild = Box::pin(job.rebuild_missing(REBUILD_READERS)).await;
@@ -125,7 +123,7 @@ pub async fn invoked(job: &Job, quarantine: &Quarantine, audit: AuditOptions, as
         Asked::Rebuild => vec![Box::pin(job.rebuild(REBUILD_READERS)).await],
         Asked::Audit(segment) => vec![Box::pin(job.audit(segment.options())).await],
     };
-    let status = job.status(audit.segments, Some(quarantine)).await.map_err(|error| error.to_string());
+    let status = job.status(SEGMENTS, Some(quarantine)).await.map_err(|error| error.to_string());
     let is_index_reachable = match &status {
         Ok(status) => status.index.is_ok(),
         // The table's failure says nothing about the page index, so read the markers. No table has this id.
@@ -134,12 +132,12 @@ pub async fn invoked(job: &Job, quarantine: &Quarantine, audit: AuditOptions, as
     Invoked { reports, status, is_index_reachable, is_of_segment }
 }
 
-async fn hourly(job: &Job, quarantine: &Quarantine, audit: AuditOptions) -> Vec<Report> {
+async fn hourly(job: &Job, quarantine: &Quarantine) -> Vec<Report> {
     let mut reports = vec![job.recent().await];
     if !matches!(quarantine, Quarantine::Mapping) {
         reports.push(job.quarantine(quarantine).await);
     }
-    reports.push(job.audit(audit).await);
+    reports.push(job.audit(AuditOptions { rolling: true, ..AuditOptions::default() }).await);
     reports
 }
 
@@ -212,7 +210,10 @@ pub fn metrics_line(invoked: &Invoked, namespace: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::run::{report::Stopped, stop::StopReason};
+    use crate::{
+        commands::audit_plan::Which,
+        run::{report::Stopped, stop::StopReason},
+    };
 
     #[test]
     fn an_event_names_its_command_and_any_other_asks_for_the_hourly_run() {
@@ -226,9 +227,9 @@ mod tests {
         let of = r#"{"segments": 8, "at_once": 2, "max_write_units": 40}"#;
         let Ok(Asked::Audit(segment)) = audit(part, of) else { panic!("not understood") };
         let of_segment = segment.options();
-        assert_eq!((of_segment.which, of_segment.index_scan), (Which::One(7), false));
+        assert_eq!((of_segment.which(), of_segment.scans_index()), (Which::One(7), false));
         let of_index = SegmentAudit { segment: 8, ..segment }.options();
-        assert_eq!((of_index.which, of_index.index_scan), (Which::NoneOfThem, true));
+        assert_eq!((of_index.which(), of_index.scans_index()), (Which::NoneOfThem, true));
         let (misspelt, none) = (of.replace("units", "unit"), of.replace('2', "0"));
         for (wrong, of) in [(r#""segment": 7"#, of), (part, "{}"), (part, &misspelt), (part, &none)] {
             assert!(audit(wrong, of).is_err(), "{wrong} {of}");

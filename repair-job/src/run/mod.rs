@@ -83,6 +83,20 @@ impl Job {
         lease: Option<&str>,
         work: impl AsyncFnOnce(&Run<'_>) -> Result<(), StoreError>,
     ) -> Report {
+        let (report, ended) = self.try_to_run(command, lease, work).await;
+        if let Err(error) = ended {
+            tracing::error!(command, %error, "the run failed");
+        }
+        report
+    }
+
+    /// Like [`Self::run`], for a caller that says itself what failed. The error is the one in the report.
+    pub(crate) async fn try_to_run(
+        &self,
+        command: &str,
+        lease: Option<&str>,
+        work: impl AsyncFnOnce(&Run<'_>) -> Result<(), StoreError>,
+    ) -> (Report, Result<(), StoreError>) {
         let (began_at, before) = (Instant::now(), self.meter.consumed());
         let run = Run {
             job: self,
@@ -104,19 +118,16 @@ impl Job {
         };
         let consumed = self.meter.consumed();
         let mut report = run.ledger.into_report();
-        match ended {
-            Ok(Some(holder)) => report.held_by = Some(describe(&holder)),
+        match &ended {
+            Ok(Some(holder)) => report.held_by = Some(describe(holder)),
             Ok(None) if report.stopped.is_none() => self.progress.finish(),
             Ok(None) => {}
-            Err(error) => {
-                tracing::error!(command, %error, "the run failed");
-                report.failure = Some(error.to_string());
-            }
+            Err(error) => report.failure = Some(error.to_string()),
         }
         report.read_units = consumed.read - before.read;
         report.write_units = consumed.write - before.write;
         report.seconds = began_at.elapsed().as_secs_f64();
-        report
+        (report, ended.map(drop))
     }
 }
 
