@@ -38,7 +38,7 @@ use crate::{
     duplicates::to_action,
     error::{refused, store_error},
     item::{ItemKey, SdkItem, from_sdk_item, item_key, primary_key, to_sdk_item},
-    parts::{JournalPart, JournalPosition, JournalRow, Scanned},
+    parts::{JournalPart, JournalRow, Scanned},
     transaction::{Condition, Guarded},
 };
 
@@ -201,45 +201,52 @@ impl Table {
         })
     }
 
-    /// Some entries of one shard of the journal, of the hour that `from` is in, from `from` (inclusive) to `to`
-    /// (exclusive), strongly consistent.
+    /// The first entries of one shard of the journal, of the hour that `from` is in, from `from` (inclusive) to `to`
+    /// (exclusive), strongly consistent. There are `limit` of them, or more until some are later than `from`.
     pub async fn journal_part(
         &self,
         shard: u32,
         from: Timestamp,
         to: Timestamp,
-        position: Option<JournalPosition>,
+        limit: i32,
     ) -> Result<JournalPart, StoreError> {
-        self.admit_read().await;
-        // No entry's sort key equals a bare instant, so BETWEEN's inclusive end excludes the instant `to`.
-        let answer = self
-            .client
-            .query()
-            .table_name(&self.name)
-            .key_condition_expression("pk = :pk AND sk BETWEEN :from AND :to")
-            .expression_attribute_values(":pk", AttributeValue::S(journal_pk(from, shard % JOURNAL_SHARDS)))
-            .expression_attribute_values(":from", AttributeValue::S(from.to_string()))
-            .expression_attribute_values(":to", AttributeValue::S(to.to_string()))
-            .consistent_read(true)
-            .set_exclusive_start_key(position.map(|position| position.0))
-            .set_return_consumed_capacity(self.wants_capacity())
-            .send()
-            .await
-            .map_err(store_error)?;
-        self.charge_read(&answer.consumed_capacity);
-        let mut latest = from;
-        let rows = answer.items.unwrap_or_default().into_iter().map(|item| {
-            let ItemKey { sk, .. } = ItemKey::of(&item);
-            let at = sk.split_once('#').and_then(|(at, _)| Timestamp::parse(at).ok());
-            latest = at.filter(|at| *at > latest).unwrap_or(latest);
-            let entry = match from_sdk_item::<JournalItem>(item) {
-                Ok(item) => JournalEntry::try_from(item),
-                Err(StoreError::Malformed(malformed)) => Err(malformed),
-                Err(error) => return Err(error),
-            };
-            Ok(JournalRow { at: latest, entry })
-        });
-        Ok(JournalPart { rows: rows.collect::<Result<_, _>>()?, next: answer.last_evaluated_key.map(JournalPosition) })
+        let (mut rows, mut latest, mut position) = (Vec::new(), from, None);
+        loop {
+            self.admit_read().await;
+            // No entry's sort key equals a bare instant, so BETWEEN's inclusive end excludes the instant `to`.
+            let answer = self
+                .client
+                .query()
+                .table_name(&self.name)
+                .key_condition_expression("pk = :pk AND sk BETWEEN :from AND :to")
+                .expression_attribute_values(":pk", AttributeValue::S(journal_pk(from, shard % JOURNAL_SHARDS)))
+                .expression_attribute_values(":from", AttributeValue::S(from.to_string()))
+                .expression_attribute_values(":to", AttributeValue::S(to.to_string()))
+                .consistent_read(true)
+                .limit(limit)
+                .set_exclusive_start_key(position)
+                .set_return_consumed_capacity(self.wants_capacity())
+                .send()
+                .await
+                .map_err(store_error)?;
+            self.charge_read(&answer.consumed_capacity);
+            for item in answer.items.unwrap_or_default() {
+                let ItemKey { sk, .. } = ItemKey::of(&item);
+                let at = sk.split_once('#').and_then(|(at, _)| Timestamp::parse(at).ok());
+                latest = at.filter(|at| *at > latest).unwrap_or(latest);
+                let entry = match from_sdk_item::<JournalItem>(item) {
+                    Ok(item) => JournalEntry::try_from(item),
+                    Err(StoreError::Malformed(malformed)) => Err(malformed),
+                    Err(error) => return Err(error),
+                };
+                rows.push(JournalRow { at: latest, entry });
+            }
+            position = answer.last_evaluated_key;
+            let is_last = position.is_none();
+            if is_last || latest > from {
+                return Ok(JournalPart { rows, is_last });
+            }
+        }
     }
 
     /// Writes duplicates of a comment in transactions, each of which checks every guard. No call starts after

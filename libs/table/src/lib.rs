@@ -47,9 +47,8 @@ pub use idempotency::Idempotency;
 pub use item::{InvalidEntry, ItemKey};
 pub use page_answer::{Consumed, ItemJson, MalformedItem, QueryAnswer, QueryReader};
 pub use parts::{
-    AuthorPart, CommentsPart, CommentsPosition, JournalPart, JournalPosition, JournalRow, ModerationPart,
-    ModerationPosition, Page, PageQuery, PrimariesPart, PrimariesPosition, ProductsPart, RecordsPart, RecordsPosition,
-    Scanned,
+    AuthorPart, CommentsPart, CommentsPosition, JournalPart, JournalRow, ModerationPart, ModerationPosition, Page,
+    PageQuery, PrimariesPart, PrimariesPosition, ProductsPart, RecordsPart, RecordsPosition, Scanned,
 };
 pub use transaction::Guarded;
 

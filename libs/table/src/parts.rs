@@ -75,9 +75,6 @@ pub struct PrimariesPart {
 }
 
 #[derive(Debug, Clone, PartialEq)]
-pub struct JournalPosition(pub(super) SdkItem);
-
-#[derive(Debug, Clone, PartialEq)]
 pub struct JournalRow {
     /// The instant in its key; if the key holds none, the instant of the previous row.
     pub at: Timestamp,
@@ -87,7 +84,8 @@ pub struct JournalRow {
 #[derive(Debug, Clone, PartialEq)]
 pub struct JournalPart {
     pub rows: Vec<JournalRow>,
-    pub next: Option<JournalPosition>,
+    /// Whether no rows follow.
+    pub is_last: bool,
 }
 
 #[derive(Debug, Clone, PartialEq)]

@@ -1,17 +1,14 @@
 //! Finds the comments that the journal names, part by part: those that changed, and those that readers reported.
 //!
-//! An hour of the journal is read once, one answer of each shard at a time, and cut into parts. Each part names a few
-//! hundred comments, so even a run with little time completes one (`tests/repair/stopped.rs`). All entries of a comment
-//! are in one shard. So a part names a comment once, however often it changed.
+//! For a part, some entries of each shard are read. It ends where the first shard has more, and what was read of later time
+//! is read again. So a part names a few hundred comments, and even a run with little time completes one
+//! (`tests/repair/stopped.rs`). All entries of a comment are in one shard.
 //!
 //! **Invariant:** the parts of a window join without gaps, and each holds every entry of its time
 //! (`parts_join_without_gaps_and_hold_what_their_time_brought`).
-//!
-//! Memory is bounded: one answer of the journal for each shard, and one part. A part covers the time in which
-//! [`PART_COMMENTS`] comments are named, but at least a millisecond.
 
 use std::{
-    collections::{BTreeMap, BTreeSet, VecDeque},
+    collections::{BTreeMap, BTreeSet},
     time::Duration,
 };
 
@@ -22,15 +19,15 @@ use model::{
     plan::reconcile::Places,
 };
 use process::{StoreError, now};
-use table::{JournalPart, JournalPosition, JournalRow, Table};
+use table::{JournalPart, Table};
 
 use crate::{
     repair::pipeline::{Finder, Found},
     run::settings::{JobSettings, ms},
 };
 
-/// How many comments a part names. This much work is lost when a run must stop.
-const PART_COMMENTS: usize = 500;
+/// How many entries of each shard are read for a part. The work on a part is lost when a run must stop.
+const ENTRIES_OF_A_SHARD: i32 = 100;
 
 const HOUR_MS: i64 = 3_600_000;
 const DAY_MS: i64 = 24 * HOUR_MS;
@@ -91,27 +88,27 @@ impl Window {
 pub struct Journal<'run> {
     table: &'run Table,
     left: Window,
-    reader: Option<Reader>,
 }
 
 impl<'run> Journal<'run> {
     pub fn new(table: &'run Table, left: Window) -> Self {
-        Self { table, left, reader: None }
+        Self { table, left }
     }
 
     /// The next part; `None` at the end. A comment that changed again may come again.
     pub async fn next(&mut self) -> Result<Option<Part>, StoreError> {
-        if self.reader.is_none() {
-            self.reader = windows(self.left.from, self.left.to).next().map(Reader::new);
-        }
-        let Some(reader) = &mut self.reader else { return Ok(None) };
-        let part = reader.next(self.table).await?;
+        let Some(window) = windows(self.left.from, self.left.to).next() else { return Ok(None) };
+        let part = first_part(self.table, window).await?;
         self.left.from = part.window.to;
-        if reader.is_over {
-            self.reader = None;
-        }
         Ok(Some(part))
     }
+}
+
+/// The first part of a window that is within one hour of the journal.
+pub(crate) async fn first_part(table: &Table, window: Window) -> Result<Part, StoreError> {
+    let Window { from, to } = window;
+    let shards = (0..JOURNAL_SHARDS).map(|shard| table.journal_part(shard, from, to, ENTRIES_OF_A_SHARD));
+    Ok(Part::of(window, try_join_all(shards).await?))
 }
 
 pub(crate) struct JournalFinder<'run> {
@@ -150,91 +147,25 @@ pub struct Part {
     pub unreadable: Vec<String>,
 }
 
-#[derive(Debug)]
-pub(crate) struct Reader {
-    left: Window,
-    is_over: bool,
-    shards: Vec<Shard>,
-}
-
-#[derive(Debug)]
-struct Shard {
-    number: u32,
-    rows: VecDeque<JournalRow>,
-    next: Option<JournalPosition>,
-    is_over: bool,
-}
-
-impl Reader {
-    pub(crate) fn new(window: Window) -> Self {
-        let shard = |number| Shard { number, rows: VecDeque::new(), next: None, is_over: false };
-        Self { left: window, is_over: false, shards: (0..JOURNAL_SHARDS).map(shard).collect() }
-    }
-
-    /// The next part. A window has at least one.
-    pub(crate) async fn next(&mut self, table: &Table) -> Result<Part, StoreError> {
-        let (mut part, mut latest) = (Part::empty(self.left), self.left.from);
-        self.read(table).await?;
-        while !self.take(&mut part, &mut latest) {
-            self.read(table).await?;
-        }
-        Ok(part)
-    }
-
-    async fn read(&mut self, table: &Table) -> Result<(), StoreError> {
-        let Window { from, to } = self.left;
-        let shards = self.shards.iter_mut().filter(|shard| shard.is_wanted());
-        let reads = shards.map(async |shard| {
-            let position = shard.next.take();
-            shard.add(table.journal_part(shard.number, from, to, position).await?);
-            Ok::<(), StoreError>(())
-        });
-        try_join_all(reads).await.map(drop)
-    }
-
-    /// Moves rows into a part in the order of time. Returns whether the part is complete; if not, more rows must be
-    /// read.
-    fn take(&mut self, part: &mut Part, latest: &mut Timestamp) -> bool {
-        while !self.shards.iter().any(Shard::is_wanted) {
-            let first = self.shards.iter_mut().filter(|shard| !shard.rows.is_empty());
-            let Some(shard) = first.min_by_key(|shard| shard.rows.front().map(|row| row.at)) else {
-                part.window.to = self.left.to;
-                (self.left.from, self.is_over) = (self.left.to, true);
-                return true;
-            };
-            let Some(row) = shard.rows.pop_front() else { return false };
-            // All entries of one millisecond are in one part, so the next part begins with a new millisecond.
-            if part.named.len() + part.unreadable.len() >= PART_COMMENTS && row.at > *latest {
-                part.window.to = row.at;
-                self.left.from = row.at;
-                shard.rows.push_front(row);
-                return true;
-            }
-            *latest = row.at.max(*latest);
+impl Part {
+    /// What the shards of a window brought up to where the first of them has more. The last millisecond of such a shard is
+    /// left for the next part, because it may be incomplete.
+    fn of(window: Window, shards: Vec<JournalPart>) -> Self {
+        let more = shards.iter().filter(|shard| !shard.is_last);
+        let to = more.filter_map(|shard| shard.rows.last()).map(|row| row.at).min().unwrap_or(window.to);
+        let mut part = Self {
+            window: Window { to, ..window },
+            named: BTreeMap::new(),
+            changed: BTreeSet::new(),
+            unreadable: Vec::new(),
+        };
+        for row in shards.into_iter().flat_map(|shard| shard.rows).filter(|row| row.at < to) {
             match row.entry {
                 Ok(entry) => part.add(entry),
                 Err(error) => part.unreadable.push(error.to_string()),
             }
         }
-        false
-    }
-}
-
-impl Shard {
-    fn add(&mut self, part: JournalPart) {
-        self.is_over = part.next.is_none();
-        self.next = part.next;
-        self.rows.extend(part.rows);
-    }
-
-    fn is_wanted(&self) -> bool {
-        self.rows.is_empty() && !self.is_over
-    }
-}
-
-impl Part {
-    fn empty(window: Window) -> Self {
-        Self { window, named: BTreeMap::new(), changed: BTreeSet::new(), unreadable: Vec::new() }
+        part
     }
 
     fn add(&mut self, entry: JournalEntry) {
@@ -249,6 +180,7 @@ impl Part {
 #[cfg(test)]
 mod tests {
     use model::Malformed;
+    use table::JournalRow;
 
     use super::*;
 
@@ -290,7 +222,6 @@ mod tests {
     #[test]
     fn parts_join_without_gaps_and_hold_what_their_time_brought() {
         let window = Window { from: at("2024-01-01T10:00:00Z"), to: at("2024-01-01T11:00:00Z") };
-        let mut reader = Reader::new(window);
         // Some milliseconds have one entry, some fifty, and one has more than a part should name. One shard is empty.
         let moments = (0..400_i64).flat_map(|ms| {
             let count = match ms {
@@ -301,46 +232,28 @@ mod tests {
             std::iter::repeat_n(ms, count)
         });
         let rows: Vec<JournalRow> = (0_u64..).zip(moments).map(|(number, ms)| row(window, number, ms)).collect();
-        let whole = rows.len();
-        let of_shard = |shard: u32| {
-            let of_shard = rows.iter().enumerate().filter(|(place, _)| place % 7 == shard as usize);
-            of_shard.map(|(_, row)| row.clone()).collect()
+        // As the table answers: a number of rows, or more until some are later than the first.
+        let read = |shard: u32, from: Timestamp| {
+            let of_shard = rows.iter().enumerate().filter(|(place, row)| place % 7 == shard as usize && row.at >= from);
+            let of_shard: Vec<JournalRow> = of_shard.map(|(_, row)| row.clone()).collect();
+            let later = of_shard.iter().position(|row| row.at > from).map_or(of_shard.len(), |place| place + 1);
+            let count = later.max(ENTRIES_OF_A_SHARD as usize).min(of_shard.len());
+            JournalPart { rows: of_shard[..count].to_vec(), is_last: count == of_shard.len() }
         };
-        for number in 0..JOURNAL_SHARDS {
-            let shard = &mut reader.shards[number as usize];
-            assert!(shard.is_wanted());
-            shard.add(JournalPart { rows: of_shard(number), next: None });
-        }
         let (mut next, mut found) = (window.from, 0);
-        while !reader.is_over {
-            let left = reader.left;
-            let mut part = Part::empty(left);
-            assert!(reader.take(&mut part, &mut left.from.clone()), "it wants more rows");
-            assert_eq!((part.window.from, reader.left.from), (next, part.window.to));
+        while next < window.to {
+            let shards = (0..JOURNAL_SHARDS).map(|shard| read(shard, next)).collect();
+            let part = Part::of(Window { from: next, ..window }, shards);
+            assert!(part.window.from == next && part.window.to > next, "{:?}", part.window);
             let of_time = |row: &&JournalRow| (part.window.from..part.window.to).contains(&row.at);
             let expected = rows.iter().filter(of_time).count();
-            assert_eq!(part.named.len() + part.unreadable.len(), expected, "{}", part.window.from);
             let entries = part.named.len() + part.unreadable.len();
+            assert_eq!(entries, expected, "{}", part.window.from);
             let has_long_moment = (part.window.from..part.window.to).contains(&window.from.plus_ms(200));
-            let most = PART_COMMENTS + if has_long_moment { 1_200 } else { 60 };
+            let most = 8 * 100 + if has_long_moment { 1_200 } else { 0 };
             assert!(entries < most, "{entries} entries in a part");
             (next, found) = (part.window.to, found + expected);
         }
-        assert_eq!((next, found), (window.to, whole));
-    }
-
-    #[test]
-    fn a_part_is_incomplete_until_every_shard_was_read() {
-        let window = Window { from: at("2024-01-01T10:00:00Z"), to: at("2024-01-01T11:00:00Z") };
-        let mut reader = Reader::new(window);
-        for number in 1..JOURNAL_SHARDS {
-            let rows = vec![row(window, u64::from(number), 5)];
-            reader.shards[number as usize].add(JournalPart { rows, next: None });
-        }
-        let mut part = Part::empty(window);
-        assert!(!reader.take(&mut part, &mut window.from.clone()) && part.named.is_empty());
-        reader.shards[0].add(JournalPart { rows: vec![row(window, 8, 1)], next: None });
-        assert!(reader.take(&mut part, &mut window.from.clone()));
-        assert_eq!((part.named.len(), part.unreadable.len(), part.window), (7, 1, window));
+        assert_eq!((next, found), (window.to, rows.len()));
     }
 }

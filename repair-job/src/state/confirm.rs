@@ -30,7 +30,7 @@ use table::Table;
 use tokio::time::Instant;
 
 use crate::{
-    find::journal::{JournalFinder, Part, Reader, Window, oldest_entry, windows},
+    find::journal::{JournalFinder, Part, Window, first_part, oldest_entry, windows},
     repair::{LEFT_OUT, pipeline::Pipeline, repair_all},
     run::{Job, Run, index_is_away, settings::ms},
     state::{
@@ -299,7 +299,7 @@ async fn changed_before(
         let begins = to.plus_ms(-1_000 * span_s).max(from);
         named.clear();
         for window in windows(begins, to) {
-            let Part { named: found, changed, .. } = Reader::new(window).next(table).await?;
+            let Part { named: found, changed, .. } = first_part(table, window).await?;
             // A reported comment is likely to be wrong, whatever the page indexer does.
             named.extend(found.into_iter().filter(|(id, _)| changed.contains(id)));
         }
