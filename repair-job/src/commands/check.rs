@@ -12,7 +12,7 @@ use model::{
 };
 use process::StoreError;
 use serde::Serialize;
-use serde_dynamo::{AttributeValue, Item};
+use serde_dynamo::{AttributeValue, Item, from_attribute_value};
 
 use crate::{
     repair::{LEFT_OUT, repair_all},
@@ -212,20 +212,12 @@ fn shown(name: &str, value: Option<&AttributeValue>) -> String {
         Some(AttributeValue::N(number)) if is_own => number.clone(),
         Some(AttributeValue::Bool(is)) => is.to_string(),
         Some(value) => {
-            let text = canonical(value);
+            // A map of JSON has its names in order, so equal values give equal texts.
+            let json = from_attribute_value::<_, serde_json::Value>(value.clone());
+            let text = json.map_or_else(|_| format!("{value:?}"), |json| json.to_string());
             let hash = BuildHasherDefault::<DefaultHasher>::default().hash_one(&text);
             format!("of {} bytes, hash {hash:016x}", text.len())
         }
-    }
-}
-
-/// A value as text. Equal values give equal texts.
-fn canonical(value: &AttributeValue) -> String {
-    if let AttributeValue::M(map) = value {
-        let fields: BTreeMap<&String, String> = map.iter().map(|(name, value)| (name, canonical(value))).collect();
-        format!("{fields:?}")
-    } else {
-        format!("{value:?}")
     }
 }
 

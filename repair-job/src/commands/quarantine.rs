@@ -15,10 +15,8 @@ use crate::{
     state::index_snapshot::{IndexSnapshot, Scope},
 };
 
-/// Maximum number of batches that are counted, for the progress display or the status.
-pub(crate) const COUNTED_MAX: usize = 10_000;
-
-const LIST_LIMIT: usize = 200;
+/// Maximum number of batches that are listed at once, and counted for the progress display or the status.
+pub(crate) const LISTED_MAX: usize = 10_000;
 
 impl Job {
     pub async fn quarantine(&self, quarantine: &Quarantine) -> Report {
@@ -29,10 +27,9 @@ impl Job {
 async fn work_off(run: &Run<'_>, quarantine: &Quarantine) -> Result<(), StoreError> {
     let table_id = run.job.table.describe().await?.id;
     let snapshot = IndexSnapshot::read(run, &table_id).await?;
-    let all = quarantine.list(None, COUNTED_MAX).await?.len();
-    run.job.progress.expect(u64::try_from(all).unwrap_or(u64::MAX));
-    let finder = QuarantineFinder { run, quarantine, names: VecDeque::new(), listed: Some(None) };
-    let mut batches = Pipeline::new(run, finder);
+    let names = quarantine.list(None, LISTED_MAX).await?;
+    run.job.progress.expect(u64::try_from(names.len()).unwrap_or(u64::MAX));
+    let mut batches = Pipeline::new(run, QuarantineFinder { run, quarantine, names: names.into() });
     let (mut removed, mut kept) = (0, 0);
     while let Some((batch, outcome)) = batches.next(Scope::of_all(&snapshot)).await? {
         // A rebuild fills partitions without a marker from the table, regardless of the quarantine. But a page index
@@ -53,8 +50,6 @@ struct QuarantineFinder<'run> {
     run: &'run Run<'run>,
     quarantine: &'run Quarantine,
     names: VecDeque<String>,
-    /// The last name listed; `None` when all are listed.
-    listed: Option<Option<String>>,
 }
 
 struct BatchRead {
@@ -67,11 +62,10 @@ impl Finder for QuarantineFinder<'_> {
 
     async fn find(&mut self) -> Result<Option<Found<BatchRead>>, StoreError> {
         loop {
-            if let (true, Some(after)) = (self.names.is_empty(), &self.listed) {
-                self.names = self.quarantine.list(after.as_deref(), LIST_LIMIT).await?.into();
-                self.listed = self.names.back().cloned().map(Some);
-            }
             let Some(name) = self.names.pop_front() else { return Ok(None) };
+            if self.names.is_empty() {
+                self.names = self.quarantine.list(Some(&name), LISTED_MAX).await?.into();
+            }
             let Some(document) = self.quarantine.get(&name).await? else { continue };
             let batch = QuarantinedBatch::read(&document);
             for what in &batch.unreadable {

@@ -150,7 +150,7 @@ async fn reconcile(
             if moves_duplicates {
                 job.table.advance_watermark(part.window.to).await?;
             }
-            snapshot.advance(&job.index, part.window.to, is_last, &run.ledger).await?;
+            snapshot.advance(&job.index, part.window.to, &run.ledger).await?;
         }
         if !is_last && confirmer.is_due() && !confirmer.confirm(snapshot).await? {
             return Ok(false);

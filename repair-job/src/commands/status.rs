@@ -12,7 +12,7 @@ use table::Lease;
 use crate::{
     commands::{
         audit_plan::{EVERY, state_name},
-        quarantine::COUNTED_MAX,
+        quarantine::LISTED_MAX,
     },
     find::journal::oldest_entry,
     run::{Job, RUN, answer_of_index, lease::describe, report::LastRun, settings::ms},
@@ -65,7 +65,7 @@ impl Job {
         let covered = audited.iter().filter(|(name, state)| names.contains(name) && is_recent(state)).count();
         let index_scan: Option<ScanState<IndexScanPosition>> = table.state(INDEX_SCAN, POSITION).await?;
         let quarantined = match quarantine {
-            Some(quarantine) => Some(quarantine.list(None, COUNTED_MAX).await?.len()),
+            Some(quarantine) => Some(quarantine.list(None, LISTED_MAX).await?.len()),
             None => None,
         };
         Ok(Status {

@@ -81,15 +81,14 @@ impl Progress {
         let shown = bar.clone();
         let task = tokio::spawn(async move {
             let began = Instant::now();
-            let mut last_line = began;
             loop {
-                tokio::time::sleep(BAR_EVERY).await;
+                tokio::time::sleep(if terminal { BAR_EVERY } else { LINE_EVERY }).await;
                 let (comments, share) = (progress.comments(), progress.share());
                 let message = message(comments, share, began.elapsed());
-                shown.set_position(millionths(share));
-                shown.set_message(message.clone());
-                if !terminal && last_line.elapsed() >= LINE_EVERY {
-                    last_line = Instant::now();
+                if terminal {
+                    shown.set_position(millionths(share));
+                    shown.set_message(message);
+                } else {
                     eprintln!("{name}: {message}");
                 }
             }
