@@ -7,7 +7,6 @@
 use std::{
     convert::Infallible,
     fs::{self, Permissions},
-    io::Write,
     os::unix::{fs::PermissionsExt, net::SocketAddr},
     path::{Path, PathBuf},
     process::ExitCode,
@@ -26,7 +25,7 @@ use hyper::{
 };
 use hyper_util::rt::{TokioIo, TokioTimer};
 use page_index::PageIndex;
-use repair_job::{Job, Outcome, RunArgs, Stop, exit, run_on, stop_on_signals};
+use repair_job::{Job, Outcome, RunArgs, Stop, print_outcome, run_on};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use table::Table;
 use tokio::{
@@ -196,22 +195,11 @@ async fn first_line(body: &mut Incoming) -> anyhow::Result<Vec<u8>> {
     Ok(line)
 }
 
-/// Runs a command in the stack that listens at a socket, prints its output, and returns its exit code. The first signal asks
-/// it to stop, and then its report is printed. The second signal ends this process.
+/// Runs a command in the stack that listens at a socket, as [`print_outcome`] says.
 pub(crate) async fn ask(socket: &Path, args: &RunArgs) -> anyhow::Result<ExitCode> {
-    if let Err(problem) = args.validate() {
-        eprintln!("error: {problem}");
-        return Ok(ExitCode::from(exit::USAGE));
-    }
     let (signalled, stop) = oneshot::channel::<()>();
-    let signals = tokio::spawn(stop_on_signals(move || drop(signalled))?);
     // It ends when its sender is dropped.
-    let outcome = request(socket, args, stop.map(drop)).await;
-    signals.abort();
-    let Outcome { output, exit_code } = outcome?;
-    // The exit code counts even if nobody reads the output any more.
-    std::io::stdout().write_all(output.as_bytes()).ok();
-    Ok(ExitCode::from(exit_code))
+    print_outcome(args, request(socket, args, stop.map(drop)), move || drop(signalled)).await
 }
 
 /// Asks the stack that listens at a socket how much of what was written before is left to process. Answers after some

@@ -26,7 +26,7 @@ pub use commands::audit_plan::AuditOptions;
 pub use commands::check::{Checked, CheckedRow};
 pub use commands::erase::Erasure;
 pub use commands::status::{IndexStatus, Status};
-pub use entry::command_line::{Outcome, Signals, run_command, run_on, stop_on_signals};
+pub use entry::command_line::{Outcome, Signals, print_outcome, run_command, run_on};
 pub use entry::config::{Command, Config, EXIT_CODES, FunctionConfig, RunArgs};
 pub use entry::function::{Asked, FUNCTION, Invoked, SegmentAudit, invoked, metrics_line};
 pub use find::journal::{Journal, Window, journal_from, journal_to, reaches_back_to};

@@ -11,8 +11,7 @@
 //! **Invariant:** an invalid item is left out. `primaries` does not hold texts. So the comments that are remembered as
 //! unresolved are reconciled, too: one of them may have an unreadable text.
 //!
-//! The journal is read again until a pass is short. So the index is ready when a rebuild ends, however long it took.
-//! The markers get the instant up to which the last pass found the journal complete, never a later one
+//! **Invariant:** the markers get the instant up to which the last pass found the journal complete, never a later one
 //! (`tests/repair/primaries.rs`).
 
 use std::time::Duration;

@@ -1,6 +1,10 @@
 //! Runs one command of the command line and prints its result.
 
-use std::{fmt::Display, io, process::ExitCode};
+use std::{
+    fmt::Display,
+    io::{self, Write},
+    process::ExitCode,
+};
 
 use anyhow::Context;
 use functions::Quarantine;
@@ -30,18 +34,35 @@ pub struct Outcome {
 /// # Errors
 /// Something could not be found out or printed. The errors of the run itself are in its report.
 pub async fn run_command(args: &RunArgs, table: Table, index: PageIndex) -> anyhow::Result<ExitCode> {
+    let stop = Stop::after(args.max_run_time);
+    let job = Job::new(table, index, args.settings.clone(), stop.clone());
+    let work = async {
+        let _display = args.has_progress().then(|| job.progress().show((&args.command).into()));
+        run_on(&job, args).await
+    };
+    print_outcome(args, work, move || stop.ask()).await
+}
+
+/// Prints the outcome of a command, wherever it runs, and returns its exit code. The first Ctrl-C or SIGTERM calls `ask`,
+/// which asks the command to stop; then its report is printed. The second ends the process.
+///
+/// # Errors
+/// As for [`run_command`].
+pub async fn print_outcome(
+    args: &RunArgs,
+    work: impl Future<Output = anyhow::Result<Outcome>>,
+    ask: impl FnOnce() + Send + 'static,
+) -> anyhow::Result<ExitCode> {
     if let Err(problem) = args.validate() {
         eprintln!("error: {problem}");
         return Ok(ExitCode::from(exit::USAGE));
     }
-    let stop = Stop::after(args.max_run_time);
-    let job = Job::new(table, index, args.settings.clone(), stop.clone());
-    tokio::spawn(stop_on_signals(move || stop.ask())?);
-    let display = args.has_progress().then(|| job.progress().show((&args.command).into()));
-    let outcome = run_on(&job, args).await;
-    drop(display);
+    let signals = tokio::spawn(stop_on_signals(ask)?);
+    let outcome = work.await;
+    signals.abort();
     let Outcome { output, exit_code } = outcome?;
-    print!("{output}");
+    // The exit code counts even if nobody reads the output any more.
+    io::stdout().write_all(output.as_bytes()).ok();
     Ok(ExitCode::from(exit_code))
 }
 
@@ -107,9 +128,7 @@ impl Signals {
     }
 }
 
-/// Listens for [`Signals`] until the returned future is dropped. The first signal calls `ask`, which asks the run to stop.
-/// The second signal ends the process.
-pub fn stop_on_signals(ask: impl FnOnce() + Send) -> io::Result<impl Future<Output = ()> + Send> {
+fn stop_on_signals(ask: impl FnOnce() + Send) -> io::Result<impl Future<Output = ()> + Send> {
     let mut signals = Signals::listen()?;
     Ok(async move {
         signals.next().await;

@@ -1,13 +1,10 @@
 //! Finds suspects by a scan of the page index: every member of every base set, and every name.
 //!
-//! The scan of the table cannot see superfluous entries in the page index. So this scan looks up each comment of a
-//! product's five sets of any language in the table. It compares the comment's scores in *all* sets of the product with
-//! what the table implies. A member of a language's set must be in the set of any language with that rating, where it is
-//! checked. That check covers only the languages that had names then. So the language of the set must have a name, and
-//! the member must be in no other language with that rating. Anything that does not fit is suspect.
+//! The scan of the table cannot see superfluous entries in the page index. ADR 21 says how this scan does. It checks a
+//! comment's scores only in the languages that had names then. So the language of a set must have a name, and a member
+//! must be in no other language with that rating.
 //!
-//! The scan reads the table eventually consistent: half a read unit per comment. While some batches are compared, the
-//! next ones are read.
+//! While some batches are compared, the next ones are read.
 
 use std::collections::{BTreeMap, BTreeSet};
 

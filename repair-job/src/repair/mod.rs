@@ -4,13 +4,8 @@
 //! writes.
 //!
 //! **Invariant:** it never undoes or overwrites a concurrent change of the comment, and never brings back what is being
-//! deleted (`tests/simulator`).
-//!
-//! - Duplicates are written on condition that the primary item is as it was read.
-//! - Redis has no such condition. So the primary item is read again after an edit of the page index. If it has changed,
-//!   everything starts over, because the page indexer may have applied the change before this edit.
-//! - An edit is sent at most [`EDIT_WITHIN`] after the read. If the process dies before it reads again, `recent` has
-//!   yet to reach the change's journal entry (see `JobSettings::settle`).
+//! deleted (`tests/simulator`). Duplicates are written on condition that the primary item is as it was read. After an edit
+//! of the page index, which is sent at most [`EDIT_WITHIN`] after the read, the primary item is read again (ADR 20).
 //!
 //! **Invariant:** nothing is repaired in, or reported about, a page index that was lost or is being rebuilt. When a
 //! difference is found there, the markers and the servers are checked once more (`tests/repair/lost.rs`).

@@ -1,9 +1,6 @@
 //! The report of a run: what it found and did.
 
-use std::{
-    collections::BTreeMap,
-    fmt::{self, Write},
-};
+use std::{collections::BTreeMap, fmt};
 
 use model::{Timestamp, plan::reconcile::DriftKind};
 use serde::{Deserialize, Serialize};
@@ -103,56 +100,55 @@ impl Report {
 impl fmt::Display for Report {
     /// Formats the report for a person: several lines, without a line feed at the end.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut text = String::new();
         if let Some(holder) = &self.held_by {
             return write!(f, "{}: another run is in progress: {holder}; nothing was done", self.command);
         }
         let manner = if self.apply { "" } else { " (dry run: nothing was changed; --apply repairs)" };
-        write!(text, "{}{manner}: {} comments checked", self.command, self.checked)?;
+        write!(f, "{}{manner}: {} comments checked", self.command, self.checked)?;
         if self.items > 0 {
-            write!(text, ", {} items read", self.items)?;
+            write!(f, ", {} items read", self.items)?;
         }
         if self.members > 0 {
-            write!(text, ", {} members of the page index looked at", self.members)?;
+            write!(f, ", {} members of the page index looked at", self.members)?;
         }
-        writeln!(text, " in {:.1} s", self.seconds)?;
+        writeln!(f, " in {:.1} s", self.seconds)?;
         let found: u64 = self.drifted.values().sum();
         writeln!(
-            text,
+            f,
             "  differences: {found} of {} comments; {} repaired, {} left",
             self.drifted_comments, self.repaired, self.left
         )?;
         for (kind, count) in &self.drifted {
-            writeln!(text, "    {:<18} {count}", kind.name())?;
+            writeln!(f, "    {:<18} {count}", kind.name())?;
         }
         for (what, count, texts) in [
             ("unresolved, needs a person", self.unresolved_count, &self.unresolved),
             ("skipped", self.skipped_count, &self.skipped),
         ] {
             if count > 0 {
-                writeln!(text, "  {what}: {count}")?;
-                texts.iter().try_for_each(|line| writeln!(text, "    {line}"))?;
+                writeln!(f, "  {what}: {count}")?;
+                texts.iter().try_for_each(|line| writeln!(f, "    {line}"))?;
                 let named = u64::try_from(texts.len()).unwrap_or(u64::MAX);
                 if count > named {
-                    writeln!(text, "    and {} more", count - named)?;
+                    writeln!(f, "    and {} more", count - named)?;
                 }
             }
         }
         if let Some(stopped) = &self.stopped {
-            writeln!(text, "  stopped: {}; {}", stopped.reason, stopped.resumes)?;
+            writeln!(f, "  stopped: {}; {}", stopped.reason, stopped.resumes)?;
         }
         for note in &self.notes {
-            writeln!(text, "  {note}")?;
+            writeln!(f, "  {note}")?;
         }
         if let Some(failure) = &self.failure {
-            writeln!(text, "  failed: {failure}")?;
+            writeln!(f, "  failed: {failure}")?;
         }
-        write!(text, "  units: {:.1} read, {:.1} written", self.read_units, self.write_units)?;
+        write!(f, "  units: {:.1} read, {:.1} written", self.read_units, self.write_units)?;
         if self.checked > 0 {
             let (read, written) = (self.per_comment(self.read_units), self.per_comment(self.write_units));
-            write!(text, "; for each comment {read:.2} and {written:.2}")?;
+            write!(f, "; for each comment {read:.2} and {written:.2}")?;
         }
-        f.write_str(&text)
+        Ok(())
     }
 }
 

@@ -35,13 +35,7 @@ pub struct JobSettings {
     pub lease: Duration,
     /// Minimum age of the journal entries that are reconciled. Must exceed the time that a write may take to arrive (30
     /// s) plus the difference of writers' clocks and the delay of an edit of the page index (10 s).
-    #[arg(
-        long,
-        global = true,
-        value_name = "TIME",
-        default_value = "60s",
-        value_parser = parse_duration
-    )]
+    #[arg(long, global = true, value_name = "TIME", default_value = "60s", value_parser = parse_duration)]
     pub settle: Duration,
     /// How much of the time already reconciled is reconciled again.
     #[arg(skip = Self::default().overlap)]

@@ -1,18 +1,8 @@
 //! Confirmations: every minute of a run, `recent` confirms which partitions of the page index readers may believe.
 //!
-//! A watermark says how far repair has come. It may be half a day behind while the page index is right. A confirmation
-//! says that a partition is still the one that the table knows, and that the page indexer keeps up. It requires three
-//! things:
-//!
-//! - **Nothing was lost.** Each confirmation leaves a new token in the markers and in the table. A partition with an
-//!   older token was restored from a snapshot, so its confirmation is taken away. If the tokens are right but the
-//!   servers have changed, the last writes may be lost. Readers then believe the partition until its last confirmation
-//!   expires.
-//! - **Possible losses were checked.** What changed since shortly before the partition's last confirmation is
-//!   reconciled before the backlog. Earlier writes are not lost: writes of a slot are replicated in their order, and a
-//!   snapshot shows a single moment.
-//! - **The page indexer keeps up.** For some comments that changed a while ago, the page index agrees with the table.
-//!   Changes that the watermarks have passed need no sample.
+//! A confirmation says that nothing was lost, or that possible losses were checked before the backlog (`confirm_plan`), and
+//! that the page indexer keeps up: for some comments that changed a while ago, the page index agrees with the table. Changes
+//! that the watermarks have passed need no sample. ADR 44 says what readers do meanwhile.
 //!
 //! **Invariant:** a partition is confirmed only after its possible losses were checked (`tests/repair/confirmed.rs`).
 
@@ -99,7 +89,7 @@ impl<'run> Confirmer<'run> {
     pub(crate) async fn confirm(&mut self, snapshot: &IndexSnapshot) -> Result<bool, StoreError> {
         self.last = Instant::now();
         self.refusal = None;
-        let Some(began_with) = snapshot.servers() else { return Ok(true) };
+        let Some(began_with) = &snapshot.servers else { return Ok(true) };
         if !self.run.may_remember() || self.run.job.stop.reason().is_some() {
             return Ok(true);
         }

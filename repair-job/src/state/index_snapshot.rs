@@ -40,7 +40,7 @@ pub(crate) enum IndexScope<'run> {
 pub(crate) struct IndexSnapshot {
     pub(crate) table_id: String,
     /// The servers that answered when the run began; `None` when none did.
-    servers: Option<ServerIdentity>,
+    pub(crate) servers: Option<ServerIdentity>,
     watermarks: BTreeMap<IndexPartition, Timestamp>,
     /// Partitions whose watermarks are later than the present: a clock is wrong, or was.
     doubted: BTreeSet<IndexPartition>,
@@ -177,11 +177,7 @@ impl IndexSnapshot {
     }
 
     fn servers_in_use(&self) -> Option<&ServerIdentity> {
-        self.servers().filter(|_| !self.is_given_up())
-    }
-
-    pub(crate) fn servers(&self) -> Option<&ServerIdentity> {
-        self.servers.as_ref()
+        self.servers.as_ref().filter(|_| !self.is_given_up())
     }
 
     /// Advances the watermarks after the journal has been reconciled up to `to`. Doubted watermarks are set back to it.
