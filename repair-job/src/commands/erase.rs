@@ -26,7 +26,7 @@ const PASSES_MAX: u32 = 3;
 /// How many comments that could not be deleted are named.
 const NAMED_MAX: usize = 100;
 
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Erasure {
     pub apply: bool,
     pub found: u64,
@@ -42,7 +42,7 @@ impl Job {
     /// Deletes all comments of an author; without `apply`, only counts them. It needs no lease: each deletion is
     /// conditional.
     pub async fn erase(&self, author: &AuthorId) -> Erasure {
-        let mut erasure = Erasure::new(self.settings.apply);
+        let mut erasure = Erasure { apply: self.settings.apply, ..Erasure::default() };
         for _ in 0..PASSES_MAX {
             let before = erasure.deleted;
             match erase_pass(self, author, &mut erasure).await {
@@ -108,10 +108,6 @@ async fn erase_one(job: &Job, author: &AuthorId, comment: Result<Comment, Malfor
 }
 
 impl Erasure {
-    fn new(apply: bool) -> Self {
-        Self { apply, found: 0, deleted: 0, left: 0, problems: Vec::new(), stopped: None, failure: None }
-    }
-
     fn begin_pass(&mut self) {
         self.found -= self.left;
         self.left = 0;
@@ -168,7 +164,7 @@ mod tests {
 
     #[test]
     fn a_report_counts_each_comment_once_over_its_passes() {
-        let mut erasure = Erasure::new(true);
+        let mut erasure = Erasure { apply: true, ..Erasure::default() };
         for pass in [vec![Erased::Deleted, Erased::Problem("broken".to_owned())], vec![Erased::Gone]] {
             erasure.begin_pass();
             pass.into_iter().for_each(|erased| erasure.add(erased));

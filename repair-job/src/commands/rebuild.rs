@@ -25,7 +25,7 @@ use process::{StoreError, now};
 use crate::{
     find::{
         ITEMS_PER_COMMENT,
-        journal::{JournalFinder, Window, journal_to, reaches_back_to},
+        journal::{JournalFinder, Window, journal_from, journal_to, reaches_back_to},
     },
     repair::{LEFT_OUT, pipeline::Pipeline, repair_all},
     run::{Job, Run, report::Report, settings::ms},
@@ -147,7 +147,7 @@ async fn rebuild_index(run: &Run<'_>, readers: u32, wanted: Wanted) -> Result<()
 /// Repairs the unresolved comments, and those that have changed since the rebuild began. Returns the instant up to
 /// which the page index is then complete; `None` when it is not, as when it was not filled.
 async fn reconcile(run: &Run<'_>, filling: &Filling<'_>, is_filled: bool) -> Result<Option<Timestamp>, StoreError> {
-    let (job, from) = (run.job, filling.begun.journal_from);
+    let (job, from) = (run.job, journal_from(filling.begun.began, &run.job.settings));
     if planted::has(Bug::MarkedBeforeJournal) {
         return Ok(is_filled.then(now));
     }

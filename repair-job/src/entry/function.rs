@@ -29,9 +29,9 @@ const REBUILD_READERS: u32 = 16;
 /// The reasons of all segments fit into the 256 KiB of a state.
 const WHY_CHARS_MAX: usize = 300;
 
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(tag = "command", rename_all = "snake_case")]
 pub enum Asked {
-    Hourly,
     /// `recent`, by `{"command": "recent"}`. The schedule asks for it every five minutes, because it confirms the page
     /// index. Partitions of the page index that have no marker are then rebuilt.
     Recent,
@@ -41,6 +41,9 @@ pub enum Asked {
     /// The audit of one segment, by `{"command": "audit", "segment": …, "since": …, "of": …}`. The state machine of big
     /// repairs (`BigRepair` in `infra/template.yaml`) asks for it until nothing stopped it.
     Audit(SegmentAudit),
+    /// Anything else, such as the event of the hourly schedule.
+    #[serde(other)]
+    Hourly,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
@@ -71,17 +74,12 @@ impl SegmentAudit {
 }
 
 impl Asked {
-    /// Reads an event. Any unknown event, like that of the hourly schedule, asks for the hourly run.
+    /// Reads an event.
     ///
     /// # Errors
     /// The audit of a segment is malformed.
     pub fn by(event: &Value) -> Result<Self, serde_json::Error> {
-        Ok(match event.get("command").and_then(Value::as_str) {
-            Some("recent") => Self::Recent,
-            Some("rebuild") => Self::Rebuild,
-            Some("audit") => Self::Audit(serde_json::from_value(event.clone())?),
-            Some(_) | None => Self::Hourly,
-        })
+        if event["command"].is_string() { Self::deserialize(event) } else { Ok(Self::Hourly) }
     }
 
     /// The settings of the job: it repairs, within its share of the limits.

@@ -1,18 +1,14 @@
 //! Asks a run to stop.
 
-use std::{
-    sync::{
-        Arc,
-        atomic::{AtomicU8, Ordering},
-    },
-    time::Duration,
-};
+use std::{sync::Arc, time::Duration};
 
+use parking_lot::Mutex;
 use serde::Serialize;
 use table::capacity::Interrupt;
 use tokio::time::Instant;
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, strum::Display)]
+/// Why a run stops: a later reason outweighs an earlier one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, strum::Display)]
 #[serde(rename_all = "snake_case")]
 pub enum StopReason {
     #[strum(to_string = "its time is up")]
@@ -28,11 +24,8 @@ pub enum StopReason {
 pub struct Stop {
     /// Its deadline. It also ends waiting for a limit of units.
     interrupt: Interrupt,
-    asked: Arc<AtomicU8>,
+    asked: Arc<Mutex<Option<StopReason>>>,
 }
-
-const ASKED: u8 = 1;
-const LEASE_LOST: u8 = 2;
 
 impl Stop {
     /// A stop after some time. With `None`, only [`Stop::ask`] stops the run.
@@ -46,12 +39,16 @@ impl Stop {
     }
 
     pub fn ask(&self) {
-        self.asked.fetch_max(ASKED, Ordering::Relaxed);
-        self.interrupt.interrupt();
+        self.say(StopReason::Asked);
     }
 
     pub(crate) fn lose_lease(&self) {
-        self.asked.fetch_max(LEASE_LOST, Ordering::Relaxed);
+        self.say(StopReason::LeaseLost);
+    }
+
+    fn say(&self, reason: StopReason) {
+        let mut asked = self.asked.lock();
+        *asked = (*asked).max(Some(reason));
         self.interrupt.interrupt();
     }
 
@@ -64,10 +61,7 @@ impl Stop {
     }
 
     pub fn reason(&self) -> Option<StopReason> {
-        match self.asked.load(Ordering::Relaxed) {
-            0 => self.deadline().filter(|deadline| Instant::now() >= *deadline).map(|_| StopReason::TimeIsUp),
-            ASKED => Some(StopReason::Asked),
-            _ => Some(StopReason::LeaseLost),
-        }
+        let is_up = |deadline: &Instant| Instant::now() >= *deadline;
+        self.asked.lock().or_else(|| self.deadline().filter(is_up).map(|_| StopReason::TimeIsUp))
     }
 }

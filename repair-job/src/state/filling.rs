@@ -50,9 +50,7 @@ pub(crate) enum Wanted {
 pub(crate) struct Begun {
     pub(crate) rebuild: Rebuild,
     table: String,
-    began: Timestamp,
-    /// From here on, the journal names every change that the rebuild may have missed.
-    pub(crate) journal_from: Timestamp,
+    pub(crate) began: Timestamp,
     /// The shards of the table's index `primaries` that the page index lacks, with the positions up to which it has them.
     left: BTreeMap<u32, Option<PrimariesPosition>>,
 }
@@ -94,8 +92,7 @@ impl<'run> Filling<'run> {
             false => Rebuild { token: String::new(), servers: ServerIdentity(String::new()), partitions },
         };
         let left = (0..PRIMARIES_SHARDS).map(|shard| (shard, None)).collect();
-        let journal_from = journal_from(began, &run.job.settings);
-        let begun = Begun { rebuild, table: table_id.to_owned(), began, journal_from, left };
+        let begun = Begun { rebuild, table: table_id.to_owned(), began, left };
         Ok(Some(Self::of(run, begun)))
     }
 
@@ -205,7 +202,9 @@ async fn resumable(
         begun => begun?,
     };
     let is_same = |begun: &Begun| {
-        begun.table == table_id && begun.rebuild.partitions == *partitions && reaches_back_to(begun.journal_from)
+        begun.table == table_id
+            && begun.rebuild.partitions == *partitions
+            && reaches_back_to(journal_from(begun.began, &run.job.settings))
     };
     let Some(begun) = begun.filter(is_same) else { return Ok(None) };
     Ok(run.job.index.is_under_way(&begun.rebuild).await?.then_some(begun))

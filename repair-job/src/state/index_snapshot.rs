@@ -52,32 +52,29 @@ impl IndexSnapshot {
     /// Reads the markers, and reports the partitions that are not kept up to date.
     pub(crate) async fn read(run: &Run<'_>, table_id: &str) -> Result<Self, StoreError> {
         let (index, ledger) = (&run.job.index, &run.ledger);
-        let mut snapshot = Self {
-            table_id: table_id.to_owned(),
-            servers: None,
-            watermarks: BTreeMap::new(),
-            doubted: BTreeSet::new(),
-            is_given_up: AtomicBool::new(false),
-        };
         let looked = async { Ok((index.server_identity().await?, index.marks(table_id).await?)) };
-        match answer_of_index(looked.await)? {
+        let (servers, marks) = match answer_of_index(looked.await)? {
+            Ok((servers, marks)) => (Some(servers), marks),
             Err(error) => {
                 ledger.add_skipped(format!("the page index, because {error}; only duplicates are checked"));
+                (None, Vec::new())
             }
-            Ok((servers, marks)) => {
-                snapshot.watermarks = marks.into_iter().map(|(partition, mark)| (partition, mark.watermark)).collect();
-                snapshot.servers = Some(servers);
-                let all = index.partitions().count();
-                let missing = all - snapshot.watermarks.len();
-                if missing > 0 {
-                    ledger.add_skipped(format!(
-                        "{missing} of {all} partitions of the page index, which are not ready and have no watermark: \
-                         repair-job rebuild --apply"
-                    ));
-                }
-            }
+        };
+        let all = index.partitions().count();
+        let missing = all - marks.len();
+        if servers.is_some() && missing > 0 {
+            ledger.add_skipped(format!(
+                "{missing} of {all} partitions of the page index, which are not ready and have no watermark: \
+                 repair-job rebuild --apply"
+            ));
         }
-        Ok(snapshot)
+        Ok(Self {
+            table_id: table_id.to_owned(),
+            servers,
+            watermarks: marks.into_iter().map(|(partition, mark)| (partition, mark.watermark)).collect(),
+            doubted: BTreeSet::new(),
+            is_given_up: AtomicBool::new(false),
+        })
     }
 
     pub(crate) fn scope(&self) -> IndexScope<'_> {
