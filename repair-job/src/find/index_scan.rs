@@ -221,14 +221,26 @@ impl<'run> IndexScan<'run> {
     }
 
     async fn compare_together(&self, batch: &Batch) -> Result<Suspects, StoreError> {
-        let empty = self.empty_names(batch).await?;
+        let index = &self.run.job.index;
+        let empty = index.without_members(batch.names.iter().cloned().collect()).await?;
         let in_a_language = batch.in_a_language.keys().map(|set| &set.product);
-        let products: BTreeSet<&ProductId> = batch.in_any_language.keys().chain(in_a_language).collect();
-        let names = self.run.job.index.names(&products).await?;
+        let of_empty = empty.iter().map(|(product, _)| product);
+        let products: BTreeSet<&ProductId> =
+            batch.in_any_language.keys().chain(in_a_language).chain(of_empty).collect();
+        let names = index.names(&products).await?;
         let (mut suspects, in_a_language) =
             try_join(self.suspects_in_any_language(batch, &names), self.suspects_in_a_language(batch, &names)).await?;
         suspects.join(in_a_language);
-        Ok(Suspects { names: empty, ..suspects })
+        // The last member and its name are removed in one step. So a name whose members were repaired away before the
+        // names were read is gone.
+        let is_named = |(product, language): &Name| {
+            names.get(product).is_some_and(|names| match language {
+                None => names.is_named,
+                Some(language) => names.languages.contains(language),
+            })
+        };
+        suspects.names = empty.into_iter().filter(is_named).collect();
+        Ok(suspects)
     }
 
     async fn suspects_in_any_language(
@@ -295,24 +307,5 @@ impl<'run> IndexScan<'run> {
             }
         }
         Ok(suspects)
-    }
-
-    async fn empty_names(&self, batch: &Batch) -> Result<BTreeSet<Name>, StoreError> {
-        let index = &self.run.job.index;
-        let empty = index.without_members(batch.names.iter().cloned().collect()).await?;
-        let mut empty: BTreeSet<Name> = empty.into_iter().collect();
-        if !empty.is_empty() {
-            // The last member and its name are removed in one step. So a name whose members were repaired away since
-            // the names were read is gone.
-            let products: BTreeSet<&ProductId> = empty.iter().map(|(product, _)| product).collect();
-            let names = index.names(&products).await?;
-            empty.retain(|(product, language)| {
-                names.get(product).is_some_and(|names| match language {
-                    None => names.is_named,
-                    Some(language) => names.languages.contains(language),
-                })
-            });
-        }
-        Ok(empty)
     }
 }

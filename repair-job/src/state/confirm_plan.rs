@@ -381,74 +381,50 @@ mod tests {
         expected.assert_eq(&(same + &others));
     }
 
-    #[derive(Debug, Clone, Copy)]
-    struct Runs {
-        every_min: i64,
-        lasts_min: i64,
-        reconciled: i64,
-    }
-
-    /// Comments per second that `recent` checked on two processors, beside the engine
-    /// (docs/benchmarks-notes.md, "Repair"). One processor then does at least half.
-    const MEASURED: i64 = 1_816;
-    /// Lambda gives a function one processor at this memory, and else in proportion (AWS: "Configure Lambda function
-    /// memory").
-    const MIB_OF_A_PROCESSOR: i64 = 1_769;
-    /// A comment takes three calls of DynamoDB, one after the other, of 5 ms each.
-    const MS_OF_A_COMMENT: i64 = 15;
-
-    impl Runs {
-        fn with(memory_mib: i64, concurrency: i64, every_min: i64, timeout_s: i64) -> Self {
-            let by_processor = MEASURED / 2 * memory_mib / MIB_OF_A_PROCESSOR;
-            let reconciled = by_processor.min(concurrency * 1_000 / MS_OF_A_COMMENT);
-            // The function keeps 15 seconds back.
-            Self { every_min, lasts_min: (timeout_s - 15) / 60, reconciled }
-        }
-
-        /// A run that is due while another one lasts is left out.
-        fn per_second(self) -> i64 {
-            self.reconciled * self.lasts_min.min(self.every_min) / self.every_min
-        }
-
-        /// As the template deploys it.
-        fn deployed() -> Self {
-            let template = include_str!("../../../infra/template.yaml");
-            let (_, memory) = template.split_once("\n  RepairJobMemory:\n").unwrap();
-            let (_, function) = template.split_once("\n  RepairJob:\n").unwrap();
-            let (function, _) = function.split_once("\n  RepairPolicy:\n").unwrap();
-            let (_, recent) = function.split_once("\n        Recent:\n").unwrap();
-            let (recent, _) = recent.split_once("\n        Hourly:\n").unwrap();
-            assert!(recent.contains(r#"Input: '{"command": "recent"}'"#), "{recent}");
-            let number = |of: &str, before: &str| -> i64 {
-                let (_, after) = of.split_once(before).unwrap_or_else(|| panic!("{before}"));
-                after.split(|c: char| !c.is_ascii_digit()).next().unwrap().parse().unwrap()
-            };
-            Self::with(
-                number(memory, "Default: "),
-                number(function, "PAGEMARK_REPAIR_CONCURRENCY: \""),
-                number(recent, "rate("),
-                number(function, "Timeout: "),
-            )
-        }
+    /// How many changes a second scheduled runs of `recent` repair.
+    fn per_second([memory_mib, concurrency, every_min, timeout_s]: [i64; 4]) -> i64 {
+        /// Comments per second that `recent` checked on two processors, beside the engine
+        /// (docs/benchmarks-notes.md, "Repair"). One processor then does at least half.
+        const MEASURED: i64 = 1_816;
+        /// Lambda gives a function one processor at this memory, and else in proportion (AWS: "Configure Lambda function
+        /// memory").
+        const MIB_OF_A_PROCESSOR: i64 = 1_769;
+        /// A comment takes three calls of DynamoDB, one after the other, of 5 ms each.
+        const MS_OF_A_COMMENT: i64 = 15;
+        let by_processor = MEASURED / 2 * memory_mib / MIB_OF_A_PROCESSOR;
+        // The function keeps 15 seconds back. A run that is due while another one lasts is left out.
+        let lasts_min = ((timeout_s - 15) / 60).min(every_min);
+        by_processor.min(concurrency * 1_000 / MS_OF_A_COMMENT) * lasts_min / every_min
     }
 
     #[test]
     fn the_deployed_repair_keeps_up_with_what_the_document_says_and_confirms_beyond_it() {
         const MAX_AGE_MIN: i64 = 3 * 60;
+        let between = |text: &'static str, begins: &str, ends: &str| -> &'static str {
+            let (_, text) = text.split_once(begins).unwrap_or_else(|| panic!("{begins}"));
+            text.split_once(ends).unwrap_or_else(|| panic!("{ends}")).0
+        };
+        let number = |text: &'static str, before: &str| -> i64 {
+            let (_, after) = text.split_once(before).unwrap_or_else(|| panic!("{before}"));
+            after.split(|c: char| !c.is_ascii_digit()).next().unwrap().parse().unwrap()
+        };
+        let template = include_str!("../../../infra/template.yaml");
+        let memory = between(template, "\n  RepairJobMemory:\n", "\n\n");
+        let function = between(template, "\n  RepairJob:\n", "\n  RepairPolicy:\n");
+        let recent = between(function, "\n        Recent:\n", "\n        Hourly:\n");
+        assert!(recent.contains(r#"Input: '{"command": "recent"}'"#), "{recent}");
+        let concurrency = number(function, "PAGEMARK_REPAIR_CONCURRENCY: \"");
+        let (every_min, timeout_s) = (number(recent, "rate("), number(function, "Timeout: "));
         let document = include_str!("../../../docs/deploy.md");
-        let row = document.lines().find(|line| line.starts_with("| repair of changes (`recent`)")).unwrap();
-        let keeps_up_with = row.split(" changes a second").next().and_then(|text| text.rsplit(' ').next());
-        let keeps_up_with: i64 = keeps_up_with.unwrap().parse().unwrap();
-        let deployed = Runs::deployed();
-        assert!(deployed.per_second() >= keeps_up_with, "{deployed:?}");
+        let row = between(document, "\n| repair of changes (`recent`)", " changes a second");
+        let keeps_up_with: i64 = row.rsplit(' ').next().unwrap().parse().unwrap();
+        let deployed = [number(memory, "Default: "), concurrency, every_min, timeout_s];
+        assert!(per_second(deployed) >= keeps_up_with, "{deployed:?}");
         // Each run confirms, however far behind it is. So readers believe the index also during a larger import.
-        assert!(deployed.every_min.max(deployed.lasts_min) < MAX_AGE_MIN / 2, "{deployed:?}");
+        assert!(every_min.max((timeout_s - 15) / 60) < MAX_AGE_MIN / 2, "{deployed:?}");
         // Worse settings do not do: less memory, fewer comments at a time, shorter or fewer runs.
-        for (memory, concurrency, every, timeout) in
-            [(512, 32, 5, 900), (1_769, 8, 5, 900), (1_769, 32, 60, 900), (1_769, 32, 15, 300)]
-        {
-            let worse = Runs::with(memory, concurrency, every, timeout);
-            assert!(worse.per_second() < keeps_up_with, "{worse:?}");
+        for worse in [[512, 32, 5, 900], [1_769, 8, 5, 900], [1_769, 32, 60, 900], [1_769, 32, 15, 300]] {
+            assert!(per_second(worse) < keeps_up_with, "{worse:?}");
         }
     }
 }
