@@ -13,8 +13,6 @@ pub mod item;
 pub mod journal;
 mod language;
 mod numbering;
-#[cfg(test)]
-mod outside_text;
 mod page;
 mod period;
 pub mod plan;
@@ -28,6 +26,8 @@ mod site_data;
 pub mod size;
 mod status;
 mod strict_text;
+#[cfg(test)]
+mod tests;
 mod timestamp;
 pub mod visible;
 
