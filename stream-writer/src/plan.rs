@@ -24,7 +24,6 @@ mod tests {
         BlobFormat, Comment, CommentId, CommentText, Language, ProductId, Rating, Revision, SiteData, Status,
         Timestamp,
         item::{CommentItem, Image},
-        record::{RecordChange, group_by_primary_item},
     };
     use serde_dynamo::Item;
 
@@ -50,12 +49,12 @@ mod tests {
     fn calls_are_filled_across_comments() {
         let items = ["a", "b"].map(item);
         let changes = items.iter().enumerate().map(|(place, item)| {
-            let new = Image::of_primary(item).unwrap();
-            let (id, product) = (new.id.clone(), new.placement.product.clone());
-            let sequence_number = place.to_string();
-            RecordChange { place, sequence_number, id, product, old: None, new: Some(new), invalid: None }
+            let last = Image::of_primary(item).unwrap();
+            let (id, placement, first_sequence_number) = (last.id.clone(), last.placement.clone(), place.to_string());
+            let (product, places, seen) = (placement.product.clone(), vec![place], vec![placement]);
+            CommentChange { id, product, first_sequence_number, places, last: Some(last), seen }
         });
-        let calls = plan_calls(&group_by_primary_item(changes.collect()));
+        let calls = plan_calls(&changes.collect::<Vec<_>>());
         let keys: Vec<_> = calls.iter().flatten().map(DuplicateWrite::key).collect();
         assert_eq!(keys.iter().collect::<BTreeSet<_>>().len(), keys.len(), "a key stands twice");
         assert!(calls.iter().flatten().all(|write| matches!(write, DuplicateWrite::Put { .. })));

@@ -4,7 +4,7 @@
 
 use model::{
     CommentId, FilterKey,
-    item::{PrimaryItem, attribute},
+    item::{attribute, incomplete},
     journal::JournalEntry,
     plan::reconcile::DriftKind,
 };
@@ -115,7 +115,7 @@ async fn a_take_over_loses_against_any_edit_and_writes_nothing() {
     let stores = Stores::start_ready().await;
     let id = put_incomplete(&stores, 1).await;
     let item = stores.table.primary_item(&id).await.unwrap().unwrap();
-    let PrimaryItem::Incomplete(placed, _) = PrimaryItem::read(&item) else { panic!("{item:?}") };
+    let placed = incomplete(&item).unwrap();
     let take_over = async || {
         let soon = Instant::now() + Duration::from_secs(60);
         stores.table.take_over(&placed, &item, soon).await.unwrap()

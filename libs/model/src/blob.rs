@@ -64,14 +64,6 @@ impl CommentBlob {
         compressed.map_or_else(|| Self::Map(text.clone()), Self::Binary)
     }
 
-    /// The size of the value as DynamoDB counts it, in bytes.
-    pub fn bytes(&self) -> usize {
-        match self {
-            Self::Map(text) => map_bytes(text),
-            Self::Binary(binary) => binary.len(),
-        }
-    }
-
     /// The error never repeats the value.
     pub fn into_text(self) -> Result<CommentText, Malformed> {
         match self {

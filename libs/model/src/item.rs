@@ -2,10 +2,10 @@
 //!
 //! These types are read from the SDK's attribute values (`table`) and from those of Lambda events (`record`).
 //!
-//! **Invariant:** a valid primary item has one definition (ADR 40). Its rules are in `Attributes` and `blob`. The
+//! **Invariant:** a valid primary item has one definition (ADR 40). Its rules are in [`CommentItem`] and `blob`. The
 //! functions, the API and the repair job all read by them (`pages_and_functions_agree_on_what_is_valid` in `table`).
 
-use std::mem;
+use std::{mem, ops::Deref};
 
 use serde::{Deserialize, Deserializer, Serialize, de::IgnoredAny};
 use serde_dynamo::{AttributeValue, Item};
@@ -27,11 +27,9 @@ use crate::{
 
 mod image;
 pub mod primaries;
-pub mod unpublished;
 
-pub use image::{Image, PrimaryItem};
-use primaries::PrimariesKey;
-use unpublished::{PUBLISHED_KEYS, UNPUBLISHED_KEYS};
+pub use image::{Image, incomplete};
+use primaries::{PRIMARIES_KEYS, PrimariesKey};
 
 pub mod attribute {
     pub const PK: &str = "pk";
@@ -63,6 +61,13 @@ pub mod attribute {
 pub const PRIMARY_ONLY: [&str; 5] =
     [attribute::SHARD, attribute::PCD, attribute::AUTHOR_ID, attribute::UNPUBLISHED, attribute::UNPUBLISHED_CD];
 
+/// The attributes that key the sparse index `moderation`. Only unpublished primary items have them.
+///
+/// The unfiltered listing of a product is made of its primary items themselves. So an unpublished one has no `cd`, and
+/// no query of a reader can return it. It has no key of the index `primaries` either, so a rebuild never ranks it
+/// (ADR 71). These say its status and its creation time instead.
+pub const UNPUBLISHED_KEYS: [&str; 2] = [attribute::UNPUBLISHED, attribute::UNPUBLISHED_CD];
+
 pub const COMMENT_PREFIX: &str = "COMMENT#";
 
 pub fn comment_pk(id: &CommentId) -> String {
@@ -74,34 +79,39 @@ pub fn comment_id_of_pk(pk: &str) -> Option<CommentId> {
     CommentId::parse(pk.strip_prefix(COMMENT_PREFIX)?).ok()
 }
 
+/// An item of a comment, or an entry of an index, as far as it describes the comment. Its texts are its own, or borrowed
+/// from an [`Item`].
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct CommentItem<Blob = CommentBlob> {
+#[serde(bound(deserialize = "Blob: Deserialize<'de>, Text: From<String>"))]
+pub struct CommentItem<Blob = CommentBlob, Text = String> {
     /// `COMMENT#<id>`.
-    pub pk: String,
-    pub sk: String,
+    #[serde(deserialize_with = "strict_text")]
+    pub pk: Text,
+    #[serde(deserialize_with = "strict_text")]
+    pub sk: Text,
     #[serde(default, deserialize_with = "strict_optional_text", skip_serializing_if = "Option::is_none")]
-    pub cd: Option<String>,
+    pub cd: Option<Text>,
     #[serde(deserialize_with = "strict_text")]
-    pub language: String,
+    pub language: Text,
     pub rating: u64,
-    #[serde(deserialize_with = "strict_text")]
-    pub revision: String,
+    #[serde(default, deserialize_with = "strict_optional_text", skip_serializing_if = "Option::is_none")]
+    pub revision: Option<Text>,
     pub comment_blob: Blob,
     /// True on duplicates, absent on the primary item. Read as true with any value: only its presence counts.
     #[serde(default, deserialize_with = "is_there", skip_serializing_if = "Option::is_none")]
     pub auto: Option<bool>,
     #[serde(default, deserialize_with = "strict_optional_text", skip_serializing_if = "Option::is_none")]
-    pub shard: Option<String>,
+    pub shard: Option<Text>,
     #[serde(default, deserialize_with = "strict_optional_text", skip_serializing_if = "Option::is_none")]
-    pub pcd: Option<String>,
+    pub pcd: Option<Text>,
     #[serde(default, deserialize_with = "strict_optional_text", skip_serializing_if = "Option::is_none")]
-    pub attributes: Option<String>,
+    pub attributes: Option<Text>,
     #[serde(default, deserialize_with = "strict_optional_text", skip_serializing_if = "Option::is_none")]
-    pub author_id: Option<String>,
+    pub author_id: Option<Text>,
     #[serde(default, deserialize_with = "strict_optional_text", skip_serializing_if = "Option::is_none")]
-    pub unpublished: Option<String>,
+    pub unpublished: Option<Text>,
     #[serde(default, deserialize_with = "strict_optional_text", skip_serializing_if = "Option::is_none")]
-    pub unpublished_cd: Option<String>,
+    pub unpublished_cd: Option<Text>,
 }
 
 /// In place of the text, which an entry of the index `primaries` lacks.
@@ -114,24 +124,23 @@ fn is_there<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<bool>, 
 impl CommentItem {
     pub fn primary(comment: &Comment, format: BlobFormat) -> Self {
         let cd = comment.cd();
-        let (unpublished, unpublished_cd) = unpublished::key_of(comment.status, &cd).unzip();
+        let is_published = comment.status.is_published();
         let PrimariesKey { shard, pcd } = PrimariesKey::of(&comment.product, &cd);
-        let if_published = |text: String| comment.status.is_published().then_some(text);
         Self {
             pk: comment_pk(&comment.id),
             sk: FilterKey::primary(comment.product.clone()).to_string(),
-            cd: if_published(cd.to_string()),
+            cd: is_published.then(|| cd.to_string()),
             language: comment.language.to_string(),
             rating: u64::from(comment.rating.get()),
-            revision: comment.revision.to_string(),
+            revision: Some(comment.revision.to_string()),
             comment_blob: CommentBlob::new(&comment.text, format),
             auto: None,
-            shard: if_published(shard),
-            pcd: if_published(pcd),
+            shard: is_published.then_some(shard),
+            pcd: is_published.then_some(pcd),
             attributes: comment.site.attributes.as_ref().map(|attributes| attributes.as_json().to_owned()),
             author_id: comment.site.author_id.as_ref().map(ToString::to_string),
-            unpublished,
-            unpublished_cd,
+            unpublished: (!is_published).then(|| comment.status.to_string()),
+            unpublished_cd: (!is_published).then(|| cd.to_string()),
         }
     }
 
@@ -141,55 +150,31 @@ impl CommentItem {
     /// Names the attribute that is wrong. Limits of texts are not checked: stored texts are shown, except titles and
     /// authors without a visible character.
     pub fn into_comment(mut self) -> Result<Comment, Malformed> {
-        // Attributes borrow the item, which then lacks its text.
         let blob = mem::replace(&mut self.comment_blob, CommentBlob::Binary(Vec::new()));
         let text = || blob.into_text().map_err(|error| error.problem);
-        self.attributes().comment(text).map_err(|fault| fault.of(&self.pk, &self.sk))
+        self.comment(text).map_err(|fault| fault.of(&self.pk, &self.sk))
     }
 }
 
 impl CommentItem<NoBlob> {
     pub fn placed(&self) -> Result<PlacedComment, Malformed> {
-        self.attributes().placed().map_err(|fault| fault.of(&self.pk, &self.sk))
-    }
-}
-
-impl<Blob> CommentItem<Blob> {
-    fn attributes(&self) -> Attributes<'_> {
-        Attributes {
-            pk: &self.pk,
-            sk: &self.sk,
-            cd: self.cd.as_deref(),
-            language: &self.language,
-            rating: self.rating,
-            has_auto: self.auto.is_some(),
-            revision: Some(&self.revision),
-            shard: self.shard.as_deref(),
-            pcd: self.pcd.as_deref(),
-            attributes: self.attributes.as_deref(),
-            author_id: self.author_id.as_deref(),
-            unpublished: self.unpublished.as_deref(),
-            unpublished_cd: self.unpublished_cd.as_deref(),
-        }
+        self.read_placed().map_err(|fault| fault.of(&self.pk, &self.sk))
     }
 }
 
 /// Like [`CommentItem::into_comment`], but every error names the attribute.
 pub fn comment_of(item: &Item) -> Result<Comment, Malformed> {
     let text = || blob::read(item.get(attribute::COMMENT_BLOB));
-    Attributes::of(item).and_then(|attributes| attributes.comment(text)).map_err(|fault| fault.of_item(item))
+    CommentItem::of(item).and_then(|read| read.comment(text)).map_err(|fault| fault.of_item(item))
 }
 
 /// The comment of a valid primary item, published or not.
 pub fn comment_of_primary(item: &Item) -> Result<Comment, Malformed> {
-    match PrimaryItem::read(item) {
-        PrimaryItem::Valid(_) | PrimaryItem::Unpublished(_) => comment_of(item),
-        PrimaryItem::Incomplete(_, malformed) | PrimaryItem::Invalid(malformed) => Err(malformed),
-    }
+    Image::read(item).and_then(|_| comment_of(item))
 }
 
 pub fn placed_of_entry(entry: &Item) -> Result<PlacedComment, Malformed> {
-    Attributes::of(entry).and_then(|attributes| attributes.placed()).map_err(|fault| fault.of_item(entry))
+    CommentItem::of(entry).and_then(|read| read.read_placed()).map_err(|fault| fault.of_item(entry))
 }
 
 /// The primary item of a comment after an edit. Unknown attributes stay, and so do unknown keys inside the map
@@ -200,7 +185,7 @@ pub fn edited(item: Item, comment: &Comment, format: BlobFormat) -> Result<Item,
     let mut attributes = item.into_inner();
     // An edit may remove the site's data, and the new status may have another form.
     let site_data = [attribute::ATTRIBUTES, attribute::AUTHOR_ID];
-    let replaced = site_data.into_iter().chain(PUBLISHED_KEYS).chain(UNPUBLISHED_KEYS);
+    let replaced = site_data.into_iter().chain([attribute::CD]).chain(PRIMARIES_KEYS).chain(UNPUBLISHED_KEYS);
     replaced.for_each(|name| drop(attributes.remove(name)));
     let blob = attributes.get(attribute::COMMENT_BLOB).and_then(|blob| blob::with_unknown_keys_of(blob, &comment.text));
     attributes.extend(written.into_inner());
@@ -228,24 +213,7 @@ impl Fault {
     }
 }
 
-/// The attributes of an item that describe its comment, besides the text.
-struct Attributes<'item> {
-    pk: &'item str,
-    sk: &'item str,
-    cd: Option<&'item str>,
-    language: &'item str,
-    rating: u64,
-    has_auto: bool,
-    revision: Option<&'item str>,
-    shard: Option<&'item str>,
-    pcd: Option<&'item str>,
-    attributes: Option<&'item str>,
-    author_id: Option<&'item str>,
-    unpublished: Option<&'item str>,
-    unpublished_cd: Option<&'item str>,
-}
-
-impl<'item> Attributes<'item> {
+impl<'item> CommentItem<NoBlob, &'item str> {
     fn of(item: &'item Item) -> Result<Self, Fault> {
         let required = |name| text(item, name).ok_or_else(|| Fault::new(name, "is missing or no text"));
         let optional = |name| match item.get(name) {
@@ -262,8 +230,9 @@ impl<'item> Attributes<'item> {
             cd: given(item, attribute::CD),
             language: required(attribute::LANGUAGE)?,
             rating: rating.ok_or_else(|| Fault::new(attribute::RATING, "is missing or no whole number"))?,
-            has_auto: item.contains_key(attribute::AUTO),
             revision: text(item, attribute::REVISION),
+            comment_blob: None,
+            auto: item.contains_key(attribute::AUTO).then_some(true),
             shard: given(item, attribute::SHARD),
             pcd: given(item, attribute::PCD),
             attributes: optional(attribute::ATTRIBUTES)?,
@@ -272,16 +241,18 @@ impl<'item> Attributes<'item> {
             unpublished_cd: given(item, attribute::UNPUBLISHED_CD),
         })
     }
+}
 
+impl<Blob, Text: Deref<Target = str>> CommentItem<Blob, Text> {
     fn is_primary(&self) -> bool {
         self.sk.ends_with(FilterKey::PRIMARY_SUFFIX)
     }
 
     /// Reads everything that the repair job cannot supply.
     fn read(&self) -> Result<PlacedComment, Fault> {
-        let id = comment_id_of_pk(self.pk).ok_or_else(|| Fault::new(attribute::PK, "is not a comment's"))?;
-        let key = FilterKey::parse(self.sk).map_err(|error| Fault::new(attribute::SK, error.problem))?;
-        if key.is_primary() && self.has_auto {
+        let id = comment_id_of_pk(&self.pk).ok_or_else(|| Fault::new(attribute::PK, "is not a comment's"))?;
+        let key = FilterKey::parse(&self.sk).map_err(|error| Fault::new(attribute::SK, error.problem))?;
+        if key.is_primary() && self.auto.is_some() {
             return Err(Fault::new(attribute::AUTO, "is there, but a primary item has none"));
         }
         let (status, name, cd) = self.status_and_cd()?;
@@ -291,10 +262,10 @@ impl<'item> Attributes<'item> {
             return Err(Fault::new(name, format!("{cd} is of another comment")));
         }
         // The value may be anything, so it is not repeated.
-        let language =
-            Language::parse_stored(self.language).map_err(|_| Fault::new(attribute::LANGUAGE, "is no language tag"))?;
+        let language = Language::parse_stored(&self.language)
+            .map_err(|_| Fault::new(attribute::LANGUAGE, "is no language tag"))?;
         let rating = Rating::new(self.rating).map_err(|error| Fault::new(attribute::RATING, error.problem))?;
-        if let Some(attributes) = self.attributes {
+        if let Some(attributes) = self.attributes.as_deref() {
             check_object(attributes).map_err(|problem| Fault::new(attribute::ATTRIBUTES, problem))?;
         }
         let placement = Placement { product: key.product, language, rating };
@@ -303,10 +274,10 @@ impl<'item> Attributes<'item> {
 
     /// The status, with the name and value of the attribute that then holds the creation time. An item that has
     /// attributes of both forms has none.
-    fn status_and_cd(&self) -> Result<(Status, &'static str, Option<&'item str>), Fault> {
-        let Some(unpublished) = self.unpublished else {
+    fn status_and_cd(&self) -> Result<(Status, &'static str, Option<&str>), Fault> {
+        let Some(unpublished) = self.unpublished.as_deref() else {
             return match self.unpublished_cd {
-                None => Ok((Status::Published, attribute::CD, self.cd)),
+                None => Ok((Status::Published, attribute::CD, self.cd.as_deref())),
                 Some(_) => Err(Fault::new(attribute::UNPUBLISHED_CD, "is there, but a published comment has none")),
             };
         };
@@ -314,23 +285,24 @@ impl<'item> Attributes<'item> {
         let status = status.ok_or_else(|| {
             Fault::new(attribute::UNPUBLISHED, "is neither pending nor hidden, or not on a primary item")
         })?;
-        for (name, found) in [(attribute::CD, self.cd), (attribute::SHARD, self.shard), (attribute::PCD, self.pcd)] {
+        for (name, found) in [(attribute::CD, &self.cd), (attribute::SHARD, &self.shard), (attribute::PCD, &self.pcd)] {
             if found.is_some() {
                 return Err(Fault::new(name, format!("is there, but a {status} comment has none")));
             }
         }
-        Ok((status, attribute::UNPUBLISHED_CD, self.unpublished_cd))
+        Ok((status, attribute::UNPUBLISHED_CD, self.unpublished_cd.as_deref()))
     }
 
     /// The revision, when everything is right that the repair job can supply: the revision, and on a primary item the
     /// keys of the index `primaries`.
     fn revision_of(&self, placed: &PlacedComment) -> Result<Revision, Fault> {
-        let revision = self.revision.ok_or_else(|| Fault::new(attribute::REVISION, "is missing or no text"))?;
+        let revision =
+            self.revision.as_deref().ok_or_else(|| Fault::new(attribute::REVISION, "is missing or no text"))?;
         let revision = Revision::parse(revision).map_err(|error| Fault::new(attribute::REVISION, error.problem))?;
         if self.is_primary() && placed.status.is_published() {
             let PrimariesKey { shard, pcd } = placed.primaries_key();
-            for (name, found, right) in [(attribute::SHARD, self.shard, shard), (attribute::PCD, self.pcd, pcd)] {
-                if found != Some(&right) {
+            for (name, found, right) in [(attribute::SHARD, &self.shard, shard), (attribute::PCD, &self.pcd, pcd)] {
+                if found.as_deref() != Some(&right) {
                     return Err(Fault::new(name, format!("is missing or not {right:?}")));
                 }
             }
@@ -343,14 +315,14 @@ impl<'item> Attributes<'item> {
         let text = text().map_err(|problem| Fault::new(attribute::COMMENT_BLOB, problem))?.shown();
         let revision = self.revision_of(&placed)?;
         let site = SiteData {
-            attributes: self.attributes.map(CommentAttributes::stored),
-            author_id: self.author_id.map(AuthorId::stored),
+            attributes: self.attributes.as_deref().map(CommentAttributes::stored),
+            author_id: self.author_id.as_deref().map(AuthorId::stored),
         };
         let PlacedComment { id, placement: Placement { product, language, rating }, created_at, status } = placed;
         Ok(Comment { id, product, language, rating, created_at, revision, status, text, site })
     }
 
-    fn placed(&self) -> Result<PlacedComment, Fault> {
+    fn read_placed(&self) -> Result<PlacedComment, Fault> {
         let placed = self.read()?;
         self.revision_of(&placed)?;
         Ok(placed)

@@ -10,25 +10,24 @@ use crate::{
     error::Malformed,
     filter::FilterKey,
     id::{CommentId, ProductId},
-    item::{Image, PrimaryItem, attribute, comment_id_of_pk, text},
+    item::{Image, attribute, comment_id_of_pk, text},
     planted::{self, Bug},
 };
 
 #[derive(Debug, Clone, PartialEq)]
-pub struct RecordChange<'record> {
-    pub place: usize,
-    pub sequence_number: String,
-    pub id: CommentId,
-    pub product: ProductId,
+pub(crate) struct RecordChange<'record> {
+    sequence_number: String,
+    id: CommentId,
+    product: ProductId,
     /// The primary item before; `None` when it was absent, unpublished or invalid.
-    pub old: Option<Image<'record>>,
+    old: Option<Image<'record>>,
     /// The primary item after; `None` when it is absent, unpublished or invalid.
-    pub new: Option<Image<'record>>,
+    new: Option<Image<'record>>,
     /// Why the item after is invalid, if so. Such an item implies no keys, as if it had been deleted.
-    pub invalid: Option<Malformed>,
+    pub(crate) invalid: Option<Malformed>,
 }
 
-/// Reads the record at a place of a batch.
+/// Reads a record.
 ///
 /// `None` for a record that changes nothing for readers: its images are equal or both unpublished, or it belongs to a
 /// duplicate, the journal or the repair job's state. (Those reach a handler when a mapping lacks the filter.)
@@ -41,7 +40,7 @@ pub struct RecordChange<'record> {
 /// # Errors
 /// The record of a primary item lacks a part that a stream of `NEW_AND_OLD_IMAGES` has, or has an image of a different
 /// item than its keys.
-pub fn decode_record(place: usize, record: &EventRecord) -> Result<Option<RecordChange<'_>>, Malformed> {
+pub(crate) fn decode_record(record: &EventRecord) -> Result<Option<RecordChange<'_>>, Malformed> {
     let (Some(pk), Some(sk)) = (text(&record.change.keys, attribute::PK), text(&record.change.keys, attribute::SK))
     else {
         return Err(Malformed::new("record", "it has no keys"));
@@ -79,7 +78,7 @@ pub fn decode_record(place: usize, record: &EventRecord) -> Result<Option<Record
         (None, Ok(key)) => key.product,
         (None, Err(error)) => return Err(invalid.unwrap_or_else(|| malformed(&error.problem))),
     };
-    Ok(Some(RecordChange { place, sequence_number, id, product, old, new, invalid }))
+    Ok(Some(RecordChange { sequence_number, id, product, old, new, invalid }))
 }
 
 /// What readers see of an image of a record; an absent image is an empty item there.
@@ -87,11 +86,7 @@ fn image(item: &Item) -> Result<Option<Image<'_>>, Malformed> {
     if item.is_empty() {
         return Ok(None);
     }
-    match PrimaryItem::read(item) {
-        PrimaryItem::Valid(image) => Ok(Some(image)),
-        PrimaryItem::Unpublished(_) => Ok(None),
-        PrimaryItem::Incomplete(_, malformed) | PrimaryItem::Invalid(malformed) => Err(malformed),
-    }
+    Ok(Some(Image::read(item)?).filter(|image| image.status.is_published()))
 }
 
 /// Everything that a batch says about one primary item.
@@ -112,12 +107,31 @@ pub struct CommentChange<'record> {
     pub seen: Vec<Placement>,
 }
 
-/// Joins a batch's records by primary item, in the order of the items' first records.
+#[derive(Debug, Default)]
+pub struct DecodedBatch<'records> {
+    /// In the order of the items' first records.
+    pub changes: Vec<CommentChange<'records>>,
+    /// The records for quarantine: their places in the batch, and the reasons. They cannot be read, or they made an
+    /// item invalid. The keys that such an item implied before are among the changes.
+    pub malformed: Vec<(usize, Malformed)>,
+}
+
+/// Reads the records of a batch, and joins them by primary item.
 ///
 /// The records of each item must be in the order of the stream. Records of different items may be in any order.
-pub fn group_by_primary_item(changes: Vec<RecordChange<'_>>) -> Vec<CommentChange<'_>> {
-    let mut by_item: HashMap<(CommentId, ProductId), CommentChange<'_>> = HashMap::with_capacity(changes.len());
-    for RecordChange { place, sequence_number, id, product, old, new, .. } in changes {
+pub fn decode_batch(records: &[EventRecord]) -> DecodedBatch<'_> {
+    let mut malformed = Vec::new();
+    let mut by_item: HashMap<(CommentId, ProductId), CommentChange<'_>> = HashMap::with_capacity(records.len());
+    for (place, record) in records.iter().enumerate() {
+        let RecordChange { sequence_number, id, product, old, new, invalid } = match decode_record(record) {
+            Ok(Some(change)) => change,
+            Ok(None) => continue,
+            Err(error) => {
+                malformed.push((place, error));
+                continue;
+            }
+        };
+        malformed.extend(invalid.map(|invalid| (place, invalid)));
         let mut seen: Vec<Placement> =
             [&old, &new].into_iter().flatten().map(|image| image.placement.clone()).collect();
         let change = by_item.entry((id.clone(), product.clone())).or_insert_with(|| CommentChange {
@@ -144,30 +158,5 @@ pub fn group_by_primary_item(changes: Vec<RecordChange<'_>>) -> Vec<CommentChang
         change.seen.sort();
         change.seen.dedup();
     }
-    changes
-}
-
-#[derive(Debug, Default)]
-pub struct DecodedBatch<'records> {
-    pub changes: Vec<CommentChange<'records>>,
-    /// The records for quarantine: their places in the batch, and the reasons. They cannot be read, or they made an
-    /// item invalid. The keys that such an item implied before are among the changes.
-    pub malformed: Vec<(usize, Malformed)>,
-}
-
-/// Reads the records of a batch, which are in the order of the stream.
-pub fn decode_batch(records: &[EventRecord]) -> DecodedBatch<'_> {
-    let mut malformed = Vec::new();
-    let mut changes = Vec::with_capacity(records.len());
-    for (place, record) in records.iter().enumerate() {
-        match decode_record(place, record) {
-            Ok(Some(mut change)) => {
-                malformed.extend(change.invalid.take().map(|invalid| (place, invalid)));
-                changes.push(change);
-            }
-            Ok(None) => {}
-            Err(error) => malformed.push((place, error)),
-        }
-    }
-    DecodedBatch { changes: group_by_primary_item(changes), malformed }
+    DecodedBatch { changes, malformed }
 }

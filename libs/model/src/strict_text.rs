@@ -7,14 +7,16 @@ use serde::{
     de::{self, Visitor},
 };
 
-pub(crate) fn strict_text<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
-    deserializer.deserialize_string(TextVisitor)
+pub(crate) fn strict_text<'de, D: Deserializer<'de>, T: From<String>>(deserializer: D) -> Result<T, D::Error> {
+    deserializer.deserialize_string(TextVisitor).map(T::from)
 }
 
-pub(crate) fn strict_optional_text<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
+pub(crate) fn strict_optional_text<'de, D: Deserializer<'de>, T: From<String>>(
+    deserializer: D,
+) -> Result<Option<T>, D::Error> {
     #[derive(Deserialize)]
     struct Text(#[serde(deserialize_with = "strict_text")] String);
-    Ok(Option::<Text>::deserialize(deserializer)?.map(|Text(text)| text))
+    Ok(Option::<Text>::deserialize(deserializer)?.map(|Text(text)| text.into()))
 }
 
 struct TextVisitor;

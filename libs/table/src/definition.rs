@@ -10,7 +10,7 @@ use aws_sdk_dynamodb::{
     },
 };
 use model::{
-    item::{attribute, unpublished::UNPUBLISHED_KEYS},
+    item::{UNPUBLISHED_KEYS, attribute},
     primaries::{PRIMARIES_KEYS, PRIMARIES_PROJECTED},
 };
 
@@ -27,7 +27,7 @@ pub const AUTHORS: &str = "authors";
 
 /// Name of the sparse index of unpublished primary items. Its partition key is `unpublished`, the status, and its sort key
 /// `unpublished_cd`. It projects every attribute, because moderators read the comments there
-/// ([`model::item::unpublished`]).
+/// ([`model::item::UNPUBLISHED_KEYS`]).
 pub const MODERATION: &str = "moderation";
 
 pub fn attribute_definitions() -> Result<Vec<AttributeDefinition>, BuildError> {

@@ -6,8 +6,8 @@ use std::{
 };
 
 use model::{
-    BaseSet, CommentId, Placement, ProductId, Revision, Status, Timestamp,
-    item::{Image, PRIMARY_ONLY, PlacedComment, attribute, text, unpublished::Unpublished},
+    BaseSet, CommentId, Placement, ProductId,
+    item::{Image, PRIMARY_ONLY, attribute, text},
     plan::reconcile::{Collection, Drift, InvalidPrimary, Places, Ranks, plan_ranks},
 };
 use process::StoreError;
@@ -113,18 +113,12 @@ async fn describe(
 }
 
 fn primary_line(collection: &Collection<'_>) -> String {
-    let is = |status: Status, placement: &Placement, created_at: Timestamp, revision: Revision| {
+    if let Some(Image { placement, created_at, status, revision, .. }) = &collection.primary {
         let Placement { product, language, rating } = placement;
         let status = if status.is_published() { String::new() } else { format!("{status}, ") };
-        format!("primary item: {status}{product}, {language}, rating {rating}, made {created_at}, revision {revision}")
-    };
-    if let Some(Image { placement, created_at, revision, .. }) = &collection.primary {
-        return is(Status::Published, placement, *created_at, *revision);
-    }
-    if let Some(Unpublished { comment: PlacedComment { placement, created_at, status, .. }, revision, .. }) =
-        &collection.unpublished
-    {
-        return is(*status, placement, *created_at, *revision);
+        return format!(
+            "primary item: {status}{product}, {language}, rating {rating}, made {created_at}, revision {revision}"
+        );
     }
     match &collection.invalid {
         Some(invalid) => format!("primary item: a person has to look, {}", invalid.malformed),

@@ -1,57 +1,33 @@
-//! The verdict about an item under the key of a primary item, and the duplicates that a published one implies.
+//! The reading of an item under the key of a primary item, and the duplicates that a published one implies.
 
 use serde_dynamo::{AttributeValue, Item};
 
-use super::{Attributes, Fault, PRIMARY_ONLY, PlacedComment, attribute, comment_of, unpublished::Unpublished};
+use super::{CommentItem, Fault, NoBlob, PRIMARY_ONLY, PlacedComment, attribute};
 use crate::{
-    blob,
-    comment::{Comment, Placement},
-    error::Malformed,
-    filter::FilterKey,
-    id::CommentId,
-    revision::Revision,
+    blob, comment::Placement, error::Malformed, filter::FilterKey, id::CommentId, revision::Revision, status::Status,
     timestamp::Timestamp,
 };
 
-/// The reading of an item under the key of a primary item.
-#[derive(Debug, Clone, PartialEq)]
-pub enum PrimaryItem<'item> {
-    Valid(Image<'item>),
-    /// A valid primary item of a comment that readers do not see.
-    Unpublished(Unpublished<'item>),
-    /// Its revision or a key of the index `primaries` is missing or wrong. All else is right, so the repair job can
-    /// supply them.
-    Incomplete(PlacedComment, Malformed),
-    /// The repair job cannot correct the item: a person has to look.
-    Invalid(Malformed),
-}
-
-impl<'item> PrimaryItem<'item> {
-    pub fn read(item: &'item Item) -> Self {
-        let read = || {
-            let attributes = Attributes::of(item)?;
-            let placed = attributes.read()?;
-            if !attributes.is_primary() {
-                return Err(Fault::new(attribute::SK, "is not a primary item's"));
-            }
-            let text = blob::check(item.get(attribute::COMMENT_BLOB));
-            text.map_err(|problem| Fault::new(attribute::COMMENT_BLOB, problem))?;
-            Ok((attributes.revision_of(&placed), placed))
-        };
-        match read() {
-            Ok((Ok(revision), comment)) if !comment.status.is_published() => {
-                Self::Unpublished(Unpublished { comment, revision, item })
-            }
-            Ok((Ok(revision), PlacedComment { id, placement, created_at, .. })) => {
-                Self::Valid(Image { id, placement, created_at, revision, item })
-            }
-            Ok((Err(fault), placed)) => Self::Incomplete(placed, fault.of_item(item)),
-            Err(fault) => Self::Invalid(fault.of_item(item)),
-        }
+/// Reads everything that the repair job cannot supply.
+fn primary_of(item: &Item) -> Result<(CommentItem<NoBlob, &str>, PlacedComment), Fault> {
+    let attributes = CommentItem::of(item)?;
+    let placed = attributes.read()?;
+    if !attributes.is_primary() {
+        return Err(Fault::new(attribute::SK, "is not a primary item's"));
     }
+    let text = blob::check(item.get(attribute::COMMENT_BLOB));
+    text.map_err(|problem| Fault::new(attribute::COMMENT_BLOB, problem))?;
+    Ok((attributes, placed))
 }
 
-/// The published comment of a primary item, or of an image of it in the stream, and the item.
+/// The comment of an invalid primary item whose revision or key of the index `primaries` is missing or wrong. All else is
+/// right, so the repair job can supply them. `None` when a person has to look. (A valid item's comment too.)
+pub fn incomplete(item: &Item) -> Option<PlacedComment> {
+    primary_of(item).ok().map(|(_, placed)| placed)
+}
+
+/// The comment of a valid primary item, or of an image of it in the stream, and the item. Only a published one implies
+/// duplicates and ranks.
 ///
 /// Duplicates are made from the whole item, so that they equal it also in attributes that this version of the code does
 /// not know. Only the keys of the sparse indexes are left out. The item is borrowed, and its text is checked but not
@@ -61,25 +37,27 @@ pub struct Image<'item> {
     pub id: CommentId,
     pub placement: Placement,
     pub created_at: Timestamp,
+    pub status: Status,
     pub revision: Revision,
     pub item: &'item Item,
 }
 
 impl<'item> Image<'item> {
-    pub fn of_primary(item: &'item Item) -> Result<Self, Malformed> {
-        match PrimaryItem::read(item) {
-            PrimaryItem::Valid(image) => Ok(image),
-            PrimaryItem::Unpublished(unpublished) => {
-                let problem = format!("says that the comment is {}", unpublished.comment.status);
-                Err(Fault::new(attribute::UNPUBLISHED, problem).of_item(item))
-            }
-            PrimaryItem::Incomplete(_, malformed) | PrimaryItem::Invalid(malformed) => Err(malformed),
-        }
+    pub fn read(item: &'item Item) -> Result<Self, Malformed> {
+        let read = primary_of(item).and_then(|(attributes, placed)| Ok((attributes.revision_of(&placed)?, placed)));
+        let (revision, placed) = read.map_err(|fault| fault.of_item(item))?;
+        let PlacedComment { id, placement, created_at, status } = placed;
+        Ok(Self { id, placement, created_at, status, revision, item })
     }
 
-    /// Never fails in practice: everything was checked when the image was read.
-    pub fn comment(&self) -> Result<Comment, Malformed> {
-        comment_of(self.item)
+    /// The image of a published comment.
+    pub fn of_primary(item: &'item Item) -> Result<Self, Malformed> {
+        let image = Self::read(item)?;
+        if image.status.is_published() {
+            return Ok(image);
+        }
+        let problem = format!("says that the comment is {}", image.status);
+        Err(Fault::new(attribute::UNPUBLISHED, problem).of_item(item))
     }
 
     /// The attributes in which an item differs from its expected duplicate, ascending; the key is not compared.

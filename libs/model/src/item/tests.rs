@@ -67,8 +67,8 @@ fn an_unpublished_item_has_no_key_of_a_reader_and_reads_back() {
         assert_eq!(names, expected);
         assert_eq!(item["unpublished"], text_value(status.as_str()));
         assert_eq!(item["unpublished_cd"], text_value("2024-02-29T12:00:00.123Z#c1"));
-        let PrimaryItem::Unpublished(read) = PrimaryItem::read(&item) else { panic!("{item:?}") };
-        assert_eq!((read.comment, read.revision), (placed(&comment), comment.revision));
+        let read = Image::read(&item).unwrap();
+        assert_eq!((read.status, read.placement, read.revision), (status, comment.placement(), comment.revision));
         assert_eq!(comment_of_primary(&item), Ok(comment.clone()));
         let typed: CommentItem = serde_dynamo::from_item(item.clone()).unwrap();
         assert_eq!(typed.into_comment(), Ok(comment));
@@ -94,7 +94,7 @@ fn an_item_with_attributes_of_both_forms_is_invalid() {
         let mut both = of.clone().into_inner();
         both.insert(name.to_owned(), value);
         let read = Item::from(both);
-        assert!(matches!(PrimaryItem::read(&read), PrimaryItem::Invalid(_)), "{name}: {read:?}");
+        assert!(Image::read(&read).is_err() && incomplete(&read).is_none(), "{name}: {read:?}");
         assert!(comment_of(&read).is_err(), "{name}");
     }
 }
@@ -170,7 +170,8 @@ fn an_invalid_primary_item_is_named_by_its_key_and_the_attribute() {
         ("comment_blob", Some(AttributeValue::M([("title".to_owned(), text_value("No body"))].into()))),
     ] {
         let item = with(name, value.clone());
-        let PrimaryItem::Invalid(malformed) = PrimaryItem::read(&item) else { panic!("{name} {value:?}") };
+        let malformed = Image::read(&item).unwrap_err();
+        assert_eq!(incomplete(&item), None, "{name} {value:?}");
         let key = |name: &str| super::text(&item, name).unwrap().to_owned();
         let named = format!("malformed item: pk {:?}, sk {:?}, attribute {name}: ", key("pk"), key("sk"));
         let says = malformed.to_string();
@@ -184,12 +185,12 @@ fn only_a_revision_and_the_keys_of_the_sparse_index_can_be_supplied() {
     let wrong = || [None, Some(text_value("none")), Some(AttributeValue::N("1".to_owned()))];
     for (name, value) in ["revision", "shard", "pcd"].into_iter().flat_map(|name| wrong().map(|value| (name, value))) {
         let item = with(name, value);
-        let PrimaryItem::Incomplete(found, malformed) = PrimaryItem::read(&item) else { panic!("{item:?}") };
-        assert_eq!(found, placed(&comment("c1", "p", "en", 4)));
+        let malformed = Image::read(&item).unwrap_err();
+        assert_eq!(incomplete(&item), Some(placed(&comment("c1", "p", "en", 4))));
         assert!(malformed.to_string().contains(&format!("attribute {name}: ")), "{malformed}");
         let mut both = item.into_inner();
         both.remove("rating");
-        assert!(matches!(PrimaryItem::read(&Item::from(both)), PrimaryItem::Invalid(_)));
+        assert_eq!(incomplete(&Item::from(both)), None);
     }
 }
 

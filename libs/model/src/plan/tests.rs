@@ -177,10 +177,10 @@ fn every_key_of_the_last_image_is_written_and_every_other_key_is_deleted() {
 #[test]
 fn an_item_that_became_invalid_is_reported_once_with_its_key() {
     let records = records("c1 en 4\nc1 en 4 !\nc1 -");
-    let malformed = decode_record(1, &records[1]).unwrap().unwrap().invalid.unwrap();
+    let malformed = decode_record(&records[1]).unwrap().unwrap().invalid.unwrap();
     expect![[r#"malformed item: pk "COMMENT#c1", sk "PRODUCT#p/~/~", attribute revision: is missing or no text"#]]
         .assert_eq(&malformed.to_string());
-    assert_eq!(decode_record(2, &records[2]), Ok(None), "nothing is left to delete");
+    assert_eq!(decode_record(&records[2]), Ok(None), "nothing is left to delete");
 }
 
 #[test]
@@ -190,10 +190,10 @@ fn records_that_are_not_of_primary_items_change_nothing() {
     let item = Image::of_primary(&primary_item(&comment("c1", "p", "en", 4))).unwrap().duplicate(&key);
     duplicate.change.keys.insert("sk".to_owned(), item["sk"].clone());
     duplicate.change.new_image = item;
-    assert_eq!(decode_record(0, &duplicate), Ok(None));
+    assert_eq!(decode_record(&duplicate), Ok(None));
 
     let same = comment("c1", "p", "en", 4);
-    assert_eq!(decode_record(0, &record(0, Some(&same), Some(&same))), Ok(None));
+    assert_eq!(decode_record(&record(0, Some(&same), Some(&same))), Ok(None));
 }
 
 #[test]
@@ -201,15 +201,15 @@ fn a_record_that_lacks_an_image_is_malformed() {
     let new = comment("c1", "p", "en", 4);
     let mut keys_only = record(0, None, Some(&new));
     keys_only.change.new_image = Item::default();
-    assert!(decode_record(0, &keys_only).is_err());
+    assert!(decode_record(&keys_only).is_err());
 
     let mut modify = record(0, None, Some(&new));
     modify.event_name = "MODIFY".to_owned();
-    assert!(decode_record(0, &modify).is_err());
+    assert!(decode_record(&modify).is_err());
 
     let mut foreign = record(0, None, Some(&new));
     foreign.change.new_image = primary_item(&comment("c2", "p", "en", 4));
-    assert!(decode_record(0, &foreign).is_err());
+    assert!(decode_record(&foreign).is_err());
 }
 
 /// Duplicates and base-set entries: what the two handlers keep.

@@ -148,7 +148,7 @@ mod tests {
             cd,
             language,
             rating: 4,
-            revision,
+            revision: Some(revision),
             comment_blob,
             auto,
             shard,

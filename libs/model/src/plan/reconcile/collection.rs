@@ -11,7 +11,7 @@ use crate::{
     error::Malformed,
     filter::FilterKey,
     id::{CommentId, ProductId},
-    item::{Image, PlacedComment, PrimaryItem, attribute, text, unpublished::Unpublished},
+    item::{Image, PlacedComment, attribute, incomplete, text},
     timestamp::Timestamp,
 };
 
@@ -38,11 +38,8 @@ pub struct InvalidPrimary<'items> {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Collection<'items> {
     pub id: CommentId,
-    /// The primary item; `None` when the comment does not exist (any more), is not published, or its item is invalid.
+    /// The valid primary item, published or not; `None` when the comment does not exist (any more), or its item is invalid.
     pub primary: Option<Image<'items>>,
-    /// The primary item of a comment that is not published. It implies nothing: no duplicates, no entries in the page
-    /// index.
-    pub unpublished: Option<Unpublished<'items>>,
     pub invalid: Option<InvalidPrimary<'items>>,
     /// The duplicates, by their keys. The key makes an item a duplicate: a duplicate that has lost its `auto` is stale.
     pub(super) duplicates: BTreeMap<FilterKey, &'items Item>,
@@ -67,34 +64,31 @@ impl<'items> Collection<'items> {
         if primary.len() > 1 {
             return Err(Unresolved::SeveralPrimaryItems(primary.iter().map(|(key, _)| key.to_string()).collect()));
         }
-        let mut collection = Self { id: id.clone(), primary: None, unpublished: None, invalid: None, duplicates };
+        let mut collection = Self { id: id.clone(), primary: None, invalid: None, duplicates };
         if let Some((FilterKey { product, .. }, item)) = primary.pop() {
-            let (malformed, incomplete) = match PrimaryItem::read(item) {
-                PrimaryItem::Valid(image) => {
-                    collection.primary = Some(image);
-                    return Ok(collection);
+            match Image::read(item) {
+                Ok(image) => collection.primary = Some(image),
+                Err(malformed) => {
+                    collection.invalid =
+                        Some(InvalidPrimary { item, product, malformed, incomplete: incomplete(item) });
                 }
-                PrimaryItem::Unpublished(unpublished) => {
-                    collection.unpublished = Some(unpublished);
-                    return Ok(collection);
-                }
-                PrimaryItem::Incomplete(placed, malformed) => (malformed, Some(placed)),
-                PrimaryItem::Invalid(malformed) => (malformed, None),
-            };
-            collection.invalid = Some(InvalidPrimary { item, product, malformed, incomplete });
+            }
         }
         Ok(collection)
     }
 
+    /// The primary item of a published comment: only that implies duplicates and entries in the page index.
+    pub fn published(&self) -> Option<&Image<'items>> {
+        self.primary.as_ref().filter(|image| image.status.is_published())
+    }
+
     /// The placement and time that decide the comment's entries in the page index; `None` when it must have none.
     pub fn last(&self) -> Option<(&Placement, Timestamp)> {
-        self.primary.as_ref().map(|image| (&image.placement, image.created_at))
+        self.published().map(|image| (&image.placement, image.created_at))
     }
 
     pub fn primary_item_in(&self, product: &ProductId) -> Option<&'items Item> {
         let valid = self.primary.as_ref().map(|image| (&image.placement.product, image.item));
-        let unpublished = self.unpublished.as_ref();
-        let valid = valid.or(unpublished.map(|unpublished| (&unpublished.comment.placement.product, unpublished.item)));
         let found = valid.or(self.invalid.as_ref().map(|invalid| (&invalid.product, invalid.item)));
         found.filter(|(of, _)| *of == product).map(|(_, item)| item)
     }
@@ -103,9 +97,6 @@ impl<'items> Collection<'items> {
         let mut places = given.clone();
         if let Some(image) = &self.primary {
             places.add(&image.placement.product, Some(&image.placement.language));
-        }
-        if let Some(Unpublished { comment: PlacedComment { placement, .. }, .. }) = &self.unpublished {
-            places.add(&placement.product, Some(&placement.language));
         }
         if let Some(invalid) = &self.invalid {
             places.add(&invalid.product, None);
@@ -117,7 +108,7 @@ impl<'items> Collection<'items> {
     }
 
     pub fn is_unpublished(items: &'items [Item]) -> bool {
-        matches!(items, [item] if matches!(PrimaryItem::read(item), PrimaryItem::Unpublished(_)))
+        matches!(items, [item] if Image::read(item).is_ok_and(|image| !image.status.is_published()))
     }
 
     /// The published comment, when `items` together are exactly its correct items, each equal to the primary item.

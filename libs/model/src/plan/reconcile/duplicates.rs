@@ -40,8 +40,8 @@ impl Collection<'_> {
         let mut plan = DuplicatePlan::default();
         let key = |filter_key: &FilterKey| DuplicateKey { id: self.id.clone(), filter_key: filter_key.clone() };
         let expected: BTreeSet<FilterKey> =
-            self.primary.iter().flat_map(|image| image.placement.duplicate_keys()).collect();
-        if let Some(image) = &self.primary {
+            self.published().into_iter().flat_map(|image| image.placement.duplicate_keys()).collect();
+        if let Some(image) = self.published() {
             for filter_key in &expected {
                 let drift = match self.duplicates.get(filter_key).map(|found| image.differences(found)) {
                     Some(differences) if differences.is_empty() => continue,
@@ -53,7 +53,7 @@ impl Collection<'_> {
             }
         }
         for filter_key in self.duplicates.keys().filter(|found| !expected.contains(found)) {
-            plan.drift.push(match &self.primary {
+            plan.drift.push(match self.published() {
                 Some(_) => Drift::ExtraDuplicate(filter_key.clone()),
                 None => Drift::OrphanDuplicate(filter_key.clone()),
             });
@@ -71,12 +71,6 @@ impl Collection<'_> {
         if !writes.is_empty() {
             let valid = self.primary.iter();
             guards.extend(valid.map(|image| (&image.placement.product, Expected::Revision(image.revision))));
-            let unpublished = self.unpublished.iter();
-            guards.extend(
-                unpublished.map(|unpublished| {
-                    (&unpublished.comment.placement.product, Expected::Revision(unpublished.revision))
-                }),
-            );
             let invalid = self.invalid.iter();
             guards.extend(invalid.map(|invalid| (&invalid.product, Expected::Invalid(invalid.item.clone()))));
         }

@@ -16,10 +16,7 @@ mod ranks;
 #[cfg(test)]
 mod tests;
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    fmt,
-};
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 use strum::{Display, EnumDiscriminants, IntoStaticStr};
@@ -76,7 +73,8 @@ pub fn base_sets_in<'language>(
 }
 
 /// One difference between a comment's primary item and the data derived from it, or a missing part of the item itself.
-#[derive(Debug, Clone, PartialEq, EnumDiscriminants)]
+#[derive(Debug, Clone, PartialEq, derive_more::Display, EnumDiscriminants)]
+#[display("{}: {_variant}", self.kind())]
 #[strum_discriminants(name(DriftKind))]
 #[strum_discriminants(doc = "The kind of a difference; reports count by it.")]
 #[strum_discriminants(derive(PartialOrd, Ord, Hash, Serialize, Deserialize, Display, IntoStaticStr))]
@@ -84,20 +82,28 @@ pub fn base_sets_in<'language>(
 pub enum Drift {
     MissingDuplicate(FilterKey),
     ExtraDuplicate(FilterKey),
+    #[display("{_0} ({})", _1.join(", "))]
     StaleDuplicate(FilterKey, Vec<String>),
     /// A duplicate of a comment that does not exist, or is not published.
     OrphanDuplicate(FilterKey),
     MissingRank(BaseSet),
     /// The comment is in a base set that it does not imply: for a different language, rating or product.
     ExtraRank(BaseSet),
+    #[display("{_0} ({_1})")]
     WrongScore(BaseSet, f64),
     /// A base set names a comment that does not exist, or is not published.
     OrphanRank(BaseSet),
     /// The page index does not name the product (`None`), or a language of it, although it has comments.
+    #[display("{_0}{}", after_space(_1.as_ref()))]
     MissingName(ProductId, Option<Language>),
+    #[display("{_0}{}", after_space(_1.as_ref()))]
     ExtraName(ProductId, Option<Language>),
     /// The primary item under this key lacks its revision or a key of the index `primaries`, and nothing else.
     IncompleteItem(FilterKey),
+}
+
+fn after_space(language: Option<&Language>) -> String {
+    language.map_or_else(String::new, |language| format!(" {language}"))
 }
 
 impl DriftKind {
@@ -109,24 +115,5 @@ impl DriftKind {
 impl Drift {
     pub fn kind(&self) -> DriftKind {
         self.into()
-    }
-}
-
-impl fmt::Display for Drift {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: ", self.kind())?;
-        match self {
-            Self::MissingDuplicate(key)
-            | Self::ExtraDuplicate(key)
-            | Self::OrphanDuplicate(key)
-            | Self::IncompleteItem(key) => write!(f, "{key}"),
-            Self::StaleDuplicate(key, attributes) => write!(f, "{key} ({})", attributes.join(", ")),
-            Self::MissingRank(set) | Self::ExtraRank(set) | Self::OrphanRank(set) => write!(f, "{set}"),
-            Self::WrongScore(set, score) => write!(f, "{set} ({score})"),
-            Self::MissingName(product, language) | Self::ExtraName(product, language) => {
-                write!(f, "{product}")?;
-                language.as_ref().map_or(Ok(()), |language| write!(f, " {language}"))
-            }
-        }
     }
 }
