@@ -91,10 +91,10 @@ pub(crate) fn four_index_table(table: &Table) -> FourIndexTable {
 /// Creates the project's table without its stream, time to live and backups.
 /// The embedded engine pays for every stream record in proportion to all earlier ones, which would hide what is compared.
 pub(crate) async fn create_table(table: &Table) -> anyhow::Result<()> {
-    let indexes = vec![definition::gsi()?, definition::primaries()?, definition::authors()?, definition::moderation()?];
     let attributes = definition::attribute_definitions()?;
     let create = table.client().create_table().table_name(table.name()).billing_mode(BillingMode::PayPerRequest);
-    let create = create.set_attribute_definitions(Some(attributes)).set_global_secondary_indexes(Some(indexes));
+    let create =
+        create.set_attribute_definitions(Some(attributes)).set_global_secondary_indexes(Some(definition::indexes()?));
     create.set_key_schema(Some(definition::key_schema(attribute::PK, attribute::SK)?)).send().await?;
     await_active(table.client(), table.name()).await
 }

@@ -21,7 +21,7 @@ const AUDIT_SEGMENTS: u32 = 1;
 
 /// Sets the first watermark of a new table, so that `recent` does not look for entries from before the table existed.
 pub(crate) async fn begin_watermark(table: &Table) -> Result<(), StoreError> {
-    if table.watermark().await?.is_none() && table.scan_segment(None, 0, 1, 1).await?.read == 0 {
+    if table.watermark().await?.is_none() && table.scan_segment(None, 0, 1, 1).await?.rows.is_empty() {
         table.advance_watermark(now()).await?;
     }
     Ok(())

@@ -74,7 +74,7 @@ async fn a_rebuild_of_a_table_without_the_index_fails_and_leaves_the_page_index_
     let create = without.client().create_table().table_name(without.name());
     let create = create.set_attribute_definitions(Some(attributes.collect()));
     let create = create.set_key_schema(Some(definition::key_schema(attribute::PK, attribute::SK).unwrap()));
-    let create = create.global_secondary_indexes(definition::gsi().unwrap());
+    let create = create.global_secondary_indexes(definition::indexes().unwrap().remove(0));
     create.billing_mode(BillingMode::PayPerRequest).send().await.unwrap();
     for apply in [false, true] {
         let report = job_of(without.clone(), stores.index.clone(), settings(apply)).rebuild(1).await;

@@ -73,12 +73,7 @@ pub(crate) async fn list_comments_of_author(
     let next = part.next.as_ref();
     let path = format!("{}{}", site.public_url.base_path(), links::api_author(&author));
     let body = Body {
-        comments: part
-            .comments
-            .iter()
-            .filter_map(|comment| comment.as_ref().ok())
-            .map(CommentBody::for_writer)
-            .collect(),
+        comments: part.rows.iter().filter_map(|comment| comment.as_ref().ok()).map(CommentBody::for_writer).collect(),
         cursor: Next { next: next.map(ToString::to_string) },
         links: Next { next: next.map(|id| format!("{path}?page_size={page_size}&cursor={id}")) },
     };

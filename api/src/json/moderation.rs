@@ -4,7 +4,6 @@ use actix_web::{HttpResponse, web};
 use model::{Cd, Comment, PageSize, Status};
 use serde::Serialize;
 use serde_json::json;
-use table::ModerationPosition;
 use utoipa::ToSchema;
 
 use super::{
@@ -85,12 +84,12 @@ async fn page(
 ) -> Result<(Vec<Comment>, Option<Cd>), ApiError> {
     let size = usize::from(page_size.get());
     let mut comments: Vec<Comment> = Vec::with_capacity(size + 1);
-    let mut from = after.map(ModerationPosition::After);
+    let mut from = None;
     for _ in 0..QUERIES_MAX {
         // One more, which shows whether a page follows.
         let limit = u16::try_from(size + 1 - comments.len()).unwrap_or(u16::MAX);
-        let part = stores.moderation_part(status, from, limit).await?;
-        comments.extend(part.comments.into_iter().flatten());
+        let part = stores.moderation_part(status, after.as_ref(), from, limit).await?;
+        comments.extend(part.rows.into_iter().flatten());
         from = part.next;
         if from.is_none() || comments.len() > size {
             break;

@@ -19,7 +19,7 @@ use page_index::{
 use parking_lot::Mutex;
 use process::{StoreError, now};
 use table::{
-    AuthorPart, CommentPatch, Created, Idempotency, ModerationPart, ModerationPosition, NewComment, Page, PageQuery,
+    CommentPatch, Created, Idempotency, InvalidEntry, NewComment, Page, PageQuery, Part, Position as TablePosition,
     ProductPut, Table, WriteError,
 };
 use tokio::time::Instant;
@@ -187,11 +187,13 @@ impl StoreClients {
     pub(crate) async fn moderation_part(
         &self,
         status: Status,
-        from: Option<ModerationPosition>,
+        after: Option<&Cd>,
+        from: Option<TablePosition>,
         limit: u16,
-    ) -> Result<ModerationPart, StoreError> {
-        let part = self.metrics.timed(StoreCall::Moderation, self.table.moderation_part(status, from, limit)).await?;
-        let invalid = part.comments.iter().filter_map(|comment| comment.as_ref().err());
+    ) -> Result<Part<Result<Comment, InvalidEntry>>, StoreError> {
+        let read = self.table.moderation_part(status, after, from, limit);
+        let part = self.metrics.timed(StoreCall::Moderation, read).await?;
+        let invalid = part.rows.iter().filter_map(|comment| comment.as_ref().err());
         self.note_malformed("a list for moderators", invalid.map(|entry| &entry.problem));
         Ok(part)
     }
@@ -226,10 +228,10 @@ impl StoreClients {
         author: &AuthorId,
         after: Option<&CommentId>,
         page_size: PageSize,
-    ) -> Result<AuthorPart, StoreError> {
+    ) -> Result<Part<Result<Comment, Malformed>, CommentId>, StoreError> {
         let read = self.table.comments_of_author(author, after, page_size.get().into());
         let part = self.metrics.timed(StoreCall::Author, read).await?;
-        let invalid = part.comments.iter().filter_map(|comment| comment.as_ref().err());
+        let invalid = part.rows.iter().filter_map(|comment| comment.as_ref().err());
         self.note_malformed("the list of an author's comments", invalid);
         Ok(part)
     }

@@ -18,7 +18,7 @@ use futures_util::future::try_join_all;
 use model::{Cd, Comment, Language, Malformed, PageSize, ProductId};
 use process::{Store, StoreError};
 use serde_dynamo::Item;
-use table::{ItemJson, QueryReader, definition::key_schema};
+use table::{QueryReader, StoredItem, definition::key_schema};
 
 use crate::{
     cost::ReadCost,
@@ -182,13 +182,16 @@ impl FourIndexTable {
             .await
             .map_err(store_error)?;
         let answer = reader.take()?;
-        let entries = answer.items.into_iter().map(|ItemJson(entry)| Ok((entry.cd()?, entry)));
+        let read_units = answer.read_units();
+        let entries = answer.items.into_iter().map(|item| match item {
+            StoredItem::Read(entry) => Ok((entry.cd()?, entry)),
+            StoredItem::Unread(_) => Err(Malformed::new("item", "an item cannot be read")),
+        });
         let entries = entries.collect::<Result<Vec<_>, Malformed>>()?;
         let more = answer.last_evaluated_key.is_some();
         if more && entries.len() < limit {
             return Err(StoreError::refused(Store::Table, "a page's comments are too large to be read at once"));
         }
-        let read_units = answer.consumed_capacity.map_or(0.0, |consumed| consumed.capacity_units);
         let items_read = u32::try_from(entries.len()).unwrap_or(u32::MAX);
         Ok((Part { from, entries, more }, ReadCost { requests: 1, items_read, read_units, items_discarded: 0 }))
     }

@@ -106,7 +106,7 @@ struct Designs {
 
 impl Designs {
     fn new(Contestants { stores, .. }: &Contestants) -> Self {
-        let meter = Arc::new(Meter::default());
+        let meter = Arc::new(Meter::new(None, None));
         let writer = stores.store.table.clone().metered(meter.clone());
         let (stream_writer, page_indexer) = (stream_writer(&writer), page_indexer(&stores.redis.index));
         Self { four: four_index_table(&writer), writer, stream_writer, page_indexer, meter }

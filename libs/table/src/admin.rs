@@ -34,12 +34,12 @@ use tokio::time::Instant;
 
 use crate::{
     Table,
-    definition::{TableDescription, attribute_definitions, authors, gsi, key_schema, moderation, primaries},
+    definition::{TableDescription, attribute_definitions, indexes, key_schema},
     duplicates::to_action,
     error::{refused, store_error},
     item::{ItemKey, SdkItem, from_sdk_item, item_key, primary_key, to_sdk_item},
-    parts::{JournalPart, JournalRow, Scanned},
-    transaction::{Condition, Guarded},
+    parts::{JournalRow, Part, Position},
+    transaction::{Condition, DECIDING, Transacted},
 };
 
 /// Maximum number of calls to list states of one kind.
@@ -104,13 +104,10 @@ impl Table {
         let created = self
             .client
             .create_table()
-            .table_name(&self.name)
+            .table_name(self.name())
             .set_attribute_definitions(Some(attribute_definitions().map_err(refused)?))
             .set_key_schema(Some(key_schema(attribute::PK, attribute::SK).map_err(refused)?))
-            .global_secondary_indexes(gsi().map_err(refused)?)
-            .global_secondary_indexes(primaries().map_err(refused)?)
-            .global_secondary_indexes(authors().map_err(refused)?)
-            .global_secondary_indexes(moderation().map_err(refused)?)
+            .set_global_secondary_indexes(Some(indexes().map_err(refused)?))
             .billing_mode(BillingMode::PayPerRequest)
             .stream_specification(stream)
             .send()
@@ -130,7 +127,7 @@ impl Table {
             .map_err(refused)?;
         self.client
             .update_time_to_live()
-            .table_name(&self.name)
+            .table_name(self.name())
             .time_to_live_specification(time_to_live)
             .send()
             .await
@@ -141,8 +138,8 @@ impl Table {
     async fn wait_until_active(&self) -> Result<TableDescription, StoreError> {
         let mut backoff = Backoff::until(Instant::now() + Duration::from_secs(30));
         loop {
-            let (description, active) = self.describe_with_status().await?;
-            if active {
+            let description = self.describe().await?;
+            if description.is_active {
                 return Ok(description);
             }
             if !backoff.wait().await {
@@ -152,22 +149,18 @@ impl Table {
     }
 
     pub async fn describe(&self) -> Result<TableDescription, StoreError> {
-        Ok(self.describe_with_status().await?.0)
-    }
-
-    async fn describe_with_status(&self) -> Result<(TableDescription, bool), StoreError> {
-        let answer = self.client.describe_table().table_name(&self.name).send().await.map_err(store_error)?;
+        let answer = self.client.describe_table().table_name(self.name()).send().await.map_err(store_error)?;
         let table = answer.table.ok_or_else(|| StoreError::unavailable(Store::Table, "it described no table"))?;
         let indexes = table.global_secondary_indexes();
-        let active = table.table_status == Some(TableStatus::Active)
+        let is_active = table.table_status == Some(TableStatus::Active)
             && indexes.iter().all(|index| index.index_status == Some(IndexStatus::Active));
         // DynamoDB Local gives no TableId (docs/engines.md). AWS always does (API reference, TableDescription).
         let created = table.creation_date_time.as_ref().and_then(|created| created.to_millis().ok());
-        let id = table.table_id.or_else(|| Some(format!("{}-{}", self.name, created?)));
+        let id = table.table_id.or_else(|| Some(format!("{}-{}", self.name(), created?)));
         let id =
             id.ok_or_else(|| StoreError::refused(Store::Table, "the table has neither id nor date of creation"))?;
         let items = table.item_count.and_then(|count| u64::try_from(count).ok()).unwrap_or(0);
-        Ok((TableDescription { id, stream_arn: table.latest_stream_arn, items }, active))
+        Ok(TableDescription { id, stream_arn: table.latest_stream_arn, items, is_active })
     }
 
     /// One answer of a scan of a segment, which reads at most `limit` items, eventually consistent. Callers look again
@@ -178,25 +171,24 @@ impl Table {
         segment: u32,
         segments: u32,
         limit: u32,
-    ) -> Result<Scanned, StoreError> {
+    ) -> Result<Part<Item, ItemKey>, StoreError> {
         let number = |count: u32| i32::try_from(count).unwrap_or(i32::MAX);
-        self.admit_read().await;
+        self.meter.read.admit().await;
         let scan = self
             .client
             .scan()
-            .table_name(&self.name)
+            .table_name(self.name())
             // One segment is sent as an ordinary scan: the embedded engine sorts the whole table for each answer of a
             // parallel scan.
             .set_segment((segments > 1).then(|| number(segment)))
             .set_total_segments((segments > 1).then(|| number(segments)))
             .limit(number(limit))
             .set_exclusive_start_key(from.map(|key| item_key(key.pk, key.sk)))
-            .set_return_consumed_capacity(self.wants_capacity());
+            .set_return_consumed_capacity(self.meter.report());
         let answer = scan.send().await.map_err(store_error)?;
-        self.charge_read(&answer.consumed_capacity);
-        Ok(Scanned {
-            read: u64::try_from(answer.scanned_count).unwrap_or(0),
-            items: answer.items.unwrap_or_default().into_iter().map(Item::from).collect(),
+        self.meter.read.charge(&answer.consumed_capacity);
+        Ok(Part {
+            rows: answer.items.unwrap_or_default().into_iter().map(Item::from).collect(),
             next: answer.last_evaluated_key.as_ref().map(ItemKey::of),
         })
     }
@@ -209,27 +201,23 @@ impl Table {
         from: Timestamp,
         to: Timestamp,
         limit: i32,
-    ) -> Result<JournalPart, StoreError> {
+    ) -> Result<Part<JournalRow>, StoreError> {
         let (mut rows, mut latest, mut position) = (Vec::new(), from, None);
         loop {
-            self.admit_read().await;
+            self.meter.read.admit().await;
             // No entry's sort key equals a bare instant, so BETWEEN's inclusive end excludes the instant `to`.
             let answer = self
-                .client
-                .query()
-                .table_name(&self.name)
+                .query_of(journal_pk(from, shard % JOURNAL_SHARDS))
                 .key_condition_expression("pk = :pk AND sk BETWEEN :from AND :to")
-                .expression_attribute_values(":pk", AttributeValue::S(journal_pk(from, shard % JOURNAL_SHARDS)))
                 .expression_attribute_values(":from", AttributeValue::S(from.to_string()))
                 .expression_attribute_values(":to", AttributeValue::S(to.to_string()))
-                .consistent_read(true)
                 .limit(limit)
                 .set_exclusive_start_key(position)
-                .set_return_consumed_capacity(self.wants_capacity())
+                .set_return_consumed_capacity(self.meter.report())
                 .send()
                 .await
                 .map_err(store_error)?;
-            self.charge_read(&answer.consumed_capacity);
+            self.meter.read.charge(&answer.consumed_capacity);
             for item in answer.items.unwrap_or_default() {
                 let ItemKey { sk, .. } = ItemKey::of(&item);
                 let at = sk.split_once('#').and_then(|(at, _)| Timestamp::parse(at).ok());
@@ -242,9 +230,8 @@ impl Table {
                 rows.push(JournalRow { at: latest, entry });
             }
             position = answer.last_evaluated_key;
-            let is_last = position.is_none();
-            if is_last || latest > from {
-                return Ok(JournalPart { rows, is_last });
+            if position.is_none() || latest > from {
+                return Ok(Part { rows, next: position.map(Position) });
             }
         }
     }
@@ -263,7 +250,7 @@ impl Table {
         guards: &[Guard],
         mut writes: Vec<DuplicateWrite>,
         deadline: Instant,
-    ) -> Result<Guarded, StoreError> {
+    ) -> Result<Transacted, StoreError> {
         let checks: Vec<TransactWriteItem> =
             guards.iter().map(|guard| self.check(id, guard)).collect::<Result<_, _>>()?;
         let room = Self::TRANSACTION_MAX.saturating_sub(checks.len()).max(1);
@@ -274,11 +261,12 @@ impl Table {
         // A rejected write does not prevent the others.
         let mut rejected = None;
         while let Some(mut part) = parts.pop() {
-            let writes = part.iter().map(|write| to_action(write.clone(), &self.name));
+            let writes = part.iter().map(|write| to_action(write.clone(), self.name()));
             let actions = checks.iter().cloned().map(Ok).chain(writes).collect::<Result<_, _>>()?;
-            match self.transact_until((deadline, deadline), actions, &mut 0).await {
-                Ok(Guarded::Done) => {}
-                Ok(Guarded::Changed) => return Ok(Guarded::Changed),
+            match self.transact_until(deadline, actions).await {
+                Ok(Transacted::Done) => {}
+                // The writes that had already happened are right for the earlier state of the comment.
+                Ok(failed @ Transacted::ConditionsFailed(_)) => return Ok(failed),
                 Err(error) if error.remedy() == Remedy::Quarantine && part.len() > 1 => {
                     parts.push(part.split_off(part.len() / 2));
                     parts.push(part);
@@ -287,7 +275,7 @@ impl Table {
                 Err(error) => return Err(error),
             }
         }
-        rejected.map_or(Ok(Guarded::Done), Err)
+        rejected.map_or(Ok(Transacted::Done), Err)
     }
 
     /// Takes over a comment whose primary item is only incomplete. It gives the item a new revision, and the keys of the
@@ -301,13 +289,13 @@ impl Table {
         comment: &PlacedComment,
         item: &Item,
         deadline: Instant,
-    ) -> Result<Guarded, StoreError> {
+    ) -> Result<Transacted, StoreError> {
         let before = text(item, attribute::REVISION).and_then(|revision| Revision::parse(revision).ok());
         let revision = Revision::after(before, now(), random());
         let PrimariesKey { shard, pcd } = comment.primaries_key();
-        let Condition { expression, names, values } = Condition::as_read(item);
+        let Condition { expression, names, values } = Condition::as_read(item, DECIDING);
         let mut update = Update::builder()
-            .table_name(&self.name)
+            .table_name(self.name())
             .set_key(Some(primary_key(&comment.id, &comment.placement.product)))
             .condition_expression(expression)
             .set_expression_attribute_names(Some(names))
@@ -326,13 +314,13 @@ impl Table {
             self.put_journal(&comment.id, revision, None, Some(comment.placement.clone()))?,
         ];
         // The journal relies on this bound: see `writer`.
-        let deadline = deadline.min(Instant::now() + self.started_within);
-        self.transact_until((deadline, deadline), actions, &mut 0).await
+        let deadline = deadline.min(Instant::now() + self.config.started_within);
+        self.transact_until(deadline, actions).await
     }
 
     fn check(&self, id: &CommentId, guard: &Guard) -> Result<TransactWriteItem, StoreError> {
         let key = primary_key(id, &guard.product);
-        let check = ConditionCheck::builder().table_name(&self.name).set_key(Some(key));
+        let check = ConditionCheck::builder().table_name(self.name()).set_key(Some(key));
         let check = match &guard.expected {
             Expected::Absent => check.condition_expression("attribute_not_exists(pk)"),
             Expected::Revision(_) if planted::has(Bug::NoGuard) => check.condition_expression("attribute_exists(pk)"),
@@ -341,7 +329,7 @@ impl Table {
                 .expression_attribute_names("#revision", attribute::REVISION)
                 .expression_attribute_values(":revision", AttributeValue::S(revision.to_string())),
             Expected::Invalid(item) => {
-                let Condition { expression, names, values } = Condition::as_read(item);
+                let Condition { expression, names, values } = Condition::as_read(item, DECIDING);
                 let values = Some(values).filter(|values| !values.is_empty());
                 check
                     .condition_expression(expression)
@@ -366,9 +354,9 @@ impl Table {
 
     pub async fn put_state<T: Serialize>(&self, what: &str, name: &str, state: &T) -> Result<(), StoreError> {
         let put = self.put(what, name, state)?;
-        self.admit_write().await;
-        let answer = put.set_return_consumed_capacity(self.wants_capacity()).send().await.map_err(store_error)?;
-        self.charge_write(&answer.consumed_capacity);
+        self.meter.write.admit().await;
+        let answer = put.set_return_consumed_capacity(self.meter.report()).send().await.map_err(store_error)?;
+        self.meter.write.charge(&answer.consumed_capacity);
         Ok(())
     }
 
@@ -381,30 +369,28 @@ impl Table {
         before: Option<&T>,
         after: &T,
     ) -> Result<bool, StoreError> {
-        let mut put = self.put(what, name, after)?;
-        let mut conditions = Vec::new();
-        for (place, (attribute, value)) in
-            before.map(to_sdk_item).transpose()?.unwrap_or_default().into_iter().enumerate()
-        {
-            conditions.push(format!("#a{place} = :v{place}"));
-            put = put.expression_attribute_names(format!("#a{place}"), attribute);
-            put = put.expression_attribute_values(format!(":v{place}"), value);
-        }
-        let condition = match conditions.is_empty() {
-            true => "attribute_not_exists(pk)".to_owned(),
-            false => conditions.join(" AND "),
+        let put = self.put(what, name, after)?;
+        let put = match before.map(to_sdk_item).transpose()?.map(Item::from) {
+            None => put.condition_expression("attribute_not_exists(pk)"),
+            Some(before) => {
+                let Condition { expression, names, values } =
+                    Condition::as_read(&before, before.keys().map(String::as_str));
+                put.condition_expression(expression)
+                    .set_expression_attribute_names(Some(names))
+                    .set_expression_attribute_values(Some(values))
+            }
         };
-        let put = put.condition_expression(condition).set_return_consumed_capacity(self.wants_capacity());
-        self.admit_write().await;
+        let put = put.set_return_consumed_capacity(self.meter.report());
+        self.meter.write.admit().await;
         let answer = unless_condition_failed(put.send().await)?;
-        self.charge_write(answer.iter().flat_map(|answer| &answer.consumed_capacity));
+        self.meter.write.charge(answer.iter().flat_map(|answer| &answer.consumed_capacity));
         Ok(answer.is_some())
     }
 
     fn put<T: Serialize>(&self, what: &str, name: &str, state: &T) -> Result<PutItemFluentBuilder, StoreError> {
         let mut item = to_sdk_item(state)?;
         item.extend(state_key(what, name));
-        Ok(self.client.put_item().table_name(&self.name).set_item(Some(item)))
+        Ok(self.client.put_item().table_name(self.name()).set_item(Some(item)))
     }
 
     /// The instant up to which the journal is reconciled into the duplicates; `None` before the first time.
@@ -428,10 +414,10 @@ impl Table {
     }
 
     pub async fn delete_state(&self, what: &str, name: &str) -> Result<(), StoreError> {
-        self.admit_write().await;
-        let delete = self.client.delete_item().table_name(&self.name).set_key(Some(state_key(what, name)));
-        let answer = delete.set_return_consumed_capacity(self.wants_capacity()).send().await.map_err(store_error)?;
-        self.charge_write(&answer.consumed_capacity);
+        self.meter.write.admit().await;
+        let delete = self.client.delete_item().table_name(self.name()).set_key(Some(state_key(what, name)));
+        let answer = delete.set_return_consumed_capacity(self.meter.report()).send().await.map_err(store_error)?;
+        self.meter.write.charge(&answer.consumed_capacity);
         Ok(())
     }
 
@@ -458,7 +444,7 @@ impl Table {
         let update = self
             .client
             .update_item()
-            .table_name(&self.name)
+            .table_name(self.name())
             .set_key(Some(state_key(LEASE, scope)))
             .update_expression("SET until_ms = :until")
             .condition_expression("holder = :holder")
@@ -472,7 +458,7 @@ impl Table {
         let delete = self
             .client
             .delete_item()
-            .table_name(&self.name)
+            .table_name(self.name())
             .set_key(Some(state_key(LEASE, scope)))
             .condition_expression("holder = :holder")
             .expression_attribute_values(":holder", AttributeValue::S(holder.to_owned()));

@@ -6,7 +6,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use aws_sdk_dynamodb::types::ConsumedCapacity;
+use aws_sdk_dynamodb::types::{ConsumedCapacity, ReturnConsumedCapacity};
 use parking_lot::Mutex;
 use tokio::{sync::watch, time::Instant};
 
@@ -52,18 +52,19 @@ impl Interrupt {
     }
 }
 
-/// Counts the units that the calls of a `Table` consume, and holds calls back over a limit.
+/// Counts the units that the calls of a `Table` consume, and holds calls back over a limit. The default counts nothing.
 #[derive(Debug, Default)]
 pub struct Meter {
-    read: Bucket,
-    write: Bucket,
-    interrupt: Interrupt,
+    pub(crate) read: Bucket,
+    pub(crate) write: Bucket,
 }
 
 #[derive(Debug, Default)]
-struct Bucket {
+pub(crate) struct Bucket {
+    counts: bool,
     /// Units per second; `None` means unlimited.
     limit: Option<f64>,
+    interrupt: Interrupt,
     state: Mutex<BucketState>,
 }
 
@@ -77,53 +78,51 @@ struct BucketState {
 impl Meter {
     /// A meter with limits in units per second; `None` means unlimited.
     pub fn new(read_limit: Option<u32>, write_limit: Option<u32>) -> Self {
-        let bucket =
-            |limit: Option<u32>| Bucket { limit: limit.map(|units| f64::from(units.max(1))), state: Mutex::default() };
-        Self { read: bucket(read_limit), write: bucket(write_limit), interrupt: Interrupt::default() }
+        let bucket = |limit: Option<u32>| {
+            let limit = limit.map(|units| f64::from(units.max(1)));
+            Bucket { counts: true, limit, ..Bucket::default() }
+        };
+        Self { read: bucket(read_limit), write: bucket(write_limit) }
     }
 
     /// Sets an interrupt. After it, the meter delays no call: work under way ends without a limit.
     #[must_use]
-    pub fn until(self, interrupt: Interrupt) -> Self {
-        Self { interrupt, ..self }
+    pub fn until(mut self, interrupt: Interrupt) -> Self {
+        (self.read.interrupt, self.write.interrupt) = (interrupt.clone(), interrupt);
+        self
     }
 
     pub fn consumed(&self) -> Units {
         Units { read: self.read.state.lock().consumed, write: self.write.state.lock().consumed }
     }
 
-    pub(crate) async fn admit_read(&self) {
-        self.read.admit(&self.interrupt).await;
-    }
-
-    pub(crate) async fn admit_write(&self) {
-        self.write.admit(&self.interrupt).await;
-    }
-
-    pub(crate) fn charge_read<'answer>(&self, consumed: impl IntoIterator<Item = &'answer ConsumedCapacity>) {
-        self.read.charge(sum(consumed));
-    }
-
-    pub(crate) fn charge_write<'answer>(&self, consumed: impl IntoIterator<Item = &'answer ConsumedCapacity>) {
-        self.write.charge(sum(consumed));
+    /// The report to request from DynamoDB.
+    pub(crate) fn report(&self) -> Option<ReturnConsumedCapacity> {
+        self.read.counts.then_some(ReturnConsumedCapacity::Total)
     }
 }
 
 impl Bucket {
     /// Waits until the consumed units are paid for, or until the interrupt.
-    async fn admit(&self, interrupt: &Interrupt) {
+    pub(crate) async fn admit(&self) {
+        if self.limit.is_none() {
+            return;
+        }
         let paid_at = self.state.lock().paid_at;
         if let Some(paid_at) = paid_at {
             tokio::select! {
                 biased;
                 () = tokio::time::sleep_until(paid_at) => {}
-                () = interrupt.come() => {}
+                () = self.interrupt.come() => {}
             }
         }
     }
 
-    fn charge(&self, units: f64) {
-        self.charge_at(units, Instant::now());
+    pub(crate) fn charge<'answer>(&self, consumed: impl IntoIterator<Item = &'answer ConsumedCapacity>) {
+        if self.counts {
+            let units = consumed.into_iter().filter_map(|consumed| consumed.capacity_units).sum();
+            self.charge_at(units, Instant::now());
+        }
     }
 
     fn charge_at(&self, units: f64, now: Instant) {
@@ -134,11 +133,6 @@ impl Bucket {
         let from = state.paid_at.map_or(saved, |paid_at| paid_at.max(saved));
         state.paid_at = Some(from + Duration::from_secs_f64(units / limit));
     }
-}
-
-/// The units that answers report.
-fn sum<'answer>(answers: impl IntoIterator<Item = &'answer ConsumedCapacity>) -> f64 {
-    answers.into_iter().filter_map(|consumed| consumed.capacity_units).sum()
 }
 
 #[cfg(test)]
@@ -166,12 +160,12 @@ mod tests {
         let soon = Some(Instant::now() + Duration::from_millis(1));
         for (interrupt, is_said) in [(Interrupt::default(), true), (Interrupt::at(soon), false)] {
             let meter = Meter::new(Some(1), None).until(interrupt.clone());
-            meter.read.charge(1e6);
+            meter.read.charge_at(1e6, Instant::now());
             if is_said {
                 interrupt.interrupt();
             }
             // Without the interrupt this waits eleven days.
-            meter.read.admit(&meter.interrupt).await;
+            meter.read.admit().await;
         }
     }
 }

@@ -48,40 +48,21 @@ pub fn key_schema(hash: &str, range: &str) -> Result<Vec<KeySchemaElement>, Buil
     Ok(vec![key(hash, KeyType::Hash)?, key(range, KeyType::Range)?])
 }
 
-pub fn gsi() -> Result<GlobalSecondaryIndex, BuildError> {
-    GlobalSecondaryIndex::builder()
-        .index_name(GSI)
-        .set_key_schema(Some(key_schema(attribute::SK, attribute::CD)?))
-        .projection(Projection::builder().projection_type(ProjectionType::All).build())
-        .build()
-}
-
-pub fn primaries() -> Result<GlobalSecondaryIndex, BuildError> {
-    let projection = Projection::builder()
-        .projection_type(ProjectionType::Include)
-        .set_non_key_attributes(Some(PRIMARIES_PROJECTED.map(str::to_owned).into()))
-        .build();
-    GlobalSecondaryIndex::builder()
-        .index_name(PRIMARIES)
-        .set_key_schema(Some(key_schema(attribute::SHARD, attribute::PCD)?))
-        .projection(projection)
-        .build()
-}
-
-pub fn authors() -> Result<GlobalSecondaryIndex, BuildError> {
-    GlobalSecondaryIndex::builder()
-        .index_name(AUTHORS)
-        .set_key_schema(Some(key_schema(attribute::AUTHOR_ID, attribute::PK)?))
-        .projection(Projection::builder().projection_type(ProjectionType::KeysOnly).build())
-        .build()
-}
-
-pub fn moderation() -> Result<GlobalSecondaryIndex, BuildError> {
-    GlobalSecondaryIndex::builder()
-        .index_name(MODERATION)
-        .set_key_schema(Some(key_schema(attribute::UNPUBLISHED, attribute::UNPUBLISHED_CD)?))
-        .projection(Projection::builder().projection_type(ProjectionType::All).build())
-        .build()
+/// The indexes, the one that pages are read from first.
+pub fn indexes() -> Result<Vec<GlobalSecondaryIndex>, BuildError> {
+    let index = |name: &str, [hash, range]: [&str; 2], projection: Projection| {
+        let keys = key_schema(hash, range)?;
+        GlobalSecondaryIndex::builder().index_name(name).set_key_schema(Some(keys)).projection(projection).build()
+    };
+    let projection = |kind: ProjectionType| Projection::builder().projection_type(kind);
+    let for_ranks = Some(PRIMARIES_PROJECTED.map(str::to_owned).into());
+    let for_ranks = projection(ProjectionType::Include).set_non_key_attributes(for_ranks).build();
+    Ok(vec![
+        index(GSI, [attribute::SK, attribute::CD], projection(ProjectionType::All).build())?,
+        index(PRIMARIES, PRIMARIES_KEYS, for_ranks)?,
+        index(AUTHORS, [attribute::AUTHOR_ID, attribute::PK], projection(ProjectionType::KeysOnly).build())?,
+        index(MODERATION, UNPUBLISHED_KEYS, projection(ProjectionType::All).build())?,
+    ])
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -92,4 +73,6 @@ pub struct TableDescription {
     pub stream_arn: Option<String>,
     /// Approximate number of items. AWS updates it every six hours.
     pub items: u64,
+    /// Whether the table and its indexes can be used.
+    pub is_active: bool,
 }

@@ -4,14 +4,15 @@
 
 use aws_sdk_dynamodb::types::{Delete, DeleteRequest, Put, PutRequest, TransactWriteItem, WriteRequest};
 use model::{
-    item::{attribute, comment_pk},
+    FilterKey,
+    item::{comment_id_of_pk, comment_pk},
     plan::{DuplicateKey, DuplicateWrite},
 };
 use process::StoreError;
 
 use crate::{
     error::refused,
-    item::{SdkItem, item_key},
+    item::{ItemKey, SdkItem, item_key},
 };
 
 /// Writes that did not happen, or may not have.
@@ -74,13 +75,12 @@ pub(crate) fn to_action(write: DuplicateWrite, table: &str) -> Result<TransactWr
     })
 }
 
-/// The partition key and the sort key of the item that a request writes.
-pub(crate) fn key_of_request(request: &WriteRequest) -> Option<(String, String)> {
-    let attributes = match (&request.put_request, &request.delete_request) {
-        (Some(put), _) => &put.item,
-        (_, Some(delete)) => &delete.key,
+/// The key of the duplicate that a request writes.
+pub(crate) fn key_of_request(request: &WriteRequest) -> Option<DuplicateKey> {
+    let ItemKey { pk, sk } = match (&request.put_request, &request.delete_request) {
+        (Some(put), _) => ItemKey::of(&put.item),
+        (_, Some(delete)) => ItemKey::of(&delete.key),
         _ => return None,
     };
-    let text = |name: &str| attributes.get(name)?.as_s().ok().cloned();
-    Some((text(attribute::PK)?, text(attribute::SK)?))
+    Some(DuplicateKey { id: comment_id_of_pk(&pk)?, filter_key: FilterKey::parse(&sk).ok()? })
 }

@@ -27,10 +27,12 @@ impl ItemKey {
     }
 }
 
-/// An invalid item: an entry of the index `primaries`, or one in the place of a product's record.
+/// An invalid item: of a comment, an entry of the index `primaries`, or one in the place of a product's record.
 #[derive(Debug, Clone, PartialEq)]
 pub struct InvalidEntry {
     pub key: ItemKey,
+    /// Its place in the order, as far as it is readable.
+    pub cd: Option<Cd>,
     pub problem: Malformed,
 }
 
@@ -64,9 +66,7 @@ pub(crate) fn record_of(item: SdkItem) -> Result<ProductRecord, StoreError> {
 }
 
 pub(crate) fn to_sdk_item<T: Serialize>(value: &T) -> Result<SdkItem, StoreError> {
-    let item: serde_dynamo::Item =
-        serde_dynamo::to_item(value).map_err(|error| Malformed::new("item", error.to_string()))?;
-    Ok(item.into())
+    Ok(serde_dynamo::to_item(value).map_err(|error| Malformed::new("item", error.to_string()))?)
 }
 
 /// One of `model`'s types, or of the job's states, from an item. An error names the item and the attribute, but never a

@@ -27,14 +27,10 @@ mod writer;
 
 use std::{sync::Arc, time::Duration};
 
-use aws_sdk_dynamodb::{
-    Client,
-    types::{ConsumedCapacity, ReturnConsumedCapacity},
-};
+use aws_sdk_dynamodb::Client;
 use aws_smithy_runtime_api::client::http::SharedHttpClient;
 use model::BlobFormat;
 use process::aws::{Calls, NewHttpClient, new_http_client, sdk_config};
-use tokio::time::Instant;
 
 use crate::capacity::Meter;
 pub use admin::Lease;
@@ -45,12 +41,9 @@ pub use duplicates::{DuplicatesWritten, FailedWrites};
 pub use error::store_error;
 pub use idempotency::Idempotency;
 pub use item::{InvalidEntry, ItemKey};
-pub use page_answer::{Consumed, ItemJson, MalformedItem, QueryAnswer, QueryReader};
-pub use parts::{
-    AuthorPart, CommentsPart, CommentsPosition, JournalPart, JournalRow, ModerationPart, ModerationPosition, Page,
-    PageQuery, PrimariesPart, PrimariesPosition, ProductsPart, RecordsPart, RecordsPosition, Scanned,
-};
-pub use transaction::Guarded;
+pub use page_answer::{QueryAnswer, QueryReader, StoredItem};
+pub use parts::{JournalRow, MalformedItem, Page, PageQuery, Part, Position};
+pub use transaction::Transacted;
 
 /// The longest that one attempt of one call may take, unless a configuration says otherwise.
 const ATTEMPT_TIMEOUT: Duration = Duration::from_secs(3);
@@ -95,14 +88,10 @@ impl TableConfig {
 #[derive(Debug, Clone)]
 pub struct Table {
     client: Client,
-    name: String,
-    comment_blob: BlobFormat,
-    started_within: Duration,
-    /// The time of one attempt: of the configured one, three seconds at most.
-    attempt_time: Duration,
+    config: Arc<TableConfig>,
     /// `None` when the caller made the HTTP client.
     new_http_client: Option<NewHttpClient>,
-    meter: Option<Arc<Meter>>,
+    meter: Arc<Meter>,
 }
 
 impl Table {
@@ -115,61 +104,21 @@ impl Table {
 
     /// Like [`Table::connect`], through the caller's HTTP client.
     pub async fn connect_through(config: &TableConfig, http_client: SharedHttpClient) -> Self {
-        let table = Self::new(client(config, http_client).await, config.name.clone());
-        let attempt_time = config.attempt_timeout.min(ATTEMPT_TIMEOUT);
-        Self { comment_blob: config.comment_blob, started_within: config.started_within, attempt_time, ..table }
+        let TableConfig { attempt_timeout, call_timeout, max_attempts, .. } = *config;
+        let calls = Calls { attempt_timeout, call_timeout, max_attempts };
+        let client = Client::new(&sdk_config(config.endpoint_url.as_deref(), http_client, calls).await);
+        Self { client, config: Arc::new(config.clone()), new_http_client: None, meter: Arc::default() }
     }
 
     /// The table behind a client that the caller configured; texts are written as maps.
     pub fn new(client: Client, name: impl Into<String>) -> Self {
-        Self {
-            client,
-            name: name.into(),
-            comment_blob: BlobFormat::Map,
-            started_within: writer::STARTED_WITHIN,
-            attempt_time: ATTEMPT_TIMEOUT,
-            new_http_client: None,
-            meter: None,
-        }
+        let config = Arc::new(TableConfig::new(name, None));
+        Self { client, config, new_http_client: None, meter: Arc::default() }
     }
 
     /// The table with a meter, which counts and limits the repair job's calls.
     pub fn metered(self, meter: Arc<Meter>) -> Self {
-        Self { meter: Some(meter), ..self }
-    }
-
-    /// The report to request from DynamoDB; `None` without a meter.
-    fn wants_capacity(&self) -> Option<ReturnConsumedCapacity> {
-        self.meter.as_ref().map(|_| ReturnConsumedCapacity::Total)
-    }
-
-    async fn admit_read(&self) {
-        if let Some(meter) = &self.meter {
-            meter.admit_read().await;
-        }
-    }
-
-    async fn admit_write(&self) {
-        if let Some(meter) = &self.meter {
-            meter.admit_write().await;
-        }
-    }
-
-    fn charge_read<'answer>(&self, consumed: impl IntoIterator<Item = &'answer ConsumedCapacity>) {
-        if let Some(meter) = &self.meter {
-            meter.charge_read(consumed);
-        }
-    }
-
-    fn charge_write<'answer>(&self, consumed: impl IntoIterator<Item = &'answer ConsumedCapacity>) {
-        if let Some(meter) = &self.meter {
-            meter.charge_write(consumed);
-        }
-    }
-
-    /// The last instant at which a call may start whose first attempt has to end before `deadline`.
-    fn last_start(&self, deadline: Instant) -> Instant {
-        deadline.checked_sub(self.attempt_time).unwrap_or(deadline)
+        Self { meter, ..self }
     }
 
     /// The table with separate connections, unless the caller made the HTTP client. Everything else is shared, also the
@@ -181,20 +130,11 @@ impl Table {
     }
 
     pub fn name(&self) -> &str {
-        &self.name
+        &self.config.name
     }
 
     /// The client, for calls that only the local stack, tests and benchmarks make.
     pub fn client(&self) -> &Client {
         &self.client
     }
-}
-
-async fn client(config: &TableConfig, http_client: SharedHttpClient) -> Client {
-    let calls = Calls {
-        attempt_timeout: config.attempt_timeout,
-        call_timeout: config.call_timeout,
-        max_attempts: config.max_attempts,
-    };
-    Client::new(&sdk_config(config.endpoint_url.as_deref(), http_client, calls).await)
 }

@@ -24,7 +24,7 @@ use aws_smithy_runtime_api::{
 };
 use aws_smithy_types::config_bag::ConfigBag;
 use model::{
-    Cd, Comment, CommentBlob, FilterKey, Malformed,
+    Cd, Comment, FilterKey, Malformed,
     item::{COMMENT_PREFIX, CommentItem, NoBlob, PlacedComment, attribute, comment_of, placed_of_entry, text},
 };
 use parking_lot::Mutex;
@@ -34,45 +34,33 @@ use serde_dynamo::{AttributeValue, Item};
 use serde_json::Value;
 
 use super::item::{InvalidEntry, ItemKey};
-pub use item_json::ItemJson;
+use item_json::ItemJson;
 
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "PascalCase", bound = "I: DeserializeOwned")]
 pub struct QueryAnswer<I> {
     #[serde(default = "Vec::new")]
     pub items: Vec<I>,
-    #[serde(default)]
-    pub scanned_count: u64,
     pub last_evaluated_key: Option<Item>,
-    pub consumed_capacity: Option<Consumed>,
+    consumed_capacity: Option<Consumed>,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct MalformedItem {
-    /// Its place among all items read, from 0.
-    pub place: usize,
-    pub pk: String,
-    /// Its place in the order, as far as it is readable.
-    pub cd: Option<Cd>,
-    pub problem: Malformed,
+#[derive(Debug, Clone, Copy, Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct Consumed {
+    capacity_units: f64,
 }
 
-#[derive(Debug)]
-pub(super) enum Answer<T> {
-    Read(QueryAnswer<ItemJson<T>>),
-    /// Some item has an attribute of a wrong type, so that each item must be read separately.
-    Unread(QueryAnswer<Value>),
-}
-
-/// An item of an answer about comments, or about the index `primaries`.
+/// An item of an answer.
 #[derive(Debug)]
 #[allow(clippy::large_enum_variant, reason = "nearly all items are read, and a box would cost each an allocation")]
-pub(super) enum StoredItem<Blob = CommentBlob> {
-    Read(CommentItem<Blob>),
+pub enum StoredItem<T> {
+    Read(T),
+    /// Some item of the answer has an attribute of a wrong type, so that each item must be read separately.
     Unread(Item),
 }
 
-impl<Blob> StoredItem<Blob> {
+impl<Blob> StoredItem<CommentItem<Blob>> {
     /// Its `pk`, `sk` and `cd`, as far as they are readable.
     fn keys(&self) -> [&str; 3] {
         match self {
@@ -87,50 +75,41 @@ impl<Blob> StoredItem<Blob> {
         let [pk, sk, _] = self.keys();
         pk.starts_with(COMMENT_PREFIX) && sk.ends_with(FilterKey::PRIMARY_SUFFIX)
     }
+
+    /// What is read of the item, or why it is invalid.
+    fn into<T>(self, read: impl FnOnce(Self) -> Result<T, Malformed>) -> Result<T, InvalidEntry> {
+        let [pk, sk, cd] = self.keys().map(str::to_owned);
+        read(self).map_err(|problem| InvalidEntry { key: ItemKey { pk, sk }, cd: Cd::parse(&cd).ok(), problem })
+    }
 }
 
-impl StoredItem {
-    pub(super) fn into_comment(self, place: usize) -> Result<Comment, MalformedItem> {
-        let [pk, _, cd] = self.keys();
-        let (pk, cd) = (pk.to_owned(), Cd::parse(cd).ok());
-        let comment = match self {
+impl StoredItem<CommentItem> {
+    pub(super) fn into_comment(self) -> Result<Comment, InvalidEntry> {
+        self.into(|item| match item {
             Self::Read(item) => item.into_comment(),
             Self::Unread(item) => comment_of(&item),
-        };
-        comment.map_err(|problem| MalformedItem { place, pk, cd, problem })
-    }
-
-    pub(super) fn unpublished(self) -> Result<Comment, InvalidEntry> {
-        let [pk, sk, _] = self.keys().map(str::to_owned);
-        self.into_comment(0).map_err(|item| InvalidEntry { key: ItemKey { pk, sk }, problem: item.problem })
+        })
     }
 }
 
-impl StoredItem<NoBlob> {
-    pub(super) fn placed(self) -> Result<PlacedComment, InvalidEntry> {
-        let placed = match &self {
+impl StoredItem<CommentItem<NoBlob>> {
+    pub(super) fn into_placed(self) -> Result<PlacedComment, InvalidEntry> {
+        self.into(|item| match item {
             Self::Read(item) => item.placed(),
-            Self::Unread(item) => placed_of_entry(item),
-        };
-        let [pk, sk, _] = self.keys();
-        placed.map_err(|problem| InvalidEntry { key: ItemKey { pk: pk.to_owned(), sk: sk.to_owned() }, problem })
-    }
-}
-
-impl<Blob> Answer<CommentItem<Blob>> {
-    pub(super) fn into_items(self) -> QueryAnswer<StoredItem<Blob>> {
-        match self {
-            Self::Read(answer) => answer.map(|ItemJson(item)| StoredItem::Read(item)),
-            Self::Unread(answer) => answer.map(|value| StoredItem::Unread(item_of(value))),
-        }
+            Self::Unread(item) => placed_of_entry(&item),
+        })
     }
 }
 
 impl<I> QueryAnswer<I> {
     fn map<O>(self, read: impl FnMut(I) -> O) -> QueryAnswer<O> {
-        let Self { items, scanned_count, last_evaluated_key, consumed_capacity } = self;
+        let Self { items, last_evaluated_key, consumed_capacity } = self;
         let items = items.into_iter().map(read).collect();
-        QueryAnswer { items, scanned_count, last_evaluated_key, consumed_capacity }
+        QueryAnswer { items, last_evaluated_key, consumed_capacity }
+    }
+
+    pub fn read_units(&self) -> f64 {
+        self.consumed_capacity.map_or(0.0, |consumed| consumed.capacity_units)
     }
 }
 
@@ -141,16 +120,10 @@ fn item_of(value: Value) -> Item {
     Item::from(known.collect::<HashMap<String, AttributeValue>>())
 }
 
-#[derive(Debug, Clone, Copy, Deserialize)]
-#[serde(rename_all = "PascalCase")]
-pub struct Consumed {
-    pub capacity_units: f64,
-}
-
 #[derive(Debug)]
 pub struct QueryReader<T>(Arc<Mutex<Option<Read<T>>>>);
 
-type Read<T> = Result<Answer<T>, Malformed>;
+type Read<T> = Result<QueryAnswer<StoredItem<T>>, Malformed>;
 
 impl<T> Default for QueryReader<T> {
     fn default() -> Self {
@@ -164,21 +137,9 @@ impl<T> Clone for QueryReader<T> {
     }
 }
 
-impl<T: DeserializeOwned> QueryReader<T> {
-    pub fn take(&self) -> Result<QueryAnswer<ItemJson<T>>, StoreError> {
-        let answer = match self.take_readable()? {
-            Answer::Read(answer) => return Ok(answer),
-            Answer::Unread(answer) => answer,
-        };
-        let read: Result<Vec<_>, _> = answer.items.into_iter().map(serde_json::from_value::<ItemJson<T>>).collect();
-        let problem = read.map_or_else(|error| error.to_string(), |_| "an item cannot be read".to_owned());
-        Err(Malformed::new("item", problem).into())
-    }
-}
-
 impl<T> QueryReader<T> {
     /// The answer, also when some of its items are malformed.
-    pub(super) fn take_readable(&self) -> Result<Answer<T>, StoreError> {
+    pub fn take(&self) -> Result<QueryAnswer<StoredItem<T>>, StoreError> {
         let answer = self.0.lock().take();
         let answer = answer.ok_or_else(|| StoreError::unavailable(Store::Table, "it gave no answer"))?;
         Ok(answer?)
@@ -215,11 +176,11 @@ impl<T: DeserializeOwned + Debug + Send + Sync> DeserializeResponse for QueryRea
             return Err(OrchestratorError::response(format!("status {}", response.status().as_u16()).into()));
         }
         let body = response.body().bytes().unwrap_or_default();
-        let answer = match serde_json::from_slice(body) {
-            Ok(answer) => Ok(Answer::Read(answer)),
+        let answer = match serde_json::from_slice::<QueryAnswer<ItemJson<T>>>(body) {
+            Ok(answer) => Ok(answer.map(|ItemJson(item)| StoredItem::Read(item))),
             // A malformed item: the cost of reading the items one by one comes on top.
-            Err(error) if error.is_data() => serde_json::from_slice(body)
-                .map(Answer::Unread)
+            Err(error) if error.is_data() => serde_json::from_slice::<QueryAnswer<Value>>(body)
+                .map(|answer| answer.map(|item| StoredItem::Unread(item_of(item))))
                 .map_err(|error| Malformed::new("answer", error.to_string())),
             // Not JSON, or not all of it: another attempt may succeed.
             Err(error) => return Err(OrchestratorError::response(error.into())),

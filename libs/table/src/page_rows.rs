@@ -2,11 +2,12 @@
 
 use std::collections::BTreeSet;
 
-use model::{Cd, Order};
+use model::{Cd, Order, item::CommentItem};
 
 use crate::{
-    page_answer::{MalformedItem, StoredItem},
-    parts::{Page, PageQuery},
+    item::InvalidEntry,
+    page_answer::StoredItem,
+    parts::{MalformedItem, Page, PageQuery},
 };
 
 /// How many more items a call reads when the calls before met items that the page does not show: invalid primary items, or
@@ -62,7 +63,7 @@ impl<'query> PageRows<'query> {
         self.is_complete() || self.page.others.len() >= self.limit() + BEYOND
     }
 
-    pub(super) fn add(&mut self, items: Vec<StoredItem>, read_units: f64) {
+    pub(super) fn add(&mut self, items: Vec<StoredItem<CommentItem>>, read_units: f64) {
         self.page.read_units += read_units;
         for item in items {
             if self.is_full() {
@@ -70,7 +71,9 @@ impl<'query> PageRows<'query> {
                 return;
             }
             self.cut_at = None;
-            match item.into_comment(self.read) {
+            let place = self.read;
+            let malformed = |InvalidEntry { cd, problem, .. }| MalformedItem { place, cd, problem };
+            match item.into_comment().map_err(malformed) {
                 Ok(comment) => {
                     if self.is_wanted(&comment.cd()) {
                         self.page.comments.push(comment);

@@ -4,18 +4,12 @@ use std::collections::BTreeMap;
 
 use aws_sdk_dynamodb::types::AttributeValue;
 use model::{
-    Cd, Comment, CommentId, FilterKey, Malformed, Order, ProductId, ProductRecord, Timestamp,
-    item::{PlacedComment, attribute},
-    journal::JournalEntry,
+    Cd, Comment, CommentId, FilterKey, Malformed, Order, ProductId, Timestamp, item::attribute, journal::JournalEntry,
     primaries::PrimariesKey,
 };
 use serde::{Deserialize, Serialize};
-use serde_dynamo::Item;
 
-use crate::{
-    item::{InvalidEntry, ItemKey, SdkItem, primary_key, start_key},
-    page_answer::MalformedItem,
-};
+use crate::item::{SdkItem, primary_key};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PageQuery {
@@ -42,70 +36,45 @@ pub struct Page {
     pub read_units: f64,
 }
 
-#[derive(Debug, Clone, PartialEq)]
-pub struct Scanned {
-    pub items: Vec<Item>,
-    pub read: u64,
-    pub next: Option<ItemKey>,
+/// An item that is left out of a page.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MalformedItem {
+    /// Its place among all items read, from 0.
+    pub place: usize,
+    /// Its place in the order, as far as it is readable.
+    pub cd: Option<Cd>,
+    pub problem: Malformed,
 }
 
+/// One answer about a list.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Part<Row, P = Position> {
+    pub rows: Vec<Row>,
+    /// Where reading continues; `None` at the end.
+    pub next: Option<P>,
+}
+
+/// The key after which a list continues, of its index or of the table. Attributes of keys are texts.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(into = "BTreeMap<String, String>", from = "BTreeMap<String, String>")]
-pub struct PrimariesPosition(pub(super) SdkItem);
+pub struct Position(pub(super) SdkItem);
 
-impl From<PrimariesPosition> for BTreeMap<String, String> {
-    fn from(position: PrimariesPosition) -> Self {
+impl From<Position> for BTreeMap<String, String> {
+    fn from(position: Position) -> Self {
         let texts = position.0.into_iter().filter_map(|(name, value)| Some((name, value.as_s().ok()?.clone())));
         texts.collect()
     }
 }
 
-impl From<BTreeMap<String, String>> for PrimariesPosition {
+impl From<BTreeMap<String, String>> for Position {
     fn from(keys: BTreeMap<String, String>) -> Self {
         Self(keys.into_iter().map(|(name, text)| (name, AttributeValue::S(text))).collect())
     }
 }
 
-/// One answer about a shard of the index `primaries`.
-#[derive(Debug, Clone, PartialEq)]
-pub struct PrimariesPart {
-    pub comments: Vec<Result<PlacedComment, InvalidEntry>>,
-    pub read: u64,
-    pub next: Option<PrimariesPosition>,
-}
-
-#[derive(Debug, Clone, PartialEq)]
-pub struct JournalRow {
-    /// The instant in its key; if the key holds none, the instant of the previous row.
-    pub at: Timestamp,
-    pub entry: Result<JournalEntry, Malformed>,
-}
-
-#[derive(Debug, Clone, PartialEq)]
-pub struct JournalPart {
-    pub rows: Vec<JournalRow>,
-    /// Whether no rows follow.
-    pub is_last: bool,
-}
-
-#[derive(Debug, Clone, PartialEq)]
-pub struct ProductsPart {
-    pub products: Vec<ProductId>,
-    pub invalid: Vec<InvalidEntry>,
-    pub next: Option<PrimariesPosition>,
-}
-
-#[derive(Debug, Clone, PartialEq)]
-pub struct CommentsPosition(pub(super) SdkItem);
-
-#[derive(Debug, Clone, PartialEq)]
-pub struct CommentsPart {
-    pub comments: Vec<Result<Comment, MalformedItem>>,
-    pub next: Option<CommentsPosition>,
-}
-
-impl PrimariesPosition {
-    pub fn after(product: &ProductId) -> Self {
+impl Position {
+    /// In a shard of the index `primaries`, after all entries of a product.
+    pub(super) fn after_product(product: &ProductId) -> Self {
         let last = Cd { created_at: Timestamp::MAX, id: CommentId::greatest() };
         let PrimariesKey { shard, pcd } = PrimariesKey::of(product, &last);
         let mut position = primary_key(&last.id, product);
@@ -115,41 +84,9 @@ impl PrimariesPosition {
     }
 }
 
-impl CommentsPosition {
-    pub fn after(product: &ProductId, cd: &Cd) -> Self {
-        Self(start_key(&FilterKey::primary(product.clone()), cd))
-    }
+#[derive(Debug, Clone, PartialEq)]
+pub struct JournalRow {
+    /// The instant in its key; if the key holds none, the instant of the previous row.
+    pub at: Timestamp,
+    pub entry: Result<JournalEntry, Malformed>,
 }
-
-#[derive(Debug, Clone, PartialEq)]
-pub struct ModerationPart {
-    pub comments: Vec<Result<Comment, InvalidEntry>>,
-    pub next: Option<ModerationPosition>,
-}
-
-#[derive(Debug, Clone, PartialEq)]
-pub enum ModerationPosition {
-    After(Cd),
-    Answer(SdkKey),
-}
-
-/// A key of the index, as DynamoDB gave it.
-#[derive(Debug, Clone, PartialEq)]
-pub struct SdkKey(pub(super) SdkItem);
-
-#[derive(Debug, Clone, PartialEq)]
-pub struct AuthorPart {
-    pub comments: Vec<Result<Comment, Malformed>>,
-    /// The comment after which reading continues; `None` at the end.
-    pub next: Option<CommentId>,
-}
-
-#[derive(Debug, Clone, PartialEq)]
-pub struct RecordsPart {
-    /// The records in the order of their keys, or the invalid items in their places.
-    pub records: Vec<Result<ProductRecord, InvalidEntry>>,
-    pub next: Option<RecordsPosition>,
-}
-
-#[derive(Debug, Clone, PartialEq)]
-pub struct RecordsPosition(pub(super) SdkItem);

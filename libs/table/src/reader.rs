@@ -1,6 +1,6 @@
 //! Reading: comments by id, pages, the sparse indexes, and the records of products.
 
-use std::{collections::HashMap, time::Duration};
+use std::{collections::HashMap, fmt::Debug, time::Duration};
 
 use aws_sdk_dynamodb::{
     operation::query::builders::QueryFluentBuilder,
@@ -11,12 +11,15 @@ use aws_sdk_dynamodb::{
 use futures_util::{StreamExt, TryStreamExt, stream};
 use model::{
     AuthorId, Cd, Comment, CommentId, FilterKey, Malformed, Order, ProductId, ProductRecord, Status,
-    item::{COMMENT_PREFIX, CommentItem, NoBlob, attribute, comment_id_of_pk, comment_of_primary, comment_pk, text},
+    item::{
+        COMMENT_PREFIX, CommentItem, PlacedComment, attribute, comment_id_of_pk, comment_of_primary, comment_pk, text,
+    },
     planted::{self, Bug},
     primaries::primaries_shard,
     product::record_pk,
 };
 use process::{Backoff, Store, StoreError};
+use serde::de::DeserializeOwned;
 use serde_dynamo::Item;
 use tokio::time::Instant;
 
@@ -27,11 +30,8 @@ use crate::{
     item::{InvalidEntry, ItemKey, SdkItem, primary_key, primary_of, record_key_of, record_of, start_key},
     page_answer::{QueryAnswer, QueryReader, StoredItem},
     page_rows::PageRows,
-    parts::{
-        AuthorPart, CommentsPart, CommentsPosition, ModerationPart, ModerationPosition, Page, PageQuery, PrimariesPart,
-        PrimariesPosition, ProductsPart, RecordsPart, RecordsPosition, SdkKey,
-    },
-    transaction::deciding_names,
+    parts::{Page, PageQuery, Part, Position},
+    transaction::DECIDING,
 };
 
 /// Maximum number of queries of a page. Nine answers of 1 MB hold 200 of the longest comments.
@@ -59,10 +59,7 @@ const AFTER_COMMENTS: &str = "COMMENT$";
 impl Table {
     /// The comment of this id, published or not, strongly consistent.
     pub async fn comment(&self, id: &CommentId) -> Result<Option<Comment>, StoreError> {
-        match self.primary_item(id).await? {
-            Some(item) => Ok(Some(comment_of_primary(&item)?)),
-            None => Ok(None),
-        }
+        Ok(self.primary_item(id).await?.map(|item| comment_of_primary(&item)).transpose()?)
     }
 
     /// The primary item of this id as it is in the table, strongly consistent and unparsed: the last of the item
@@ -76,10 +73,10 @@ impl Table {
 
     /// The item with this key, strongly consistent.
     pub(crate) async fn item(&self, key: SdkItem) -> Result<Option<SdkItem>, StoreError> {
-        self.admit_read().await;
-        let get = self.client.get_item().table_name(&self.name).set_key(Some(key)).consistent_read(true);
-        let answer = get.set_return_consumed_capacity(self.wants_capacity()).send().await.map_err(store_error)?;
-        self.charge_read(&answer.consumed_capacity);
+        self.meter.read.admit().await;
+        let get = self.client.get_item().table_name(self.name()).set_key(Some(key)).consistent_read(true);
+        let answer = get.set_return_consumed_capacity(self.meter.report()).send().await.map_err(store_error)?;
+        self.meter.read.charge(&answer.consumed_capacity);
         Ok(answer.item)
     }
 
@@ -91,13 +88,13 @@ impl Table {
         pk: String,
         calls_max: usize,
     ) -> Result<Option<(Vec<SdkItem>, Instant)>, StoreError> {
-        let query = self.query_of(pk).set_return_consumed_capacity(self.wants_capacity());
+        let query = self.query_of(pk).set_return_consumed_capacity(self.meter.report());
         let (mut items, mut start, mut read_at) = (Vec::new(), None, None);
         for _ in 0..calls_max {
-            self.admit_read().await;
+            self.meter.read.admit().await;
             let read_at = *read_at.get_or_insert_with(Instant::now);
             let answer = query.clone().set_exclusive_start_key(start).send().await.map_err(store_error)?;
-            self.charge_read(&answer.consumed_capacity);
+            self.meter.read.charge(&answer.consumed_capacity);
             items.extend(answer.items.unwrap_or_default());
             start = answer.last_evaluated_key;
             if start.is_none() {
@@ -108,17 +105,17 @@ impl Table {
     }
 
     /// A strongly consistent query for the items with this partition key.
-    fn query_of(&self, pk: String) -> QueryFluentBuilder {
+    pub(crate) fn query_of(&self, pk: String) -> QueryFluentBuilder {
         self.client
             .query()
-            .table_name(&self.name)
+            .table_name(self.name())
             .key_condition_expression("pk = :pk")
             .expression_attribute_values(":pk", AttributeValue::S(pk))
             .consistent_read(true)
     }
 
     fn query_index(&self, index: &str) -> QueryFluentBuilder {
-        self.client.query().table_name(&self.name).index_name(index)
+        self.client.query().table_name(self.name()).index_name(index)
     }
 
     /// Reads a page by one Query. Further queries are needed only beyond DynamoDB's 1 MB answer limit, or to fill the
@@ -139,7 +136,8 @@ impl Table {
         let mut start = query.start.as_ref().map(|cd| start_key(&query.key, cd));
         for _ in 0..PAGE_CALLS_MAX {
             let answer = self.page_part(query, rows.next_limit(), start).await?;
-            rows.add(answer.items, answer.consumed_capacity.map_or(0.0, |consumed| consumed.capacity_units));
+            let read_units = answer.read_units();
+            rows.add(answer.items, read_units);
             start = answer.last_evaluated_key.map(SdkItem::from);
             if start.is_none() || rows.is_full() {
                 break;
@@ -153,22 +151,30 @@ impl Table {
         query: &PageQuery,
         limit: usize,
         start: Option<SdkItem>,
-    ) -> Result<QueryAnswer<StoredItem>, StoreError> {
-        let reader = QueryReader::<CommentItem>::default();
-        self.query_index(GSI)
+    ) -> Result<QueryAnswer<StoredItem<CommentItem>>, StoreError> {
+        let query = self
+            .query_index(GSI)
             .key_condition_expression("sk = :sk")
             .expression_attribute_values(":sk", AttributeValue::S(query.key.to_string()))
             .scan_index_forward(query.order == Order::Oldest)
             .limit(i32::try_from(limit).unwrap_or(i32::MAX))
-            .set_exclusive_start_key(start)
-            // A report costs no units. Answers that explain themselves repeat it.
-            .return_consumed_capacity(ReturnConsumedCapacity::Total)
-            .customize()
-            .interceptor(reader.clone())
-            .send()
-            .await
-            .map_err(store_error)?;
-        Ok(reader.take_readable()?.into_items())
+            .set_exclusive_start_key(start);
+        self.read_directly(query).await
+    }
+
+    /// Sends a query of an index, whose answer is read directly from its JSON.
+    async fn read_directly<T>(&self, query: QueryFluentBuilder) -> Result<QueryAnswer<StoredItem<T>>, StoreError>
+    where
+        T: DeserializeOwned + Debug + Send + Sync + 'static,
+    {
+        self.meter.read.admit().await;
+        let reader = QueryReader::<T>::default();
+        // A report costs no units. Answers that explain themselves repeat it.
+        let query = query.return_consumed_capacity(ReturnConsumedCapacity::Total);
+        query.customize().interceptor(reader.clone()).send().await.map_err(store_error)?;
+        let answer = reader.take()?;
+        self.meter.read.charge([&ConsumedCapacity::builder().capacity_units(answer.read_units()).build()]);
+        Ok(answer)
     }
 
     /// All items of a comment id, unchanged, in the order of their keys, strongly consistent.
@@ -215,9 +221,10 @@ impl Table {
         comments: &[(CommentId, ProductId)],
         deadline: Instant,
     ) -> Result<Vec<Item>, StoreError> {
-        let names = deciding_names();
-        let projection =
-            ["pk", "sk"].into_iter().chain(names.keys().map(String::as_str)).collect::<Vec<_>>().join(", ");
+        let placeholders = DECIDING.map(|name| format!("#{name}"));
+        let projection = ["pk", "sk"].into_iter().chain(placeholders.iter().map(String::as_str));
+        let projection = projection.collect::<Vec<_>>().join(", ");
+        let names = placeholders.into_iter().zip(DECIDING.map(str::to_owned)).collect();
         let keys: Vec<SdkItem> = comments.iter().map(|(id, product)| primary_key(id, product)).collect();
         let wanted =
             KeysAndAttributes::builder().projection_expression(projection).set_expression_attribute_names(Some(names));
@@ -237,15 +244,15 @@ impl Table {
             let mut keys = part.to_vec();
             let mut backoff = Backoff::until(deadline);
             while !keys.is_empty() {
-                self.admit_read().await;
+                self.meter.read.admit().await;
                 let wanted = wanted.clone().set_keys(Some(std::mem::take(&mut keys))).build().map_err(refused)?;
-                let get = self.client.batch_get_item().request_items(&self.name, wanted);
-                let answer = get.set_return_consumed_capacity(self.wants_capacity()).send();
+                let get = self.client.batch_get_item().request_items(self.name(), wanted);
+                let answer = get.set_return_consumed_capacity(self.meter.report()).send();
                 let answer = answer.await.map_err(store_error)?;
-                self.charge_read(answer.consumed_capacity());
-                let found = answer.responses.unwrap_or_default().remove(&self.name).unwrap_or_default();
+                self.meter.read.charge(answer.consumed_capacity());
+                let found = answer.responses.unwrap_or_default().remove(self.name()).unwrap_or_default();
                 items.extend(found.into_iter().map(Item::from));
-                let left = answer.unprocessed_keys.unwrap_or_default().remove(&self.name);
+                let left = answer.unprocessed_keys.unwrap_or_default().remove(self.name());
                 keys = left.filter(|_| !planted::has(Bug::UnreadIsAbsent)).map(|left| left.keys).unwrap_or_default();
                 if !keys.is_empty() && !backoff.wait().await {
                     return Err(StoreError::unavailable(Store::Table, "it left keys of a batch unprocessed"));
@@ -263,32 +270,22 @@ impl Table {
     pub async fn primaries_part(
         &self,
         shard: u32,
-        from: Option<PrimariesPosition>,
+        from: Option<Position>,
         limit: u32,
-    ) -> Result<PrimariesPart, StoreError> {
-        self.admit_read().await;
-        let reader = QueryReader::<CommentItem<NoBlob>>::default();
-        self.query_index(PRIMARIES)
+    ) -> Result<Part<Result<PlacedComment, InvalidEntry>>, StoreError> {
+        let query = self
+            .query_index(PRIMARIES)
             .key_condition_expression("#shard = :shard")
             .expression_attribute_names("#shard", attribute::SHARD)
             .expression_attribute_values(":shard", AttributeValue::S(primaries_shard(shard)))
             .limit(i32::try_from(limit).unwrap_or(i32::MAX))
-            .set_exclusive_start_key(from.map(|position| position.0))
-            .set_return_consumed_capacity(self.wants_capacity())
-            .customize()
-            .interceptor(reader.clone())
-            .send()
-            .await
-            .map_err(|error| without_index(PRIMARIES, store_error(error)))?;
-        let answer = reader.take_readable()?.into_items();
-        let units = answer.consumed_capacity.map(|consumed| consumed.capacity_units);
-        self.charge_read([&ConsumedCapacity::builder().set_capacity_units(units).build()]);
+            .set_exclusive_start_key(from.map(|position| position.0));
+        let answer = self.read_directly(query).await.map_err(|error| without_index(PRIMARIES, error))?;
         // A foreign tool may have put other items into the index.
         let entries = answer.items.into_iter().filter(StoredItem::is_primary);
-        Ok(PrimariesPart {
-            comments: entries.map(StoredItem::placed).collect(),
-            read: answer.scanned_count,
-            next: answer.last_evaluated_key.map(|key| PrimariesPosition(key.into())),
+        Ok(Part {
+            rows: entries.map(StoredItem::into_placed).collect(),
+            next: answer.last_evaluated_key.map(|key| Position(key.into())),
         })
     }
 
@@ -297,78 +294,60 @@ impl Table {
     ///
     /// # Errors
     /// [`StoreError::Refused`] when the table does not have the index yet. Also the store's.
-    pub async fn products_part(&self, shard: u32, from: Option<PrimariesPosition>) -> Result<ProductsPart, StoreError> {
-        let part = self.primaries_part(shard, from, ENTRIES_MAX).await?;
-        let ends_with_valid = part.comments.last().is_some_and(Result::is_ok);
-        let (mut products, mut invalid) = (Vec::new(), Vec::new());
-        for comment in part.comments {
-            match comment {
-                Ok(comment) => products.push(comment.placement.product),
-                Err(entry) => invalid.push(entry),
-            }
-        }
-        products.dedup();
+    pub async fn products_part(
+        &self,
+        shard: u32,
+        from: Option<Position>,
+    ) -> Result<Part<Result<ProductId, InvalidEntry>>, StoreError> {
+        let Part { rows, next } = self.primaries_part(shard, from, ENTRIES_MAX).await?;
+        let mut rows: Vec<_> = rows.into_iter().map(|row| row.map(|comment| comment.placement.product)).collect();
+        rows.dedup();
         // The place of an invalid entry says nothing about other entries, so nothing after it is passed over.
-        let next = part.next.map(|next| match products.last() {
-            Some(product) if ends_with_valid => PrimariesPosition::after(product),
+        let next = next.map(|next| match rows.last() {
+            Some(Ok(product)) => Position::after_product(product),
             _ => next,
         });
-        Ok(ProductsPart { products, invalid, next })
+        Ok(Part { rows, next })
     }
 
     /// At most `limit` comments of a product, and at most a megabyte.
     pub async fn comments_part(
         &self,
         product: &ProductId,
-        from: Option<CommentsPosition>,
+        from: Option<Position>,
         limit: u16,
-    ) -> Result<CommentsPart, StoreError> {
+    ) -> Result<Part<Result<Comment, InvalidEntry>>, StoreError> {
         let key = FilterKey::primary(product.clone());
         let query = PageQuery { key, order: Order::Oldest, limit, start: None };
-        let answer = self.page_part(&query, limit.into(), from.map(|position| position.0)).await?;
-        Ok(CommentsPart {
-            comments: (0..).zip(answer.items).map(|(place, item)| item.into_comment(place)).collect(),
-            next: answer.last_evaluated_key.map(|key| CommentsPosition(key.into())),
-        })
+        Ok(comments(self.page_part(&query, limit.into(), from.map(|position| position.0)).await?))
     }
 
-    /// At most `limit` comments of an unpublished status, oldest first, and at most a megabyte. Eventually consistent.
+    /// At most `limit` comments of an unpublished status, oldest first, and at most a megabyte: those `after` a place, if
+    /// given. Eventually consistent.
     ///
     /// # Errors
     /// [`StoreError::Refused`] when the table does not have the index yet. Also the store's.
     pub async fn moderation_part(
         &self,
         status: Status,
-        from: Option<ModerationPosition>,
+        after: Option<&Cd>,
+        from: Option<Position>,
         limit: u16,
-    ) -> Result<ModerationPart, StoreError> {
-        self.admit_read().await;
-        let reader = QueryReader::<CommentItem>::default();
+    ) -> Result<Part<Result<Comment, InvalidEntry>>, StoreError> {
         let query = self
             .query_index(MODERATION)
             .expression_attribute_names("#status", attribute::UNPUBLISHED)
             .expression_attribute_values(":status", AttributeValue::S(status.to_string()))
             .limit(limit.into())
-            .set_return_consumed_capacity(self.wants_capacity());
-        let query = match from {
+            .set_exclusive_start_key(from.map(|position| position.0));
+        let query = match after {
             None => query.key_condition_expression("#status = :status"),
-            Some(ModerationPosition::Answer(SdkKey(key))) => {
-                query.key_condition_expression("#status = :status").set_exclusive_start_key(Some(key))
-            }
-            Some(ModerationPosition::After(cd)) => query
+            Some(cd) => query
                 .key_condition_expression("#status = :status AND #cd > :cd")
                 .expression_attribute_names("#cd", attribute::UNPUBLISHED_CD)
                 .expression_attribute_values(":cd", AttributeValue::S(cd.to_string())),
         };
-        let sent = query.customize().interceptor(reader.clone()).send().await;
-        sent.map_err(|error| without_index(MODERATION, store_error(error)))?;
-        let answer = reader.take_readable()?.into_items();
-        let units = answer.consumed_capacity.map(|consumed| consumed.capacity_units);
-        self.charge_read([&ConsumedCapacity::builder().set_capacity_units(units).build()]);
-        Ok(ModerationPart {
-            comments: answer.items.into_iter().map(StoredItem::unpublished).collect(),
-            next: answer.last_evaluated_key.map(|key| ModerationPosition::Answer(SdkKey(key.into()))),
-        })
+        Ok(comments(self.read_directly(query).await.map_err(|error| without_index(MODERATION, error))?))
     }
 
     /// Comments of an author, after the one of this id. At most `limit`, and fewer where the index is behind: it is
@@ -381,8 +360,8 @@ impl Table {
         author: &AuthorId,
         after: Option<&CommentId>,
         limit: u16,
-    ) -> Result<AuthorPart, StoreError> {
-        self.admit_read().await;
+    ) -> Result<Part<Result<Comment, Malformed>, CommentId>, StoreError> {
+        self.meter.read.admit().await;
         // No id has a character below `-`, so this is less than every longer id.
         let from = after.map_or_else(|| COMMENT_PREFIX.to_owned(), |id| comment_pk(id) + "!");
         let answer = self
@@ -392,11 +371,11 @@ impl Table {
             .expression_attribute_values(":from", AttributeValue::S(from))
             .expression_attribute_values(":to", AttributeValue::S(AFTER_COMMENTS.to_owned()))
             .limit(limit.into())
-            .set_return_consumed_capacity(self.wants_capacity())
+            .set_return_consumed_capacity(self.meter.report())
             .send()
             .await
             .map_err(|error| without_index(AUTHORS, store_error(error)))?;
-        self.charge_read(&answer.consumed_capacity);
+        self.meter.read.charge(&answer.consumed_capacity);
         let keys = answer.items.unwrap_or_default().into_iter().map(|item| ItemKey::of(&item));
         let entries: Vec<_> = keys.filter_map(|key| primary_of(&key)).collect();
         let next = match answer.last_evaluated_key.map(|key| ItemKey::of(&key)) {
@@ -407,7 +386,7 @@ impl Table {
         };
         let read = stream::iter(entries).map(|(id, product)| self.comment_of_author(author, id, product));
         let comments: Vec<_> = read.buffered(READS_AT_ONCE).try_collect().await?;
-        Ok(AuthorPart { comments: comments.into_iter().flatten().collect(), next })
+        Ok(Part { rows: comments.into_iter().flatten().collect(), next })
     }
 
     /// The comment of an entry; `None` when it was deleted, or is no longer this author's.
@@ -430,24 +409,31 @@ impl Table {
 
     /// Eventually consistent: at half the price.
     pub async fn product_to_show(&self, product: &ProductId) -> Result<Option<ProductRecord>, StoreError> {
-        let get = self.client.get_item().table_name(&self.name).set_key(Some(record_key_of(product)));
+        let get = self.client.get_item().table_name(self.name()).set_key(Some(record_key_of(product)));
         get.send().await.map_err(store_error)?.item.map(record_of).transpose()
     }
 
     /// Some records of a shard, strongly consistent: at most a megabyte.
-    pub async fn records_part(&self, shard: u32, from: Option<RecordsPosition>) -> Result<RecordsPart, StoreError> {
+    pub async fn records_part(
+        &self,
+        shard: u32,
+        from: Option<Position>,
+    ) -> Result<Part<Result<ProductRecord, InvalidEntry>>, StoreError> {
         let query = self.query_of(record_pk(shard)).set_exclusive_start_key(from.map(|position| position.0));
         let answer = query.send().await.map_err(store_error)?;
         let records = answer.items.unwrap_or_default().into_iter().map(|item| {
             let key = ItemKey::of(&item);
             match record_of(item) {
-                Err(StoreError::Malformed(problem)) => Ok(Err(InvalidEntry { key, problem })),
+                Err(StoreError::Malformed(problem)) => Ok(Err(InvalidEntry { key, cd: None, problem })),
                 read => read.map(Ok),
             }
         });
-        Ok(RecordsPart {
-            records: records.collect::<Result<_, _>>()?,
-            next: answer.last_evaluated_key.map(RecordsPosition),
-        })
+        Ok(Part { rows: records.collect::<Result<_, _>>()?, next: answer.last_evaluated_key.map(Position) })
     }
+}
+
+/// The comments of an answer, and where the next one begins.
+fn comments(answer: QueryAnswer<StoredItem<CommentItem>>) -> Part<Result<Comment, InvalidEntry>> {
+    let next = answer.last_evaluated_key.map(|key| Position(key.into()));
+    Part { rows: answer.items.into_iter().map(StoredItem::into_comment).collect(), next }
 }

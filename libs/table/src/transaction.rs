@@ -39,16 +39,16 @@ pub fn sort(error: TransactionError) -> StoreError {
     }
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Guarded {
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Transacted {
     Done,
-    /// The primary item has changed since. The writes that had already happened are right for its earlier state.
-    Changed,
+    /// Nothing was written. The indexes of the actions whose conditions did not hold.
+    ConditionsFailed(Vec<usize>),
 }
 
 /// The attributes that decide whether a primary item is valid, besides its keys. They are also those that a change
-/// replaces.
-const DECIDING: [&str; 12] = [
+/// sets, or removes where the comment has none.
+pub(crate) const DECIDING: [&str; 12] = [
     attribute::CD,
     attribute::LANGUAGE,
     attribute::RATING,
@@ -63,12 +63,6 @@ const DECIDING: [&str; 12] = [
     attribute::UNPUBLISHED_CD,
 ];
 
-/// The placeholders for the attributes that decide whether a primary item is valid. Some of the names are reserved
-/// words.
-pub(crate) fn deciding_names() -> HashMap<String, String> {
-    DECIDING.map(|name| (format!("#{name}"), name.to_owned())).into()
-}
-
 pub(crate) struct Condition {
     pub(crate) expression: String,
     pub(crate) names: HashMap<String, String>,
@@ -76,18 +70,20 @@ pub(crate) struct Condition {
 }
 
 impl Condition {
-    pub(crate) fn as_read(item: &Item) -> Self {
-        let mut expression = "attribute_exists(pk)".to_owned();
-        let mut values = SdkItem::new();
-        for name in DECIDING {
+    /// The attributes with these names are as they were read. The placeholders are for reserved words.
+    pub(crate) fn as_read<'name>(item: &Item, names: impl IntoIterator<Item = &'name str>) -> Self {
+        let mut condition =
+            Self { expression: "attribute_exists(pk)".to_owned(), names: HashMap::new(), values: SdkItem::new() };
+        for name in names {
+            condition.names.insert(format!("#{name}"), name.to_owned());
             match item.get(name) {
-                None => expression.push_str(&format!(" AND attribute_not_exists(#{name})")),
+                None => condition.expression.push_str(&format!(" AND attribute_not_exists(#{name})")),
                 Some(value) => {
-                    expression.push_str(&format!(" AND #{name} = :{name}"));
-                    values.insert(format!(":{name}"), value.clone().into());
+                    condition.expression.push_str(&format!(" AND #{name} = :{name}"));
+                    condition.values.insert(format!(":{name}"), value.clone().into());
                 }
             }
         }
-        Self { expression, names: deciding_names(), values }
+        condition
     }
 }

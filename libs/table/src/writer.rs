@@ -11,12 +11,12 @@
 //!
 //! Duplicates are written by `BatchWriteItem`: up to 25 writes of any comments, one by one.
 
-use std::{collections::BTreeMap, time::Duration};
+use std::time::Duration;
 
 use aws_sdk_dynamodb::types::{AttributeValue, Delete, Put, TransactWriteItem, Update, WriteRequest};
 use model::{
     AuthorId, Comment, CommentId, Placement, ProductDetails, ProductId, ProductRecord, Revision,
-    item::{CommentItem, attribute, comment_of_primary, comment_pk, edited},
+    item::{CommentItem, comment_of_primary, edited},
     journal::JournalEntry,
     plan::{DuplicateKey, DuplicateWrite},
     planted::{self, Bug},
@@ -29,13 +29,13 @@ use serde_dynamo::Item;
 use tokio::time::Instant;
 
 use crate::{
-    Table,
+    ATTEMPT_TIMEOUT, Table,
     change::{CommentPatch, Created, NewComment, ProductChange, ProductPut, WriteError},
     duplicates::{DuplicatesWritten, FailedWrites, key_of_request, to_request},
     error::{refused, store_error},
     idempotency::{self, Idempotency, Record},
     item::{SdkItem, from_sdk_item, item_key, primary_key, record_key_of, to_sdk_item},
-    transaction::{Condition, Guarded, is_conflict, reasons, sort},
+    transaction::{Condition, DECIDING, Transacted, TransactionError, is_conflict, reasons, sort},
 };
 
 /// Default time for which a change is repeated: planned anew after other writers were faster, and sent again after
@@ -43,38 +43,15 @@ use crate::{
 /// that stays below the 30 s that the repair job relies on.
 pub(super) const STARTED_WITHIN: Duration = Duration::from_secs(20);
 
-/// The attributes of a primary item that an edit sets, or removes where the comment has none.
-const EDITED: [&str; 11] = [
-    attribute::LANGUAGE,
-    attribute::RATING,
-    attribute::REVISION,
-    attribute::COMMENT_BLOB,
-    attribute::ATTRIBUTES,
-    attribute::AUTHOR_ID,
-    attribute::CD,
-    attribute::SHARD,
-    attribute::PCD,
-    attribute::UNPUBLISHED,
-    attribute::UNPUBLISHED_CD,
-];
-
 /// Maximum size of an item, and the most that an edit sets in one: a text of 10,300 characters, 4 KB of attributes, and keys.
 const ITEM_BYTES_MAX: usize = 400 * 1024;
 const EDITED_BYTES_MAX: usize = 64 * 1024;
-
-enum Outcome {
-    Done,
-    /// The indexes of the actions whose conditions did not hold.
-    ConditionsFailed(Vec<usize>),
-}
 
 /// The condition that an item is at the revision that was read.
 const IS_REPLACED: &str = "revision = :replaced";
 
 const PRIMARY: usize = 0;
 const IDEMPOTENCY: usize = 2;
-
-type Pending = BTreeMap<(String, String), (DuplicateKey, WriteRequest)>;
 
 impl Table {
     /// Creates a comment.
@@ -91,7 +68,7 @@ impl Table {
             let revision = Revision::after(None, now(), random());
             let comment = new.clone().at(revision);
             let mut actions = vec![
-                self.put_new(&CommentItem::primary(&comment, self.comment_blob))?,
+                self.put_new(&CommentItem::primary(&comment, self.config.comment_blob))?,
                 self.put_journal(&comment.id, revision, None, Some(comment.placement()))?,
             ];
             if let Some(idempotency) = &idempotency
@@ -100,19 +77,19 @@ impl Table {
                 actions.push(self.put_idempotency(idempotency, &comment)?);
             }
             match self.transact(actions, revision, &mut backoff).await? {
-                Outcome::Done => return Ok(Created::New(comment)),
-                Outcome::ConditionsFailed(failed) if failed.contains(&IDEMPOTENCY) => {
+                Transacted::Done => return Ok(Created::New(comment)),
+                Transacted::ConditionsFailed(failed) if failed.contains(&IDEMPOTENCY) => {
                     if let Some(idempotency) = &idempotency
                         && let Some(before) = self.created_before(idempotency, &new).await?
                     {
                         return Ok(Created::Before(before));
                     }
                 }
-                Outcome::ConditionsFailed(failed) if failed.contains(&PRIMARY) => {
+                Transacted::ConditionsFailed(failed) if failed.contains(&PRIMARY) => {
                     return Err(WriteError::AlreadyExists);
                 }
                 // The journal key is taken: the next revision has a different one.
-                Outcome::ConditionsFailed(_) => {}
+                Transacted::ConditionsFailed(_) => {}
             }
             wait_for_others(&mut backoff).await?;
         }
@@ -154,9 +131,9 @@ impl Table {
                 return Err(WriteError::Full { item_bytes });
             }
             match written? {
-                Outcome::Done => return Ok(new),
+                Transacted::Done => return Ok(new),
                 // Another writer was faster; the next round decides by what it wrote.
-                Outcome::ConditionsFailed(_) => wait_for_others(&mut backoff).await?,
+                Transacted::ConditionsFailed(_) => wait_for_others(&mut backoff).await?,
             }
         }
     }
@@ -165,19 +142,19 @@ impl Table {
     /// that another tool adds or changes meanwhile stays. Another tool may leave the revision as it is; so the condition
     /// is on all that was read of the attributes that it sets.
     fn update_edited(&self, item: Item, new: &Comment) -> Result<Update, StoreError> {
-        let Condition { expression, names, values } = Condition::as_read(&item);
-        let mut edited = edited(item, new, self.comment_blob)?.into_inner();
-        let (set, removed): (Vec<_>, Vec<_>) = EDITED.into_iter().partition(|name| edited.contains_key(*name));
+        let Condition { expression, names, values } = Condition::as_read(&item, DECIDING);
+        let mut edited = edited(item, new, self.config.comment_blob)?.into_inner();
+        let (set, removed): (Vec<_>, Vec<_>) = DECIDING.into_iter().partition(|name| edited.contains_key(*name));
         let set: Vec<String> = set.into_iter().map(|name| format!("#{name} = :new_{name}")).collect();
         let removed: Vec<String> = removed.into_iter().map(|name| format!("#{name}")).collect();
         let mut update = Update::builder()
-            .table_name(&self.name)
+            .table_name(self.name())
             .set_key(Some(primary_key(&new.id, &new.product)))
             .update_expression(format!("SET {} REMOVE {}", set.join(", "), removed.join(", ")))
             .condition_expression(expression)
             .set_expression_attribute_names(Some(names))
             .set_expression_attribute_values(Some(values));
-        for name in EDITED {
+        for name in DECIDING {
             if let Some(value) = edited.remove(name) {
                 update = update.expression_attribute_values(format!(":new_{name}"), value.into());
             }
@@ -216,8 +193,8 @@ impl Table {
                 actions.truncate(1);
             }
             match self.transact(actions, revision, &mut backoff).await? {
-                Outcome::Done => return Ok(()),
-                Outcome::ConditionsFailed(_) => wait_for_others(&mut backoff).await?,
+                Transacted::Done => return Ok(()),
+                Transacted::ConditionsFailed(_) => wait_for_others(&mut backoff).await?,
             }
         }
     }
@@ -247,9 +224,9 @@ impl Table {
     /// missed something. Of its product, the ranks in every language are compared.
     pub async fn report(&self, id: &CommentId, looked_for: &Placement) -> Result<(), StoreError> {
         let entry = JournalEntry::report(id.clone(), looked_for.clone(), now(), random());
-        let deadline = Instant::now() + self.started_within;
+        let deadline = Instant::now() + self.config.started_within;
         // If the key is taken, a change or another report of this millisecond names the comment already.
-        self.transact_until((deadline, deadline), vec![self.put_new(&entry.to_item())?], &mut 0).await.map(drop)
+        self.transact_until(deadline, vec![self.put_new(&entry.to_item())?]).await.map(drop)
     }
 
     fn put_new<T: Serialize>(&self, item: &T) -> Result<TransactWriteItem, StoreError> {
@@ -263,7 +240,7 @@ impl Table {
         values: impl Into<SdkItem>,
     ) -> Result<TransactWriteItem, StoreError> {
         let put = Put::builder()
-            .table_name(&self.name)
+            .table_name(self.name())
             .set_item(Some(to_sdk_item(item)?))
             .condition_expression(condition)
             .set_expression_attribute_values(Some(values.into()).filter(|values| !values.is_empty()))
@@ -274,7 +251,7 @@ impl Table {
 
     fn delete_at(&self, key: SdkItem, revision: Revision) -> Result<TransactWriteItem, StoreError> {
         let delete = Delete::builder()
-            .table_name(&self.name)
+            .table_name(self.name())
             .set_key(Some(key))
             .condition_expression(IS_REPLACED)
             .set_expression_attribute_values(Some(replaced(revision)))
@@ -284,7 +261,7 @@ impl Table {
     }
 
     fn change_backoff(&self) -> Backoff {
-        Backoff::until(tokio::time::Instant::now() + self.started_within)
+        Backoff::until(Instant::now() + self.config.started_within)
     }
 
     /// Sends a transaction, and repeats it while others conflict with it.
@@ -293,31 +270,15 @@ impl Table {
         actions: Vec<TransactWriteItem>,
         revision: Revision,
         backoff: &mut Backoff,
-    ) -> Result<Outcome, WriteError> {
+    ) -> Result<Transacted, WriteError> {
         loop {
-            let sent = self
-                .client
-                .transact_write_items()
-                .set_transact_items(Some(actions.clone()))
-                // The token prevents a conflict between an attempt after a lost answer and the first attempt.
-                .client_request_token(revision.to_string())
-                .set_return_consumed_capacity(self.wants_capacity())
-                .send()
-                .await;
-            let error = match sent {
-                Ok(answer) => {
-                    self.charge_write(answer.consumed_capacity());
-                    return Ok(Outcome::Done);
-                }
+            // The token prevents a conflict between an attempt after a lost answer and the first attempt.
+            let error = match self.transact_once(actions.clone(), Some(revision.to_string())).await {
+                Ok(transacted) => return Ok(transacted),
                 Err(error) => error,
             };
             let reasons = reasons(&error);
-            let failed: Vec<usize> =
-                (0..).zip(&reasons).filter(|(_, code)| *code == "ConditionalCheckFailed").map(|(at, _)| at).collect();
-            if !failed.is_empty() {
-                return Ok(Outcome::ConditionsFailed(failed));
-            }
-            let error = sort(error);
+            let error = sort(*error);
             // Only for errors that the SDK did not retry; it has already retried the others.
             let cancelled_for_now = !reasons.is_empty() && error.is_unavailable();
             if !cancelled_for_now {
@@ -327,6 +288,25 @@ impl Table {
                 return Err(if is_conflict(&reasons) { WriteError::Contended } else { error.into() });
             }
         }
+    }
+
+    async fn transact_once(
+        &self,
+        actions: Vec<TransactWriteItem>,
+        token: Option<String>,
+    ) -> Result<Transacted, Box<TransactionError>> {
+        let call = self.client.transact_write_items().set_transact_items(Some(actions)).set_client_request_token(token);
+        let error = match call.set_return_consumed_capacity(self.meter.report()).send().await {
+            Ok(answer) => {
+                self.meter.write.charge(answer.consumed_capacity());
+                return Ok(Transacted::Done);
+            }
+            Err(error) => error,
+        };
+        let reasons = reasons(&error);
+        let failed = (0..).zip(&reasons).filter(|(_, code)| *code == "ConditionalCheckFailed");
+        let failed: Vec<usize> = failed.map(|(place, _)| place).collect();
+        if failed.is_empty() { Err(Box::new(error)) } else { Ok(Transacted::ConditionsFailed(failed)) }
     }
 
     /// Deletes a comment if it is of this author, with its journal entry, like any other deletion.
@@ -408,9 +388,9 @@ impl Table {
                 Some(current) => self.put_if(&item, IS_REPLACED, replaced(current))?,
             };
             match self.transact(vec![action], revision, &mut backoff).await? {
-                Outcome::Done => return Ok(ProductPut { record, change }),
+                Transacted::Done => return Ok(ProductPut { record, change }),
                 // Another writer was faster; the next round decides by what it wrote.
-                Outcome::ConditionsFailed(_) => wait_for_others(&mut backoff).await?,
+                Transacted::ConditionsFailed(_) => wait_for_others(&mut backoff).await?,
             }
         }
     }
@@ -434,8 +414,8 @@ impl Table {
             let actions = vec![self.delete_at(record_key_of(product), current)?];
             let token = Revision::after(Some(current), now(), random());
             match self.transact(actions, token, &mut backoff).await? {
-                Outcome::Done => return Ok(()),
-                Outcome::ConditionsFailed(_) => wait_for_others(&mut backoff).await?,
+                Transacted::Done => return Ok(()),
+                Transacted::ConditionsFailed(_) => wait_for_others(&mut backoff).await?,
             }
         }
     }
@@ -451,13 +431,11 @@ impl Table {
     /// there are writes.
     pub async fn write_duplicates(&self, batch: Vec<DuplicateWrite>, deadline: Instant) -> DuplicatesWritten {
         let mut written = DuplicatesWritten::default();
-        let mut pending = Pending::new();
+        let mut pending = Vec::with_capacity(batch.len());
         for write in batch {
             let key = write.key().clone();
             match to_request(write) {
-                Ok(request) => {
-                    pending.insert((comment_pk(&key.id), key.filter_key.to_string()), (key, request));
-                }
+                Ok(request) => pending.push((key, request)),
                 Err(error) => written.failed.push(FailedWrites { keys: vec![key], error }),
             }
         }
@@ -465,42 +443,41 @@ impl Table {
         while let Some(mut part) = parts.pop() {
             let Err(error) = self.write_part(&mut part, deadline, &mut written).await else { continue };
             if error.remedy() == Remedy::Quarantine && part.len() > 1 {
-                let half = part.len() / 2;
-                let mut writes = part.into_iter();
-                parts.push(writes.by_ref().take(half).collect());
-                parts.push(writes.collect());
+                parts.push(part.split_off(part.len() / 2));
+                parts.push(part);
                 continue;
             }
-            written.failed.push(FailedWrites { keys: part.into_values().map(|(key, _)| key).collect(), error });
+            written.failed.push(FailedWrites { keys: part.into_iter().map(|(key, _)| key).collect(), error });
         }
         written
     }
 
     async fn write_part(
         &self,
-        pending: &mut Pending,
+        pending: &mut Vec<(DuplicateKey, WriteRequest)>,
         deadline: Instant,
         written: &mut DuplicatesWritten,
     ) -> Result<(), StoreError> {
-        let last_start = self.last_start(deadline);
+        let attempt_time = self.config.attempt_timeout.min(ATTEMPT_TIMEOUT);
+        let last_start = deadline.checked_sub(attempt_time).unwrap_or(deadline);
         let mut backoff = Backoff::until(last_start);
         while !pending.is_empty() {
             if Instant::now() >= last_start {
                 return Err(StoreError::past_deadline(Store::Table));
             }
-            let requests = pending.values().map(|(_, request)| request.clone()).collect();
-            let call = self.client.batch_write_item().request_items(&self.name, requests);
-            let sent = call.set_return_consumed_capacity(self.wants_capacity()).send();
+            let requests = pending.iter().map(|(_, request)| request.clone()).collect();
+            let call = self.client.batch_write_item().request_items(self.name(), requests);
+            let sent = call.set_return_consumed_capacity(self.meter.report()).send();
             let answer = match tokio::time::timeout_at(deadline, sent).await {
                 Ok(answer) => answer.map_err(store_error),
                 Err(_) => Err(StoreError::past_deadline(Store::Table)),
             };
             let error = match answer {
                 Ok(answer) => {
-                    self.charge_write(answer.consumed_capacity());
-                    let left = answer.unprocessed_items.unwrap_or_default().remove(&self.name).unwrap_or_default();
+                    self.meter.write.charge(answer.consumed_capacity());
+                    let left = answer.unprocessed_items.unwrap_or_default().remove(self.name()).unwrap_or_default();
                     let left: Vec<_> = left.iter().filter_map(key_of_request).collect();
-                    pending.retain(|key, _| left.contains(key) && !planted::has(Bug::UnprocessedIsDone));
+                    pending.retain(|(key, _)| left.contains(key) && !planted::has(Bug::UnprocessedIsDone));
                     if pending.is_empty() {
                         return Ok(());
                     }
@@ -520,39 +497,29 @@ impl Table {
     /// Maximum number of actions in one transaction (AWS: `TransactWriteItems`).
     pub const TRANSACTION_MAX: usize = 100;
 
-    /// Sends a transaction until it happens or one of its conditions fails. Counts the repeated calls in `retries`. No
-    /// call starts after `last_start`, and none outlasts `deadline`.
+    /// Sends a transaction until it happens or one of its conditions fails. No call starts after `deadline`, and none
+    /// outlasts it.
     ///
     /// No client request token: sending the writes of the callers twice is harmless.
     pub(crate) async fn transact_until(
         &self,
-        (last_start, deadline): (Instant, Instant),
+        deadline: Instant,
         actions: Vec<TransactWriteItem>,
-        retries: &mut u64,
-    ) -> Result<Guarded, StoreError> {
-        let mut backoff = Backoff::until(last_start);
+    ) -> Result<Transacted, StoreError> {
+        let mut backoff = Backoff::until(deadline);
         loop {
-            self.admit_write().await;
-            if Instant::now() >= last_start {
+            self.meter.write.admit().await;
+            if Instant::now() >= deadline {
                 return Err(StoreError::past_deadline(Store::Table));
             }
-            let call = self.client.transact_write_items().set_transact_items(Some(actions.clone()));
-            let sent = call.set_return_consumed_capacity(self.wants_capacity()).send();
-            let error = match tokio::time::timeout_at(deadline, sent).await {
-                Ok(Ok(answer)) => {
-                    self.charge_write(answer.consumed_capacity());
-                    return Ok(Guarded::Done);
-                }
-                Ok(Err(error)) if reasons(&error).iter().any(|code| code == "ConditionalCheckFailed") => {
-                    return Ok(Guarded::Changed);
-                }
-                Ok(Err(error)) => sort(error),
+            let error = match tokio::time::timeout_at(deadline, self.transact_once(actions.clone(), None)).await {
+                Ok(Ok(transacted)) => return Ok(transacted),
+                Ok(Err(error)) => sort(*error),
                 Err(_) => StoreError::past_deadline(Store::Table),
             };
             if !error.is_unavailable() || !backoff.wait().await {
                 return Err(error);
             }
-            *retries += 1;
         }
     }
 }

@@ -129,7 +129,7 @@ async fn serve(
 /// Whether the table holds no comments.
 async fn is_empty(stack: &Stack) -> anyhow::Result<bool> {
     for shard in 0..PRIMARIES_SHARDS {
-        if stack.table().primaries_part(shard, None, 1).await?.read > 0 {
+        if !stack.table().primaries_part(shard, None, 1).await?.rows.is_empty() {
             return Ok(false);
         }
     }

@@ -30,7 +30,7 @@ use repair_job::{
     JobSettings, Journal, Progress, Window, journal_from, journal_to, reaches_back_to, unresolved_comments,
 };
 use serde::Deserialize;
-use table::{ItemKey, MalformedItem, Table};
+use table::{ItemKey, Table};
 
 use crate::import::{to_line, to_product_line};
 pub(crate) use target::Target;
@@ -97,14 +97,12 @@ impl<'run> Export<'run> {
         while let Some(begun) = begun.next().await {
             let (mut part, product) = begun??;
             loop {
-                progress.add(part.comments.len() as u64);
-                for comment in part.comments {
+                progress.add(part.rows.len() as u64);
+                for comment in part.rows {
                     match comment {
                         Ok(comment) if check(&comment).is_err() => self.named.extend([(comment.id, comment.product)]),
                         Ok(comment) => staged.write_all((to_line(comment)? + "\n").as_bytes()).context(NOT_KEPT)?,
-                        Err(MalformedItem { pk, problem, .. }) => {
-                            self.name_malformed(&ItemKey { pk, sk: primary_sk(&product) }, &problem);
-                        }
+                        Err(entry) => self.name_malformed(&entry.key, &entry.problem),
                     }
                 }
                 let Some(next) = part.next else { break };
@@ -122,16 +120,20 @@ impl<'run> Export<'run> {
             let mut next = Some(None);
             while let Some(from) = next {
                 let part = self.table.products_part(shard, from).await?;
-                products.extend(part.products);
-                part.invalid.iter().for_each(|entry| self.name_malformed(&entry.key, &entry.problem));
+                for product in part.rows {
+                    match product {
+                        Ok(product) => drop(products.insert(product)),
+                        Err(entry) => self.name_malformed(&entry.key, &entry.problem),
+                    }
+                }
                 next = part.next.map(Some);
             }
         }
         for status in Status::UNPUBLISHED {
             let mut next = Some(None);
             while let Some(from) = next {
-                let part = self.table.moderation_part(status, from, COMMENTS_MAX).await?;
-                for comment in part.comments {
+                let part = self.table.moderation_part(status, None, from, COMMENTS_MAX).await?;
+                for comment in part.rows {
                     match comment {
                         Ok(comment) => self.named.extend([(comment.id, comment.product)]),
                         Err(entry) => self.name_malformed(&entry.key, &entry.problem),
@@ -199,7 +201,7 @@ impl<'run> Export<'run> {
             let mut next = Some(None);
             while let Some(from) = next {
                 let part = self.table.records_part(shard, from).await?;
-                for record in part.records {
+                for record in part.rows {
                     match record {
                         Ok(record) => drop(lines.insert(record.product.clone(), to_product_line(record)? + "\n")),
                         Err(entry) => self.add_problem(&entry.problem.to_string()),

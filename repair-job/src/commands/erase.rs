@@ -66,7 +66,7 @@ async fn erase_pass(job: &Job, author: &AuthorId, erasure: &mut Erasure) -> Resu
             return Ok(());
         }
         let part = job.table.comments_of_author(author, after.as_ref(), PART).await?;
-        let results = stream::iter(part.comments).map(|comment| erase_one(job, author, comment));
+        let results = stream::iter(part.rows).map(|comment| erase_one(job, author, comment));
         let results: Vec<Result<Erased, StoreError>> = results.buffer_unordered(AT_ONCE).collect().await;
         job.progress.add(u64::try_from(results.len()).unwrap_or(u64::MAX));
         for erased in results {

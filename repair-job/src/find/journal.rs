@@ -19,7 +19,7 @@ use model::{
     plan::reconcile::Places,
 };
 use process::{StoreError, now};
-use table::{JournalPart, Table};
+use table::{JournalRow, Table};
 
 use crate::{
     repair::pipeline::{Finder, Found},
@@ -150,8 +150,8 @@ pub struct Part {
 impl Part {
     /// What the shards of a window brought up to where the first of them has more. The last millisecond of such a shard is
     /// left for the next part, because it may be incomplete.
-    fn of(window: Window, shards: Vec<JournalPart>) -> Self {
-        let more = shards.iter().filter(|shard| !shard.is_last);
+    fn of(window: Window, shards: Vec<table::Part<JournalRow>>) -> Self {
+        let more = shards.iter().filter(|shard| shard.next.is_some());
         let to = more.filter_map(|shard| shard.rows.last()).map(|row| row.at).min().unwrap_or(window.to);
         let mut part = Self {
             window: Window { to, ..window },
@@ -180,7 +180,7 @@ impl Part {
 #[cfg(test)]
 mod tests {
     use model::Malformed;
-    use table::JournalRow;
+    use table::Position;
 
     use super::*;
 
@@ -238,7 +238,8 @@ mod tests {
             let of_shard: Vec<JournalRow> = of_shard.map(|(_, row)| row.clone()).collect();
             let later = of_shard.iter().position(|row| row.at > from).map_or(of_shard.len(), |place| place + 1);
             let count = later.max(ENTRIES_OF_A_SHARD as usize).min(of_shard.len());
-            JournalPart { rows: of_shard[..count].to_vec(), is_last: count == of_shard.len() }
+            let next = (count < of_shard.len()).then(|| Position::from(BTreeMap::new()));
+            table::Part { rows: of_shard[..count].to_vec(), next }
         };
         let (mut next, mut found) = (window.from, 0);
         while next < window.to {

@@ -148,12 +148,13 @@ impl Finder for TableScan<'_> {
         let table = &self.run.job.table;
         let last = self.last.take();
         let scanned = table.scan_segment(last, self.segment, self.segments, SCAN_LIMIT).await?;
-        self.run.ledger.report().items += scanned.read;
+        let read = scanned.rows.len() as u64;
+        self.run.ledger.report().items += read;
         (self.last, self.is_over) = (scanned.next.clone(), scanned.next.is_none());
-        let whole = self.whole_collections(scanned.items);
+        let whole = self.whole_collections(scanned.rows);
         let (suspects, checked) = self.compare(&whole).await?;
         let (suspects, position) = (suspects.into(), self.position.clone());
-        Ok(Some(Found { suspects, checked, steps: scanned.read, position, is_last: self.is_over }))
+        Ok(Some(Found { suspects, checked, steps: read, position, is_last: self.is_over }))
     }
 
     fn resumes(&self) -> String {

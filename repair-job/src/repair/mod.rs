@@ -28,7 +28,7 @@ use model::{
 };
 use page_index::Name;
 use process::{Backoff, Remedy, StoreError};
-use table::Guarded;
+use table::Transacted;
 use tokio::time::Instant;
 
 use crate::{
@@ -225,7 +225,7 @@ impl Repair<'_> {
             self.found.left.push(drift);
             return Ok(());
         }
-        if self.job.table.take_over(comment, invalid.item, self.deadline).await? == Guarded::Done {
+        if self.job.table.take_over(comment, invalid.item, self.deadline).await? == Transacted::Done {
             tracing::info!(comment = %self.id, problem = %invalid.malformed, "taken over: the item is complete now");
             self.found.repaired.push(drift);
         }
@@ -244,11 +244,11 @@ impl Repair<'_> {
             return Ok(None);
         }
         match table.write_guarded(self.id, &plan.guards, plan.writes, self.deadline).await {
-            Ok(Guarded::Done) => {
+            Ok(Transacted::Done) => {
                 self.found.repaired.extend(plan.drift);
                 Ok(None)
             }
-            Ok(Guarded::Changed) => Err(Unsettled::Changed),
+            Ok(Transacted::ConditionsFailed(_)) => Err(Unsettled::Changed),
             Err(error) if error.remedy() == Remedy::Quarantine => {
                 let items = table.items_of(self.id).await?;
                 // An unreadable collection has just changed. The next check finds what is wrong with it.

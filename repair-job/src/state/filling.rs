@@ -18,7 +18,7 @@ use page_index::{IndexPartition, Rebuild, ServerIdentity};
 use parking_lot::Mutex;
 use process::{StoreError, now};
 use serde::{Deserialize, Serialize};
-use table::{InvalidEntry, PrimariesPosition};
+use table::{InvalidEntry, Position};
 use tokio::time::Instant;
 
 use crate::{
@@ -52,14 +52,14 @@ pub(crate) struct Begun {
     table: String,
     pub(crate) began: Timestamp,
     /// The shards of the table's index `primaries` that the page index lacks, with the positions up to which it has them.
-    left: BTreeMap<u32, Option<PrimariesPosition>>,
+    left: BTreeMap<u32, Option<Position>>,
 }
 
 pub(crate) struct Filling<'run> {
     run: &'run Run<'run>,
     /// The rebuild as this run began or resumed it.
     pub(crate) begun: Begun,
-    left: Mutex<BTreeMap<u32, Option<PrimariesPosition>>>,
+    left: Mutex<BTreeMap<u32, Option<Position>>>,
     stored_at: Mutex<Instant>,
 }
 
@@ -131,7 +131,7 @@ pub(crate) async fn fill(filling: &Filling<'_>, readers: u32) -> Result<(), Stor
     shards.try_for_each_concurrent(under_way, |(shard, from)| fill_from(filling, shard, from).boxed()).await
 }
 
-async fn fill_from(filling: &Filling<'_>, shard: u32, from: Option<PrimariesPosition>) -> Result<(), StoreError> {
+async fn fill_from(filling: &Filling<'_>, shard: u32, from: Option<Position>) -> Result<(), StoreError> {
     let mut primaries = Pipeline::new(filling.run, Filler { filling, shard, from });
     while let Some((reached, outcome)) = primaries.next(filling.scope()).await? {
         if !outcome.is_complete() {
@@ -153,37 +153,40 @@ async fn fill_from(filling: &Filling<'_>, shard: u32, from: Option<PrimariesPosi
 struct Filler<'run> {
     filling: &'run Filling<'run>,
     shard: u32,
-    from: Option<PrimariesPosition>,
+    from: Option<Position>,
 }
 
 impl Finder for Filler<'_> {
     /// How far the shard has been put into the page index; `None` at its end.
-    type Position = Option<PrimariesPosition>;
+    type Position = Option<Position>;
 
     async fn find(&mut self) -> Result<Option<Found<Self::Position>>, StoreError> {
         let (run, Job { table, index, settings, .. }) = (self.filling.run, self.filling.run.job);
         let part = table.primaries_part(self.shard, self.from.take(), READ_LIMIT).await?;
         let (mut edits, mut invalid) = (Vec::new(), BTreeMap::<CommentId, Places>::new());
-        for comment in part.comments {
+        let read = part.rows.len() as u64;
+        for comment in part.rows {
             match comment {
                 Ok(PlacedComment { id, placement, created_at, .. }) => {
                     if self.filling.begun.rebuild.partitions.contains(&index.partition_of(&placement.product)) {
                         edits.extend(index_edits(&id, Some((&placement, created_at)), &[]));
                     }
                 }
-                Err(InvalidEntry { key, problem }) => match (comment_id_of_pk(&key.pk), FilterKey::parse(&key.sk)) {
-                    (Some(id), Ok(of)) => invalid.entry(id).or_default().add(&of.product, None),
-                    _ => run.ledger.add_unresolved(problem.to_string()),
-                },
+                Err(InvalidEntry { key, problem, .. }) => {
+                    match (comment_id_of_pk(&key.pk), FilterKey::parse(&key.sk)) {
+                        (Some(id), Ok(of)) => invalid.entry(id).or_default().add(&of.product, None),
+                        _ => run.ledger.add_unresolved(problem.to_string()),
+                    }
+                }
             }
         }
         if settings.apply {
             index.apply(&edits).await?;
         }
-        run.ledger.report().items += part.read;
+        run.ledger.report().items += read;
         self.from = part.next.clone();
         let (suspects, checked, is_last) = (invalid.into(), edits.len(), part.next.is_none());
-        Ok(Some(Found { suspects, checked, steps: part.read, position: part.next, is_last }))
+        Ok(Some(Found { suspects, checked, steps: read, position: part.next, is_last }))
     }
 
     fn resumes(&self) -> String {

@@ -117,7 +117,7 @@ fn after(query: &ListingQuery, ms: i64) -> PageRequest<'_> {
 
 fn malformed(place: usize, ms: Option<i64>) -> MalformedItem {
     let cd = ms.map(|ms| comment(ms).cd());
-    MalformedItem { place, pk: String::new(), cd, problem: Malformed::new("item", "broken") }
+    MalformedItem { place, cd, problem: Malformed::new("item", "broken") }
 }
 
 #[test]

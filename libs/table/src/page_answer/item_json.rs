@@ -15,7 +15,7 @@ use serde::{
 /// number must be whole, not negative and within 64 bits. Both readers accept the same items as comments
 /// (`pages_and_functions_agree_on_what_is_valid`).
 #[derive(Debug)]
-pub struct ItemJson<T>(pub T);
+pub(super) struct ItemJson<T>(pub(super) T);
 
 impl<'de, T: Deserialize<'de>> Deserialize<'de> for ItemJson<T> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
