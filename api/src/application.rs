@@ -71,7 +71,7 @@ impl Application {
             tracing::warn!("PAGEMARK_CURSOR_KEYS is not set: cursors are good until this process ends, and only here");
         }
         api.site.public_url = Some(public_url);
-        let index = redis_index::connect(&page_index.config())?;
+        let index = redis_index::connect(&page_index)?;
         let table = TableConfig { comment_blob: comment_blob.comment_blob, ..table.config() };
         Self::with_stores(listen, Table::connect(&table).await, index, api)
     }

@@ -11,7 +11,7 @@ use clap::{
     builder::{NonEmptyStringValueParser, Resettable},
 };
 use model::Status;
-use redis_index::RedisIndexArgs;
+use redis_index::RedisIndexConfig;
 use table::{CommentBlobArgs, TableArgs};
 
 use crate::{
@@ -32,7 +32,7 @@ pub struct Settings {
     #[command(flatten)]
     pub comment_blob: CommentBlobArgs,
     #[command(flatten)]
-    pub page_index: RedisIndexArgs,
+    pub page_index: RedisIndexConfig,
     /// Address and port to serve at; port 0 takes a free one.
     #[arg(long, env = "PAGEMARK_LISTEN", value_name = "ADDRESS:PORT", default_value = "127.0.0.1:8080")]
     pub listen: SocketAddr,

@@ -27,7 +27,7 @@ async fn serve() -> Result<(), lambda_runtime::Error> {
     let config: FunctionConfig = parse_settings();
     start_log("info", tracing_subscriber::fmt::layer().json())?;
     let table = Table::connect(&config.table.config()).await;
-    let index = redis_index::connect(&config.page_index.config())?;
+    let index = redis_index::connect(&config.page_index)?;
     let quarantine = config.quarantine.connect().await;
     let handler = service_fn(|event: LambdaEvent<serde_json::Value>| {
         let (table, index, quarantine, config) = (table.clone(), index.clone(), quarantine.clone(), config.clone());
@@ -50,6 +50,6 @@ async fn run() -> anyhow::Result<ExitCode> {
     let lines = tracing_subscriber::fmt::layer().with_writer(std::io::stderr).with_ansi(ansi);
     start_log("warn", lines).map_err(anyhow::Error::msg)?;
     let table = Table::connect(&config.table.config()).await;
-    let index = redis_index::connect(&config.page_index.config())?;
+    let index = redis_index::connect(&config.page_index)?;
     run_command(&config.run, table, index).await
 }

@@ -43,7 +43,7 @@ pub use iam::IamLogin;
 use keys::Keys;
 use known_languages::KnownLanguages;
 use scripts::Scripts;
-pub use settings::{RedisIndexArgs, RedisIndexConfig, RedisMode};
+pub use settings::{RedisIndexConfig, RedisMode};
 
 /// The page index in Redis. Clones share its connections.
 #[derive(Clone, derive_more::Debug)]

@@ -5,7 +5,7 @@ use std::time::Duration;
 use clap::{Args, Parser, Subcommand};
 use functions::{MetricsArgs, QuarantineArgs, quarantine::QuarantinePlace};
 use model::{AuthorId, CommentId, ProductId, Timestamp};
-use redis_index::RedisIndexArgs;
+use redis_index::RedisIndexConfig;
 use serde::{Deserialize, Serialize};
 use strum::IntoStaticStr;
 use table::TableArgs;
@@ -34,7 +34,7 @@ pub struct Config {
     #[command(flatten)]
     pub table: TableArgs,
     #[command(flatten)]
-    pub page_index: RedisIndexArgs,
+    pub page_index: RedisIndexConfig,
     #[command(flatten)]
     pub run: RunArgs,
 }
@@ -152,7 +152,7 @@ pub struct FunctionConfig {
     #[command(flatten)]
     pub table: TableArgs,
     #[command(flatten)]
-    pub page_index: RedisIndexArgs,
+    pub page_index: RedisIndexConfig,
     #[command(flatten)]
     pub quarantine: QuarantineArgs,
     #[command(flatten)]
