@@ -2,8 +2,9 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
+    ops::Bound,
     sync::{
-        Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard,
+        Arc, RwLock, RwLockReadGuard, RwLockWriteGuard,
         atomic::{AtomicU64, Ordering},
     },
 };
@@ -25,14 +26,11 @@ const SCAN_STEP: usize = 500;
 
 /// The page index inside this process. Clones are the same index.
 #[derive(Debug, Clone)]
-pub struct EmbeddedIndex(Arc<Shared>);
-
-#[derive(Debug)]
-struct Shared {
+pub struct EmbeddedIndex {
     /// New in every process: what was in the memory of the last one is gone.
     identity: ServerIdentity,
-    partitions: Vec<RwLock<Partition>>,
-    edits: AtomicU64,
+    partitions: Arc<[RwLock<Partition>]>,
+    edits: Arc<AtomicU64>,
 }
 
 impl EmbeddedIndex {
@@ -43,7 +41,7 @@ impl EmbeddedIndex {
 
     pub(crate) fn of(partitions: Vec<Partition>) -> Self {
         let partitions = partitions.into_iter().map(RwLock::new).collect();
-        Self(Arc::new(Shared { identity: ServerIdentity(process::new_ulid()), partitions, edits: AtomicU64::new(0) }))
+        Self { identity: ServerIdentity(process::new_ulid()), partitions, edits: Arc::default() }
     }
 
     /// A copy, as a server has that was restored or that takes over.
@@ -55,16 +53,9 @@ impl EmbeddedIndex {
         Ok(Self::of(partitions.collect::<Result<_, StoreError>>()?))
     }
 
-    /// The memory that the comments occupy, in bytes. Leaves out the map of products.
-    pub fn heap_bytes(&self) -> usize {
-        let partitions =
-            self.0.partitions.iter().map(|partition| partition.read().unwrap_or_else(PoisonError::into_inner));
-        partitions.map(|partition| partition.products.values().map(Product::heap_bytes).sum::<usize>()).sum()
-    }
-
     /// How many edits were applied in this process, as a hint whether a snapshot would hold something new.
     pub fn edits(&self) -> u64 {
-        self.0.edits.load(Ordering::Relaxed)
+        self.edits.load(Ordering::Relaxed)
     }
 
     pub(crate) fn all(&self) -> impl Iterator<Item = IndexPartition> + use<> {
@@ -75,18 +66,17 @@ impl EmbeddedIndex {
         IndexPartition::of(product, self.partition_count())
     }
 
+    fn lock(&self, partition: IndexPartition) -> Result<&RwLock<Partition>, StoreError> {
+        let unknown = || StoreError::refused(Store::PageIndex, format!("it has no partition {}", partition.number()));
+        self.partitions.get(usize::from(partition.number())).ok_or_else(unknown)
+    }
+
     pub(crate) fn read(&self, partition: IndexPartition) -> Result<RwLockReadGuard<'_, Partition>, StoreError> {
-        let lock = self.0.partitions.get(usize::from(partition.number())).ok_or_else(|| unknown(partition))?;
-        lock.read().map_err(|_| poisoned())
+        self.lock(partition)?.read().map_err(|_| poisoned())
     }
 
     fn write(&self, partition: IndexPartition) -> Result<RwLockWriteGuard<'_, Partition>, StoreError> {
-        let lock = self.0.partitions.get(usize::from(partition.number())).ok_or_else(|| unknown(partition))?;
-        lock.write().map_err(|_| poisoned())
-    }
-
-    pub(crate) fn owner(&self, table_id: &str) -> String {
-        owner(table_id, self.partition_count())
+        self.lock(partition)?.write().map_err(|_| poisoned())
     }
 
     /// Answers a reader from a product's partition. A product without comments is an empty one.
@@ -102,10 +92,6 @@ impl EmbeddedIndex {
     }
 }
 
-fn unknown(partition: IndexPartition) -> StoreError {
-    StoreError::refused(Store::PageIndex, format!("it has no partition {}", partition.number()))
-}
-
 /// A thread stopped in the middle of an edit. What it left is unknown, so nobody may read it.
 fn poisoned() -> StoreError {
     StoreError::unavailable(Store::PageIndex, "an edit of this partition ended in a panic; start the program again")
@@ -113,7 +99,7 @@ fn poisoned() -> StoreError {
 
 impl Backend for EmbeddedIndex {
     fn partition_count(&self) -> u16 {
-        u16::try_from(self.0.partitions.len()).unwrap_or(u16::MAX)
+        u16::try_from(self.partitions.len()).unwrap_or(u16::MAX)
     }
 
     fn with_own_connections(&self) -> Arc<dyn Backend> {
@@ -148,7 +134,7 @@ impl Edits for EmbeddedIndex {
     async fn apply(&self, edits: &[IndexEdit]) -> Result<(), StoreError> {
         for edit in edits {
             self.write(self.partition_of(&edit.product))?.apply(edit);
-            self.0.edits.fetch_add(1, Ordering::Relaxed);
+            self.edits.fetch_add(1, Ordering::Relaxed);
         }
         Ok(())
     }
@@ -172,7 +158,7 @@ impl Rebuilds for EmbeddedIndex {
     }
 
     async fn begin_rebuild_of(&self, partitions: BTreeSet<IndexPartition>) -> Result<Rebuild, StoreError> {
-        let rebuild = Rebuild { token: process::new_ulid(), servers: self.0.identity.clone(), partitions };
+        let rebuild = Rebuild { token: process::new_ulid(), servers: self.identity.clone(), partitions };
         for partition in &rebuild.partitions {
             self.write(*partition)?.begin_rebuild(&rebuild.token);
         }
@@ -180,7 +166,7 @@ impl Rebuilds for EmbeddedIndex {
     }
 
     async fn is_under_way(&self, rebuild: &Rebuild) -> Result<bool, StoreError> {
-        let mut are_mine = rebuild.servers == self.0.identity;
+        let mut are_mine = rebuild.servers == self.identity;
         for partition in &rebuild.partitions {
             are_mine &= self.read(*partition)?.is_filled_by(&rebuild.token);
         }
@@ -188,7 +174,7 @@ impl Rebuilds for EmbeddedIndex {
     }
 
     async fn finish_rebuild(&self, rebuild: &Rebuild, table_id: &str, watermark: Timestamp) -> Result<(), StoreError> {
-        let owner = self.owner(table_id);
+        let owner = owner(table_id, self.partition_count());
         for partition in &rebuild.partitions {
             if !self.write(*partition)?.finish_rebuild(&rebuild.token, &owner, watermark) {
                 return Err(StoreError::unavailable(Store::PageIndex, "another rebuild has begun"));
@@ -205,7 +191,7 @@ impl Markers for EmbeddedIndex {
     }
 
     async fn server_identity(&self) -> Result<ServerIdentity, StoreError> {
-        Ok(self.0.identity.clone())
+        Ok(self.identity.clone())
     }
 
     async fn advance_step(
@@ -235,7 +221,7 @@ impl Markers for EmbeddedIndex {
         token: &str,
         time: ConfirmationTime,
     ) -> Result<Vec<(IndexPartition, String)>, StoreError> {
-        let owner = self.owner(table_id);
+        let owner = owner(table_id, self.partition_count());
         let mut left = Vec::new();
         for (partition, read) in read {
             if self.write(*partition)?.leave_token(&owner, read, token, time) {
@@ -279,19 +265,11 @@ impl Contents for EmbeddedIndex {
     }
 
     async fn begin_index_scan(&self) -> Result<IndexScanPosition, StoreError> {
-        Ok(IndexScanPosition {
-            servers: self.0.identity.clone(),
-            layout: String::new(),
-            part: 0,
-            cursor: String::new(),
-            is_last: false,
-            pending: Vec::new(),
-            key_cursor: String::new(),
-        })
+        Ok(IndexScanPosition { servers: self.identity.clone(), ..IndexScanPosition::default() })
     }
 
     async fn is_index_scan_valid(&self, position: &IndexScanPosition) -> Result<bool, StoreError> {
-        Ok(position.servers == self.0.identity)
+        Ok(position.servers == self.identity)
     }
 
     /// Returns the members of the sets of any language, which hold all comments of a product: the other sets follow from
@@ -302,33 +280,24 @@ impl Contents for EmbeddedIndex {
         let Some(partition) = IndexPartition::numbered(number, self.partition_count()) else { return Ok(None) };
         let partition = self.read(partition)?;
         let after = ProductId::parse_stored(&position.cursor).ok();
-        let Some((id, product)) = next_after(&partition.products, after.as_ref()) else {
+        let start = after.as_ref().map_or(Bound::Unbounded, Bound::Excluded);
+        let Some((id, product)) = partition.products.range((start, Bound::Unbounded)).next() else {
             (position.part, position.cursor) = (position.part + 1, String::new());
             return Ok(Some(IndexPart::Nothing));
         };
-        let mut comments = product.comments_from(Cd::parse(&position.key_cursor).ok().as_ref(), SCAN_STEP + 1);
-        match comments.get(SCAN_STEP) {
-            Some((next, _)) => position.key_cursor = next.to_string(),
-            None => (position.cursor, position.key_cursor) = (id.to_string(), String::new()),
-        }
-        comments.truncate(SCAN_STEP);
+        let from = Cd::parse(&position.key_cursor).ok();
+        let mut comments = product.comments_from(from.as_ref());
         let mut sets: BTreeMap<BaseSet, Vec<(String, f64)>> = BTreeMap::new();
-        for (cd, code) in comments {
+        for (cd, code) in comments.by_ref().take(SCAN_STEP) {
             let Some((_, rating)) = partition.languages.meaning(code) else { continue };
             let set = BaseSet { product: id.clone(), language: None, rating };
             sets.entry(set).or_default().push((cd.id.to_string(), score_of(&cd)));
         }
+        match comments.next() {
+            Some((next, _)) => position.key_cursor = next.to_string(),
+            None => (position.cursor, position.key_cursor) = (id.to_string(), String::new()),
+        }
         Ok(Some(IndexPart::Members(sets)))
-    }
-}
-
-fn next_after<'products>(
-    products: &'products BTreeMap<ProductId, Product>,
-    after: Option<&ProductId>,
-) -> Option<(&'products ProductId, &'products Product)> {
-    match after {
-        Some(after) => products.range((std::ops::Bound::Excluded(after), std::ops::Bound::Unbounded)).next(),
-        None => products.iter().next(),
     }
 }
 

@@ -1,48 +1,26 @@
 //! The codes by which a tree counts comments: one for each pair of language and rating.
 
-use std::collections::HashMap;
+use indexmap::IndexSet;
+use model::{BaseSet, Filter, Language, Rating, RatingSet};
 
 use crate::counted_tree::Code;
-use model::{BaseSet, Filter, Language, Rating, RatingSet};
 
 /// The codes of a language are this many consecutive numbers. A rating's code is the rating's number among them.
 const CODES_OF_A_LANGUAGE: u32 = 8;
 
 /// The languages of a partition's comments. A language gets its number when its first comment arrives, and keeps it.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Languages {
-    tags: Vec<Language>,
-    numbers: HashMap<Language, u32>,
-}
+pub(crate) struct Languages(pub(crate) IndexSet<Language>);
 
 impl Languages {
     pub(crate) fn code(&mut self, language: &Language, rating: Rating) -> Code {
-        let number = self.numbers.get(language).copied().unwrap_or_else(|| self.add(language));
-        Code(number * CODES_OF_A_LANGUAGE + u32::from(rating.get()))
+        let number = self.0.get_index_of(language).unwrap_or_else(|| self.0.insert_full(language.clone()).0);
+        Code(first_code(number) + u32::from(rating.get()))
     }
 
-    pub(crate) fn of(tags: Vec<Language>) -> Self {
-        let mut languages = Self::default();
-        for language in &tags {
-            languages.add(language);
-        }
-        languages
-    }
-
-    pub(crate) fn tags(&self) -> &[Language] {
-        &self.tags
-    }
-
-    fn add(&mut self, language: &Language) -> u32 {
-        let number = u32::try_from(self.tags.len()).unwrap_or(u32::MAX);
-        self.tags.push(language.clone());
-        self.numbers.insert(language.clone(), number);
-        number
-    }
-
-    pub(crate) fn meaning(&self, code: Code) -> Option<(&Language, Rating)> {
-        let language = self.tags.get(usize::try_from(code.0 / CODES_OF_A_LANGUAGE).ok()?)?;
-        Some((language, rating_of(code)?))
+    pub(crate) fn meaning(&self, Code(code): Code) -> Option<(&Language, Rating)> {
+        let language = self.0.get_index(usize::try_from(code / CODES_OF_A_LANGUAGE).ok()?)?;
+        Some((language, Rating::new(u64::from(code % CODES_OF_A_LANGUAGE)).ok()?))
     }
 
     pub(crate) fn codes_of(&self, filter: &Filter) -> Codes {
@@ -54,12 +32,13 @@ impl Languages {
     }
 
     pub(crate) fn codes(&self, language: Option<&Language>, ratings: Option<RatingSet>) -> Codes {
-        let (from, to) = match language.map(|language| self.numbers.get(language)) {
+        let (from, to) = match language.map(|language| self.0.get_index_of(language)) {
             None => (0, u32::MAX),
             Some(None) => (0, 0),
-            Some(Some(number)) => (number * CODES_OF_A_LANGUAGE, (number + 1) * CODES_OF_A_LANGUAGE),
+            Some(Some(number)) => (first_code(number), first_code(number + 1)),
         };
-        Codes { from, to, ratings: bits_of(ratings.unwrap_or(RatingSet::ALL)) }
+        let ratings = ratings.unwrap_or(RatingSet::ALL).iter().fold(0, |bits, rating| bits | bit(rating.get().into()));
+        Codes { from, to, ratings }
     }
 }
 
@@ -77,14 +56,10 @@ impl Codes {
     }
 }
 
-fn bits_of(ratings: RatingSet) -> u32 {
-    ratings.iter().fold(0, |bits, rating| bits | bit(rating.get().into()))
+fn first_code(language_number: usize) -> u32 {
+    u32::try_from(language_number).unwrap_or(u32::MAX / CODES_OF_A_LANGUAGE) * CODES_OF_A_LANGUAGE
 }
 
 fn bit(code: u32) -> u32 {
     1 << (code % CODES_OF_A_LANGUAGE)
-}
-
-fn rating_of(code: Code) -> Option<Rating> {
-    Rating::new(u64::from(code.0 % CODES_OF_A_LANGUAGE)).ok()
 }

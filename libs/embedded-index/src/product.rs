@@ -2,14 +2,14 @@
 //!
 //! **Invariant:** every comment has one entry in the tree, so one creation time, language and rating.
 
-use std::{collections::BTreeMap, ops::ControlFlow};
+use std::collections::BTreeMap;
 
-use crate::counted_tree::{Code, CountedTree};
 use model::{Cd, CommentId, Filter, Language, Order, RatingCounts, Timestamp, plan::IndexEdit};
 use page_index::{Position, PositionQuery, RankedQuery, RawRanked, Stats, StatsWanted};
 
 use crate::{
     codes::{Codes, Languages},
+    counted_tree::{Code, CountedTree},
     times::Times,
 };
 
@@ -59,9 +59,7 @@ impl Product {
 
     /// The place and the code of the comment with this id.
     pub(crate) fn entry(&self, id: &CommentId) -> Option<(Cd, Code)> {
-        let cd = self.times.of(id, |cd| self.tree.get(cd).is_some())?;
-        let code = self.tree.get(&cd)?;
-        Some((cd, code))
+        self.times.places(id).find_map(|cd| self.tree.get(&cd).map(|code| (cd, code)))
     }
 
     /// Number of comments with these codes.
@@ -80,6 +78,7 @@ impl Product {
     pub(crate) fn ranked(&self, query: &RankedQuery<'_>, languages: &Languages) -> RawRanked {
         let RankedQuery { filter, order, skip, count, as_of, settled_at, stats, .. } = *query;
         let codes = languages.codes_of(filter);
+        let all = self.count(codes);
         let total = self.count_up_to(as_of, codes);
         let behind = total.saturating_sub(skip);
         let number = behind.min(count.into());
@@ -100,8 +99,8 @@ impl Product {
             comments,
             total,
             settled: if settled_at == as_of { total } else { self.count_up_to(settled_at, codes) },
-            all: self.count(codes),
-            newest: if as_of.is_none() { self.newest(codes) } else { None },
+            all,
+            newest: if as_of.is_none() { self.newest(all, codes) } else { None },
             stats,
         }
     }
@@ -120,9 +119,10 @@ impl Product {
         Position { older: others_before(cd), total, settled: settled.unwrap_or(total) }
     }
 
-    /// The creation time of the newest comment with these codes.
-    fn newest(&self, codes: Codes) -> Option<Timestamp> {
-        Some(self.tree.last(|code| codes.contains(code))?.created_at)
+    /// The creation time of the newest of the comments with these codes, whose number is `all`.
+    fn newest(&self, all: u64, codes: Codes) -> Option<Timestamp> {
+        let newest = self.tree.select(all.checked_sub(1)?, 1, |code| codes.contains(code));
+        Some(newest.first()?.created_at)
     }
 
     /// How many comments there are by rating and by language.
@@ -144,7 +144,7 @@ impl Product {
             by_rating_in_any_language,
             by_language: by_language.take(Stats::LANGUAGES_MAX).collect(),
             languages,
-            last_commented_at: self.newest(of_language),
+            last_commented_at: self.newest(by_rating.total(), of_language),
         }
     }
 
@@ -156,19 +156,9 @@ impl Product {
         self.tree.totals().filter_map(|(code, _)| Some(languages.meaning(code)?.0))
     }
 
-    /// Up to `max` comments in ascending order, from a place on.
-    pub(crate) fn comments_from(&self, from: Option<&Cd>, max: usize) -> Vec<(Cd, Code)> {
-        let mut comments = Vec::new();
-        let _: Option<()> = self.tree.visit(from, |cd, code| {
-            comments.push((cd, code));
-            if comments.len() < max { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
-        });
-        comments
-    }
-
-    /// The memory that the product occupies outside of this value, in bytes.
-    pub(crate) fn heap_bytes(&self) -> usize {
-        self.tree.heap_bytes() + self.times.heap_bytes()
+    /// The comments in ascending order, from a place on.
+    pub(crate) fn comments_from(&self, from: Option<&Cd>) -> impl Iterator<Item = (Cd, Code)> {
+        self.tree.entries_from(from)
     }
 }
 

@@ -5,24 +5,26 @@
 //! [postcard's format](https://postcard.jamesmunns.com/wire-format). A comment takes 18 bytes if its id is a ULID that
 //! holds its creation time, otherwise some 10 bytes more than its id has.
 //!
-//! **Invariant:** a file is whole or absent. It is written beside its place, brought to the disk, and then renamed.
-//!
 //! **Invariant:** an index from a snapshot is not ready. Edits after the snapshot may be lost, so its partitions have
 //! no confirmation. They keep their watermarks, so a caller knows from where to reconcile the journal.
 
 use std::{
-    fs::{self, File},
+    fs::File,
     io::{self, BufRead, BufReader, BufWriter, Read, Write},
     path::{Path, PathBuf},
 };
 
-use crate::counted_tree::Code;
 use model::{Cd, CommentId, Language, ProductId, Timestamp};
-use page_index::{IndexPartition, Marker, owner};
+use page_index::{Backend, IndexPartition, Marker, owner};
 use serde::{Deserialize, Serialize};
-use ulid::Ulid;
 
-use crate::{EmbeddedIndex, codes::Languages, partition::Partition, product::Product};
+use crate::{
+    EmbeddedIndex,
+    codes::Languages,
+    counted_tree::{Code, cd_of_ulid, ulid_with_time},
+    partition::Partition,
+    product::Product,
+};
 
 /// The version of the format. A snapshot of another version is not read.
 const FORMAT: u32 = 1;
@@ -43,7 +45,8 @@ pub enum SnapshotError {
     Foreign { path: PathBuf, found: String, expected: String },
 }
 
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, derive_more::Display)]
+#[display("{owner} in format {format}")]
 struct Header {
     format: u32,
     /// The table and the number of partitions, as markers name them.
@@ -56,24 +59,13 @@ impl Header {
     }
 }
 
-impl std::fmt::Display for Header {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{} in format {}", self.owner, self.format)
-    }
-}
-
 #[derive(Debug, Serialize, Deserialize)]
 struct Content {
-    owner: Option<String>,
-    watermark: Option<Timestamp>,
-    token: Option<String>,
+    marker: Marker,
     languages: Vec<Language>,
-    products: Vec<(ProductId, Vec<Entry>)>,
+    /// The comments of each: the place in time, and the code of language and rating.
+    products: Vec<(ProductId, Vec<(Key, u32)>)>,
 }
-
-/// A comment: its place in time, and the code of its language and rating.
-#[derive(Debug, Serialize, Deserialize)]
-struct Entry(Key, u32);
 
 #[derive(Debug, Serialize, Deserialize)]
 enum Key {
@@ -84,49 +76,34 @@ enum Key {
 
 impl Key {
     fn of(cd: Cd) -> Self {
-        match Ulid::from_string(cd.id.as_str()) {
-            Ok(ulid) if is_key(ulid, &cd) => Self::Ulid(ulid.to_bytes()),
-            Ok(_) | Err(_) => Self::Other(cd.created_at.epoch_ms(), cd.id),
+        ulid_with_time(&cd).map_or_else(|| Self::Other(cd.created_at.epoch_ms(), cd.id), Self::Ulid)
+    }
+
+    fn cd(self) -> Option<Cd> {
+        match self {
+            Self::Ulid(bytes) => cd_of_ulid(bytes),
+            Self::Other(ms, id) => Some(Cd { created_at: Timestamp::from_epoch_ms(ms).ok()?, id }),
         }
     }
-
-    fn cd(&self) -> Option<Cd> {
-        let (ms, id) = match self {
-            Self::Ulid(bytes) => {
-                let ulid = Ulid::from_bytes(*bytes);
-                let id = CommentId::parse(ulid.array_to_str(&mut [0; ulid::ULID_LEN])).ok()?;
-                (i64::try_from(ulid.timestamp_ms()).ok()?, id)
-            }
-            Self::Other(ms, id) => (*ms, id.clone()),
-        };
-        Some(Cd { created_at: Timestamp::from_epoch_ms(ms).ok()?, id })
-    }
-}
-
-/// Whether a ULID alone gives the whole key. It does not if the id has another spelling of the same ULID.
-fn is_key(ulid: Ulid, cd: &Cd) -> bool {
-    i64::try_from(ulid.timestamp_ms()) == Ok(cd.created_at.epoch_ms())
-        && *ulid.array_to_str(&mut [0; ulid::ULID_LEN]) == *cd.id.as_str()
 }
 
 impl Content {
     fn of(partition: &Partition) -> Self {
-        let Marker { owner, watermark, confirmed: _, token } = partition.marker.clone();
-        let entries = |product: &Product| {
-            let comments = product.comments_from(None, usize::MAX).into_iter();
-            comments.map(|(cd, Code(code))| Entry(Key::of(cd), code)).collect()
-        };
-        let products = partition.products.iter().map(|(id, product)| (id.clone(), entries(product)));
-        Self { owner, watermark, token, languages: partition.languages.tags().to_vec(), products: products.collect() }
+        let entries =
+            |product: &Product| product.comments_from(None).map(|(cd, Code(code))| (Key::of(cd), code)).collect();
+        Self {
+            marker: partition.marker.clone(),
+            languages: partition.languages.0.iter().cloned().collect(),
+            products: partition.products.iter().map(|(id, product)| (id.clone(), entries(product))).collect(),
+        }
     }
 
     fn restore(self) -> Result<Partition, String> {
-        let marker = Marker { owner: self.owner, watermark: self.watermark, confirmed: None, token: self.token };
         let mut partition = Partition::default();
-        (partition.marker, partition.languages) = (marker, Languages::of(self.languages));
+        (partition.marker, partition.languages) = (self.marker, Languages(self.languages.into_iter().collect()));
         for (id, entries) in self.products {
             let mut product = Product::default();
-            for Entry(key, code) in entries {
+            for (key, code) in entries {
                 let cd = key.cd().ok_or_else(|| format!("a creation time of {id} is outside the years 1 to 9999"))?;
                 let code = Code(code);
                 partition.languages.meaning(code).ok_or_else(|| format!("{cd} of {id} has no language or rating"))?;
@@ -139,19 +116,18 @@ impl Content {
 }
 
 impl EmbeddedIndex {
-    /// Writes everything to a file, for the table with this id. Comments may change meanwhile. Returns the file's size
-    /// in bytes.
+    /// Writes everything to a file, for the table with this id, and brings it to the disk. Comments may change meanwhile.
+    /// Returns the file's size in bytes.
     ///
     /// # Errors
-    /// [`SnapshotError::Io`]; a snapshot that was there before is then still there.
+    /// [`SnapshotError::Io`]; the file is then not whole.
     pub fn save(&self, path: &Path, table_id: &str) -> Result<u64, SnapshotError> {
         self.write_file(path, table_id).map_err(|source| SnapshotError::Io { path: path.to_owned(), source })
     }
 
     fn write_file(&self, path: &Path, table_id: &str) -> io::Result<u64> {
-        let beside = path.with_extension("new");
-        let mut file = BufWriter::new(File::create(&beside)?);
-        serde_json::to_writer(&mut file, &Header::of(&self.owner(table_id)))?;
+        let mut file = BufWriter::new(File::create(path)?);
+        serde_json::to_writer(&mut file, &Header::of(&owner(table_id, self.partition_count())))?;
         file.write_all(b"\n")?;
         for number in self.all() {
             let content = Content::of(&*self.read(number).map_err(io::Error::other)?);
@@ -163,11 +139,7 @@ impl EmbeddedIndex {
         }
         let file = file.into_inner().map_err(io::IntoInnerError::into_error)?;
         file.sync_all()?;
-        let bytes = file.metadata()?.len();
-        fs::rename(&beside, path)?;
-        // The new name also has to be on the disk.
-        File::open(path.parent().filter(|folder| *folder != Path::new("")).unwrap_or(Path::new(".")))?.sync_all()?;
-        Ok(bytes)
+        Ok(file.metadata()?.len())
     }
 
     /// The index that a snapshot holds, if it is of the table with this id. No partition of it is ready.
@@ -224,10 +196,11 @@ fn read_frame(file: &mut impl Read) -> io::Result<Content> {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
+    use std::{fs, time::Duration};
 
     use model::{Placement, Rating, plan::index_edits};
-    use page_index::{Backend, Contents, Edits, Markers, PageIndex, Rebuilds};
+    use page_index::{Contents, Edits, Markers, PageIndex, Rebuilds};
+    use ulid::Ulid;
 
     use super::*;
 
@@ -264,8 +237,8 @@ mod tests {
     }
 
     /// The languages, ratings and markers of every partition, without the confirmation.
-    fn partitions(index: &EmbeddedIndex) -> Vec<String> {
-        index.all().map(|number| format!("{:?}", Content::of(&index.read(number).unwrap()))).collect()
+    fn partitions(index: &EmbeddedIndex) -> Vec<Vec<u8>> {
+        index.all().map(|number| postcard::to_stdvec(&Content::of(&index.read(number).unwrap())).unwrap()).collect()
     }
 
     async fn contents(index: &EmbeddedIndex) -> Vec<String> {

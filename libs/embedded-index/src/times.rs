@@ -18,11 +18,11 @@ pub(crate) struct Times {
 }
 
 impl Times {
-    pub(crate) fn of(&self, id: &CommentId, is_entry: impl Fn(&Cd) -> bool) -> Option<Cd> {
-        let at = |created_at| Cd { created_at, id: id.clone() };
+    /// The places where the comment with this id may be.
+    pub(crate) fn places(&self, id: &CommentId) -> impl Iterator<Item = Cd> {
         let hash = self.hasher.hash_one(id);
-        let stored = self.times.iter_hash(hash).filter(|(stored, _)| *stored == hash).map(|(_, time)| at(*time));
-        stored.chain(time_in(id).map(at)).find(is_entry)
+        let stored = self.times.iter_hash(hash).filter(move |(stored, _)| *stored == hash).map(|(_, time)| *time);
+        stored.chain(time_in(id)).map(|created_at| Cd { created_at, id: id.clone() })
     }
 
     /// Stores a comment's time, unless its id holds it.
@@ -41,11 +41,6 @@ impl Times {
                 self.times.shrink_to_fit(|(hash, _)| *hash);
             }
         }
-    }
-
-    /// The memory that the map occupies outside of this value, in bytes.
-    pub(crate) fn heap_bytes(&self) -> usize {
-        self.times.allocation_size()
     }
 }
 

@@ -23,7 +23,7 @@ pub enum IndexPart {
 
 /// The position from which an index scan resumes. It is valid only for the index that gave it
 /// ([`Contents::is_index_scan_valid`](crate::Contents::is_index_scan_valid)).
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct IndexScanPosition {
     pub servers: ServerIdentity,
     pub layout: String,

@@ -26,10 +26,12 @@ use serde::{Deserialize, Serialize};
 use crate::{IndexPartition, NotReady, PageIndex, owner};
 
 /// The content of a partition's marker. A partition without one has the default.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Marker {
     pub owner: Option<String>,
     pub watermark: Option<Timestamp>,
+    /// A snapshot leaves it out: edits after the snapshot may be lost.
+    #[serde(skip)]
     pub confirmed: Option<Timestamp>,
     pub token: Option<String>,
 }
@@ -82,7 +84,7 @@ pub enum ConfirmationTime {
 /// replica, or lost its last one an hour ago, also changes it: the master begins a history with a new name.
 ///
 /// An index inside the process is its own server. Its identity changes whenever it is opened.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ServerIdentity(pub String);
 
 /// An advance of watermarks that is under way.

@@ -19,13 +19,9 @@ pub(crate) enum Counts<const CHILDREN: usize> {
 }
 
 impl<const CHILDREN: usize> Counts<CHILDREN> {
-    pub(crate) fn of_leaves() -> Self {
+    pub(crate) fn new(is_above_leaves: bool) -> Self {
         const { assert!(Leaf::MAX <= u8::MAX as usize) };
-        Self::OfLeaves(Rows::new())
-    }
-
-    pub(crate) fn of_inner() -> Self {
-        Self::OfInner(Rows::new())
+        if is_above_leaves { Self::OfLeaves(Rows::new()) } else { Self::OfInner(Rows::new()) }
     }
 
     pub(crate) fn sums(&self, filter: impl Fn(Code) -> bool) -> [u32; CHILDREN] {
@@ -56,37 +52,12 @@ impl<const CHILDREN: usize> Counts<CHILDREN> {
         }
     }
 
-    /// Makes room for a child without entries at an index. The last place is free.
-    pub(crate) fn insert_child(&mut self, child: usize) {
+    /// Replaces some children from an index on by others with these totals. The node has room for them.
+    pub(crate) fn replace(&mut self, child: usize, old: usize, new: &[Vec<(Code, u32)>]) {
         match self {
-            Self::OfLeaves(rows) => rows.insert_child(child),
-            Self::OfInner(rows) => rows.insert_child(child),
-        }
-    }
-
-    pub(crate) fn remove_child(&mut self, child: usize) {
-        match self {
-            Self::OfLeaves(rows) => rows.remove_child(child),
-            Self::OfInner(rows) => rows.remove_child(child),
-        }
-    }
-
-    pub(crate) fn set_child(&mut self, child: usize, totals: &[(Code, u32)]) {
-        match self {
-            Self::OfLeaves(rows) => {
-                // A leaf has no more entries than fit.
-                let narrow = |entries: u32| u8::try_from(entries).unwrap_or(u8::MAX);
-                rows.set_child(child, totals.iter().map(|(code, entries)| (*code, narrow(*entries))));
-            }
-            Self::OfInner(rows) => rows.set_child(child, totals.iter().copied()),
-        }
-    }
-
-    /// The memory that the numbers occupy outside of this value, in bytes.
-    pub(crate) fn heap_bytes(&self) -> usize {
-        match self {
-            Self::OfLeaves(rows) => rows.heap_bytes(),
-            Self::OfInner(rows) => rows.heap_bytes(),
+            // A leaf has no more entries than fit.
+            Self::OfLeaves(rows) => rows.replace(child, old, new, |entries| u8::try_from(entries).unwrap_or(u8::MAX)),
+            Self::OfInner(rows) => rows.replace(child, old, new, |entries| entries),
         }
     }
 }
@@ -95,15 +66,15 @@ impl<const CHILDREN: usize> Counts<CHILDREN> {
 /// search for one reads little memory.
 #[derive(Debug, Clone)]
 pub(crate) struct Rows<N, const CHILDREN: usize> {
-    codes: Vec<Code>,
-    rows: Vec<Row<N, CHILDREN>>,
+    pub(super) codes: Vec<Code>,
+    pub(super) rows: Vec<Row<N, CHILDREN>>,
     all: Row<N, CHILDREN>,
 }
 
 /// A number for each child. A row of bytes is one cache line. Without the alignment, it would lie in two.
 #[derive(Debug, Clone, Copy)]
 #[repr(align(64))]
-struct Row<N, const CHILDREN: usize>([N; CHILDREN]);
+pub(super) struct Row<N, const CHILDREN: usize>([N; CHILDREN]);
 
 impl<N, const CHILDREN: usize> Rows<N, CHILDREN>
 where
@@ -136,37 +107,22 @@ where
         totals.filter(|(_, total)| *total > 0)
     }
 
-    fn insert_child(&mut self, child: usize) {
-        for row in self.every_row() {
-            if let Some(from) = row.0.get_mut(child..) {
-                from.rotate_right(1);
+    fn replace(&mut self, child: usize, old: usize, new: &[Vec<(Code, u32)>], narrow: impl Fn(u32) -> N) {
+        for row in self.rows.iter_mut().chain([&mut self.all]) {
+            let from = row.0.get_mut(child..).unwrap_or_default();
+            from.iter_mut().take(old).for_each(|entries| *entries = N::default());
+            // The last places are free, and now also the first ones.
+            from.rotate_left(old.saturating_sub(new.len()));
+            from.rotate_right(new.len().saturating_sub(old));
+        }
+        for (child, totals) in (child..).zip(new) {
+            for (code, total) in totals {
+                self.add(child, *code, narrow(*total));
             }
         }
-    }
-
-    fn remove_child(&mut self, child: usize) {
-        for row in self.every_row() {
-            if let Some(from) = row.0.get_mut(child..) {
-                from.rotate_left(1);
-                from.last_mut().into_iter().for_each(|entries| *entries = N::default());
-            }
+        if new.len() < old {
+            self.forget_absent_codes();
         }
-        self.forget_absent_codes();
-    }
-
-    fn set_child(&mut self, child: usize, totals: impl Iterator<Item = (Code, N)>) {
-        for row in self.every_row() {
-            if let Some(entries) = row.0.get_mut(child) {
-                *entries = N::default();
-            }
-        }
-        for (code, total) in totals {
-            self.add(child, code, total);
-        }
-    }
-
-    fn heap_bytes(&self) -> usize {
-        self.codes.capacity() * size_of::<Code>() + self.rows.capacity() * size_of::<Row<N, CHILDREN>>()
     }
 
     fn add(&mut self, child: usize, code: Code, more: N) {
@@ -200,10 +156,6 @@ where
             self.codes.swap_remove(place);
             self.rows.swap_remove(place);
         }
-    }
-
-    fn every_row(&mut self) -> impl Iterator<Item = &mut Row<N, CHILDREN>> {
-        self.rows.iter_mut().chain([&mut self.all])
     }
 
     fn occurs(row: &Row<N, CHILDREN>) -> bool {

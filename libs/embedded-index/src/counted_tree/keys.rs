@@ -11,6 +11,7 @@ use ulid::Ulid;
 
 const ULID_BYTES: usize = 16;
 const ULID_TEXT_BYTES: u8 = 26;
+const _: () = assert!(ULID_TEXT_BYTES as usize == ulid::ULID_LEN);
 const TIME_BYTES: usize = 8;
 
 /// Fills the end of a slot whose id is shorter than the longest. It is less than every character of ids, so padded
@@ -80,18 +81,14 @@ impl Layout {
     }
 
     pub(crate) fn read(self, slot: &[u8]) -> Option<Cd> {
-        let (ms, id) = match self {
-            Self::Ulid => {
-                let ulid = Ulid::from_bytes(slot.try_into().ok()?);
-                let id = CommentId::parse(ulid.array_to_str(&mut [0; ulid::ULID_LEN]));
-                (i64::try_from(ulid.timestamp_ms()).ok()?, id)
-            }
+        match self {
+            Self::Ulid => cd_of_ulid(slot.try_into().ok()?),
             Self::Text { .. } => {
                 let (ms, id) = split_text(slot)?;
-                (ms, CommentId::parse(std::str::from_utf8(id).ok()?))
+                let id = CommentId::parse(std::str::from_utf8(id).ok()?).ok()?;
+                Some(Cd { created_at: Timestamp::from_epoch_ms(ms).ok()?, id })
             }
-        };
-        Some(Cd { created_at: Timestamp::from_epoch_ms(ms).ok()?, id: id.ok()? })
+        }
     }
 
     pub(crate) fn write(self, slot: &mut [u8], probe: &Probe<'_>) {
@@ -117,12 +114,7 @@ impl Layout {
     /// The length of the longest id that fits, in bytes.
     fn longest_id(self) -> u8 {
         match self {
-            Self::Ulid => {
-                const {
-                    assert!(ULID_TEXT_BYTES as usize == ulid::ULID_LEN);
-                    ULID_TEXT_BYTES
-                }
-            }
+            Self::Ulid => ULID_TEXT_BYTES,
             Self::Text { id_bytes } => id_bytes,
         }
     }
@@ -135,7 +127,7 @@ fn split_text(slot: &[u8]) -> Option<(i64, &[u8])> {
 }
 
 /// The ULID of a key that carries its time. Ids in other spellings of the same ULID do not count.
-fn ulid_with_time(cd: &Cd) -> Option<[u8; ULID_BYTES]> {
+pub(crate) fn ulid_with_time(cd: &Cd) -> Option<[u8; ULID_BYTES]> {
     let text = cd.id.as_str();
     if text.len() != ulid::ULID_LEN {
         return None;
@@ -143,4 +135,11 @@ fn ulid_with_time(cd: &Cd) -> Option<[u8; ULID_BYTES]> {
     let ulid = Ulid::from_string(text).ok()?;
     let is_time = i64::try_from(ulid.timestamp_ms()) == Ok(cd.created_at.epoch_ms());
     (is_time && *ulid.array_to_str(&mut [0; ulid::ULID_LEN]) == *text).then(|| ulid.to_bytes())
+}
+
+/// The key that carries its time as this ULID.
+pub(crate) fn cd_of_ulid(bytes: [u8; ULID_BYTES]) -> Option<Cd> {
+    let ulid = Ulid::from_bytes(bytes);
+    let created_at = Timestamp::from_epoch_ms(i64::try_from(ulid.timestamp_ms()).ok()?).ok()?;
+    Some(Cd { created_at, id: CommentId::parse(ulid.array_to_str(&mut [0; ulid::ULID_LEN])).ok()? })
 }

@@ -13,13 +13,13 @@ use super::{
 /// The entries of one leaf.
 ///
 /// Codes are dictionary-encoded: an entry's code takes one byte, its place in the leaf's dictionary. The dictionary has
-/// the codes that occur, and some that occurred. A code without entries gives its place to the next new code.
+/// the codes that occur, and some that occurred.
 #[derive(Debug, Clone)]
 pub(crate) struct Leaf {
     layout: Layout,
     entries: u8,
     /// The keys of all entries, then the places of their codes, then the dictionary.
-    bytes: Vec<u8>,
+    pub(super) bytes: Vec<u8>,
 }
 
 type CodeBytes = [u8; size_of::<Code>()];
@@ -65,7 +65,7 @@ impl Leaf {
 
     /// Changes the code of an entry, which is there.
     pub(crate) fn set_code(&mut self, index: usize, code: Code) {
-        let place = self.place_for(code, Some(index));
+        let place = self.place_for(code);
         let at = self.slots().len() + index;
         if let Some(present) = self.bytes.get_mut(at) {
             *present = place;
@@ -134,16 +134,6 @@ impl Leaf {
         matches.skip(usize::try_from(left).unwrap_or(usize::MAX)).filter_map(|(index, _)| Some(self.get(index)?.0))
     }
 
-    pub(crate) fn last(&self, filter: impl Fn(Code) -> bool) -> Option<usize> {
-        let selected = self.selected(filter);
-        self.places().iter().rposition(|place| is_selected(&selected, *place))
-    }
-
-    /// The memory that the leaf occupies outside of this value, in bytes.
-    pub(crate) fn heap_bytes(&self) -> usize {
-        self.bytes.capacity()
-    }
-
     fn of(layout: Layout, slots: &[u8], codes: &[Code]) -> Self {
         let mut dictionary: Vec<Code> = Vec::new();
         let mut place_of = |code: &Code| {
@@ -172,7 +162,7 @@ impl Leaf {
     }
 
     fn insert_fitting(&mut self, index: usize, probe: &Probe<'_>, code: Code) {
-        let place = self.place_for(code, None);
+        let place = self.place_for(code);
         let (width, slots_end) = (self.layout.width(), self.slots().len());
         make_room(&mut self.bytes, 1 + width);
         self.bytes.insert(slots_end + index, place);
@@ -204,30 +194,18 @@ impl Leaf {
         self.places().iter().filter_map(|place| dictionary.get(usize::from(*place)).map(code_of)).collect()
     }
 
-    /// The place of a code in the dictionary. A new code gets one. `leaving` is an entry that gives up its own code, so
-    /// some place is free even if the leaf is full.
-    fn place_for(&mut self, code: Code, leaving: Option<usize>) -> u8 {
-        let dictionary = self.dictionary();
-        if let Some(place) = dictionary.iter().position(|present| code_of(present) == code) {
+    /// The place of a code in the dictionary. A new code gets one. A full dictionary first loses the codes that no entry
+    /// has.
+    fn place_for(&mut self, code: Code) -> u8 {
+        if let Some(place) = self.dictionary().iter().position(|present| code_of(present) == code) {
             return to_u8(place);
         }
-        let mut is_used = [false; 256];
-        for (_, place) in self.places().iter().enumerate().filter(|(index, _)| Some(*index) != leaving) {
-            if let Some(is_used) = is_used.get_mut(usize::from(*place)) {
-                *is_used = true;
-            }
+        if self.dictionary().len() > Self::MAX {
+            *self = Self::of(self.layout, self.slots(), &self.codes());
         }
-        let is_free = |place: &usize| !is_used.get(*place).copied().unwrap_or(true);
-        let place = (0..dictionary.len()).find(is_free).unwrap_or(dictionary.len());
-        let at = self.slots().len() + self.len() + place * size_of::<CodeBytes>();
-        let end = at + size_of::<CodeBytes>();
-        if self.bytes.len() < end {
-            make_room(&mut self.bytes, size_of::<CodeBytes>());
-            self.bytes.resize(end, 0);
-        }
-        if let Some(present) = self.bytes.get_mut(at..end) {
-            present.copy_from_slice(&code.0.to_le_bytes());
-        }
+        let place = self.dictionary().len();
+        make_room(&mut self.bytes, size_of::<CodeBytes>());
+        self.bytes.extend_from_slice(&code.0.to_le_bytes());
         to_u8(place)
     }
 

@@ -7,16 +7,10 @@
 //!
 //! # Complexity
 //!
-//! For *n* entries and *c* codes that occur in the tree. A node has at most 64 children or 255 entries.
-//!
-//! | operation | time |
-//! | --- | --- |
-//! | `insert`, `remove` | O(log n), and O(c) in each node to find the code's counts; a split or a merge counts its children anew |
-//! | `get` | O(log n) |
-//! | `count_before`, `last` | O(log n), and O(c) in each node: the filter is asked for each code. Each code that it selects takes 64 additions, or, if these are fewer, each other code 64 subtractions |
-//! | `select` | as `count_before`, then O(1) for each entry of the leaves that have selected entries, and O(c) in each leaf and the nodes above |
-//! | `count`, `totals` | O(1) in n: the root's counts |
-//! | `visit` | O(log n) to its start, then O(1) for each entry |
+//! Every operation takes O(log n) for *n* entries, a node of which has at most 64 children or 255 entries. In each node it
+//! also takes O(c) for *c* codes that occur in the tree: the filter is asked for each. Each code that it selects takes 64
+//! additions, or, if these are fewer, each other code 64 subtractions. Then each entry that is returned takes O(1). Only
+//! `count` and `totals` read the root alone. A split or a merge counts its children anew.
 //!
 //! # Memory
 //!
@@ -41,11 +35,10 @@ mod node;
 #[cfg(test)]
 mod tests;
 
-use std::ops::ControlFlow;
-
 use model::Cd;
 
 use keys::Probe;
+pub(crate) use keys::{cd_of_ulid, ulid_with_time};
 use leaf::Leaf;
 use node::{Inserted, Node};
 
@@ -108,20 +101,9 @@ impl<const ENTRIES: usize, const CHILDREN: usize> CountedTree<ENTRIES, CHILDREN>
         keys
     }
 
-    /// The greatest key of an entry whose code the filter selects. Same as `select` of the last one, without a count.
-    pub(crate) fn last(&self, filter: impl Fn(Code) -> bool + Copy) -> Option<Cd> {
-        self.root.last(filter)
-    }
-
-    /// Visits the entries in ascending order until the visitor breaks. Begins with the first entry whose key is not less
-    /// than `from`.
-    pub(crate) fn visit<B>(&self, from: Option<&Cd>, mut visitor: impl FnMut(Cd, Code) -> ControlFlow<B>) -> Option<B> {
-        self.root.visit(from.map(Probe::new).as_ref(), &mut visitor).break_value()
-    }
-
-    /// The memory that the tree occupies outside of this value, in bytes. Leaves out what the allocator adds.
-    pub(crate) fn heap_bytes(&self) -> usize {
-        self.root.heap_bytes()
+    /// The entries in ascending order, beginning with the first one whose key is not less than `from`.
+    pub(crate) fn entries_from(&self, from: Option<&Cd>) -> impl Iterator<Item = (Cd, Code)> {
+        self.root.entries_from(from.map(Probe::new).as_ref())
     }
 }
 

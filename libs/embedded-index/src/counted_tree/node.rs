@@ -1,6 +1,7 @@
 //! The nodes of the tree: leaves, and inner nodes that count what lies under each of their children.
 
-use std::ops::ControlFlow;
+#[cfg(test)]
+mod tests;
 
 use model::Cd;
 
@@ -46,10 +47,31 @@ impl<const ENTRIES: usize, const CHILDREN: usize> Node<ENTRIES, CHILDREN> {
     /// Inserts an entry, or changes the code of the entry with this key. `is_last` says whether no node of this height
     /// comes after this one.
     pub(crate) fn insert(&mut self, probe: &Probe<'_>, code: Code, is_last: bool) -> Inserted<ENTRIES, CHILDREN> {
-        match self {
-            Self::Leaf(leaf) => insert_into_leaf(leaf, probe, code, is_last),
-            Self::Inner(inner) => inner.insert(probe, code, is_last),
+        let leaf = match self {
+            Self::Leaf(leaf) => leaf,
+            Self::Inner(inner) => return inner.insert(probe, code, is_last),
+        };
+        let index = match leaf.search(probe) {
+            Ok(index) => {
+                let old = leaf.code(index);
+                leaf.set_code(index, code);
+                return Inserted { old, split: None };
+            }
+            Err(index) => index,
+        };
+        if leaf.len() < ENTRIES {
+            leaf.insert(index, probe, code);
+            return Inserted { old: None, split: None };
         }
+        let middle = middle_of(leaf.len(), index, is_last);
+        let mut right = leaf.split_off(middle);
+        if index < middle {
+            leaf.insert(index, probe, code);
+        } else {
+            right.insert(index - middle, probe, code);
+        }
+        let separator = right.get(0).map_or_else(|| probe.cd().clone(), |(cd, _)| cd);
+        Inserted { old: None, split: Some((separator, Self::Leaf(right))) }
     }
 
     pub(crate) fn remove(&mut self, probe: &Probe<'_>) -> Option<Code> {
@@ -106,33 +128,18 @@ impl<const ENTRIES: usize, const CHILDREN: usize> Node<ENTRIES, CHILDREN> {
         }
     }
 
-    pub(crate) fn last(&self, filter: impl Fn(Code) -> bool + Copy) -> Option<Cd> {
-        match self {
-            Self::Leaf(leaf) => leaf.get(leaf.last(filter)?).map(|(cd, _)| cd),
-            Self::Inner(inner) => {
-                let child = inner.counts.sums(filter).iter().rposition(|sum| *sum > 0)?;
-                inner.children.get(child)?.last(filter)
-            }
-        }
-    }
-
-    /// Visits the entries in ascending order, beginning with the first one whose key is not less.
-    pub(crate) fn visit<B>(
-        &self,
-        from: Option<&Probe<'_>>,
-        visitor: &mut impl FnMut(Cd, Code) -> ControlFlow<B>,
-    ) -> ControlFlow<B> {
+    pub(crate) fn entries_from(&self, from: Option<&Probe<'_>>) -> Box<dyn Iterator<Item = (Cd, Code)> + '_> {
         match self {
             Self::Leaf(leaf) => {
                 let start = from.map_or(0, |probe| leaf.search(probe).unwrap_or_else(|index| index));
-                (start..leaf.len()).filter_map(|index| leaf.get(index)).try_for_each(|(cd, code)| visitor(cd, code))
+                Box::new((start..leaf.len()).filter_map(|index| leaf.get(index)))
             }
             Self::Inner(inner) => {
                 let start = from.map_or(0, |probe| inner.child_of(probe.cd()));
+                let mut children = inner.children.iter().skip(start);
+                let first = children.next().map(|child| child.entries_from(from)).into_iter().flatten();
                 // Everything in the children after the first one is greater.
-                let froms = std::iter::once(from).chain(std::iter::repeat(None));
-                let mut children = inner.children.iter().skip(start).zip(froms);
-                children.try_for_each(|(child, from)| child.visit(from, visitor))
+                Box::new(first.chain(children.flat_map(|child| child.entries_from(None))))
             }
         }
     }
@@ -152,19 +159,6 @@ impl<const ENTRIES: usize, const CHILDREN: usize> Node<ENTRIES, CHILDREN> {
         *self = Self::Inner(Box::new(Inner::of(vec![left, right], vec![separator])));
     }
 
-    /// The memory under the node, without the node itself, in bytes.
-    pub(crate) fn heap_bytes(&self) -> usize {
-        match self {
-            Self::Leaf(leaf) => leaf.heap_bytes(),
-            Self::Inner(inner) => {
-                let separators: usize = inner.separators.iter().map(|cd| size_of::<Cd>() + cd.id.as_str().len()).sum();
-                let children: usize = inner.children.iter().map(Self::heap_bytes).sum();
-                let nodes = inner.children.capacity() * size_of::<Self>();
-                size_of::<Inner<ENTRIES, CHILDREN>>() + separators + nodes + children + inner.counts.heap_bytes()
-            }
-        }
-    }
-
     /// Whether both nodes together leave a quarter of one node free.
     fn fits_with(&self, other: &Self) -> bool {
         let max = match self {
@@ -179,44 +173,15 @@ impl<const ENTRIES: usize, const CHILDREN: usize> Node<ENTRIES, CHILDREN> {
         match (self, right) {
             (Self::Leaf(left), Self::Leaf(right)) => left.append(right),
             (Self::Inner(left), Self::Inner(right)) => {
-                let separators = std::iter::once(separator).chain(right.separators);
-                for (separator, child) in separators.zip(right.children) {
-                    left.insert_child(left.children.len(), separator, child);
-                }
+                left.separators.push(separator);
+                left.separators.extend(right.separators);
+                left.children.extend(right.children);
+                left.recount();
             }
             // All children of a node have the same height.
             (Self::Leaf(_), Self::Inner(_)) | (Self::Inner(_), Self::Leaf(_)) => {}
         }
     }
-}
-
-fn insert_into_leaf<const ENTRIES: usize, const CHILDREN: usize>(
-    leaf: &mut Leaf,
-    probe: &Probe<'_>,
-    code: Code,
-    is_last: bool,
-) -> Inserted<ENTRIES, CHILDREN> {
-    let index = match leaf.search(probe) {
-        Ok(index) => {
-            let old = leaf.code(index);
-            leaf.set_code(index, code);
-            return Inserted { old, split: None };
-        }
-        Err(index) => index,
-    };
-    if leaf.len() < ENTRIES {
-        leaf.insert(index, probe, code);
-        return Inserted { old: None, split: None };
-    }
-    let middle = middle_of(leaf.len(), index, is_last);
-    let mut right = leaf.split_off(middle);
-    if index < middle {
-        leaf.insert(index, probe, code);
-    } else {
-        right.insert(index - middle, probe, code);
-    }
-    let separator = right.get(0).map_or_else(|| probe.cd().clone(), |(cd, _)| cd);
-    Inserted { old: None, split: Some((separator, Node::Leaf(right))) }
 }
 
 /// Where a full node splits to make room at an index. Comments usually arrive in the order of their creation. So the
@@ -226,14 +191,18 @@ fn middle_of(len: usize, index: usize, is_last: bool) -> usize {
 }
 
 impl<const ENTRIES: usize, const CHILDREN: usize> Inner<ENTRIES, CHILDREN> {
-    fn of(mut children: Vec<Node<ENTRIES, CHILDREN>>, separators: Vec<Cd>) -> Self {
-        children.shrink_to_fit();
-        let is_above_leaves = children.iter().all(|child| matches!(child, Node::Leaf(_)));
-        let mut counts = if is_above_leaves { Counts::of_leaves() } else { Counts::of_inner() };
-        for (index, child) in children.iter().enumerate() {
-            counts.set_child(index, &child.totals());
-        }
-        Self { children, separators, counts }
+    fn of(children: Vec<Node<ENTRIES, CHILDREN>>, separators: Vec<Cd>) -> Self {
+        let mut inner = Self { children, separators, counts: Counts::new(true) };
+        inner.recount();
+        inner
+    }
+
+    /// Counts all children anew.
+    fn recount(&mut self) {
+        self.children.shrink_to_fit();
+        self.counts = Counts::new(self.children.iter().all(|child| matches!(child, Node::Leaf(_))));
+        let totals: Vec<_> = self.children.iter().map(Node::totals).collect();
+        self.counts.replace(0, 0, &totals);
     }
 
     /// The index of the child that has the key, or would have it.
@@ -253,44 +222,25 @@ impl<const ENTRIES: usize, const CHILDREN: usize> Inner<ENTRIES, CHILDREN> {
             self.counts.add_one(index, code);
             return Inserted { old, split: None };
         };
-        self.counts.set_child(index, &child.totals());
-        if self.children.len() < CHILDREN {
-            self.insert_child(index + 1, separator, right);
+        let (new, totals) = (index + 1, [child.totals(), right.totals()]);
+        let middle = middle_of(self.children.len(), new, is_last);
+        self.children.insert(new, right);
+        self.separators.insert(index, separator);
+        if self.children.len() <= CHILDREN {
+            self.counts.replace(index, 1, &totals);
             return Inserted { old, split: None };
         }
-        let split = self.split_with(index + 1, separator, right, is_last);
-        Inserted { old, split: Some(split) }
-    }
-
-    /// Inserts a child into a full node, which splits. Returns the greater half and the separator of both halves.
-    fn split_with(
-        &mut self,
-        index: usize,
-        separator: Cd,
-        child: Node<ENTRIES, CHILDREN>,
-        is_last: bool,
-    ) -> (Cd, Node<ENTRIES, CHILDREN>) {
-        let middle = middle_of(self.children.len(), index, is_last);
-        let left_children = if index < middle { middle + 1 } else { middle };
-        self.children.insert(index, child);
-        self.separators.insert(index - 1, separator);
+        // The node is too full. Its greater half becomes a node of its own.
+        let left_children = if new < middle { middle + 1 } else { middle };
         let right = Self::of(self.children.split_off(left_children), self.separators.split_off(left_children));
         let separator = self.separators.remove(left_children - 1);
-        *self = Self::of(std::mem::take(&mut self.children), std::mem::take(&mut self.separators));
-        (separator, Node::Inner(Box::new(right)))
-    }
-
-    /// Inserts a child after another one. The node has room.
-    fn insert_child(&mut self, index: usize, separator: Cd, child: Node<ENTRIES, CHILDREN>) {
-        self.counts.insert_child(index);
-        self.counts.set_child(index, &child.totals());
-        self.separators.insert(index - 1, separator);
-        self.children.insert(index, child);
+        self.recount();
+        Inserted { old, split: Some((separator, Node::Inner(Box::new(right)))) }
     }
 
     /// Removes a child without entries. A neighbour then has the keys that would be inserted there.
     fn remove_empty_child(&mut self, index: usize) {
-        self.counts.remove_child(index);
+        self.counts.replace(index, 1, &[]);
         self.children.remove(index);
         if !self.separators.is_empty() {
             self.separators.remove(index.saturating_sub(1));
@@ -321,68 +271,10 @@ impl<const ENTRIES: usize, const CHILDREN: usize> Inner<ENTRIES, CHILDREN> {
         if fits {
             let next = self.children.remove(index + 1);
             let separator = self.separators.remove(index);
-            self.counts.remove_child(index + 1);
             if let Some(child) = self.children.get_mut(index) {
                 child.append(separator, next);
-                self.counts.set_child(index, &child.totals());
+                self.counts.replace(index, 2, &[child.totals()]);
             }
         }
-    }
-}
-
-#[cfg(test)]
-impl<const ENTRIES: usize, const CHILDREN: usize> Node<ENTRIES, CHILDREN> {
-    fn leaves(&self) -> usize {
-        match self {
-            Self::Leaf(_) => 1,
-            Self::Inner(inner) => inner.children.iter().map(Self::leaves).sum(),
-        }
-    }
-
-    /// Checks everything that the crate's documentation says always holds of a node whose keys are not less than `from`
-    /// and less than `to`. Returns its height.
-    pub(crate) fn assert_invariants(&self, from: Option<&Cd>, to: Option<&Cd>, is_root: bool) -> usize {
-        assert!(is_root || self.len() > 0);
-        match self {
-            Self::Leaf(leaf) => {
-                assert!(leaf.len() <= ENTRIES);
-                let cds: Vec<Cd> = (0..leaf.len()).map(|index| leaf.get(index).unwrap().0).collect();
-                assert!(cds.is_sorted_by(|cd, next| cd < next));
-                assert!(cds.first().is_none_or(|first| from.is_none_or(|from| from <= first)));
-                assert!(cds.last().is_none_or(|last| to.is_none_or(|to| last < to)));
-                0
-            }
-            Self::Inner(inner) => {
-                assert!(!is_root || inner.children.len() > 1);
-                assert!(inner.children.len() <= CHILDREN && inner.separators.len() + 1 == inner.children.len());
-                let inside = inner.separators.iter().map(Some);
-                let froms: Vec<_> = std::iter::once(from).chain(inside.clone()).collect();
-                let tos: Vec<_> = inside.chain([to]).collect();
-                let mut heights = Vec::new();
-                for (index, child) in inner.children.iter().enumerate() {
-                    let (from, to) = (froms[index], tos[index]);
-                    assert!(from.is_none() || to.is_none() || from < to, "the child has no range");
-                    heights.push(child.assert_invariants(from, to, false));
-                    for (code, entries) in child.totals() {
-                        assert_eq!(inner.counts.sums(|other| other == code)[index], entries);
-                    }
-                    let all: u32 = child.totals().iter().map(|(_, entries)| entries).sum();
-                    assert_eq!(inner.counts.sums(|_| true)[index], all);
-                }
-                assert!(heights.iter().all(|height| *height == heights[0]));
-                heights[0] + 1
-            }
-        }
-    }
-}
-
-#[cfg(test)]
-impl<const ENTRIES: usize, const CHILDREN: usize> super::CountedTree<ENTRIES, CHILDREN> {
-    pub(crate) fn assert_invariants(&self) {
-        self.root.assert_invariants(None, None, true);
-    }
-
-    pub(crate) fn leaves(&self) -> usize {
-        self.root.leaves()
     }
 }
