@@ -18,13 +18,14 @@ pub enum Store {
 
 pub type Source = Box<dyn Error + Send + Sync>;
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// In the order of urgency. What affects every call comes first, then what passes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Remedy {
-    /// Repeat the same call: now, while time is left, or with the next delivery.
-    TryAgain,
     /// The data of this call is not at fault, and an immediate retry does not help: a person must change permissions or
     /// settings. A stream handler reports its records for retry, so nothing is lost meanwhile.
     CallOperator,
+    /// Repeat the same call: now, while time is left, or with the next delivery.
+    TryAgain,
     /// The data of this call is at fault and stays so. A stream handler puts the record into quarantine with the
     /// reason, and continues.
     Quarantine,

@@ -8,30 +8,16 @@ use std::collections::{BTreeMap, BTreeSet};
 use async_trait::async_trait;
 use futures_util::future::try_join;
 use model::{BaseSet, FilterKey, Language, ProductId, plan::reconcile::Names};
-use page_index::{Contents, IndexPart, IndexPartition, IndexScanPosition, Markers};
+use page_index::{Contents, IndexPart, IndexScanPosition, Markers};
 use process::{Remedy, StoreError};
-use redis::FromRedisValue;
 
 use crate::{RedisIndex, connection::Routed, keys::MARKER};
-
-/// How many sets one round trip reads, and how many members of each: far below the time-out.
-const SETS_TOGETHER: usize = 256;
 
 /// How many keys one step of an index scan reads: few, because a position stores the names of the keys that are left.
 const KEYS_COUNT: u32 = 100;
 
 /// How many members one step reads. Redis returns small sets whole, by default up to 128 members.
 const MEMBERS_COUNT: u32 = 500;
-
-const START: &str = "0";
-
-enum KeyKind {
-    Base(BaseSet),
-    Products(IndexPartition),
-    Languages(ProductId),
-    Bookkeeping,
-    Unknown,
-}
 
 #[async_trait]
 impl Contents for RedisIndex {
@@ -53,40 +39,27 @@ impl Contents for RedisIndex {
     }
 
     async fn scores(&self, asked: &[(&BaseSet, Vec<&str>)]) -> Result<Vec<Vec<Option<f64>>>, StoreError> {
-        let mut scores = Vec::with_capacity(asked.len());
-        for together in asked.chunks(SETS_TOGETHER) {
-            let commands =
-                together.iter().map(|(set, members)| Routed::new("ZMSCORE", &self.keys.base_set(set)).arg(members));
-            scores.extend(self.ask_all::<Vec<Option<f64>>>(commands).await?);
-        }
-        Ok(scores)
+        let command =
+            |(set, members): &(&BaseSet, Vec<&str>)| Routed::new("ZMSCORE", &self.keys.base_set(set)).arg(members);
+        self.ask_all(asked.iter().map(command)).await
     }
 
     async fn sizes(&self, sets: &[BaseSet]) -> Result<Vec<u64>, StoreError> {
-        let mut sizes = Vec::with_capacity(sets.len());
-        for together in sets.chunks(SETS_TOGETHER) {
-            let commands = together.iter().map(|set| Routed::new("ZCARD", &self.keys.base_set(set)));
-            sizes.extend(self.ask_all::<u64>(commands).await?);
-        }
-        Ok(sizes)
+        self.ask_all(sets.iter().map(|set| Routed::new("ZCARD", &self.keys.base_set(set)))).await
     }
 
     async fn begin_index_scan(&self) -> Result<IndexScanPosition, StoreError> {
         Ok(IndexScanPosition {
             servers: self.server_identity().await?,
-            layout: self.layout().await?.serving(),
-            part: 0,
-            cursor: START.to_owned(),
-            is_last: false,
-            pending: Vec::new(),
-            key_cursor: START.to_owned(),
+            layout: self.layout().await?.serving,
+            ..IndexScanPosition::default()
         })
     }
 
     async fn is_index_scan_valid(&self, position: &IndexScanPosition) -> Result<bool, StoreError> {
         let is_same = self.server_identity().await? == position.servers;
         let layout = self.bounded(self.connection.layout()).await?;
-        Ok(is_same && layout.is_at_rest && layout.serving() == position.layout)
+        Ok(is_same && !layout.is_moving && layout.serving == position.layout)
     }
 
     async fn next_index_part(&self, position: &mut IndexScanPosition) -> Result<Option<IndexPart>, StoreError> {
@@ -109,7 +82,7 @@ impl Contents for RedisIndex {
 impl RedisIndex {
     async fn next_pending(&self, position: &mut IndexScanPosition) -> Result<Option<IndexPart>, StoreError> {
         if position.is_last {
-            (position.part, position.cursor, position.is_last) = (position.part + 1, START.to_owned(), false);
+            (position.part, position.cursor, position.is_last) = (position.part + 1, String::new(), false);
         }
         let layout = self.layout().await?;
         let Some(master) = layout.masters.get(position.part) else { return Ok(None) };
@@ -117,66 +90,50 @@ impl RedisIndex {
         keys.sort_unstable();
         keys.dedup();
         (position.cursor, position.is_last) = (next.to_string(), next == 0);
-        (position.pending, position.key_cursor) = (keys, START.to_owned());
+        (position.pending, position.key_cursor) = (keys, String::new());
         Ok(Some(IndexPart::Nothing))
     }
 
     async fn read_from(&self, key: &str, cursor: u64) -> Result<(u64, IndexPart), StoreError> {
-        Ok(match self.kind(key) {
-            KeyKind::Bookkeeping => (0, IndexPart::Nothing),
-            KeyKind::Unknown => (0, IndexPart::Unknown(key.to_owned())),
-            KeyKind::Base(set) => {
-                let (next, members) = self.members_from("ZSCAN", key, cursor).await?;
-                (next, IndexPart::Members([(set, members)].into()))
-            }
-            KeyKind::Products(partition) => {
-                let (next, names) = self.members_from("SSCAN", key, cursor).await?;
-                (next, IndexPart::Products(partition, names))
-            }
-            KeyKind::Languages(product) => {
-                let (next, names) = self.members_from("SSCAN", key, cursor).await?;
-                (next, IndexPart::Languages(product, names))
-            }
-        })
-    }
-
-    async fn members_from<T: FromRedisValue>(
-        &self,
-        command: &str,
-        key: &str,
-        cursor: u64,
-    ) -> Result<(u64, T), StoreError> {
-        self.ask(Routed::new(command, key).arg(cursor).arg("COUNT").arg(MEMBERS_COUNT)).await
-    }
-
-    /// Classifies a key by its name. A product's key in a wrong partition is unknown.
-    fn kind(&self, key: &str) -> KeyKind {
-        let Some((partition, name)) = self.keys.split(key) else { return KeyKind::Unknown };
-        match name {
-            MARKER | "rebuild" => return KeyKind::Bookkeeping,
-            "products" => return KeyKind::Products(partition),
-            _ => {}
+        let scan = |command| Routed::new(command, key).arg(cursor).arg("COUNT").arg(MEMBERS_COUNT);
+        let unknown = || Ok((0, IndexPart::Unknown(key.to_owned())));
+        let Some((partition, name)) = self.keys.split(key) else { return unknown() };
+        if name == MARKER || name == "rebuild" {
+            return Ok((0, IndexPart::Nothing));
         }
-        let read = || {
-            // A product may hold colons. A language and a rating hold none.
-            let (product, rest) = name.strip_prefix("PRODUCT#")?.rsplit_once(':')?;
-            // Product and filter are written as in a filter key, so the filter key's parser reads them.
-            let filter = if rest == "languages" { "~/~" } else { rest };
-            let key = FilterKey::parse(&format!("PRODUCT#{product}/{filter}")).ok()?;
-            if self.keys.partition_of(&key.product) != partition {
-                return None;
+        if name == "products" {
+            let (next, names) = self.ask(scan("SSCAN")).await?;
+            return Ok((next, IndexPart::Products(partition, names)));
+        }
+        match product_key(name).filter(|(product, _)| self.keys.partition_of(product) == partition) {
+            None => unknown(),
+            Some((product, None)) => {
+                let (next, names) = self.ask(scan("SSCAN")).await?;
+                Ok((next, IndexPart::Languages(product, names)))
             }
-            if rest == "languages" {
-                return Some(KeyKind::Languages(key.product));
+            Some((_, Some(set))) => {
+                let (next, members) = self.ask(scan("ZSCAN")).await?;
+                Ok((next, IndexPart::Members([(set, members)].into())))
             }
-            let [set] = key.filter.base_sets(&key.product).try_into().ok()?;
-            Some(KeyKind::Base(set))
-        };
-        read().unwrap_or(KeyKind::Unknown)
+        }
     }
 }
 
-/// A cursor as Redis counts it. Another text than a number begins anew.
+/// The product that a key's name has, and the base set; `None` if it is the product's set of languages.
+fn product_key(name: &str) -> Option<(ProductId, Option<BaseSet>)> {
+    // A product may hold colons. A language and a rating hold none.
+    let (product, rest) = name.strip_prefix("PRODUCT#")?.rsplit_once(':')?;
+    let is_languages = rest == "languages";
+    // Product and filter are written as in a filter key, so the filter key's parser reads them.
+    let key = FilterKey::parse(&format!("PRODUCT#{product}/{}", if is_languages { "~/~" } else { rest })).ok()?;
+    if is_languages {
+        return Some((key.product, None));
+    }
+    let [set] = key.filter.base_sets(&key.product).try_into().ok()?;
+    Some((key.product, Some(set)))
+}
+
+/// A cursor as Redis counts it. Another text than a number begins, as an empty one does.
 fn number(cursor: &str) -> u64 {
     cursor.parse().unwrap_or(0)
 }

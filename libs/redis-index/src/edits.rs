@@ -1,6 +1,6 @@
 //! Writes to the page index.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet};
 
 use async_trait::async_trait;
 use model::{BaseSet, Filter, Language, ProductId, plan::IndexEdit};
@@ -9,13 +9,10 @@ use process::StoreError;
 use redis::Cmd;
 
 use crate::{
-    RedisIndex,
+    RedisIndex, TOGETHER_MAX,
     connection::{Routed, is_moving},
     keys::Keys,
 };
-
-/// How many edits are sent together: enough to hide the round trip, few enough to stay far below the time-out.
-const TOGETHER_MAX: usize = 256;
 
 /// How many edits one transaction joins. It blocks the server for about 0.3 ms.
 const TRANSACTION_EDITS_MAX: usize = 64;
@@ -123,34 +120,27 @@ impl RedisIndex {
 
 /// The commands that add comments of one product and the names of their languages. One command adds all members of a
 /// set.
-fn commands_of_product(stem: &str, edits: &[&IndexEdit]) -> Vec<Cmd> {
-    let mut commands: Vec<Cmd> = Vec::with_capacity(COMMANDS_OF_AN_EDIT);
+fn commands_of_product(stem: &str, edits: &[&IndexEdit]) -> impl Iterator<Item = Cmd> {
+    let mut sets: Vec<(&BaseSet, Cmd)> = Vec::with_capacity(COMMANDS_OF_AN_EDIT);
     let mut languages: Option<Cmd> = None;
-    let mut places: HashMap<&BaseSet, usize> = HashMap::new();
     for edit in edits {
         let score = edit.created_at.map_or(0, |created_at| created_at.epoch_ms());
         for set in &edit.add {
-            // Most products have one comment in a batch, and its sets all differ.
-            let known = if edits.len() > 1 { places.get(set).copied() } else { None };
-            if let Some(command) = known.and_then(|place| commands.get_mut(place)) {
+            if let Some((_, command)) = sets.iter_mut().find(|(present, _)| *present == set) {
                 command.arg(score).arg(edit.id.as_str());
                 continue;
             }
             let key = Keys::base_set_at(stem, set);
-            if edits.len() > 1 {
-                places.insert(set, commands.len());
-            }
             let mut command = Cmd::with_capacity(4, "ZADD".len() + key.len() + SCORE_AND_MEMBER_BYTES);
             command.arg("ZADD").arg(key).arg(score).arg(edit.id.as_str());
-            commands.push(command);
+            sets.push((set, command));
             if let Some(language) = &set.language {
                 let start = || redis::cmd("SADD").arg(Keys::languages_at(stem)).to_owned();
                 languages.get_or_insert_with(start).arg(language.as_str());
             }
         }
     }
-    commands.extend(languages);
-    commands
+    sets.into_iter().map(|(_, command)| command).chain(languages)
 }
 
 /// What the script of edits calls the product (`None`), or one of its languages.

@@ -10,9 +10,8 @@ pub(crate) fn store_error(error: redis::RedisError) -> StoreError {
     let answers = error.clone().into_server_errors();
     let remedy = match &answers {
         Some(answers) => {
-            let remedies = answers.iter().map(|(_, answer)| remedy_of_answer(answer));
             // The retry classifies what is left.
-            remedies.min_by_key(|remedy| urgency(*remedy)).unwrap_or(Remedy::TryAgain)
+            answers.iter().map(|(_, answer)| remedy_of_answer(answer)).min().unwrap_or(Remedy::TryAgain)
         }
         None if is_untrusted(&error) => Remedy::CallOperator,
         None if matches!(error.kind(), ErrorKind::Io | ErrorKind::ClusterConnectionNotFound) => Remedy::TryAgain,
@@ -30,16 +29,6 @@ pub(crate) fn store_error(error: redis::RedisError) -> StoreError {
         ""
     };
     StoreError::of(remedy, Store::PageIndex, format!("{error}{hint}"), Some(Box::new(error)))
-}
-
-/// The rank of an error; of several, the lowest is returned. Errors that affect every call rank first, then temporary
-/// errors.
-pub(super) fn urgency(remedy: Remedy) -> u8 {
-    match remedy {
-        Remedy::CallOperator => 0,
-        Remedy::TryAgain => 1,
-        Remedy::Quarantine => 2,
-    }
 }
 
 fn remedy_of_answer(error: &redis::ServerError) -> Remedy {

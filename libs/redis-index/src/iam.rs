@@ -84,7 +84,6 @@ impl Signer {
     }
 }
 
-/// The innermost cause of an error.
 fn cause(error: &(dyn Error + 'static)) -> String {
     let mut innermost = error;
     while let Some(source) = innermost.source() {

@@ -1,19 +1,17 @@
 //! The names of the page index's keys.
 
 use model::{BaseSet, ProductId};
-use page_index::{IndexPartition, owner};
+use page_index::IndexPartition;
 
 /// A marker's name with the version of the layout. A partition of another layout lacks this marker. So it counts as lost,
 /// and a rebuild removes its keys and fills it. Version 1 had four base sets a comment.
 pub(super) const MARKER: &str = "marker:2";
 
-/// Builds keys.
-///
 /// The braces in a key put everything of a partition into one slot of a cluster.
 #[derive(Debug, Clone)]
 pub(super) struct Keys {
     prefix: String,
-    partitions: u16,
+    pub(super) partitions: u16,
 }
 
 impl Keys {
@@ -29,8 +27,7 @@ impl Keys {
         format!("{}:{{{}}}:{name}", self.prefix, partition.number())
     }
 
-    /// A hash with the id of the table that the partition belongs to, its watermark, and its confirmation (field
-    /// `vouched`).
+    /// A hash. Its field `vouched` is the confirmation.
     pub(super) fn marker(&self, partition: IndexPartition) -> String {
         self.key(partition, MARKER)
     }
@@ -65,24 +62,10 @@ impl Keys {
         [stem, language, "/", set.rating.as_str()].concat()
     }
 
-    pub(super) fn owner(&self, table_id: &str) -> String {
-        owner(table_id, self.partitions)
-    }
-
-    pub(super) fn partition_count(&self) -> u16 {
-        self.partitions
-    }
-
     pub(super) fn pattern(&self) -> String {
-        let mut pattern = String::new();
-        for character in self.prefix.chars() {
-            if matches!(character, '\\' | '*' | '?' | '[' | ']') {
-                pattern.push('\\');
-            }
-            pattern.push(character);
-        }
-        pattern.push_str(":{*");
-        pattern
+        let is_special = |character: char| matches!(character, '\\' | '*' | '?' | '[' | ']');
+        let escape = |character| is_special(character).then_some('\\').into_iter().chain([character]);
+        self.prefix.chars().flat_map(escape).chain(":{*".chars()).collect()
     }
 
     pub(super) fn split<'key>(&self, key: &'key str) -> Option<(IndexPartition, &'key str)> {

@@ -20,7 +20,6 @@ const LANGUAGES_MAX: usize = 64;
 pub(super) struct KnownLanguages(Arc<Mutex<HashMap<ProductId, Vec<Language>>>>);
 
 impl KnownLanguages {
-    /// The cached languages of a product; empty when unknown.
     pub(super) fn of(&self, product: &ProductId) -> Vec<Language> {
         self.0.lock().get(product).cloned().unwrap_or_default()
     }

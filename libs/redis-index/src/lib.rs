@@ -1,18 +1,5 @@
 //! The page index in Redis sorted sets, on servers that several processes share.
 //!
-//! - `settings`: where the index is.
-//! - `keys`: the names of the keys.
-//! - `scripts`: the Lua behind it; `scripts/select.lua` finds a rank in a union of base sets.
-//! - `connection`: which server a command goes to, and what happens when that server is gone.
-//! - `iam`: the token that logs a connection in to ElastiCache.
-//! - `error`: the meaning of the client's errors.
-//! - `reads`: what readers ask; `known_languages` are a guess that saves calls.
-//! - `edits`: the writes of `page-indexer` and the repair job.
-//! - `rebuild`: empties the index, and marks it ready once it has been filled.
-//! - `markers`: advances watermarks, and leaves confirmations.
-//! - `contents`: what the index holds, for callers that compare it with the table.
-//! - `walk`: visits all keys on every server.
-//!
 //! **Invariant:** one script returns ranks and totals together with the partition's marker. So a caller never concludes
 //! anything from a partition that is not ready.
 
@@ -44,6 +31,9 @@ use keys::Keys;
 use known_languages::KnownLanguages;
 use scripts::Scripts;
 pub use settings::{RedisIndexConfig, RedisMode};
+
+/// How many commands are sent together: enough to hide the round trip, few enough to stay far below the time-out.
+const TOGETHER_MAX: usize = 256;
 
 /// The page index in Redis. Clones share its connections.
 #[derive(Clone, derive_more::Debug)]
@@ -79,12 +69,15 @@ impl RedisIndex {
         &self,
         commands: impl IntoIterator<Item = Routed<'scripts>>,
     ) -> Result<Vec<T>, StoreError> {
-        let commands = commands.into_iter().collect();
-        self.bounded(async {
-            let answers = self.connection.run(commands).await?;
-            Ok(answers.into_iter().map(redis::from_redis_value).collect::<Result<_, _>>()?)
-        })
-        .await
+        let mut commands: Vec<Routed<'_>> = commands.into_iter().collect();
+        let mut answers = Vec::with_capacity(commands.len());
+        while !commands.is_empty() {
+            let later = commands.split_off(TOGETHER_MAX.min(commands.len()));
+            let together = std::mem::replace(&mut commands, later);
+            answers.append(&mut self.bounded(self.connection.run(together)).await?);
+        }
+        let answers = answers.into_iter().map(redis::from_redis_value).collect::<Result<_, _>>();
+        answers.map_err(|error| store_error(error.into()))
     }
 
     fn marker_of(&self, product: &ProductId) -> String {
@@ -102,14 +95,14 @@ impl RedisIndex {
 
 impl Backend for RedisIndex {
     fn partition_count(&self) -> u16 {
-        self.keys.partition_count()
+        self.keys.partitions
     }
 
     fn with_own_connections(&self) -> Arc<dyn Backend> {
-        Arc::new(Self { connection: self.connection.another(), ..self.clone() })
+        Arc::new(Self { connection: self.connection.another(None), ..self.clone() })
     }
 
     fn with_circuit_breakers(&self) -> Arc<dyn Backend> {
-        Arc::new(Self { connection: self.connection.with_circuit_breakers(), ..self.clone() })
+        Arc::new(Self { connection: self.connection.another(Some(Arc::default())), ..self.clone() })
     }
 }

@@ -4,11 +4,15 @@
 //! **Invariant:** a token replaces only the token that was read, so two runs never overwrite each other.
 
 use async_trait::async_trait;
+use futures_util::future::try_join_all;
 use model::Timestamp;
-use page_index::{Advance, ConfirmationTime, IndexPartition, Marker, Markers, ServerIdentity};
+use page_index::{Advance, ConfirmationTime, IndexPartition, Marker, Markers, ServerIdentity, owner};
 use process::{Store, StoreError};
 
 use crate::{RedisIndex, connection::Routed};
+
+/// The oldest server version that knows `#!lua`. Valkey also reports a Redis version, at least 7.2.
+const REDIS_VERSION_MIN: u32 = 7;
 
 /// A marker's fields `table`, `watermark` and `vouched`, as scripts return them.
 pub(crate) type MarkerFields = (Option<String>, Option<i64>, Option<i64>);
@@ -37,14 +41,14 @@ impl Markers for RedisIndex {
     }
 
     async fn server_identity(&self) -> Result<ServerIdentity, StoreError> {
-        let mut runs = Vec::new();
-        for info in self.check_servers().await? {
-            let field = |name: &str| info.lines().find_map(|line| line.trim().strip_prefix(name));
-            let run = field("run_id:").ok_or_else(|| StoreError::refused(Store::PageIndex, "INFO tells no run_id"))?;
-            // A process that becomes a replica and then a master again keeps its run_id, but its history gets a new
-            // name.
-            runs.push(format!("{run}/{}", field("master_replid:").unwrap_or_default()));
-        }
+        // Managed services forbid CONFIG. INFO has the same settings.
+        let info = redis::cmd("INFO");
+        let asked = async {
+            let layout = self.connection.layout().await?;
+            try_join_all(layout.masters.iter().map(|master| master.query(&info))).await
+        };
+        let infos: Vec<String> = self.bounded(asked).await?;
+        let mut runs = infos.iter().map(|info| identify(info)).collect::<Result<Vec<_>, _>>()?;
         runs.sort_unstable();
         Ok(ServerIdentity(runs.join(" ")))
     }
@@ -71,7 +75,7 @@ impl Markers for RedisIndex {
         token: &str,
         time: ConfirmationTime,
     ) -> Result<Vec<(IndexPartition, String)>, StoreError> {
-        let owner = self.keys.owner(table_id);
+        let owner = owner(table_id, self.keys.partitions);
         let time = match time {
             ConfirmationTime::Unchanged => String::new(),
             ConfirmationTime::TakenAway => "0".to_owned(),
@@ -85,6 +89,28 @@ impl Markers for RedisIndex {
         let left = read.iter().zip(done).filter(|(_, done)| *done);
         Ok(left.map(|((partition, _), _)| (*partition, token.to_owned())).collect())
     }
+}
+
+/// Identifies a server. Refuses one that cannot keep the index. A server that may evict keys makes the index wrong without
+/// notice. A server before Redis 7 does not know the first line of the scripts. Replicas are not checked, although one may
+/// become a master: the operator keeps their settings equal to their master's.
+fn identify(info: &str) -> Result<String, StoreError> {
+    let field = |name: &str| info.lines().find_map(|line| line.trim().strip_prefix(name));
+    let whose = field("tcp_port:").map_or(String::new(), |port| format!(" (of the server at port {port})"));
+    let refuse = |problem: String| StoreError::refused(Store::PageIndex, problem + &whose);
+    let version = field("redis_version:").unwrap_or("unknown");
+    let major = version.split('.').next().and_then(|major| major.parse::<u32>().ok());
+    if major.is_none_or(|major| major < REDIS_VERSION_MIN) {
+        let problem = format!("its version is {version}, it must be {REDIS_VERSION_MIN} or newer (or Valkey)");
+        return Err(refuse(problem));
+    }
+    let policy = field("maxmemory_policy:").unwrap_or("unknown");
+    if policy != "noeviction" {
+        return Err(refuse(format!("maxmemory-policy is {policy}, it must be noeviction")));
+    }
+    let run = field("run_id:").ok_or_else(|| refuse("INFO tells no run_id".to_owned()))?;
+    // A process that becomes a replica and then a master again keeps its run_id, but its history gets a new name.
+    Ok(format!("{run}/{}", field("master_replid:").unwrap_or_default()))
 }
 
 #[cfg(test)]

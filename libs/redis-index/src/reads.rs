@@ -101,8 +101,12 @@ impl Reads for RedisIndex {
 
 impl RedisIndex {
     async fn ranked_together(&self, queries: &[RankedQuery<'_>]) -> Result<Vec<(Marker, RawRanked)>, StoreError> {
+        let believed = |query: &RankedQuery<'_>| match query.stats {
+            StatsWanted::WithLanguages => self.known_languages.of(query.product),
+            StatsWanted::No | StatsWanted::ByRating => Vec::new(),
+        };
         let mut answers: Vec<Result<(Marker, RawRanked), Vec<Language>>> =
-            queries.iter().map(|query| Err(self.believed_languages(query))).collect();
+            queries.iter().map(|query| Err(believed(query))).collect();
         for _ in 0..QUERY_TRIES_MAX {
             let open = answers.iter().zip(queries);
             let calls = open.filter_map(|(answer, query)| Some(self.ranked_call(query, answer.as_ref().err()?)));
@@ -123,13 +127,6 @@ impl RedisIndex {
             }
         }
         Err(StoreError::unavailable(Store::PageIndex, "a product's languages change faster than they can be read"))
-    }
-
-    fn believed_languages(&self, query: &RankedQuery<'_>) -> Vec<Language> {
-        match query.stats {
-            StatsWanted::WithLanguages => self.known_languages.of(query.product),
-            StatsWanted::No | StatsWanted::ByRating => Vec::new(),
-        }
     }
 
     fn ranked_call(&self, query: &RankedQuery<'_>, languages: &[Language]) -> Routed<'_> {
@@ -200,7 +197,6 @@ impl RedisIndex {
     }
 }
 
-/// The keys of a filter's base sets.
 fn set_keys(stem: &str, product: &ProductId, filter: &Filter) -> Vec<String> {
     filter.base_sets(product).iter().map(|set| Keys::base_set_at(stem, set)).collect()
 }
@@ -224,7 +220,6 @@ fn product_of(escaped: &str) -> Result<ProductId, Malformed> {
     ProductId::from_escaped(escaped).map_err(|error| Malformed::new("set of products", error.to_string()))
 }
 
-/// The counts of the five ratings in a script's answer.
 fn rating_counts(ascending: Vec<u64>) -> Result<RatingCounts, Malformed> {
     let counts = ascending.try_into().map_err(|_| Malformed::new("counts of ratings", "not five numbers"))?;
     Ok(RatingCounts::new(counts))

@@ -1,53 +1,66 @@
 //! Walks over all keys of the page index.
 
+use std::collections::BTreeMap;
+
+use page_index::{IndexPartition, Rebuild};
 use process::{Store, StoreError};
 
 use crate::{
     RedisIndex,
-    connection::{Layout, Node},
+    connection::{Layout, Node, Routed},
+    keys::Keys,
 };
 
 const SCAN_COUNT: u32 = 1_000;
 
-/// How often a walk restarts because slots moved meanwhile.
+/// How often a walk starts, when slots move meanwhile.
 const WALKS_MAX: u32 = 3;
 
-/// A walk over all keys on every master. A key may come more than once.
-pub(super) struct Walk {
-    layout: Layout,
-    master: usize,
-    cursor: u64,
-    begun: u32,
-}
-
 impl RedisIndex {
-    pub(super) async fn walk(&self) -> Result<Walk, StoreError> {
-        Ok(Walk { layout: self.layout().await?, master: 0, cursor: 0, begun: 1 })
+    /// Removes all keys, or those of a rebuild's partitions. Tokens of rebuilds stay. Fails when slots keep moving.
+    pub(super) async fn remove_keys(&self, rebuild: Option<&Rebuild>) -> Result<(), StoreError> {
+        for _ in 0..WALKS_MAX {
+            let layout = self.layout().await?;
+            for master in &layout.masters {
+                let mut cursor = 0;
+                loop {
+                    let (next, keys) = self.scan_keys(master, cursor, SCAN_COUNT).await?;
+                    self.remove(keys, rebuild).await?;
+                    if next == 0 {
+                        break;
+                    }
+                    cursor = next;
+                }
+            }
+            // The walk misses a key that moved from a master not yet visited to a visited one.
+            if self.layout().await?.serving == layout.serving {
+                return Ok(());
+            }
+        }
+        Err(moving())
     }
 
-    /// Some keys, perhaps none. `None` when the walk has returned every key that existed during the whole walk.
-    ///
-    /// # Errors
-    /// [`StoreError::Unavailable`] when slots keep moving; also the store's errors.
-    pub(super) async fn next_keys(&self, walk: &mut Walk) -> Result<Option<Vec<String>>, StoreError> {
-        let Some(master) = walk.layout.masters.get(walk.master) else {
-            // The walk misses a key that moved from a master not yet visited to a visited one.
-            let after = self.layout().await?;
-            if after.serving() == walk.layout.serving() {
-                return Ok(None);
+    async fn remove(&self, keys: Vec<String>, rebuild: Option<&Rebuild>) -> Result<(), StoreError> {
+        let mut anyway = Vec::new();
+        let mut by_partition: BTreeMap<IndexPartition, Vec<String>> = BTreeMap::new();
+        for key in keys.into_iter().filter(|key| !Keys::is_rebuild_token(key)) {
+            match (rebuild, self.keys.split(&key)) {
+                (Some(rebuild), Some((partition, _))) if rebuild.partitions.contains(&partition) => {
+                    let keys =
+                        by_partition.entry(partition).or_insert_with(|| vec![self.keys.rebuild_token(partition)]);
+                    keys.push(key);
+                }
+                (Some(_), Some(_)) => {}
+                // A rebuild never fills partitions that do not exist, for example after their number changed.
+                // UNLINK frees the memory in the background; DEL of a large set would block the server.
+                (None, _) | (_, None) => anyway.push(Routed::new("UNLINK", &key)),
             }
-            if walk.begun == WALKS_MAX {
-                return Err(moving());
-            }
-            *walk = Walk { layout: after, master: 0, cursor: 0, begun: walk.begun + 1 };
-            return Ok(Some(Vec::new()));
-        };
-        let (next, keys) = self.scan_keys(master, walk.cursor, SCAN_COUNT).await?;
-        walk.cursor = next;
-        if next == 0 {
-            walk.master += 1;
         }
-        Ok(Some(keys))
+        self.ask_all::<()>(anyway).await?;
+        let token = rebuild.map_or("", |rebuild| &rebuild.token);
+        let calls = by_partition.into_values().map(|keys| Routed::call(&self.scripts.empty, &keys).arg(token));
+        self.ask_all::<()>(calls).await?;
+        Ok(())
     }
 
     /// Some keys of the index on one server, and the cursor that follows; 0 at the end.
@@ -62,13 +75,10 @@ impl RedisIndex {
         self.bounded(server.query(&scan)).await
     }
 
-    /// Which server holds which keys.
-    ///
-    /// # Errors
-    /// [`StoreError::Unavailable`] while slots are moving; also the store's errors.
+    /// The layout, unless slots are moving.
     pub(super) async fn layout(&self) -> Result<Layout, StoreError> {
         let layout = self.bounded(self.connection.layout()).await?;
-        if layout.is_at_rest { Ok(layout) } else { Err(moving()) }
+        if layout.is_moving { Err(moving()) } else { Ok(layout) }
     }
 }
 

@@ -6,7 +6,6 @@
 use std::{
     collections::HashMap,
     io,
-    sync::atomic::{AtomicBool, Ordering},
     time::{Duration, Instant},
 };
 
@@ -19,15 +18,10 @@ const PAUSE: Duration = Duration::from_secs(1);
 /// A server that has had no request for this long is forgotten: it has left the cluster.
 const FORGOTTEN_AFTER: Duration = Duration::from_secs(60);
 
-/// The open breakers by server address. All connections to these servers share them.
+/// The open breakers by server address. All connections to these servers share them. Usually none is open.
 #[derive(Debug, Default)]
-pub(super) struct CircuitBreakers {
-    servers: Mutex<HashMap<String, OpenBreaker>>,
-    /// Whether any breaker is open. Usually none is, and then a call needs no lock.
-    any: AtomicBool,
-}
+pub(crate) struct CircuitBreakers(Mutex<HashMap<String, OpenBreaker>>);
 
-/// State of a breaker for a server that did not answer.
 #[derive(Debug, Clone, Copy)]
 struct OpenBreaker {
     found: Instant,
@@ -52,7 +46,7 @@ impl Permit<'_> {
 impl Drop for Permit<'_> {
     fn drop(&mut self) {
         if self.is_probe
-            && let Some(breaker) = self.breakers.servers.lock().get_mut(self.server)
+            && let Some(breaker) = self.breakers.0.lock().get_mut(self.server)
         {
             breaker.until = Instant::now();
         }
@@ -60,36 +54,24 @@ impl Drop for Permit<'_> {
 }
 
 impl CircuitBreakers {
-    /// Admits a caller, or fails because the server did not answer a moment ago.
-    ///
-    /// # Errors
-    /// A time-out, like the server's own.
+    /// Admits a caller, or fails like the server because it did not answer a moment ago.
     pub(super) fn admit<'server>(&'server self, server: &'server str) -> RedisResult<Permit<'server>> {
-        let plain = Permit { breakers: self, server, is_probe: false };
-        if !self.any.load(Ordering::Relaxed) {
-            return Ok(plain);
-        }
-        let now = Instant::now();
-        match self.servers.lock().get_mut(server) {
-            Some(breaker) if now < breaker.until => Err(open()),
-            Some(breaker) => {
-                breaker.until = now + PAUSE;
-                Ok(Permit { is_probe: true, ..plain })
+        let mut is_probe = false;
+        if let Some(breaker) = self.0.lock().get_mut(server) {
+            let now = Instant::now();
+            if now < breaker.until {
+                return Err(open());
             }
-            None => Ok(plain),
+            breaker.until = now + PAUSE;
+            is_probe = true;
         }
+        Ok(Permit { breakers: self, server, is_probe })
     }
 
-    /// Fails for a caller that has waited since `began` for a connection, when another caller failed to open it
-    /// meanwhile.
-    ///
-    /// # Errors
-    /// A time-out, like the server's own.
+    /// Fails in the same way for a caller that has waited since `began` for a connection, when another caller failed to
+    /// open it meanwhile.
     pub(super) fn still_admit(&self, server: &str, began: Instant) -> RedisResult<()> {
-        if !self.any.load(Ordering::Relaxed) {
-            return Ok(());
-        }
-        match self.servers.lock().get(server) {
+        match self.0.lock().get(server) {
             Some(breaker) if breaker.found > began => Err(open()),
             Some(_) | None => Ok(()),
         }
@@ -99,19 +81,13 @@ impl CircuitBreakers {
         match answer {
             Err(error) if error.is_timeout() => {
                 let now = Instant::now();
-                let mut servers = self.servers.lock();
+                let mut servers = self.0.lock();
                 servers.retain(|_, breaker| now.duration_since(breaker.found) < FORGOTTEN_AFTER);
                 servers.insert(server.to_owned(), OpenBreaker { found: now, until: now + PAUSE });
-                self.any.store(true, Ordering::Relaxed);
             }
             // The server refuses connections or requests. Such errors arrive at once anyway.
             Err(_) => {}
-            Ok(_) if self.any.load(Ordering::Relaxed) => {
-                let mut servers = self.servers.lock();
-                servers.remove(server);
-                self.any.store(!servers.is_empty(), Ordering::Relaxed);
-            }
-            Ok(_) => {}
+            Ok(_) => drop(self.0.lock().remove(server)),
         }
     }
 }
@@ -136,7 +112,7 @@ mod tests {
         assert!(breakers.admit("b").is_ok() && breakers.still_admit("b", began).is_ok());
 
         // Simulates that a pause has passed.
-        breakers.servers.lock().get_mut("a").unwrap().until = Instant::now();
+        breakers.0.lock().get_mut("a").unwrap().until = Instant::now();
         let later = Instant::now();
         let probe = breakers.admit("a").unwrap();
         assert!(breakers.still_admit("a", later).is_ok(), "this one is the probe");

@@ -11,14 +11,13 @@ use futures_util::{
     stream::{FuturesUnordered, StreamExt},
 };
 use parking_lot::Mutex;
-use redis::{Client, ConnectionAddr, ConnectionInfo, ErrorKind, RedisError, RedisResult, ServerErrorKind, Value};
+use redis::{ErrorKind, RedisError, RedisResult, ServerErrorKind, Value};
 use tokio::time::{Instant, sleep_until};
 
 use super::{
-    IamLogin,
     circuit_breaker::CircuitBreakers,
     node::{Address, Node},
-    topology::{SlotRange, Topology, parse_slots},
+    topology::{Layout, SlotRange, Topology, parse_slots},
 };
 
 /// How many known nodes are asked for the topology in parallel, besides the configured nodes. Some of them should be
@@ -28,19 +27,13 @@ const ASKED_MAX: usize = 6;
 /// Pause between two topology requests. A fail-over takes seconds, and every caller notices it.
 const REFRESH_PAUSE: Duration = Duration::from_millis(20);
 
-/// A Redis cluster. Connections open on first use.
-// Without the template, which holds the password.
 #[derive(derive_more::Debug)]
 #[debug("Cluster {{ seeds: {seeds:?}, .. }}")]
 pub(crate) struct Cluster {
     /// The configured nodes. Over time, their names may lead to other machines.
     seeds: Vec<Arc<Node>>,
-    /// User, password and certificates. All nodes use the same.
-    template: ConnectionInfo,
-    iam: Option<IamLogin>,
-    timeout: Duration,
-    /// The circuit breakers. `None` for callers that may wait.
-    breakers: Option<Arc<CircuitBreakers>>,
+    /// One of them. All nodes have the same user, password and certificates.
+    template: Arc<Node>,
     known: Mutex<Known>,
     /// When the topology was last requested. Locked during a request.
     refreshing: tokio::sync::Mutex<Option<Instant>>,
@@ -49,88 +42,67 @@ pub(crate) struct Cluster {
 #[derive(Default)]
 struct Known {
     topology: Option<Arc<Topology>>,
-    generation: u64,
     /// All nodes seen so far, by address. So their connections stay open when slots move.
     nodes: HashMap<Address, Arc<Node>>,
 }
 
 impl Cluster {
-    pub(super) fn new(clients: Vec<Client>, iam: Option<IamLogin>, timeout: Duration) -> RedisResult<Self> {
-        let infos: Vec<ConnectionInfo> = clients.iter().map(|client| client.get_connection_info().clone()).collect();
-        let seeds = infos.iter().map(|info| Ok(Arc::new(Node::new(info.clone(), iam.clone(), timeout)?)));
-        let seeds: Vec<Arc<Node>> = seeds.collect::<RedisResult<_>>()?;
+    pub(super) fn new(seeds: Vec<Arc<Node>>) -> RedisResult<Self> {
         if seeds.iter().any(|seed| seed.address().is_none()) {
             return Err((ErrorKind::InvalidClientConfig, "a cluster is not reached through a unix:// socket").into());
         }
         let no_url = || RedisError::from((ErrorKind::InvalidClientConfig, "no URL is given"));
-        let template = infos.into_iter().next().ok_or_else(no_url)?;
-        let (known, refreshing) = (Mutex::default(), tokio::sync::Mutex::default());
-        Ok(Self { seeds, template, iam, timeout, breakers: None, known, refreshing })
+        let template = Arc::clone(seeds.first().ok_or_else(no_url)?);
+        Ok(Self { seeds, template, known: Mutex::default(), refreshing: tokio::sync::Mutex::default() })
     }
 
-    pub(super) fn another(&self) -> Self {
-        self.another_with_breakers(self.breakers.clone())
-    }
-
-    /// This cluster with separate connections, for callers that must not wait: see [`CircuitBreakers`].
-    pub(super) fn another_with_breakers(&self, breakers: Option<Arc<CircuitBreakers>>) -> Self {
-        let seed = |seed: &Arc<Node>| Arc::new(seed.another().with_breakers(breakers.as_ref()));
+    /// This cluster through separate connections: see [`Node::another`].
+    pub(super) fn another(&self, breakers: Option<&Arc<CircuitBreakers>>) -> Self {
+        let another = |node: &Arc<Node>| Arc::new(node.another(breakers.cloned()));
         Self {
-            seeds: self.seeds.iter().map(seed).collect(),
-            template: self.template.clone(),
-            iam: self.iam.clone(),
-            timeout: self.timeout,
-            breakers,
+            seeds: self.seeds.iter().map(another).collect(),
+            template: another(&self.template),
             known: Mutex::default(),
             refreshing: tokio::sync::Mutex::default(),
         }
     }
 
     pub(super) async fn topology(&self) -> RedisResult<Arc<Topology>> {
-        let (topology, generation) = {
-            let known = self.known.lock();
-            (known.topology.clone(), known.generation)
-        };
-        match topology {
+        let known = self.known.lock().topology.clone();
+        match known {
             Some(topology) => Ok(topology),
-            None => self.refresh(generation).await,
+            None => self.refresh(None).await,
         }
     }
 
-    pub(super) async fn layout(&self) -> RedisResult<(Arc<Topology>, bool)> {
-        let generation = self.known.lock().generation;
-        let topology = self.refresh(generation).await?;
+    pub(super) async fn layout(&self) -> RedisResult<Layout> {
+        let seen = self.known.lock().topology.clone();
+        let topology = self.refresh(seen.as_ref()).await?;
+        let masters = topology.masters();
         let nodes = redis::cmd("CLUSTER").arg("NODES").to_owned();
-        let answers: Vec<String> = try_join_all(topology.masters.iter().map(|master| master.query(&nodes))).await?;
+        let answers: Vec<String> = try_join_all(masters.iter().map(|master| master.query(&nodes))).await?;
         // A master lists a slot that it gives away or receives in brackets, on its own line (CLUSTER NODES, "Special
         // slot entries").
-        let is_moving = |nodes: &String| {
-            let mut lines = nodes.lines().map(|line| line.split(' '));
-            lines.any(|mut fields| {
-                let flags = fields.nth(2).unwrap_or_default();
-                flags.split(',').any(|flag| flag == "myself") && fields.any(|field| field.starts_with('['))
-            })
-        };
-        let is_at_rest = !answers.iter().any(is_moving);
-        Ok((topology, is_at_rest))
+        let is_moving = answers.iter().flat_map(|nodes| nodes.lines()).any(|line| {
+            let mut fields = line.split(' ');
+            let flags = fields.nth(2).unwrap_or_default();
+            flags.split(',').any(|flag| flag == "myself") && fields.any(|field| field.starts_with('['))
+        });
+        let serving: Vec<String> = topology.0.iter().map(|(range, _)| range.to_string()).collect();
+        Ok(Layout { masters, serving: serving.join(", "), is_moving })
     }
 
-    /// Has the next use request the topology again, if the known one is still `generation`.
-    pub(super) fn doubt(&self, generation: u64) {
-        let mut known = self.known.lock();
-        if known.generation == generation {
-            known.topology = None;
-        }
+    /// Has the next use request the topology again, if this one is still known.
+    pub(super) fn doubt(&self, topology: &Arc<Topology>) {
+        self.known.lock().topology.take_if(|known| Arc::ptr_eq(known, topology));
     }
 
-    /// Requests the topology, unless one newer than `generation` is already known.
-    async fn refresh(&self, generation: u64) -> RedisResult<Arc<Topology>> {
+    /// Requests the topology, unless another one than the caller has seen is already known.
+    async fn refresh(&self, seen: Option<&Arc<Topology>>) -> RedisResult<Arc<Topology>> {
         let mut last = self.refreshing.lock().await;
-        {
-            let known = self.known.lock();
-            if let Some(topology) = known.topology.as_ref().filter(|_| known.generation > generation) {
-                return Ok(Arc::clone(topology));
-            }
+        let known = self.known.lock().topology.clone();
+        if let Some(known) = known.filter(|known| seen.is_none_or(|seen| !Arc::ptr_eq(seen, known))) {
+            return Ok(known);
         }
         if let Some(last) = *last {
             sleep_until(last + REFRESH_PAUSE).await;
@@ -145,8 +117,7 @@ impl Cluster {
         if let Some(node) = known.nodes.get(address) {
             return Ok(Arc::clone(node));
         }
-        let info = self.template.clone().set_addr(self.addr_of(address));
-        let node = Arc::new(Node::new(info, self.iam.clone(), self.timeout)?.with_breakers(self.breakers.as_ref()));
+        let node = Arc::new(self.template.at(address.clone())?);
         known.nodes.insert(address.clone(), Arc::clone(&node));
         Ok(node)
     }
@@ -171,37 +142,17 @@ impl Cluster {
     }
 
     fn install(&self, ranges: Vec<SlotRange>) -> RedisResult<Arc<Topology>> {
-        let mut masters: Vec<Arc<Node>> = Vec::new();
-        let mut serving = Vec::with_capacity(ranges.len());
-        for range in &ranges {
-            for replica in &range.replicas {
-                // Keep the replicas too. They can be asked when the masters are gone.
-                self.node(replica)?;
-            }
-            let master = self.node(&range.master)?;
-            if !masters.iter().any(|present| Arc::ptr_eq(present, &master)) {
-                masters.push(Arc::clone(&master));
-            }
-            serving.push(master);
-        }
+        // The replicas are known too. They can be asked when the masters are gone.
+        let named = ranges.iter().flat_map(|range| range.replicas.iter().chain([&range.master]));
+        let named: HashSet<Address> = named.cloned().collect();
+        named.iter().try_for_each(|address| self.node(address).map(drop))?;
+        let ranges = ranges.into_iter().map(|range| self.node(&range.master).map(|master| (range, master)));
+        let topology = Arc::new(Topology(ranges.collect::<RedisResult<_>>()?));
         let mut known = self.known.lock();
-        known.generation += 1;
-        let topology = Arc::new(Topology { generation: known.generation, ranges, masters, serving });
         // Forget nodes that left the cluster; their connections close.
-        let named: HashSet<&Address> = topology.addresses().collect();
         known.nodes.retain(|address, _| named.contains(address));
         known.topology = Some(Arc::clone(&topology));
         Ok(topology)
-    }
-
-    fn addr_of(&self, address: &Address) -> ConnectionAddr {
-        let (host, port) = (address.host.clone(), address.port);
-        match self.template.addr() {
-            ConnectionAddr::TcpTls { insecure, tls_params, .. } => {
-                ConnectionAddr::TcpTls { host, port, insecure: *insecure, tls_params: tls_params.clone() }
-            }
-            ConnectionAddr::Tcp(..) | ConnectionAddr::Unix(_) | _ => ConnectionAddr::Tcp(host, port),
-        }
     }
 }
 

@@ -22,8 +22,6 @@ pub(super) struct Address {
     pub(super) port: u16,
 }
 
-/// One server.
-///
 /// The connection opens on first use. A failed call discards it. The next call then connects again and asks the
 /// resolver again, for two reasons. After a time-out the machine may be gone, and the old connection would never report
 /// that. A fail-over may have moved the name to another server.
@@ -33,16 +31,17 @@ pub(super) struct Address {
 /// breakers, keep their connection: a late read is harmless.
 // Without the client, which holds the password.
 #[derive(derive_more::Debug)]
-#[debug("Node {{ address: {:?} }}", client.get_connection_info().addr().to_string())]
+#[debug("Node {{ name: {name:?} }}")]
 pub(crate) struct Node {
+    name: String,
     client: Client,
     /// Signs the token of each new connection. `None` when the client has the password.
     iam: Option<IamLogin>,
     config: AsyncConnectionConfig,
     connection: Mutex<Option<Arc<MultiplexedConnection>>>,
     opening: tokio::sync::Mutex<()>,
-    /// The server's name among the circuit breakers, and the breakers. `None` for callers that may wait.
-    breakers: Option<(String, Arc<CircuitBreakers>)>,
+    /// `None` for callers that may wait.
+    breakers: Option<Arc<CircuitBreakers>>,
 }
 
 impl Node {
@@ -53,6 +52,7 @@ impl Node {
         // Closing a connection then sends a reset, and no bytes that wait.
         let tcp = info.tcp_settings().clone().set_linger_time(Duration::ZERO);
         Ok(Self {
+            name: info.addr().to_string(),
             client: Client::open(info.set_redis_settings(settings).set_tcp_settings(tcp))?,
             iam,
             config: AsyncConnectionConfig::new()
@@ -64,21 +64,30 @@ impl Node {
         })
     }
 
-    pub(super) fn another(&self) -> Self {
+    /// This server through a separate connection. It has the given circuit breakers, or shares those of `self`.
+    pub(super) fn another(&self, breakers: Option<Arc<CircuitBreakers>>) -> Self {
         Self {
+            name: self.name.clone(),
             client: self.client.clone(),
             iam: self.iam.clone(),
             config: self.config.clone(),
             connection: Mutex::default(),
             opening: tokio::sync::Mutex::default(),
-            breakers: self.breakers.clone(),
+            breakers: breakers.or_else(|| self.breakers.clone()),
         }
     }
 
-    /// This server, for callers that must not wait: see [`CircuitBreakers`].
-    pub(super) fn with_breakers(self, breakers: Option<&Arc<CircuitBreakers>>) -> Self {
-        let name = self.client.get_connection_info().addr().to_string();
-        Self { breakers: breakers.map(|breakers| (name, Arc::clone(breakers))), ..self }
+    /// Another server that takes the same user, password and certificates.
+    pub(super) fn at(&self, Address { host, port }: Address) -> RedisResult<Self> {
+        let info = self.client.get_connection_info();
+        let addr = match info.addr() {
+            ConnectionAddr::TcpTls { insecure, tls_params, .. } => {
+                ConnectionAddr::TcpTls { host, port, insecure: *insecure, tls_params: tls_params.clone() }
+            }
+            ConnectionAddr::Tcp(..) | ConnectionAddr::Unix(_) | _ => ConnectionAddr::Tcp(host, port),
+        };
+        let name = addr.to_string();
+        Ok(Self { name, client: Client::open(info.clone().set_addr(addr))?, ..self.another(None) })
     }
 
     /// The server's address; `None` for a socket in the file system.
@@ -93,8 +102,8 @@ impl Node {
 
     /// Sends commands in one round trip. A refused command's answer is a [`Value::ServerError`].
     pub(super) async fn send(&self, pipeline: &Pipeline) -> RedisResult<Vec<Value>> {
-        let Some((name, breakers)) = &self.breakers else { return self.send_anyway(pipeline).await };
-        let permit = breakers.admit(name)?;
+        let Some(breakers) = &self.breakers else { return self.send_anyway(pipeline).await };
+        let permit = breakers.admit(&self.name)?;
         let answers = self.send_anyway(pipeline).await;
         permit.record(&answers);
         answers
@@ -117,7 +126,6 @@ impl Node {
         Ok(redis::from_redis_value(answer)?)
     }
 
-    /// Loads a script that the server does not have.
     pub(super) async fn load(&self, script: &Script) -> RedisResult<()> {
         let used = self.connection().await?;
         let loaded = script.load_async(&mut MultiplexedConnection::clone(&used)).await;
@@ -146,8 +154,8 @@ impl Node {
         if let Some(present) = &*self.connection.lock() {
             return Ok(Arc::clone(present));
         }
-        if let Some((name, breakers)) = &self.breakers {
-            breakers.still_admit(name, began)?;
+        if let Some(breakers) = &self.breakers {
+            breakers.still_admit(&self.name, began)?;
         }
         let client = self.logged_in().await?;
         let made = Arc::new(client.get_multiplexed_async_connection_with_config(&self.config).await?);

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use derive_more::Display;
 use redis::{RedisResult, Value, from_redis_value};
 
 use super::node::{Address, Node};
@@ -23,7 +24,8 @@ fn crc16(bytes: &[u8]) -> u16 {
     })
 }
 
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Display)]
+#[display("{first}-{last} {master}")]
 pub(super) struct SlotRange {
     pub(super) first: u16,
     pub(super) last: u16,
@@ -69,26 +71,35 @@ pub(super) fn parse_redirect(address: &str, asked: &Address) -> Option<Address> 
     Some(Address { host: known_host(host, asked), port: port.parse().ok()? })
 }
 
-/// The masters of a cluster, as one of its nodes reports them.
-#[derive(Debug)]
-pub(super) struct Topology {
-    pub(super) generation: u64,
-    pub(super) ranges: Vec<SlotRange>,
-    pub(super) masters: Vec<Arc<Node>>,
-    pub(super) serving: Vec<Arc<Node>>,
-}
+/// The slots of a cluster and their masters, as one of its nodes reports them.
+pub(super) struct Topology(pub(super) Vec<(SlotRange, Arc<Node>)>);
 
 impl Topology {
     /// The master of a slot, `None` when no master serves it.
     pub(super) fn master_of(&self, slot: u16) -> Option<&Arc<Node>> {
-        let at = self.ranges.partition_point(|range| range.last < slot);
-        self.ranges.get(at).filter(|range| range.first <= slot)?;
-        self.serving.get(at)
+        let at = self.0.partition_point(|(range, _)| range.last < slot);
+        self.0.get(at).filter(|(range, _)| range.first <= slot).map(|(_, master)| master)
     }
 
-    pub(super) fn addresses(&self) -> impl Iterator<Item = &Address> {
-        self.ranges.iter().flat_map(|range| range.replicas.iter().chain([&range.master]))
+    pub(super) fn masters(&self) -> Vec<Arc<Node>> {
+        let mut masters: Vec<Arc<Node>> = Vec::new();
+        for (_, master) in &self.0 {
+            if !masters.iter().any(|present| Arc::ptr_eq(present, master)) {
+                masters.push(Arc::clone(master));
+            }
+        }
+        masters
     }
+}
+
+/// Which servers hold the index.
+#[derive(Default)]
+pub(crate) struct Layout {
+    pub(crate) masters: Vec<Arc<Node>>,
+    /// Which master serves which slots. Empty without a cluster.
+    pub(crate) serving: String,
+    /// Whether slots are being moved.
+    pub(crate) is_moving: bool,
 }
 
 #[cfg(test)]
