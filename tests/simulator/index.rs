@@ -178,11 +178,7 @@ impl Backend for Client {
         PARTITIONS
     }
 
-    fn with_own_connections(&self) -> Arc<dyn Backend> {
-        Arc::new(self.clone())
-    }
-
-    fn with_circuit_breakers(&self) -> Arc<dyn Backend> {
+    fn with_own_connections(&self, _with_circuit_breakers: bool) -> Arc<dyn Backend> {
         Arc::new(self.clone())
     }
 }
@@ -257,22 +253,18 @@ impl Markers for Client {
         self.call("server_identity", false, async |index| index.server_identity().await).await
     }
 
-    async fn advance_step(
-        &self,
-        advance: &Advance,
-        to: Option<Timestamp>,
-    ) -> Result<Vec<(IndexPartition, Timestamp)>, StoreError> {
+    async fn advance_step(&self, advance: &Advance, to: Option<Timestamp>) -> Result<Vec<bool>, StoreError> {
         self.call("advance_step", true, async |index| index.advance_step(advance, to).await).await
     }
 
     async fn leave_token(
         &self,
-        table_id: &str,
+        owner: &str,
         read: &[(IndexPartition, String)],
         token: &str,
         time: ConfirmationTime,
-    ) -> Result<Vec<(IndexPartition, String)>, StoreError> {
-        self.call("leave_token", true, async |index| index.leave_token(table_id, read, token, time).await).await
+    ) -> Result<Vec<bool>, StoreError> {
+        self.call("leave_token", true, async |index| index.leave_token(owner, read, token, time).await).await
     }
 }
 

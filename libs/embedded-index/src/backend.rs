@@ -11,7 +11,7 @@ use std::{
 
 use async_trait::async_trait;
 use model::{
-    BaseSet, Cd, CommentId, Language, ProductId, Timestamp,
+    BaseSet, Cd, CommentId, ProductId, Timestamp,
     plan::{IndexEdit, reconcile::Names},
 };
 use page_index::{
@@ -102,11 +102,7 @@ impl Backend for EmbeddedIndex {
         u16::try_from(self.partitions.len()).unwrap_or(u16::MAX)
     }
 
-    fn with_own_connections(&self) -> Arc<dyn Backend> {
-        Arc::new(self.clone())
-    }
-
-    fn with_circuit_breakers(&self) -> Arc<dyn Backend> {
+    fn with_own_connections(&self, _with_circuit_breakers: bool) -> Arc<dyn Backend> {
         Arc::new(self.clone())
     }
 }
@@ -136,14 +132,6 @@ impl Edits for EmbeddedIndex {
             self.write(self.partition_of(&edit.product))?.apply(edit);
             self.edits.fetch_add(1, Ordering::Relaxed);
         }
-        Ok(())
-    }
-
-    async fn forget_if_empty(&self, _: &ProductId, _: Option<&Language>) -> Result<(), StoreError> {
-        Ok(())
-    }
-
-    async fn forget_stray(&self, _: IndexPartition, _: &str) -> Result<(), StoreError> {
         Ok(())
     }
 }
@@ -194,41 +182,19 @@ impl Markers for EmbeddedIndex {
         Ok(self.identity.clone())
     }
 
-    async fn advance_step(
-        &self,
-        advance: &Advance,
-        to: Option<Timestamp>,
-    ) -> Result<Vec<(IndexPartition, Timestamp)>, StoreError> {
-        let Advance { owner, nonce, from } = advance;
-        let mut done = Vec::new();
-        for (partition, watermark) in from {
-            let mut at = self.write(*partition)?;
-            let is_done = match to {
-                None => at.prepare_advance(owner, *watermark, nonce),
-                Some(to) => at.advance(owner, nonce, to),
-            };
-            if is_done {
-                done.push((*partition, *watermark));
-            }
-        }
-        Ok(done)
+    async fn advance_step(&self, advance: &Advance, to: Option<Timestamp>) -> Result<Vec<bool>, StoreError> {
+        let from = advance.from.iter();
+        from.map(|(partition, from)| Ok(self.write(*partition)?.advance_step(advance, *from, to))).collect()
     }
 
     async fn leave_token(
         &self,
-        table_id: &str,
+        owner: &str,
         read: &[(IndexPartition, String)],
         token: &str,
         time: ConfirmationTime,
-    ) -> Result<Vec<(IndexPartition, String)>, StoreError> {
-        let owner = owner(table_id, self.partition_count());
-        let mut left = Vec::new();
-        for (partition, read) in read {
-            if self.write(*partition)?.leave_token(&owner, read, token, time) {
-                left.push((*partition, token.to_owned()));
-            }
-        }
-        Ok(left)
+    ) -> Result<Vec<bool>, StoreError> {
+        read.iter().map(|(partition, read)| Ok(self.write(*partition)?.leave_token(owner, read, token, time))).collect()
     }
 }
 

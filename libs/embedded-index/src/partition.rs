@@ -10,7 +10,7 @@ use model::{
     plan::IndexEdit,
     planted::{self, Bug},
 };
-use page_index::{ConfirmationTime, Marker};
+use page_index::{Advance, ConfirmationTime, Marker};
 
 use crate::{codes::Languages, product::Product};
 
@@ -78,23 +78,18 @@ impl Partition {
         self.rebuild.is_none() && self.marker.owner.as_deref() == Some(owner)
     }
 
-    /// Leaves a nonce if the watermark is still this one.
-    pub(crate) fn prepare_advance(&mut self, owner: &str, from: Timestamp, nonce: &str) -> bool {
-        let is_same = self.is_marked_by(owner) && self.marker.watermark == Some(from);
-        if is_same {
-            self.nonce = Some(nonce.to_owned());
+    /// Leaves a nonce if the watermark is still `from`, or advances it `to` an instant if the nonce is still there.
+    pub(crate) fn advance_step(&mut self, advance: &Advance, from: Timestamp, to: Option<Timestamp>) -> bool {
+        let is_mine = match to {
+            None => self.marker.watermark == Some(from),
+            Some(_) => self.nonce.as_ref() == Some(&advance.nonce),
+        };
+        let is_done = is_mine && self.is_marked_by(&advance.owner);
+        if is_done {
+            self.nonce = to.is_none().then(|| advance.nonce.clone());
+            self.marker.watermark = to.or(self.marker.watermark);
         }
-        is_same
-    }
-
-    /// Advances the watermark if the nonce is still there.
-    pub(crate) fn advance(&mut self, owner: &str, nonce: &str, to: Timestamp) -> bool {
-        let is_mine = self.is_marked_by(owner) && self.nonce.as_deref() == Some(nonce);
-        if is_mine {
-            self.nonce = None;
-            self.marker.watermark = Some(to);
-        }
-        is_mine
+        is_done
     }
 
     /// Leaves the token of a confirmation if the marker still has the token that was read.

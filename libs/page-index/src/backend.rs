@@ -1,7 +1,7 @@
 //! What a page index must be able to do. `redis-index` and `embedded-index` implement it.
 //!
-//! Every call may fail with the store's error. `# Errors` names only what else a call may fail with, or what that error
-//! means there.
+//! Every call may fail with the store's error. `# Errors` names what else a call may fail with, or what that error means
+//! there.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -25,11 +25,8 @@ pub trait Backend: Reads + Edits + Rebuilds + Markers + Contents + Debug + Send 
     /// Number of partitions. It never changes during the life of an index.
     fn partition_count(&self) -> u16;
 
-    /// See [`PageIndex`](crate::PageIndex::with_own_connections).
-    fn with_own_connections(&self) -> Arc<dyn Backend>;
-
-    /// See [`PageIndex`](crate::PageIndex::with_circuit_breakers).
-    fn with_circuit_breakers(&self) -> Arc<dyn Backend>;
+    /// See [`PageIndex`](crate::PageIndex).
+    fn with_own_connections(&self, with_circuit_breakers: bool) -> Arc<dyn Backend>;
 }
 
 /// What readers ask. Each answer comes with the partition's marker of the same moment. [`PageIndex`](crate::PageIndex) judges it, so a
@@ -45,7 +42,7 @@ pub trait Reads {
     /// during the read may be included or not.
     ///
     /// # Errors
-    /// The store's. Also [`StoreError::Unavailable`] when the partition's marker keeps changing.
+    /// [`StoreError::Unavailable`] when the partition's marker keeps changing.
     async fn products(&self, partition: IndexPartition) -> Result<(Marker, Vec<ProductId>), StoreError>;
 }
 
@@ -55,14 +52,19 @@ pub trait Edits {
     /// again changes nothing.
     ///
     /// # Errors
-    /// The store's. Some of the edits may have been applied.
+    /// Some of the edits may have been applied.
     async fn apply(&self, edits: &[IndexEdit]) -> Result<(), StoreError>;
 
-    /// Removes the name of a product (`None`), or of one of its languages, if it has no comments.
-    async fn forget_if_empty(&self, product: &ProductId, language: Option<&Language>) -> Result<(), StoreError>;
+    /// Removes the name of a product (`None`), or of one of its languages, if it has no comments. An index that stores
+    /// no names has nothing to do.
+    async fn forget_if_empty(&self, _product: &ProductId, _language: Option<&Language>) -> Result<(), StoreError> {
+        Ok(())
+    }
 
     /// Removes a name from a partition's products that is not of a product in it.
-    async fn forget_stray(&self, partition: IndexPartition, name: &str) -> Result<(), StoreError>;
+    async fn forget_stray(&self, _partition: IndexPartition, _name: &str) -> Result<(), StoreError> {
+        Ok(())
+    }
 }
 
 #[async_trait]
@@ -74,14 +76,11 @@ pub trait Rebuilds {
     /// meanwhile stay. That rebuild may finish, and readers may believe it, before this call ends.
     ///
     /// # Errors
-    /// [`StoreError::Refused`] when a server may evict keys, or is too old. Also the store's errors.
+    /// [`StoreError::Refused`] when a server may evict keys, or is too old.
     async fn begin_rebuild_of(&self, partitions: BTreeSet<IndexPartition>) -> Result<Rebuild, StoreError>;
 
     /// Whether a rebuild that began earlier may continue: the same servers answer, and no other rebuild has begun in
     /// its partitions. [`Rebuilds::finish_rebuild`] decides again.
-    ///
-    /// # Errors
-    /// As for [`Rebuilds::begin_rebuild_of`].
     async fn is_under_way(&self, rebuild: &Rebuild) -> Result<bool, StoreError>;
 
     /// Marks the rebuild's partitions ready up to `watermark`, and confirms them as of that instant, for the table with
@@ -89,7 +88,7 @@ pub trait Rebuilds {
     ///
     /// # Errors
     /// [`StoreError::Unavailable`] when the index was lost meanwhile, its servers have changed since the beginning, or
-    /// another rebuild began. Also the store's errors.
+    /// another rebuild began.
     async fn finish_rebuild(&self, rebuild: &Rebuild, table_id: &str, watermark: Timestamp) -> Result<(), StoreError>;
 }
 
@@ -98,31 +97,24 @@ pub trait Markers {
     /// The markers of partitions, in the order of the partitions.
     async fn markers(&self, partitions: &[IndexPartition]) -> Result<Vec<Marker>, StoreError>;
 
-    /// Identifies the servers that answer. Refuses servers that cannot keep the index (see
-    /// [`Rebuilds::begin_rebuild_of`]).
-    ///
     /// # Errors
-    /// [`StoreError::Refused`] for such servers. Also the store's errors.
+    /// As for [`Rebuilds::begin_rebuild_of`].
     async fn server_identity(&self) -> Result<ServerIdentity, StoreError>;
 
-    /// Takes a step of an advance. Returns the partitions where that was done. The first step leaves the nonce where the
-    /// watermark is still the one in [`Advance::from`]. The second step has `to`, and advances the watermark to it where
-    /// the nonce is.
-    async fn advance_step(
-        &self,
-        advance: &Advance,
-        to: Option<Timestamp>,
-    ) -> Result<Vec<(IndexPartition, Timestamp)>, StoreError>;
+    /// Takes a step of an advance. Returns for each partition whether that was done. The first step leaves the nonce
+    /// where the watermark is still the one in [`Advance::from`]. The second step has `to`, and advances the watermark to
+    /// it where the nonce is.
+    async fn advance_step(&self, advance: &Advance, to: Option<Timestamp>) -> Result<Vec<bool>, StoreError>;
 
-    /// Leaves a token in the markers of partitions whose tokens have not changed since they were read. Returns the
-    /// partitions where that was done. A partition that is being rebuilt is skipped.
+    /// Leaves a token in the owner's markers whose tokens have not changed since they were read. Returns for each
+    /// partition whether that was done. A partition that is being rebuilt is skipped.
     async fn leave_token(
         &self,
-        table_id: &str,
+        owner: &str,
         read: &[(IndexPartition, String)],
         token: &str,
         time: ConfirmationTime,
-    ) -> Result<Vec<(IndexPartition, String)>, StoreError>;
+    ) -> Result<Vec<bool>, StoreError>;
 }
 
 #[async_trait]
@@ -144,6 +136,6 @@ pub trait Contents {
     /// servers changed meanwhile ([`Contents::is_index_scan_valid`]). Something may come more than once.
     ///
     /// # Errors
-    /// The store's. The position is then unchanged.
+    /// The position is then unchanged.
     async fn next_index_part(&self, position: &mut IndexScanPosition) -> Result<Option<IndexPart>, StoreError>;
 }

@@ -14,7 +14,7 @@ use model::{
 };
 use process::{Store, StoreError};
 
-use crate::{IndexPartition, PageIndex, ServerIdentity, owner};
+use crate::{IndexPartition, PageIndex, ServerIdentity};
 
 /// A name in the page index: of a product (`None`), or of one of its languages.
 pub type Name = (ProductId, Option<Language>);
@@ -55,14 +55,14 @@ impl PageIndex {
     ///
     /// # Errors
     /// [`StoreError::Unavailable`] when the check fails: the index was lost or restored, another server took over, or a
-    /// rebuild began. Also the store's errors.
+    /// rebuild began.
     pub async fn assert_up_to_date(
         &self,
         table_id: &str,
         since: &[(IndexPartition, Timestamp)],
         servers: &ServerIdentity,
     ) -> Result<(), StoreError> {
-        let owner = owner(table_id, self.partition_count());
+        let owner = self.owner(table_id);
         let partitions: Vec<IndexPartition> = since.iter().map(|(partition, _)| *partition).collect();
         let (markers, present) = try_join(self.markers(&partitions), self.server_identity()).await?;
         let is_up_to_date = since

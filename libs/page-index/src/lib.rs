@@ -1,15 +1,7 @@
 //! The page index: a comment's rank in every base set, so that a page number costs the same on every page.
 //!
-//! This crate says what a page index can do. Two crates do it: `redis-index` on servers that several processes share,
-//! `embedded-index` inside one process. Neither knows the other.
-//!
-//! - `backend`: the operations.
-//! - `query`: what a reader asks, and what it answers.
-//! - `readiness`: whether readers may believe a partition.
-//! - `partition`: the parts of the index.
-//! - `marker`: what a partition's marker says, and how its watermark advances.
-//! - `contents`: a scan of everything that the index holds.
-//! - `comparison`: what a caller that compares the index with the table asks, whatever the backend.
+//! This crate says what a page index can do: `backend` lists the operations. Two crates do it: `redis-index` on servers
+//! that several processes share, `embedded-index` inside one process. Neither knows the other.
 
 mod backend;
 mod comparison;
@@ -49,14 +41,12 @@ impl Deref for PageIndex {
 }
 
 impl PageIndex {
-    /// `max_age` is how long a confirmation makes a partition believable.
     pub fn new(backend: impl Backend + 'static, max_age: Duration) -> Self {
         Self { backend: Arc::new(backend), max_age }
     }
 
-    /// The same index through separate connections.
     pub fn with_own_connections(&self) -> Self {
-        Self { backend: self.backend.with_own_connections(), ..self.clone() }
+        Self { backend: self.backend.with_own_connections(false), ..self.clone() }
     }
 
     /// The same index through separate connections, for callers that must not wait. A server that does not answer in
@@ -64,7 +54,7 @@ impl PageIndex {
     /// Clones of the returned index share the breakers. So do those made from it [with separate
     /// connections](Self::with_own_connections).
     pub fn with_circuit_breakers(&self) -> Self {
-        Self { backend: self.backend.with_circuit_breakers(), ..self.clone() }
+        Self { backend: self.backend.with_own_connections(true), ..self.clone() }
     }
 
     pub fn partitions(&self) -> impl Iterator<Item = IndexPartition> + use<> {
@@ -81,9 +71,6 @@ impl PageIndex {
     }
 
     /// Begins a rebuild of all partitions.
-    ///
-    /// # Errors
-    /// As for [`Rebuilds::begin_rebuild_of`].
     pub async fn begin_rebuild(&self) -> Result<Rebuild, StoreError> {
         self.begin_rebuild_of(self.partitions().collect()).await
     }
@@ -99,7 +86,7 @@ impl PageIndex {
     /// each query has an answer of its own.
     ///
     /// # Errors
-    /// The store's. [`StoreError::Refused`] if a query asks for more than [`RankedQuery::COUNT_MAX`] comments.
+    /// [`StoreError::Refused`] if a query asks for more than [`RankedQuery::COUNT_MAX`] comments.
     pub async fn ranked(
         &self,
         queries: &[RankedQuery<'_>],
@@ -120,7 +107,6 @@ impl PageIndex {
         Ok(answers.collect())
     }
 
-    /// Where a comment stands.
     pub async fn position(
         &self,
         query: &PositionQuery<'_>,
@@ -131,7 +117,6 @@ impl PageIndex {
         Ok(self.judge(&marker, table_id, now).map(|_| position))
     }
 
-    /// See [`Reads::products`].
     pub async fn products(
         &self,
         partition: IndexPartition,
@@ -154,13 +139,17 @@ impl PageIndex {
     /// The markers of all partitions that belong to this table. Nothing in another partition can be kept up to date
     /// until a rebuild.
     pub async fn marks(&self, table_id: &str) -> Result<Vec<(IndexPartition, Mark)>, StoreError> {
-        let owner = owner(table_id, self.partition_count());
+        let owner = self.owner(table_id);
         let markers = self.all_markers().await?;
         Ok(markers.filter_map(|(partition, marker)| Some((partition, marker.of_owner(&owner)?))).collect())
     }
 
     fn judge(&self, marker: &Marker, table_id: &str, now: Timestamp) -> IndexAnswer<Timestamp> {
-        marker.judge(&owner(table_id, self.partition_count()), now, self.max_age)
+        marker.judge(&self.owner(table_id), now, self.max_age)
+    }
+
+    fn owner(&self, table_id: &str) -> String {
+        owner(table_id, self.partition_count())
     }
 
     async fn all_markers(&self) -> Result<impl Iterator<Item = (IndexPartition, Marker)> + use<>, StoreError> {

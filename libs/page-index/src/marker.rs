@@ -17,13 +17,13 @@
 //! later has either lost the nonce, or has everything that was written before it, because writes of a slot are
 //! replicated in their order.
 
-use std::{collections::BTreeSet, time::Duration};
+use std::{collections::BTreeSet, ops::Deref, time::Duration};
 
 use model::Timestamp;
 use process::{Store, StoreError};
 use serde::{Deserialize, Serialize};
 
-use crate::{IndexPartition, NotReady, PageIndex, owner};
+use crate::{IndexPartition, NotReady, PageIndex};
 
 /// The content of a partition's marker. A partition without one has the default.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -101,28 +101,45 @@ impl PageIndex {
     /// have these values.
     ///
     /// # Errors
-    /// The store's. Also [`StoreError::Unavailable`] when the servers have changed since the beginning of the window.
+    /// [`StoreError::Unavailable`] when the servers have changed since the beginning of the window.
     pub async fn prepare_advance(
         &self,
         table_id: &str,
         from: &[(IndexPartition, Timestamp)],
         began_with: &ServerIdentity,
     ) -> Result<Advance, StoreError> {
-        let owner = owner(table_id, self.partition_count());
-        let advance = Advance { owner, nonce: process::new_ulid(), from: from.to_vec() };
-        let from = self.advance_step(&advance, None).await?;
+        let mut advance = Advance { owner: self.owner(table_id), nonce: process::new_ulid(), from: from.to_vec() };
+        let done = self.advance_step(&advance, None).await?;
         if self.server_identity().await? != *began_with {
             return Err(StoreError::unavailable(Store::PageIndex, "its servers have changed since the run began"));
         }
-        Ok(Advance { from, ..advance })
+        advance.from = where_done(from, done).copied().collect();
+        Ok(advance)
     }
 
     /// Advances the watermarks, and returns the partitions where that was done. Only a caller that has just reconciled
     /// the journal up to `to` may call this.
     pub async fn advance(&self, advance: Advance, to: Timestamp) -> Result<Vec<IndexPartition>, StoreError> {
-        let advanced = self.advance_step(&advance, Some(to)).await?;
-        Ok(advanced.into_iter().map(|(partition, _)| partition).collect())
+        let done = self.advance_step(&advance, Some(to)).await?;
+        Ok(where_done(&advance.from, done).map(|(partition, _)| *partition).collect())
     }
+
+    /// Leaves a token, see [`Markers::leave_token`](crate::Markers::leave_token). Returns what is now in the partitions
+    /// where that was done.
+    pub async fn leave_token(
+        &self,
+        table_id: &str,
+        read: &[(IndexPartition, String)],
+        token: &str,
+        time: ConfirmationTime,
+    ) -> Result<Vec<(IndexPartition, String)>, StoreError> {
+        let done = self.deref().leave_token(&self.owner(table_id), read, token, time).await?;
+        Ok(where_done(read, done).map(|(partition, _)| (*partition, token.to_owned())).collect())
+    }
+}
+
+fn where_done<T>(asked: &[T], done: Vec<bool>) -> impl Iterator<Item = &T> {
+    asked.iter().zip(done).filter_map(|(asked, done)| done.then_some(asked))
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

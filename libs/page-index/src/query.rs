@@ -7,7 +7,6 @@ use crate::NotReady;
 /// The answer of a partition, or why the partition must not be believed.
 pub type IndexAnswer<T> = Result<T, NotReady>;
 
-/// A question about the comments of a product under a filter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RankedQuery<'query> {
     pub product: &'query ProductId,
@@ -81,10 +80,10 @@ pub struct RawRanked {
     pub stats: Option<Stats>,
 }
 
-/// A question about the place of a comment under a filter that matches it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PositionQuery<'query> {
     pub product: &'query ProductId,
+    /// Matches the comment.
     pub filter: &'query Filter,
     pub cd: &'query Cd,
     /// As in [`RankedQuery`].
@@ -102,7 +101,6 @@ pub struct Position {
     pub settled: u64,
 }
 
-/// How many comments a product has.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Stats {
     /// By rating, in the filter's language. Includes all five ratings, whichever the filter selects.

@@ -98,11 +98,8 @@ impl Backend for RedisIndex {
         self.keys.partitions
     }
 
-    fn with_own_connections(&self) -> Arc<dyn Backend> {
-        Arc::new(Self { connection: self.connection.another(None), ..self.clone() })
-    }
-
-    fn with_circuit_breakers(&self) -> Arc<dyn Backend> {
-        Arc::new(Self { connection: self.connection.another(Some(Arc::default())), ..self.clone() })
+    fn with_own_connections(&self, with_circuit_breakers: bool) -> Arc<dyn Backend> {
+        let breakers = with_circuit_breakers.then(Arc::default);
+        Arc::new(Self { connection: self.connection.another(breakers), ..self.clone() })
     }
 }

@@ -6,7 +6,7 @@
 use async_trait::async_trait;
 use futures_util::future::try_join_all;
 use model::Timestamp;
-use page_index::{Advance, ConfirmationTime, IndexPartition, Marker, Markers, ServerIdentity, owner};
+use page_index::{Advance, ConfirmationTime, IndexPartition, Marker, Markers, ServerIdentity};
 use process::{Store, StoreError};
 
 use crate::{RedisIndex, connection::Routed};
@@ -53,29 +53,23 @@ impl Markers for RedisIndex {
         Ok(ServerIdentity(runs.join(" ")))
     }
 
-    async fn advance_step(
-        &self,
-        advance: &Advance,
-        to: Option<Timestamp>,
-    ) -> Result<Vec<(IndexPartition, Timestamp)>, StoreError> {
+    async fn advance_step(&self, advance: &Advance, to: Option<Timestamp>) -> Result<Vec<bool>, StoreError> {
         let to = to.map_or(String::new(), |to| to.epoch_ms().to_string());
         let calls = advance.from.iter().map(|(partition, watermark)| {
             let keys = [self.keys.marker(*partition), self.keys.rebuild_token(*partition)];
             let call = Routed::call(&self.scripts.advance, &keys);
             call.arg(&advance.owner).arg(watermark.epoch_ms()).arg(&advance.nonce).arg(&to)
         });
-        let done: Vec<bool> = self.ask_all(calls).await?;
-        Ok(advance.from.iter().copied().zip(done).filter_map(|(from, done)| done.then_some(from)).collect())
+        self.ask_all(calls).await
     }
 
     async fn leave_token(
         &self,
-        table_id: &str,
+        owner: &str,
         read: &[(IndexPartition, String)],
         token: &str,
         time: ConfirmationTime,
-    ) -> Result<Vec<(IndexPartition, String)>, StoreError> {
-        let owner = owner(table_id, self.keys.partitions);
+    ) -> Result<Vec<bool>, StoreError> {
         let time = match time {
             ConfirmationTime::Unchanged => String::new(),
             ConfirmationTime::TakenAway => "0".to_owned(),
@@ -83,11 +77,9 @@ impl Markers for RedisIndex {
         };
         let calls = read.iter().map(|(partition, read)| {
             let keys = [self.keys.marker(*partition), self.keys.rebuild_token(*partition)];
-            Routed::call(&self.scripts.confirm, &keys).arg(&owner).arg(read).arg(token).arg(&time)
+            Routed::call(&self.scripts.confirm, &keys).arg(owner).arg(read).arg(token).arg(&time)
         });
-        let done: Vec<bool> = self.ask_all(calls).await?;
-        let left = read.iter().zip(done).filter(|(_, done)| *done);
-        Ok(left.map(|((partition, _), _)| (*partition, token.to_owned())).collect())
+        self.ask_all(calls).await
     }
 }
 
