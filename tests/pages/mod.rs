@@ -26,7 +26,7 @@ use table::NewComment;
 use crate::fixture::{
     data,
     redis_server::OwnRedis,
-    stack::{Running, settings, settings_at},
+    stack::{Running, settings},
 };
 
 /// The public address of the tests' sites. No server is there.
