@@ -1,7 +1,7 @@
 //! The folder of a stack's data, and the lock that says who uses it.
 
 use std::{
-    fs::{self, DirBuilder, File, Permissions, TryLockError},
+    fs::{self, DirBuilder, Permissions, TryLockError},
     io::{self, ErrorKind},
     os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt},
     path::{Path, PathBuf},
@@ -22,7 +22,7 @@ use crate::{
 
 const TEMPORARY_PREFIX: &str = "pagemark-";
 pub(crate) const DATA_FILE: &str = "dynamodb.sqlite";
-/// Its content is a [`Holder`]. Earlier versions lock only this file, which somebody may remove, and not the folder itself.
+/// Its content is a [`Holder`]. What is locked is the folder: nobody can remove it without the files in it.
 const LOCK_FILE: &str = "pagemark.lock";
 /// Marks a temporary folder. Other folders are never removed.
 const TEMPORARY_MARKER: &str = "pagemark.temporary";
@@ -34,7 +34,7 @@ const LOCK_ATTEMPTS: u32 = 3;
 const ABANDONED_AFTER: Duration = Duration::from_secs(60);
 
 /// The process that uses a data folder, as the lock file names it. A process that ends in order erases its name. So a
-/// name in a file that nobody has locked is that of a killed process.
+/// name in a folder that nobody has locked is that of a killed process.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, Display)]
 #[display("`pagemark {command}` (process {process})")]
 pub(crate) struct Holder {
@@ -59,12 +59,13 @@ impl Holder {
         Self { command: command.to_owned(), process: std::process::id(), version: VERSION.to_owned(), entrance: None }
     }
 
-    fn read(lock_file: &Path) -> Option<Self> {
-        serde_json::from_slice(&fs::read(lock_file).ok()?).ok()
+    fn read(folder: &Path) -> Option<Self> {
+        serde_json::from_slice(&fs::read(folder.join(LOCK_FILE)).ok()?).ok()
     }
 
-    fn write(&self, lock: &FileLock) -> io::Result<()> {
-        lock.write(&serde_json::to_vec(self)?)
+    fn write(&self, folder: &Path) -> anyhow::Result<()> {
+        let path = folder.join(LOCK_FILE);
+        fs::write(&path, serde_json::to_vec(self)?).map_err(|error| unusable(&path, error))
     }
 }
 
@@ -85,15 +86,8 @@ pub(crate) enum Found<T> {
 pub(crate) struct DataDir {
     pub(crate) path: PathBuf,
     temporary: Option<TempDir>,
-    locks: Locks,
     holder: Holder,
-}
-
-/// The locks that mark a folder as used. The operating system frees them with the process, however the process ends.
-#[derive(Debug)]
-struct Locks {
-    file: FileLock,
-    _folder: FileLock,
+    _lock: FileLock,
 }
 
 impl DataDir {
@@ -156,11 +150,11 @@ impl DataDir {
 
     fn locked(path: PathBuf, temporary: Option<TempDir>) -> anyhow::Result<Self> {
         match lock(&path, UP)? {
-            Found::Free((locks, holder)) => {
+            Found::Free((lock, holder)) => {
                 // For what the stack makes from now on. Commands also make files elsewhere, so they keep their user's umask.
                 rustix::process::umask(Mode::RWXG | Mode::RWXO);
                 make_private(&path);
-                Ok(Self { path, temporary, locks, holder })
+                Ok(Self { path, temporary, holder, _lock: lock })
             }
             Found::Used(holder) => {
                 let who = holder.map(|holder| format!(", {holder}")).unwrap_or_default();
@@ -177,8 +171,8 @@ impl DataDir {
         check_is_data_folder(path)?;
         check_is_usable(path)?;
         Ok(match lock(path, command)? {
-            Found::Free((locks, holder)) => {
-                let found = Self { path: path.to_owned(), temporary: None, locks, holder };
+            Found::Free((lock, holder)) => {
+                let found = Self { path: path.to_owned(), temporary: None, holder, _lock: lock };
                 if !found.data_file().exists() {
                     bail!(
                         "{} holds no {DATA_FILE}; its comments are in the engine of `up --dynamodb-url`",
@@ -195,7 +189,7 @@ impl DataDir {
     /// Says where others reach the stack in this folder.
     pub(crate) fn announce(&mut self, entrance: Entrance) -> anyhow::Result<()> {
         self.holder.entrance = Some(entrance);
-        self.holder.write(&self.locks.file).map_err(|error| unusable(&self.path.join(LOCK_FILE), error))
+        self.holder.write(&self.path)
     }
 
     pub(crate) fn is_temporary(&self) -> bool {
@@ -212,7 +206,7 @@ impl Drop for DataDir {
         // A command may have saved the page index.
         make_private(&self.path);
         // If that fails, this process counts as killed, which is harmless.
-        self.locks.file.write(&[]).ok();
+        fs::write(self.path.join(LOCK_FILE), []).ok();
     }
 }
 
@@ -224,9 +218,9 @@ pub(crate) fn lock_to_look(folder: &Path) -> anyhow::Result<Found<impl Sized>> {
         0 => refuse_link(folder)?,
         _ => check_is_usable(folder)?,
     }
-    match share(folder) {
-        Ok(locks) => Ok(Found::Free(locks)),
-        Err(TryLockError::WouldBlock) => Ok(Found::Used(Holder::read(&folder.join(LOCK_FILE)))),
+    match FileLock::share(folder) {
+        Ok(lock) => Ok(Found::Free(lock)),
+        Err(TryLockError::WouldBlock) => Ok(Found::Used(Holder::read(folder))),
         Err(TryLockError::Error(error)) => Err(unusable(folder, error)),
     }
 }
@@ -280,7 +274,7 @@ fn check_owner(folder: &Path, user: u32) -> anyhow::Result<()> {
 fn make_private(folder: &Path) {
     for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
         let name = entry.file_name();
-        let is_data = [DATA_FILE, SNAPSHOT].iter().any(|data| name.to_string_lossy().starts_with(data));
+        let is_data = [DATA_FILE, SNAPSHOT, LOCK_FILE].iter().any(|data| name.to_string_lossy().starts_with(data));
         if is_data && entry.file_type().is_ok_and(|kind| kind.is_file()) {
             // Some file systems have no modes.
             fs::set_permissions(entry.path(), Permissions::from_mode(0o600)).ok();
@@ -294,46 +288,29 @@ fn unusable(path: &Path, error: io::Error) -> anyhow::Error {
     anyhow::anyhow!("{} cannot be used: {error}{advice}", path.display())
 }
 
-/// Takes the lock of the folder first: whoever fails makes no file there.
-fn take(folder: &Path) -> Result<Locks, TryLockError> {
-    let of_folder = FileLock::take_folder(folder)?;
-    Ok(Locks { file: FileLock::take(&folder.join(LOCK_FILE))?, _folder: of_folder })
-}
-
-/// Shares the lock of the folder, and that of the file if it is there.
-fn share(folder: &Path) -> Result<[Option<FileLock>; 2], TryLockError> {
-    let of_folder = FileLock::share(folder)?;
-    match FileLock::share(&folder.join(LOCK_FILE)) {
-        Err(TryLockError::Error(error)) if error.kind() == ErrorKind::NotFound => Ok([Some(of_folder), None]),
-        of_file => Ok([Some(of_folder), Some(of_file?)]),
-    }
-}
-
-fn lock(folder: &Path, command: &str) -> anyhow::Result<Found<(Locks, Holder)>> {
-    let path = folder.join(LOCK_FILE);
-    let failed = |error| unusable(&path, error);
+fn lock(folder: &Path, command: &str) -> anyhow::Result<Found<(FileLock, Holder)>> {
     for _ in 0..LOCK_ATTEMPTS {
-        match take(folder) {
-            Ok(locks) => {
+        match FileLock::take_existing(folder) {
+            Ok(lock) => {
                 let holder = Holder::new(command);
-                holder.write(&locks.file).map_err(failed)?;
-                return Ok(Found::Free((locks, holder)));
+                holder.write(folder)?;
+                return Ok(Found::Free((lock, holder)));
             }
             Err(TryLockError::WouldBlock) => {}
-            Err(TryLockError::Error(error)) => return Err(failed(error)),
+            Err(TryLockError::Error(error)) => return Err(unusable(folder, error)),
         }
-        match share(folder) {
+        match FileLock::share(folder) {
             // Only those who look share the lock. What the file says is of a process that has ended.
             Ok(_) => {}
-            Err(TryLockError::WouldBlock) => return Ok(Found::Used(Holder::read(&path))),
-            Err(TryLockError::Error(error)) => return Err(failed(error)),
+            Err(TryLockError::WouldBlock) => return Ok(Found::Used(Holder::read(folder))),
+            Err(TryLockError::Error(error)) => return Err(unusable(folder, error)),
         }
     }
     bail!("{} is being examined by `pagemark doctor`; run this again when that has ended", folder.display())
 }
 
 /// Removes temporary folders of stacks that were killed: memory would fill up with them. A folder of a stack that runs
-/// has a locked lock file. A person's own folder has no marker.
+/// is locked; version 0.2.0 locks the file in it. A person's own folder has no marker.
 fn remove_abandoned(folder: &Path) {
     for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
         let path = entry.path();
@@ -344,8 +321,8 @@ fn remove_abandoned(folder: &Path) {
             .metadata()
             .and_then(|metadata| metadata.modified())
             .is_ok_and(|modified| modified.elapsed().is_ok_and(|age| age > ABANDONED_AFTER));
-        let Ok(lock) = File::open(path.join(LOCK_FILE)) else { continue };
-        if ours && old && lock.try_lock().is_ok() {
+        let is_free = |locked: &Path| FileLock::take_existing(locked).is_ok();
+        if ours && old && is_free(&path) && is_free(&path.join(LOCK_FILE)) {
             tracing::info!(path = %path.display(), "removing what a killed stack left behind");
             // Another stack may be removing it too.
             fs::remove_dir_all(&path).ok();
@@ -355,7 +332,7 @@ fn remove_abandoned(folder: &Path) {
 
 #[cfg(test)]
 mod tests {
-    use std::time::SystemTime;
+    use std::{fs::File, time::SystemTime};
 
     use super::*;
 
@@ -378,7 +355,8 @@ mod tests {
     fn only_a_folder_that_this_program_marked_as_temporary_is_removed() {
         let parent = tempfile::tempdir().unwrap();
         let at = |name: &str| parent.path().join(name);
-        let folders = ["pagemark-abandoned", "pagemark-mine", "pagemark-used", "other-abandoned"];
+        let folders =
+            ["pagemark-abandoned", "pagemark-mine", "pagemark-used", "pagemark-0.2.0-used", "other-abandoned"];
         for name in folders {
             fs::create_dir(at(name)).unwrap();
             fs::write(at(name).join(LOCK_FILE), "").unwrap();
@@ -388,9 +366,10 @@ mod tests {
             let long_ago = SystemTime::now() - 2 * ABANDONED_AFTER;
             File::open(at(name)).unwrap().set_modified(long_ago).unwrap();
         }
-        let used = FileLock::share(&at("pagemark-used").join(LOCK_FILE)).unwrap();
+        let used = [at("pagemark-used"), at("pagemark-0.2.0-used").join(LOCK_FILE)];
+        let used = used.map(|locked| FileLock::share(&locked).unwrap());
         remove_abandoned(parent.path());
-        assert_eq!(folders.map(|name| at(name).exists()), [false, true, true, true]);
+        assert_eq!(folders.map(|name| at(name).exists()), [false, true, true, true, true]);
         drop(used);
     }
 

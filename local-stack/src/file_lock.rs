@@ -2,7 +2,6 @@
 
 use std::{
     fs::{File, Permissions, TryLockError},
-    io::{self, Seek, Write},
     os::unix::fs::{OpenOptionsExt, PermissionsExt},
     path::Path,
 };
@@ -29,11 +28,11 @@ impl FileLock {
         Ok(Self(file))
     }
 
-    /// Takes the lock of a folder. Nobody can remove it without the files in it.
-    pub(crate) fn take_folder(path: &Path) -> Result<Self, TryLockError> {
-        let folder = File::open(path).map_err(TryLockError::Error)?;
-        folder.try_lock()?;
-        Ok(Self(folder))
+    /// Takes the lock of a file or folder that is there. Changes nothing in it.
+    pub(crate) fn take_existing(path: &Path) -> Result<Self, TryLockError> {
+        let file = File::open(path).map_err(TryLockError::Error)?;
+        file.try_lock()?;
+        Ok(Self(file))
     }
 
     /// Shares the lock of a file or folder that is there with others who only look. Changes nothing.
@@ -41,14 +40,6 @@ impl FileLock {
         let file = File::open(path).map_err(TryLockError::Error)?;
         file.try_lock_shared()?;
         Ok(Self(file))
-    }
-
-    /// Replaces the content of the file. A shared lock, or that of a folder, cannot write.
-    pub(crate) fn write(&self, content: &[u8]) -> io::Result<()> {
-        let mut file = &self.0;
-        file.set_len(0)?;
-        file.rewind()?;
-        file.write_all(content)
     }
 }
 

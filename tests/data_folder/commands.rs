@@ -142,7 +142,7 @@ async fn a_second_command_on_a_stopped_folder_names_the_first() {
     }
     let doctor = run(folder.path(), &["doctor"]).await.expect(0);
     assert!(doctor.stdout.contains("warning  stack") && doctor.stdout.contains("`pagemark repair`"), "{doctor:?}");
-    // The folder itself is locked, too.
+    // What is locked is the folder.
     for lock in ["pagemark.lock", "dynamodb.sqlite.lock"] {
         fs::remove_file(folder.path().join(lock)).unwrap();
     }
@@ -165,7 +165,7 @@ async fn beside_a_doctor_a_command_does_not_believe_what_a_killed_stack_left() {
     let killed = up(folder.path()).await;
     killed.kill().await;
     // As a doctor does.
-    let looks = File::open(folder.path().join("pagemark.lock")).unwrap();
+    let looks = File::open(folder.path()).unwrap();
     looks.lock_shared().unwrap();
     let file = write(folder.path(), &[]);
     for command in [
@@ -193,7 +193,7 @@ async fn a_command_refuses_another_stack_at_the_address_of_its_own() {
     let left = fs::read_to_string(&lock).unwrap();
     assert!(left.contains(&address), "{left}");
     fs::write(&lock, left.replace(&address, &running.engine)).unwrap();
-    let starting = File::open(&lock).unwrap();
+    let starting = File::open(folder.path()).unwrap();
     starting.lock().unwrap();
     let file = write(folder.path(), &data::generated_comments(2));
     for command in [&["import", file.to_str().unwrap()][..], &["export"]] {
@@ -231,7 +231,8 @@ async fn a_folder_that_cannot_be_used_is_named_in_one_line_and_left_as_it_is() {
     fs::write(at("file"), "text").unwrap();
     fs::write(at("foreign").join("dynamodb.sqlite"), "text".repeat(1_000)).unwrap();
     std::os::unix::fs::symlink(at("foreign").join("dynamodb.sqlite"), at("linked").join("dynamodb.sqlite")).unwrap();
-    let held = File::create(at("held").join("pagemark.lock")).unwrap();
+    fs::write(at("held").join("pagemark.lock"), "").unwrap();
+    let held = File::open(at("held")).unwrap();
     held.lock().unwrap();
     let file = write(parent.path(), &[]);
     for (name, reason) in [
