@@ -1,8 +1,7 @@
 //! Keeps the page index of the local stack ready. At the start it waits until the stream has delivered again what it still
 //! holds. Then it reconciles what a snapshot of the index lacks, by the journal, or it rebuilds the index. Later it rebuilds
 //! whenever markers are missing or `recent` has withdrawn its confirmation. While a command rebuilds the index, it waits.
-//!
-//! A deployment has no such keeper: there, a person runs `repair-job rebuild --apply`.
+//! In a deployment, the repair function fills what was lost, after each `recent`.
 
 use std::time::Duration;
 
@@ -12,11 +11,7 @@ use repair_job::{Job, JobSettings, Stop};
 use table::Table;
 use tokio::sync::watch;
 
-use crate::{
-    engine::{Engine, EngineError, parse_sequence_number},
-    event_source_mapping::MappingState,
-    repair::job,
-};
+use crate::{engine::parse_sequence_number, event_source_mapping::MappingState, repair::job};
 
 /// Confirmations of the local page index do not expire, because the repair job may be switched off.
 pub(crate) const INDEX_MAX_AGE: Duration = Duration::from_secs(100 * 365 * 24 * 3600);
@@ -50,32 +45,16 @@ pub(crate) async fn looked_at(mut state: watch::Receiver<IndexState>) {
     state.wait_for(looked_at).await.ok();
 }
 
-/// The stream records that the engine held at the start. Old states of comments follow each other in the page index
-/// until they are processed.
-#[derive(Debug)]
-pub struct Replay {
-    newest: i64,
-    indexing: watch::Receiver<MappingState>,
-}
-
-impl Replay {
-    /// The records of a table in this engine; `indexing` is the progress of the mapping of `page-indexer`.
-    pub(crate) async fn of(
-        engine: &Engine,
-        table: &str,
-        indexing: watch::Receiver<MappingState>,
-    ) -> Result<Self, EngineError> {
-        Ok(Self { newest: engine.newest_stream_record(table).await?, indexing })
-    }
-
-    /// Waits until `page-indexer` has processed the records.
-    async fn finished(&mut self) {
-        let is_processed = |shown: &str| parse_sequence_number(shown).is_ok_and(|stored| stored >= self.newest);
-        let is_over =
-            |state: &MappingState| state.caught_up_at.is_some() || state.processed.as_deref().is_some_and(is_processed);
-        // The sender lives as long as the stack.
-        self.indexing.wait_for(is_over).await.ok();
-    }
+/// Waits until `page-indexer`, whose mapping has this progress, has processed the stream records that the engine held at the
+/// start, up to `newest`; not of an engine that does not say. Until then, old states of comments follow each other in the page
+/// index.
+pub(crate) async fn replayed(newest: Option<i64>, mut indexing: watch::Receiver<MappingState>) {
+    let Some(newest) = newest else { return };
+    let is_processed = |shown: &str| parse_sequence_number(shown).is_ok_and(|stored| stored >= newest);
+    let is_over =
+        |state: &MappingState| state.caught_up_at.is_some() || state.processed.as_deref().is_some_and(is_processed);
+    // The sender lives as long as the stack.
+    indexing.wait_for(is_over).await.ok();
 }
 
 #[derive(Debug)]
@@ -98,12 +77,10 @@ impl IndexKeeper {
     /// Watches the page index, and rebuilds it when readers must no longer believe it. Runs until it is dropped.
     ///
     /// A Redis server that the stack did not start may hold an index from an earlier life of the stack. So the first look
-    /// rebuilds, unless the index is from a snapshot and can catch up. `replay` is over before either.
-    pub async fn run(self, replay: Option<Replay>, is_from_snapshot: bool) {
+    /// rebuilds, unless the index is from a snapshot and can catch up. Before either, it waits until the stream is `replayed`.
+    pub async fn run(self, replayed: impl Future<Output = ()>, is_from_snapshot: bool) {
         let mut doubtful = true;
-        if let Some(mut replay) = replay {
-            replay.finished().await;
-        }
+        replayed.await;
         if is_from_snapshot {
             self.set(IndexState::Rebuilding);
             match self.catch_up().await {
@@ -200,7 +177,10 @@ mod tests {
     use tokio::time::Instant;
 
     use super::*;
-    use crate::stack::{TABLE, table_config};
+    use crate::{
+        engine::Engine,
+        stack::{TABLE, table_config},
+    };
 
     #[tokio::test]
     async fn who_sees_a_rebuild_under_way_waits_for_it() {
@@ -240,7 +220,7 @@ mod tests {
 
     fn is_over(state: MappingState) -> bool {
         let mapping = watch::Sender::new(state);
-        Replay { newest: NEWEST, indexing: mapping.subscribe() }.finished().now_or_never().is_some()
+        replayed(Some(NEWEST), mapping.subscribe()).now_or_never().is_some()
     }
 
     #[test]

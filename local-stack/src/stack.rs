@@ -27,7 +27,7 @@ use crate::{
     data_dir::{DataDir, Entrance},
     engine::{DataFile, Engine, parse_sequence_number},
     event_source_mapping::{EventSourceMapping, Handler, MappingSettings, MappingState, streams_client},
-    index_keeper::{IndexKeeper, IndexState, Replay, looked_at},
+    index_keeper::{IndexKeeper, IndexState, looked_at, replayed},
     index_place::{PlacedIndex, SNAPSHOT_EVERY, remember_redis},
     parts::Parts,
     repair::{begin_watermark, on_schedule, release_leases},
@@ -187,10 +187,11 @@ impl Stack {
         let to = Quarantine::Folder(quarantine.clone());
         let [fan_out, indexing] = event_source_mappings(engine.as_deref(), streams, stream_arn, &table, &index, &to);
         let mappings = Settling::of([fan_out.state(), indexing.state()], engine.as_ref());
-        let replay = match &engine {
-            Some(engine) => Some(Replay::of(engine, TABLE, indexing.state()).await?),
+        let newest = match &engine {
+            Some(engine) => Some(engine.newest_stream_record(TABLE).await?),
             None => None,
         };
+        let replayed = replayed(newest, indexing.state());
         let keeper = IndexKeeper::new(table.clone(), table_id.clone(), index.clone());
         let index_state = keeper.state();
         // 5. The API.
@@ -205,7 +206,7 @@ impl Stack {
         parts.spawn("the mapping of page-indexer", indexing.run());
         // Another process may write to another engine while no stack runs.
         let is_from_snapshot = placed.is_from_snapshot() && engine.is_some();
-        parts.spawn("the keeper of the page index", keeper.run(replay, is_from_snapshot));
+        parts.spawn("the keeper of the page index", keeper.run(replayed, is_from_snapshot));
         let controlled = control.serve(table.clone(), index.clone(), quarantine, index_state.clone(), mappings.clone());
         parts.spawn("the control socket", controlled);
         if let Some(engine) = &engine {

@@ -84,7 +84,7 @@ async fn start(world: &World, snapshot: &Path, table_id: &str, random: &mut StdR
     let mut state = keeper.state();
     tokio::select! {
         biased;
-        () = Box::pin(keeper.run(None, is_from_snapshot)) => unreachable!("it runs for ever"),
+        () = Box::pin(keeper.run(std::future::ready(()), is_from_snapshot)) => unreachable!("it runs for ever"),
         ready = state.wait_for(|state| *state == IndexState::Ready) => drop(ready),
     }
     world.trace.note(|| "the page index is ready after the start".to_owned());

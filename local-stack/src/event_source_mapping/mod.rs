@@ -41,7 +41,7 @@ use futures_util::{
     stream::{self as futures, FuturesUnordered},
 };
 use parking_lot::Mutex;
-use serde_json::{Value, json};
+use serde_json::json;
 use tokio::{sync::watch, task::JoinSet, time::Instant};
 
 use pace::Pace;
@@ -49,7 +49,7 @@ use plan::{Attempt, Next, Record, first_failed, next, sequence_number};
 pub use records::to_lambda_record;
 pub use settings::{MappingSettings, passes_filter};
 use shards::Shards;
-use stream::{Polled, Stream};
+use stream::{GET_RECORDS_LIMIT, Stream};
 pub use stream::{StreamError, streams_client};
 
 /// A function that processes a batch. It also gets the time until which the invocation may start calls.
@@ -148,21 +148,18 @@ impl EventSourceMapping {
             // Before the poll: a write during the poll may be missed by it.
             pace.poll_begins();
             let began = Instant::now();
-            match self.poll(&shard_id, iterator.take(), processed.as_deref()).await {
-                Ok(Polled { next, last, full, .. }) => {
-                    let found = last.is_some();
-                    match last {
-                        Some(last) => processed = Some(last),
-                        None => shards.lock().caught_up(&shard_id, began),
+            match self.poll(&shard_id, &mut iterator, &mut processed).await {
+                Ok(count) => {
+                    if count == 0 {
+                        shards.lock().caught_up(&shard_id, began);
                     }
-                    if next.is_none() {
+                    if iterator.is_none() {
                         return shards.lock().ended(&shard_id);
                     }
-                    iterator = next;
-                    if !found {
+                    if count == 0 {
                         self.publish(shards);
                     }
-                    pace.wait(found, full).await;
+                    pace.wait(count > 0, count >= usize::from(GET_RECORDS_LIMIT)).await;
                 }
                 Err(error) => {
                     tracing::warn!(function = self.function, shard = shard_id, %error, "going on with what the stream has");
@@ -184,26 +181,30 @@ impl EventSourceMapping {
         }
     }
 
-    /// Polls a shard, and delivers what it finds.
+    /// Polls a shard, and delivers what it finds. Returns how many records that is.
     async fn poll(
         &self,
         shard_id: &str,
-        iterator: Option<String>,
-        processed: Option<&str>,
-    ) -> Result<Polled, StreamError> {
-        let mut polled = self.stream.poll(shard_id, iterator, processed).await?;
-        if !polled.records.is_empty() {
+        iterator: &mut Option<String>,
+        processed: &mut Option<String>,
+    ) -> Result<usize, StreamError> {
+        let (records, next) = self.stream.poll(shard_id, iterator.take(), processed.as_deref()).await?;
+        let count = records.len();
+        if let Some(last) = records.last() {
+            let last = last.dynamodb.as_ref().and_then(|last| last.sequence_number.clone());
             let mut accepted = Vec::new();
-            for record in std::mem::take(&mut polled.records) {
+            for record in records {
                 let record = to_lambda_record(record, &self.stream.arn)?;
                 if passes_filter(&record) {
                     accepted.push(record);
                 }
             }
             self.deliver_all(accepted).await;
-            self.state.send_modify(|state| state.processed.clone_from(&polled.last));
+            self.state.send_modify(|state| state.processed.clone_from(&last));
+            *processed = last;
         }
-        Ok(polled)
+        *iterator = next;
+        Ok(count)
     }
 
     /// Delivers the records of a poll, with all workers running concurrently.
@@ -280,13 +281,9 @@ impl EventSourceMapping {
     }
 }
 
-fn text<'record>(record: &'record Record, pointer: &str) -> Option<&'record str> {
-    record.pointer(pointer).and_then(Value::as_str)
-}
-
 /// The worker for a record, by the key of its item: the partition key and the sort key.
 fn worker_of(record: &Record, workers: u32) -> u64 {
-    let keys = (text(record, "/dynamodb/Keys/pk/S"), text(record, "/dynamodb/Keys/sk/S"));
+    let keys = record.pointer("/dynamodb/Keys");
     BuildHasherDefault::<DefaultHasher>::new().hash_one(keys) % u64::from(workers.max(1))
 }
 

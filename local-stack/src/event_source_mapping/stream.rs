@@ -16,7 +16,7 @@ const CALLS: Calls =
     Calls { attempt_timeout: Duration::from_secs(10), call_timeout: Duration::from_secs(60), max_attempts: 6 };
 
 /// Records asked for in one `GetRecords`; the most that DynamoDB allows.
-const GET_RECORDS_LIMIT: i32 = 1_000;
+pub(super) const GET_RECORDS_LIMIT: u16 = 1_000;
 /// The most calls that listing a stream's shards may take, at 100 shards an answer. A stream of 24 hours has a few
 /// shards for each partition of its table.
 const DESCRIBE_CALLS_MAX: usize = 1_000;
@@ -43,16 +43,6 @@ pub(super) struct Stream {
     pub(super) arn: String,
 }
 
-pub(super) struct Polled {
-    pub(super) records: Vec<Record>,
-    /// The next iterator; `None` when the shard is closed and has been read to its end.
-    pub(super) next: Option<String>,
-    /// The last record; `None` without new records.
-    pub(super) last: Option<String>,
-    /// Whether there were as many records as one poll takes.
-    pub(super) full: bool,
-}
-
 impl Stream {
     pub(super) async fn describe(&self) -> Result<BTreeMap<String, Option<String>>, StreamError> {
         let (mut described, mut start) = (BTreeMap::new(), None);
@@ -72,23 +62,21 @@ impl Stream {
         Err(StreamError::Stream(format!("its shards do not fit into {DESCRIBE_CALLS_MAX} answers")))
     }
 
-    /// One poll of a shard: from an iterator, else after the last record that was processed, else from the beginning.
+    /// One poll of a shard: from an iterator, else after the last record that was processed, else from the beginning. Returns
+    /// also the next iterator; `None` when the shard is closed and has been read to its end.
     pub(super) async fn poll(
         &self,
         shard_id: &str,
         iterator: Option<String>,
         processed: Option<&str>,
-    ) -> Result<Polled, StreamError> {
+    ) -> Result<(Vec<Record>, Option<String>), StreamError> {
         let iterator = match iterator {
             Some(iterator) => iterator,
             None => self.iterator(shard_id, processed).await?,
         };
-        let call = self.client.get_records().shard_iterator(iterator).limit(GET_RECORDS_LIMIT);
+        let call = self.client.get_records().shard_iterator(iterator).limit(GET_RECORDS_LIMIT.into());
         let answer = call.send().await.map_err(stream_error)?;
-        let records = answer.records.unwrap_or_default();
-        let full = records.len() >= usize::try_from(GET_RECORDS_LIMIT).unwrap_or(usize::MAX);
-        let last = records.last().and_then(|last| last.dynamodb.as_ref()?.sequence_number.clone());
-        Ok(Polled { records, next: answer.next_shard_iterator, last, full })
+        Ok((answer.records.unwrap_or_default(), answer.next_shard_iterator))
     }
 
     async fn iterator(&self, shard_id: &str, processed: Option<&str>) -> Result<String, StreamError> {
