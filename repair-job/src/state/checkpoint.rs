@@ -93,24 +93,19 @@ impl<'run, P: Clone + Serialize> Checkpoint<'run, P> {
         state: ScanState<P>,
         pass: Timestamp,
     ) -> Self {
-        let mut checkpoint = Self { run, snapshot, place, pass, state, counts: true, stored_at: Instant::now() };
-        checkpoint.counts = checkpoint.is_index_usable();
-        checkpoint
+        let counts = place.0 == INDEX_SCAN || snapshot.answers();
+        Self { run, snapshot, place, pass, state, counts, stored_at: Instant::now() }
     }
 
     fn is_of_index(&self) -> bool {
         self.place.0 == INDEX_SCAN
     }
 
-    /// The index scan uses the page index even if the table scan has given it up.
-    fn is_index_usable(&self) -> bool {
-        self.is_of_index() || self.snapshot.answers()
-    }
-
     pub(crate) fn position(&self) -> Option<P> {
         self.state.position.clone()
     }
 
+    /// The index scan uses the page index even if the table scan has given it up.
     pub(crate) fn scope(&self) -> Scope<'run> {
         match self.is_of_index() {
             true => Scope { duplicates: true, index: IndexScope::Snapshot(self.snapshot) },
@@ -134,7 +129,7 @@ impl<'run, P: Clone + Serialize> Checkpoint<'run, P> {
             self.store().await?;
             self.counts = false;
         }
-        self.counts &= self.is_index_usable();
+        self.counts &= self.is_of_index() || self.snapshot.answers();
         self.state.position = position;
         if self.stored_at.elapsed() > STORE_EVERY {
             self.store().await?;
