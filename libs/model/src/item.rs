@@ -5,7 +5,7 @@
 //! **Invariant:** a valid primary item has one definition (ADR 40). Its rules are in [`CommentItem`] and `blob`. The
 //! functions, the API and the repair job all read by them (`pages_and_functions_agree_on_what_is_valid` in `table`).
 
-use std::{mem, ops::Deref};
+use std::{fmt, mem, ops::Deref};
 
 use serde::{Deserialize, Deserializer, Serialize, de::IgnoredAny};
 use serde_dynamo::{AttributeValue, Item};
@@ -151,21 +151,13 @@ impl CommentItem {
     /// authors without a visible character.
     pub fn into_comment(mut self) -> Result<Comment, Malformed> {
         let blob = mem::replace(&mut self.comment_blob, CommentBlob::Binary(Vec::new()));
-        let text = || blob.into_text().map_err(|error| error.problem);
-        self.comment(text).map_err(|fault| fault.of(&self.pk, &self.sk))
-    }
-}
-
-impl CommentItem<NoBlob> {
-    pub fn placed(&self) -> Result<PlacedComment, Malformed> {
-        self.read_placed().map_err(|fault| fault.of(&self.pk, &self.sk))
+        self.comment(|| blob.into_text().map_err(|error| error.problem))
     }
 }
 
 /// Like [`CommentItem::into_comment`], but every error names the attribute.
 pub fn comment_of(item: &Item) -> Result<Comment, Malformed> {
-    let text = || blob::read(item.get(attribute::COMMENT_BLOB));
-    CommentItem::of(item).and_then(|read| read.comment(text)).map_err(|fault| fault.of_item(item))
+    CommentItem::of(item)?.comment(|| blob::read(item.get(attribute::COMMENT_BLOB)))
 }
 
 /// The comment of a valid primary item, published or not.
@@ -174,7 +166,7 @@ pub fn comment_of_primary(item: &Item) -> Result<Comment, Malformed> {
 }
 
 pub fn placed_of_entry(entry: &Item) -> Result<PlacedComment, Malformed> {
-    CommentItem::of(entry).and_then(|read| read.read_placed()).map_err(|fault| fault.of_item(entry))
+    CommentItem::of(entry)?.placed()
 }
 
 /// The primary item of a comment after an edit. Unknown attributes stay, and so do unknown keys inside the map
@@ -193,32 +185,17 @@ pub fn edited(item: Item, comment: &Comment, format: BlobFormat) -> Result<Item,
     Ok(Item::from(attributes))
 }
 
-struct Fault {
-    attribute: &'static str,
-    problem: String,
-}
-
-impl Fault {
-    fn new(attribute: &'static str, problem: impl Into<String>) -> Self {
-        Self { attribute, problem: problem.into() }
-    }
-
-    fn of(self, pk: &str, sk: &str) -> Malformed {
-        Malformed::of_item(pk, sk, self.attribute, self.problem)
-    }
-
-    fn of_item(self, item: &Item) -> Malformed {
-        let key = |name| text(item, name).unwrap_or_default();
-        self.of(key(attribute::PK), key(attribute::SK))
-    }
+fn malformed(item: &Item, name: &str, problem: &str) -> Malformed {
+    let key = |name| text(item, name).unwrap_or_default();
+    Malformed::of_item(key(attribute::PK), key(attribute::SK), name, problem)
 }
 
 impl<'item> CommentItem<NoBlob, &'item str> {
-    fn of(item: &'item Item) -> Result<Self, Fault> {
-        let required = |name| text(item, name).ok_or_else(|| Fault::new(name, "is missing or no text"));
+    fn of(item: &'item Item) -> Result<Self, Malformed> {
+        let required = |name| text(item, name).ok_or_else(|| malformed(item, name, "is missing or no text"));
         let optional = |name| match item.get(name) {
             None | Some(AttributeValue::Null(_)) => Ok(None),
-            Some(_) => text(item, name).map(Some).ok_or_else(|| Fault::new(name, "is no text")),
+            Some(_) => text(item, name).map(Some).ok_or_else(|| malformed(item, name, "is no text")),
         };
         let rating = match item.get(attribute::RATING) {
             Some(AttributeValue::N(number)) => number.parse().ok(),
@@ -229,7 +206,7 @@ impl<'item> CommentItem<NoBlob, &'item str> {
             sk: required(attribute::SK)?,
             cd: given(item, attribute::CD),
             language: required(attribute::LANGUAGE)?,
-            rating: rating.ok_or_else(|| Fault::new(attribute::RATING, "is missing or no whole number"))?,
+            rating: rating.ok_or_else(|| malformed(item, attribute::RATING, "is missing or no whole number"))?,
             revision: text(item, attribute::REVISION),
             comment_blob: None,
             auto: item.contains_key(attribute::AUTO).then_some(true),
@@ -244,29 +221,33 @@ impl<'item> CommentItem<NoBlob, &'item str> {
 }
 
 impl<Blob, Text: Deref<Target = str>> CommentItem<Blob, Text> {
+    fn malformed(&self, name: &str, problem: impl fmt::Display) -> Malformed {
+        Malformed::of_item(&self.pk, &self.sk, name, problem)
+    }
+
     fn is_primary(&self) -> bool {
         self.sk.ends_with(FilterKey::PRIMARY_SUFFIX)
     }
 
     /// Reads everything that the repair job cannot supply.
-    fn read(&self) -> Result<PlacedComment, Fault> {
-        let id = comment_id_of_pk(&self.pk).ok_or_else(|| Fault::new(attribute::PK, "is not a comment's"))?;
-        let key = FilterKey::parse(&self.sk).map_err(|error| Fault::new(attribute::SK, error.problem))?;
+    fn read(&self) -> Result<PlacedComment, Malformed> {
+        let id = comment_id_of_pk(&self.pk).ok_or_else(|| self.malformed(attribute::PK, "is not a comment's"))?;
+        let key = FilterKey::parse(&self.sk).map_err(|error| self.malformed(attribute::SK, error.problem))?;
         if key.is_primary() && self.auto.is_some() {
-            return Err(Fault::new(attribute::AUTO, "is there, but a primary item has none"));
+            return Err(self.malformed(attribute::AUTO, "is there, but a primary item has none"));
         }
         let (status, name, cd) = self.status_and_cd()?;
-        let cd = cd.filter(|cd| !cd.is_empty()).ok_or_else(|| Fault::new(name, "is missing or no text"))?;
-        let cd = Cd::parse(cd).map_err(|error| Fault::new(name, error.problem))?;
+        let cd = cd.filter(|cd| !cd.is_empty()).ok_or_else(|| self.malformed(name, "is missing or no text"))?;
+        let cd = Cd::parse(cd).map_err(|error| self.malformed(name, error.problem))?;
         if cd.id != id {
-            return Err(Fault::new(name, format!("{cd} is of another comment")));
+            return Err(self.malformed(name, format!("{cd} is of another comment")));
         }
         // The value may be anything, so it is not repeated.
         let language = Language::parse_stored(&self.language)
-            .map_err(|_| Fault::new(attribute::LANGUAGE, "is no language tag"))?;
-        let rating = Rating::new(self.rating).map_err(|error| Fault::new(attribute::RATING, error.problem))?;
+            .map_err(|_| self.malformed(attribute::LANGUAGE, "is no language tag"))?;
+        let rating = Rating::new(self.rating).map_err(|error| self.malformed(attribute::RATING, error.problem))?;
         if let Some(attributes) = self.attributes.as_deref() {
-            check_object(attributes).map_err(|problem| Fault::new(attribute::ATTRIBUTES, problem))?;
+            check_object(attributes).map_err(|problem| self.malformed(attribute::ATTRIBUTES, problem))?;
         }
         let placement = Placement { product: key.product, language, rating };
         Ok(PlacedComment { id, placement, created_at: cd.created_at, status })
@@ -274,20 +255,20 @@ impl<Blob, Text: Deref<Target = str>> CommentItem<Blob, Text> {
 
     /// The status, with the name and value of the attribute that then holds the creation time. An item that has
     /// attributes of both forms has none.
-    fn status_and_cd(&self) -> Result<(Status, &'static str, Option<&str>), Fault> {
+    fn status_and_cd(&self) -> Result<(Status, &'static str, Option<&str>), Malformed> {
         let Some(unpublished) = self.unpublished.as_deref() else {
             return match self.unpublished_cd {
                 None => Ok((Status::Published, attribute::CD, self.cd.as_deref())),
-                Some(_) => Err(Fault::new(attribute::UNPUBLISHED_CD, "is there, but a published comment has none")),
+                Some(_) => Err(self.malformed(attribute::UNPUBLISHED_CD, "is there, but a published comment has none")),
             };
         };
         let status = Status::parse(unpublished).ok().filter(|status| !status.is_published() && self.is_primary());
         let status = status.ok_or_else(|| {
-            Fault::new(attribute::UNPUBLISHED, "is neither pending nor hidden, or not on a primary item")
+            self.malformed(attribute::UNPUBLISHED, "is neither pending nor hidden, or not on a primary item")
         })?;
         for (name, found) in [(attribute::CD, &self.cd), (attribute::SHARD, &self.shard), (attribute::PCD, &self.pcd)] {
             if found.is_some() {
-                return Err(Fault::new(name, format!("is there, but a {status} comment has none")));
+                return Err(self.malformed(name, format!("is there, but a {status} comment has none")));
             }
         }
         Ok((status, attribute::UNPUBLISHED_CD, self.unpublished_cd.as_deref()))
@@ -295,24 +276,24 @@ impl<Blob, Text: Deref<Target = str>> CommentItem<Blob, Text> {
 
     /// The revision, when everything is right that the repair job can supply: the revision, and on a primary item the
     /// keys of the index `primaries`.
-    fn revision_of(&self, placed: &PlacedComment) -> Result<Revision, Fault> {
+    fn revision_of(&self, placed: &PlacedComment) -> Result<Revision, Malformed> {
         let revision =
-            self.revision.as_deref().ok_or_else(|| Fault::new(attribute::REVISION, "is missing or no text"))?;
-        let revision = Revision::parse(revision).map_err(|error| Fault::new(attribute::REVISION, error.problem))?;
+            self.revision.as_deref().ok_or_else(|| self.malformed(attribute::REVISION, "is missing or no text"))?;
+        let revision = Revision::parse(revision).map_err(|error| self.malformed(attribute::REVISION, error.problem))?;
         if self.is_primary() && placed.status.is_published() {
             let PrimariesKey { shard, pcd } = placed.primaries_key();
             for (name, found, right) in [(attribute::SHARD, &self.shard, shard), (attribute::PCD, &self.pcd, pcd)] {
                 if found.as_deref() != Some(&right) {
-                    return Err(Fault::new(name, format!("is missing or not {right:?}")));
+                    return Err(self.malformed(name, format!("is missing or not {right:?}")));
                 }
             }
         }
         Ok(revision)
     }
 
-    fn comment(&self, text: impl FnOnce() -> Result<CommentText, String>) -> Result<Comment, Fault> {
+    fn comment(&self, text: impl FnOnce() -> Result<CommentText, String>) -> Result<Comment, Malformed> {
         let placed = self.read()?;
-        let text = text().map_err(|problem| Fault::new(attribute::COMMENT_BLOB, problem))?.shown();
+        let text = text().map_err(|problem| self.malformed(attribute::COMMENT_BLOB, problem))?.shown();
         let revision = self.revision_of(&placed)?;
         let site = SiteData {
             attributes: self.attributes.as_deref().map(CommentAttributes::stored),
@@ -322,7 +303,7 @@ impl<Blob, Text: Deref<Target = str>> CommentItem<Blob, Text> {
         Ok(Comment { id, product, language, rating, created_at, revision, status, text, site })
     }
 
-    fn read_placed(&self) -> Result<PlacedComment, Fault> {
+    pub fn placed(&self) -> Result<PlacedComment, Malformed> {
         let placed = self.read()?;
         self.revision_of(&placed)?;
         Ok(placed)

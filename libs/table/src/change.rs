@@ -36,18 +36,16 @@ pub enum Created {
     Before(Comment),
 }
 
+/// The new values; `Some(None)` removes one.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct CommentPatch {
     pub language: Option<Language>,
     pub rating: Option<Rating>,
-    /// The new title; `Some(None)` removes it.
     pub title: Option<Option<String>>,
     pub body: Option<String>,
-    /// The new author; `Some(None)` removes it.
     pub author: Option<Option<String>>,
-    /// The new attributes, all of them; `Some(None)` removes them.
+    /// All of them: none is kept.
     pub attributes: Option<Option<CommentAttributes>>,
-    /// The new id of the author; `Some(None)` removes it.
     pub author_id: Option<Option<AuthorId>>,
     pub status: Option<Status>,
 }

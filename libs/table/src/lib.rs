@@ -84,7 +84,7 @@ impl TableConfig {
 /// The table.
 ///
 /// Every call may fail with the store's error. `# Errors` names only what else a call may fail with, or what that error
-/// means there.
+/// means there. A call that reads a sparse index is refused as long as the table lacks it.
 #[derive(Debug, Clone)]
 pub struct Table {
     client: Client,

@@ -264,9 +264,6 @@ impl Table {
 
     /// One answer about a shard of the index `primaries`, in the order of products and, within a product, oldest first.
     /// Eventually consistent. It reads at most `limit` entries, and at most a megabyte.
-    ///
-    /// # Errors
-    /// [`StoreError::Refused`] when the table does not have the index yet. Also the store's.
     pub async fn primaries_part(
         &self,
         shard: u32,
@@ -291,9 +288,6 @@ impl Table {
 
     /// Some products of a shard of `primaries`. A product with many comments costs one answer: the rest of its entries is
     /// passed over.
-    ///
-    /// # Errors
-    /// [`StoreError::Refused`] when the table does not have the index yet. Also the store's.
     pub async fn products_part(
         &self,
         shard: u32,
@@ -324,9 +318,6 @@ impl Table {
 
     /// At most `limit` comments of an unpublished status, oldest first, and at most a megabyte: those `after` a place, if
     /// given. Eventually consistent.
-    ///
-    /// # Errors
-    /// [`StoreError::Refused`] when the table does not have the index yet. Also the store's.
     pub async fn moderation_part(
         &self,
         status: Status,
@@ -352,9 +343,6 @@ impl Table {
 
     /// Comments of an author, after the one of this id. At most `limit`, and fewer where the index is behind: it is
     /// eventually consistent, but each comment is read from its primary item, strongly consistent.
-    ///
-    /// # Errors
-    /// [`StoreError::Refused`] when the table does not have the index. Also the store's.
     pub async fn comments_of_author(
         &self,
         author: &AuthorId,

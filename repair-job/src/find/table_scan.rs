@@ -91,9 +91,9 @@ impl<'run> TableScan<'run> {
             };
             checked += 1;
             match Collection::whole(items) {
-                Some(image) => right.push(image),
-                // Without duplicates it is right. The index scan finds ranks that it still has.
-                None if Collection::is_unpublished(items) => {}
+                Some(image) if image.status.is_published() => right.push(image),
+                // The index scan finds ranks that it still has.
+                Some(_) => {}
                 None => {
                     suspects.insert(id, Places::default());
                 }

@@ -2,21 +2,21 @@
 
 use serde_dynamo::{AttributeValue, Item};
 
-use super::{CommentItem, Fault, NoBlob, PRIMARY_ONLY, PlacedComment, attribute};
+use super::{CommentItem, NoBlob, PRIMARY_ONLY, PlacedComment, attribute, malformed};
 use crate::{
     blob, comment::Placement, error::Malformed, filter::FilterKey, id::CommentId, revision::Revision, status::Status,
     timestamp::Timestamp,
 };
 
 /// Reads everything that the repair job cannot supply.
-fn primary_of(item: &Item) -> Result<(CommentItem<NoBlob, &str>, PlacedComment), Fault> {
+fn primary_of(item: &Item) -> Result<(CommentItem<NoBlob, &str>, PlacedComment), Malformed> {
     let attributes = CommentItem::of(item)?;
     let placed = attributes.read()?;
     if !attributes.is_primary() {
-        return Err(Fault::new(attribute::SK, "is not a primary item's"));
+        return Err(attributes.malformed(attribute::SK, "is not a primary item's"));
     }
     let text = blob::check(item.get(attribute::COMMENT_BLOB));
-    text.map_err(|problem| Fault::new(attribute::COMMENT_BLOB, problem))?;
+    text.map_err(|problem| attributes.malformed(attribute::COMMENT_BLOB, problem))?;
     Ok((attributes, placed))
 }
 
@@ -44,8 +44,8 @@ pub struct Image<'item> {
 
 impl<'item> Image<'item> {
     pub fn read(item: &'item Item) -> Result<Self, Malformed> {
-        let read = primary_of(item).and_then(|(attributes, placed)| Ok((attributes.revision_of(&placed)?, placed)));
-        let (revision, placed) = read.map_err(|fault| fault.of_item(item))?;
+        let (attributes, placed) = primary_of(item)?;
+        let revision = attributes.revision_of(&placed)?;
         let PlacedComment { id, placement, created_at, status } = placed;
         Ok(Self { id, placement, created_at, status, revision, item })
     }
@@ -56,8 +56,12 @@ impl<'item> Image<'item> {
         if image.status.is_published() {
             return Ok(image);
         }
-        let problem = format!("says that the comment is {}", image.status);
-        Err(Fault::new(attribute::UNPUBLISHED, problem).of_item(item))
+        Err(malformed(item, attribute::UNPUBLISHED, &format!("says that the comment is {}", image.status)))
+    }
+
+    /// The keys of its duplicates; none when it is not published.
+    pub fn duplicate_keys(&self) -> impl Iterator<Item = FilterKey> {
+        self.placement.duplicate_keys().filter(move |_| self.status.is_published())
     }
 
     /// The attributes in which an item differs from its expected duplicate, ascending; the key is not compared.

@@ -7,6 +7,7 @@ use serde_dynamo::Item;
 use crate::{
     filter::FilterKey,
     id::CommentId,
+    item::Image,
     planted::{self, Bug},
     record::CommentChange,
 };
@@ -35,7 +36,7 @@ impl DuplicateWrite {
 /// and a delete for every other key that the batch's images imply. No key occurs twice.
 pub fn plan_fan_out(change: &CommentChange<'_>) -> Vec<DuplicateWrite> {
     let key = |filter_key| DuplicateKey { id: change.id.clone(), filter_key };
-    let kept: BTreeSet<FilterKey> = change.last.iter().flat_map(|image| image.placement.duplicate_keys()).collect();
+    let kept: BTreeSet<FilterKey> = change.last.iter().flat_map(Image::duplicate_keys).collect();
     let mut seen: BTreeSet<FilterKey> = change.seen.iter().flat_map(|placement| placement.duplicate_keys()).collect();
     if change.last.is_none() && planted::has(Bug::DeletedStays) {
         seen.clear();

@@ -107,18 +107,14 @@ impl<'items> Collection<'items> {
         places
     }
 
-    pub fn is_unpublished(items: &'items [Item]) -> bool {
-        matches!(items, [item] if Image::read(item).is_ok_and(|image| !image.status.is_published()))
-    }
-
-    /// The published comment, when `items` together are exactly its correct items, each equal to the primary item.
+    /// The comment, when `items` together are exactly its correct items: if it is published, with the duplicates.
     /// [`Collection::read`] and a plan find the same at a much higher cost. The items must be in the order of their
     /// keys, as in the answer of a scan or a query; in another order they are not found right.
     pub fn whole(items: &'items [Item]) -> Option<Image<'items>> {
         // The primary item is the last.
         let (primary, duplicates) = items.split_last()?;
-        let image = Image::of_primary(primary).ok()?;
-        let mut keys: Vec<String> = image.placement.duplicate_keys().map(|key| key.to_string()).collect();
+        let image = Image::read(primary).ok()?;
+        let mut keys: Vec<String> = image.duplicate_keys().map(|key| key.to_string()).collect();
         if keys.len() != duplicates.len() {
             return None;
         }

@@ -8,6 +8,7 @@ use super::{Collection, Drift};
 use crate::{
     filter::FilterKey,
     id::ProductId,
+    item::Image,
     plan::{DuplicateKey, DuplicateWrite},
     revision::Revision,
 };
@@ -39,9 +40,8 @@ impl Collection<'_> {
     pub fn plan_duplicates(&self) -> DuplicatePlan {
         let mut plan = DuplicatePlan::default();
         let key = |filter_key: &FilterKey| DuplicateKey { id: self.id.clone(), filter_key: filter_key.clone() };
-        let expected: BTreeSet<FilterKey> =
-            self.published().into_iter().flat_map(|image| image.placement.duplicate_keys()).collect();
-        if let Some(image) = self.published() {
+        let expected: BTreeSet<FilterKey> = self.primary.iter().flat_map(Image::duplicate_keys).collect();
+        if let Some(image) = &self.primary {
             for filter_key in &expected {
                 let drift = match self.duplicates.get(filter_key).map(|found| image.differences(found)) {
                     Some(differences) if differences.is_empty() => continue,
