@@ -13,7 +13,7 @@ use aws_sdk_dynamodb::{
     operation::put_item::builders::PutItemFluentBuilder,
     types::{
         AttributeValue, BillingMode, ConditionCheck, IndexStatus, StreamSpecification, StreamViewType, TableStatus,
-        TimeToLiveSpecification, TransactWriteItem, Update,
+        TimeToLiveSpecification, TransactWriteItem,
     },
 };
 use model::{
@@ -292,25 +292,14 @@ impl Table {
     ) -> Result<Transacted, StoreError> {
         let before = text(item, attribute::REVISION).and_then(|revision| Revision::parse(revision).ok());
         let revision = Revision::after(before, now(), random());
-        let PrimariesKey { shard, pcd } = comment.primaries_key();
-        let Condition { expression, names, values } = Condition::as_read(item, DECIDING);
-        let mut update = Update::builder()
-            .table_name(self.name())
-            .set_key(Some(primary_key(&comment.id, &comment.placement.product)))
-            .condition_expression(expression)
-            .set_expression_attribute_names(Some(names))
-            .set_expression_attribute_values(Some(values))
-            .expression_attribute_values(":given", AttributeValue::S(revision.to_string()));
-        update = if comment.status.is_published() {
-            update
-                .update_expression("SET #revision = :given, #shard = :given_shard, #pcd = :given_pcd")
-                .expression_attribute_values(":given_shard", AttributeValue::S(shard))
-                .expression_attribute_values(":given_pcd", AttributeValue::S(pcd))
-        } else {
-            update.update_expression("SET #revision = :given")
-        };
+        let mut given = vec![(attribute::REVISION, revision.to_string())];
+        if comment.status.is_published() {
+            let PrimariesKey { shard, pcd } = comment.primaries_key();
+            given.extend([(attribute::SHARD, shard), (attribute::PCD, pcd)]);
+        }
+        let given = given.into_iter().map(|(name, text)| (name, Some(AttributeValue::S(text))));
         let actions = vec![
-            TransactWriteItem::builder().update(update.build().map_err(refused)?).build(),
+            self.update_as_read((&comment.id, &comment.placement.product), item, given)?,
             self.put_journal(&comment.id, revision, None, Some(comment.placement.clone()))?,
         ];
         // The journal relies on this bound: see `writer`.

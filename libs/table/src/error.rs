@@ -10,16 +10,14 @@ where
     E: ProvideErrorMetadata + Error + Send + Sync + 'static,
 {
     let detail = describe(&error);
-    let remedy = if let SdkError::ServiceError(answer) = &error {
-        match answer.raw().status().is_client_error() {
-            true => answer.err().code().map_or(Remedy::CallOperator, remedy_of_code),
-            // The service fails, or its answer arrived incomplete.
-            false => Remedy::TryAgain,
-        }
+    let remedy = if let SdkError::ServiceError(answer) = &error
+        && answer.raw().status().is_client_error()
+    {
+        answer.err().code().map_or(Remedy::CallOperator, remedy_of_code)
     } else if matches!(error, SdkError::ConstructionFailure(_)) {
         Remedy::CallOperator
     } else {
-        // Time-outs, connections, unreadable answers.
+        // The service fails, or its answer arrived incomplete; time-outs, connections, unreadable answers.
         Remedy::TryAgain
     };
     StoreError::of(remedy, Store::Table, detail, Some(Box::new(error)))

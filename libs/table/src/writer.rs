@@ -119,9 +119,11 @@ impl Table {
             let revision = Revision::after(Some(old.revision), now(), random());
             let new = Comment { revision, ..patched };
             let item_bytes = item_bytes(&item);
-            let primary = self.update_edited(item, &new)?;
+            let edited = edited(item.clone(), &new, self.config.comment_blob).map_err(StoreError::from)?;
+            let mut edited = SdkItem::from(edited);
+            let changed = DECIDING.map(|name| (name, edited.remove(name)));
             let actions = vec![
-                TransactWriteItem::builder().update(primary).build(),
+                self.update_as_read((id, &new.product), &item, changed)?,
                 self.put_journal(id, revision, Some(old.placement()), Some(new.placement()))?,
             ];
             let written = self.transact(actions, revision, &mut backoff).await;
@@ -138,28 +140,37 @@ impl Table {
         }
     }
 
-    /// The update that makes the item that was read the edited comment's. It sets only what an edit changes, so an attribute
-    /// that another tool adds or changes meanwhile stays. Another tool may leave the revision as it is; so the condition
-    /// is on all that was read of the attributes that it sets.
-    fn update_edited(&self, item: Item, new: &Comment) -> Result<Update, StoreError> {
-        let Condition { expression, names, values } = Condition::as_read(&item, DECIDING);
-        let mut edited = edited(item, new, self.config.comment_blob)?.into_inner();
-        let (set, removed): (Vec<_>, Vec<_>) = DECIDING.into_iter().partition(|name| edited.contains_key(*name));
-        let set: Vec<String> = set.into_iter().map(|name| format!("#{name} = :new_{name}")).collect();
-        let removed: Vec<String> = removed.into_iter().map(|name| format!("#{name}")).collect();
-        let mut update = Update::builder()
-            .table_name(self.name())
-            .set_key(Some(primary_key(&new.id, &new.product)))
-            .update_expression(format!("SET {} REMOVE {}", set.join(", "), removed.join(", ")))
-            .condition_expression(expression)
-            .set_expression_attribute_names(Some(names))
-            .set_expression_attribute_values(Some(values));
-        for name in DECIDING {
-            if let Some(value) = edited.remove(name) {
-                update = update.expression_attribute_values(format!(":new_{name}"), value.into());
+    /// The update of a primary item that was read. It sets only what changes, or removes it (`None`), so an attribute that
+    /// another tool adds or changes meanwhile stays. Another tool may leave the revision as it is; so the condition is on
+    /// all that was read of the attributes that a change may set.
+    pub(crate) fn update_as_read(
+        &self,
+        (id, product): (&CommentId, &ProductId),
+        item: &Item,
+        changed: impl IntoIterator<Item = (&'static str, Option<AttributeValue>)>,
+    ) -> Result<TransactWriteItem, StoreError> {
+        let Condition { expression, names, mut values } = Condition::as_read(item, DECIDING);
+        let (mut set, mut removed) = (Vec::new(), Vec::new());
+        for (name, value) in changed {
+            match value {
+                Some(value) => {
+                    set.push(format!("#{name} = :new_{name}"));
+                    values.insert(format!(":new_{name}"), value);
+                }
+                None => removed.push(format!("#{name}")),
             }
         }
-        update.build().map_err(refused)
+        let removed = if removed.is_empty() { String::new() } else { format!(" REMOVE {}", removed.join(", ")) };
+        let update = Update::builder()
+            .table_name(self.name())
+            .set_key(Some(primary_key(id, product)))
+            .update_expression(format!("SET {}{removed}", set.join(", ")))
+            .condition_expression(expression)
+            .set_expression_attribute_names(Some(names))
+            .set_expression_attribute_values(Some(values))
+            .build()
+            .map_err(refused)?;
+        Ok(TransactWriteItem::builder().update(update).build())
     }
 
     /// Deletes a comment. An invalid primary item counts as absent, and stays unchanged.
