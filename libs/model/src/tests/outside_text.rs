@@ -82,8 +82,10 @@ proptest! {
     #[test]
     fn a_product_id_is_read_or_refused(text in text(PRODUCT), escaped in text(ESCAPED_PRODUCT)) {
         check(&text, ProductId::parse)?;
-        if let Ok(product) = ProductId::parse(&text) {
-            prop_assert_eq!(ProductId::from_escaped(&product.escaped()), Ok(product));
+        if let Ok(product) = ProductId::parse_stored(&text) {
+            let escaped = product.escaped();
+            prop_assert!(!escaped.contains(['/', '#', '~', '{', '}', ' ']), "a separator is left in {}", escaped);
+            prop_assert_eq!(ProductId::from_escaped(&escaped), Ok(product));
         }
         if let Ok(product) = ProductId::from_escaped(&escaped) {
             prop_assert_eq!(product.escaped(), escaped);
@@ -128,9 +130,6 @@ proptest! {
         check(&text, PageNumber::parse)?;
         check(&text, PageSize::parse)?;
         check(&text, Order::parse)?;
-        if let (Ok(page), Ok(size)) = (PageNumber::parse(&text), PageSize::new(100)) {
-            prop_assert_eq!(PageNumber::of_rank(page.skip(size), size), page);
-        }
     }
 
     #[test]
