@@ -62,7 +62,7 @@ pub(super) async fn run(args: Args) -> anyhow::Result<ExitCode> {
     ensure!(!is_one, "comments and records need two files, not {}", comments.name);
     let attached = tokio::select! {
         opened = args.place.open("export", patient) => opened?,
-        () = signals.next() => return Ok(ExitCode::from(INTERRUPTED)),
+        () = signals.next() => return Ok(ExitCode::from(interrupted())),
     };
     let exported = tokio::select! {
         exported = export_table(&attached.table, &comments, records.as_ref()) => exported.map(Some),
@@ -70,15 +70,20 @@ pub(super) async fn run(args: Args) -> anyhow::Result<ExitCode> {
     };
     attached.end().await;
     let Some(problems) = exported? else {
-        eprintln!("pagemark: interrupted; a file that is not complete is as it was");
         // The reader of a pipe may have stopped reading, so nothing waits for the thread that writes to it.
-        std::process::exit(INTERRUPTED.into());
+        std::process::exit(interrupted().into());
     };
     if problems > 0 {
         eprintln!("pagemark: {problems} items need a person: `pagemark repair audit` looks at all");
         return Ok(ExitCode::FAILURE);
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Says what an interruption leaves, and returns its exit code.
+fn interrupted() -> u8 {
+    eprintln!("pagemark: interrupted; a file that is not complete is as it was");
+    INTERRUPTED
 }
 
 /// A call may take long on a busy table. No reader waits for an export.
