@@ -94,6 +94,8 @@ async fn a_head_that_is_too_large_is_refused_and_not_parsed() {
         assert!(answer.starts_with("HTTP/1.1 431 "), "a name of {name} bytes, a value of {value}: {answer:?}");
         assert!(answer.to_ascii_lowercase().contains("\r\nconnection: close\r\n"), "{answer}");
     }
+    let begun = api.http.answer_to_bytes("GET /robots.txt HTTP/1.1\r\nHost: a\r\n").await;
+    assert!(begun.starts_with("HTTP/1.1 408 ") && begun.contains("\r\nconnection: close\r\n"), "{begun:?}");
     let after = async |before: &str| api.http.answer_to_bytes(&format!("{before}{}", head(65_536, 1))).await;
     // A request that announces an empty body has none.
     for length in ["", "Content-Length: 0\r\n"] {
@@ -105,6 +107,22 @@ async fn a_head_that_is_too_large_is_refused_and_not_parsed() {
     let answer = after(unread_body).await;
     assert!(answer.starts_with("HTTP/1.1 200 ") && answer.contains("connection: close"), "{answer:?}");
     assert_eq!(answer.matches("HTTP/1.1 ").count(), 1, "{answer:?}");
+    assert_eq!(api.metric("pagemark_http_requests_malformed_total").await, 7.0, "four, one too slow, two sent ahead");
+    stores.index.clear().await.unwrap();
+}
+
+#[tokio::test]
+async fn clients_that_stay_after_their_last_answer_make_way() {
+    const PLACES: usize = 8;
+    let (stores, api) = api_with(&[("PAGEMARK_MAX_CONNECTIONS", &PLACES.to_string())]).await;
+    let mut staying = Vec::new();
+    for _ in 0..PLACES {
+        let mut stream = api.http.connect().await;
+        stream.write_all(b"GET /robots.txt HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n").await.unwrap();
+        staying.push(stream);
+    }
+    assert_eq!(api.http.get("/robots.txt").await.status, 200);
+    drop(staying);
     stores.index.clear().await.unwrap();
 }
 
@@ -161,6 +179,31 @@ async fn unread(http: &Http, target: &str) -> (TcpStream, String) {
     })
     .await;
     (stream, head)
+}
+
+#[tokio::test]
+async fn answers_that_nobody_reads_hold_a_bounded_memory() {
+    const ANSWER_MEMORY_MIB: u64 = 64;
+    const READERS: usize = 60;
+    // Additional memory for connections, the allocator and the making of answers.
+    const SLACK: u64 = 64 * MIB;
+    let (stores, api) = api_with(&[("PAGEMARK_ANSWER_MEMORY", &ANSWER_MEMORY_MIB.to_string())]).await;
+    fill_with_the_longest(&stores).await;
+    let target = listing("page_size=100");
+    assert_eq!(ids(&api.http.get(&target).await.expect(200)).len(), COMMENTS);
+    let before = api.resident_bytes();
+    // Half of the readers come at once. The others follow one by one, and soon find no room.
+    let mut readers = join_all((0..READERS / 2).map(|_| unread(&api.http, &target))).await;
+    while readers.len() < READERS {
+        readers.push(unread(&api.http, &target).await);
+    }
+    let held = readers.iter().filter(|(_, head)| head.starts_with("HTTP/1.1 200 ")).count();
+    assert!(0 < held && held < READERS, "{held} answers of 4.1 MB are held");
+    let grown = api.resident_bytes_max().saturating_sub(before);
+    println!("{held} answers held, {} MiB more at most", grown / MIB);
+    assert!(grown <= ANSWER_MEMORY_MIB * MIB + SLACK, "{} MiB more", grown / MIB);
+    assert_eq!(api.http.get("/robots.txt").await.status, 200, "small answers are still made");
+    stores.index.clear().await.unwrap();
 }
 
 /// The settings of the deployed API that bound its memory, and the memory of its container.

@@ -60,9 +60,12 @@ async fn a_change_applies_to_a_revision_in_if_match_or_not_at_all() {
     assert_ne!(first, second);
     assert_changed(&change(http, &id, &first, &json!({ "rating": 3 })).await, &second);
     assert_changed(&delete(http, &id, &first).await, &second);
-    let third = change(http, &id, "*", &json!({ "rating": 5 })).await;
-    let current = third.header("etag").unwrap().to_owned();
-    assert_eq!(third.expect(200)["rating"], 5);
+    // One of several tags matches.
+    let third = change(http, &id, &format!("{first},{second}"), &json!({ "rating": 2 })).await;
+    assert_eq!(third.expect(200)["rating"], 2);
+    let fourth = change(http, &id, "*", &json!({ "rating": 5 })).await;
+    let current = fourth.header("etag").unwrap().to_owned();
+    assert_eq!(fourth.expect(200)["rating"], 5);
 
     assert_eq!(delete(http, &id, &format!("\"other\", {current}")).await.status, 204);
     // A comment that does not exist has no revision to compare.
@@ -86,9 +89,11 @@ async fn a_change_does_not_apply_to_a_revision_in_if_none_match() {
     };
     for method in [Method::PATCH, Method::DELETE] {
         // The API checks If-Match first, and it holds.
-        let answer = send(method, &[("if-match", &first), ("if-none-match", "*")]).await;
-        assert_eq!((answer.status, answer.header("etag")), (412, Some(first.as_str())), "{answer:?}");
-        assert_eq!(answer.problem()["type"], "urn:pagemark:problem:revision-excluded");
+        for headers in [&[("if-none-match", first.as_str())][..], &[("if-match", &first), ("if-none-match", "*")]] {
+            let answer = send(method.clone(), headers).await;
+            assert_eq!((answer.status, answer.header("etag")), (412, Some(first.as_str())), "{answer:?}");
+            assert_eq!(answer.problem()["type"], "urn:pagemark:problem:revision-excluded");
+        }
     }
     let stale = [("if-match", "\"01ARZ3NDEKTSV4RRFFQ69G5FAV\""), ("if-none-match", "*")];
     assert_changed(&send(Method::PATCH, &stale).await, &first);

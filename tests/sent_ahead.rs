@@ -43,7 +43,7 @@ async fn a_body_is_requested_when_it_is_read_and_not_before() {
         (head("POST", "/nowhere"), 10, "404"),
         (head("PUT", &comments), 10, "405"),
     ] {
-        let answers = api.http.answer_to_bytes(&expect(&head, length)).await;
+        let answers = api.http.answer_to_cut_bytes(&expect(&head, length)).await;
         assert_eq!(statuses(&answers), [status], "{head}: {answers}");
         assert!(answers.to_ascii_lowercase().contains("connection: close"), "{answers}");
     }
@@ -61,7 +61,7 @@ async fn a_body_is_requested_when_it_is_read_and_not_before() {
 
     // The API need not request a body that the client sends without waiting.
     let close = expect(&format!("{post}Connection: close\r\n"), body.len());
-    let answers = api.http.answer_to_bytes(&format!("{close}{body}")).await;
+    let answers = api.http.answer_to_cut_bytes(&format!("{close}{body}")).await;
     assert_eq!(statuses(&answers).last(), Some(&"201"), "{answers}");
     assert_eq!(Contents::read(&stores.table).await.primary.len(), 2);
     api.finish_with(stores).await;
@@ -92,7 +92,7 @@ async fn nothing_is_processed_after_the_last_answer_of_a_connection() {
         ("GET /livez HTTP/1.0\r\nHost: api\r\n\r\n".to_owned(), "200"),
         (sized(&format!("{post}Connection: close\r\n"), "{}"), "400"),
     ] {
-        let answers = api.http.answer_to_bytes(&format!("{first}{behind}{behind}")).await;
+        let answers = api.http.answer_to_cut_bytes(&format!("{first}{behind}{behind}")).await;
         let statuses: Vec<&str> = answers.split("HTTP/1.").skip(1).map(|answer| &answer[2..5]).collect();
         assert_eq!(statuses, [status], "{first:.300}: {answers}");
         // In HTTP/1.0 the connection closes by default.
@@ -101,7 +101,7 @@ async fn nothing_is_processed_after_the_last_answer_of_a_connection() {
     assert_eq!(Contents::read(&stores.table).await.primary.len(), 0, "nothing was created");
 
     let last = "GET /livez HTTP/1.1\r\nHost: api\r\nConnection: close\r\n\r\n";
-    let answers = api.http.answer_to_bytes(&format!("{behind}{}{last}", sized(&post, "{}"))).await;
+    let answers = api.http.answer_to_cut_bytes(&format!("{behind}{}{last}", sized(&post, "{}"))).await;
     assert_eq!(statuses(&answers), ["201", "400", "200"], "requests before the last are processed: {answers}");
     api.finish_with(stores).await;
 }
