@@ -35,8 +35,8 @@ pub(crate) struct Cluster {
     /// One of them. All nodes have the same user, password and certificates.
     template: Arc<Node>,
     known: Mutex<Known>,
-    /// When the topology was last requested. Locked during a request.
-    refreshing: tokio::sync::Mutex<Option<Instant>>,
+    /// When the topology was last requested, and with which error that ended. Locked during a request.
+    refreshing: tokio::sync::Mutex<Option<(Instant, Option<RedisError>)>>,
 }
 
 #[derive(Default)]
@@ -68,15 +68,18 @@ impl Cluster {
     }
 
     pub(super) async fn topology(&self) -> RedisResult<Arc<Topology>> {
-        let known = self.known.lock().topology.clone();
-        match known {
+        match self.known() {
             Some(topology) => Ok(topology),
             None => self.refresh(None).await,
         }
     }
 
+    pub(super) fn known(&self) -> Option<Arc<Topology>> {
+        self.known.lock().topology.clone()
+    }
+
     pub(super) async fn layout(&self) -> RedisResult<Layout> {
-        let seen = self.known.lock().topology.clone();
+        let seen = self.known();
         let topology = self.refresh(seen.as_ref()).await?;
         let masters = topology.masters();
         let nodes = redis::cmd("CLUSTER").arg("NODES").to_owned();
@@ -97,18 +100,22 @@ impl Cluster {
         self.known.lock().topology.take_if(|known| Arc::ptr_eq(known, topology));
     }
 
-    /// Requests the topology, unless another one than the caller has seen is already known.
+    /// Requests the topology, unless another one than the caller has seen is already known. Callers that wait meanwhile
+    /// share the answer.
     async fn refresh(&self, seen: Option<&Arc<Topology>>) -> RedisResult<Arc<Topology>> {
+        let began = Instant::now();
         let mut last = self.refreshing.lock().await;
-        let known = self.known.lock().topology.clone();
-        if let Some(known) = known.filter(|known| seen.is_none_or(|seen| !Arc::ptr_eq(seen, known))) {
+        if let Some(known) = self.known().filter(|known| seen.is_none_or(|seen| !Arc::ptr_eq(seen, known))) {
             return Ok(known);
         }
-        if let Some(last) = *last {
-            sleep_until(last + REFRESH_PAUSE).await;
+        if let Some((ended, failure)) = &*last {
+            if let (true, Some(failure)) = (*ended > began, failure) {
+                return Err(failure.clone());
+            }
+            sleep_until(*ended + REFRESH_PAUSE).await;
         }
         let ranges = self.ask().await;
-        *last = Some(Instant::now());
+        *last = Some((Instant::now(), ranges.as_ref().err().cloned()));
         self.install(ranges?)
     }
 

@@ -57,11 +57,9 @@ struct Group<'scripts> {
     commands: Vec<(usize, Routed<'scripts>)>,
 }
 
-/// A server that gave a command no answer.
+/// A server that gave a command no answer. The command is not sent there again.
 struct Silence {
     node: Arc<Node>,
-    /// Whether the command is not sent there again.
-    is_final: bool,
     error: RedisError,
 }
 
@@ -173,7 +171,7 @@ impl Connection {
                 Ok(Value::ServerError(refusal)) => self.after_refusal(&routed, &target, refusal).await?,
                 Ok(answer) => return Ok(answer),
                 Err(error) => {
-                    silences.push(self.after_silence(&target, error, &silences)?);
+                    silences.push(self.after_silence(&target, error)?);
                     None
                 }
             };
@@ -184,7 +182,7 @@ impl Connection {
                 Some(target) => target,
                 None => self.master_of(routed.slot).await?,
             };
-            if let Some(silence) = silences.iter().find(|silence| silence.is_final && silence.is_of(&target)) {
+            if let Some(silence) = silences.iter().find(|silence| Arc::ptr_eq(&silence.node, &target.node)) {
                 return Err(silence.error.clone());
             }
             answer = target.send(&routed).await;
@@ -254,20 +252,17 @@ impl Connection {
         }
     }
 
-    /// Remembers that a server gave no answer. A lost connection may only have been idle for too long, so it gets one
-    /// more try. A server that does not answer in time is not asked again, unless the cluster replaced it.
+    /// Remembers that a server gave no answer. The cluster may have replaced it.
     ///
     /// # Errors
     /// The command has failed.
-    fn after_silence(&self, target: &Target, error: RedisError, before: &[Silence]) -> RedisResult<Silence> {
-        let is_final = !error.is_connection_dropped() || before.iter().any(|silence| silence.is_of(target));
+    fn after_silence(&self, target: &Target, error: RedisError) -> RedisResult<Silence> {
         match self {
-            Self::Single(_) if is_final => Err(error),
-            Self::Cluster(_) if !error.is_io_error() => Err(error),
-            Self::Single(_) | Self::Cluster(_) => {
+            Self::Cluster(_) if error.is_io_error() => {
                 self.doubt(target);
-                Ok(Silence { node: Arc::clone(&target.node), is_final, error })
+                Ok(Silence { node: Arc::clone(&target.node), error })
             }
+            Self::Single(_) | Self::Cluster(_) => Err(error),
         }
     }
 
@@ -275,19 +270,13 @@ impl Connection {
         let Self::Cluster(cluster) = self else { return None };
         let (address, _) = error.redirect_node()?;
         let node = cluster.node(&parse_redirect(address, &asked.node.address()?)?).ok()?;
-        Some(Target { node, asking, ..asked.clone() })
+        Some(Target { node, asking, topology: cluster.known() })
     }
 
     fn doubt(&self, target: &Target) {
         if let (Self::Cluster(cluster), Some(topology)) = (self, &target.topology) {
             cluster.doubt(topology);
         }
-    }
-}
-
-impl Silence {
-    fn is_of(&self, target: &Target) -> bool {
-        Arc::ptr_eq(&self.node, &target.node)
     }
 }
 

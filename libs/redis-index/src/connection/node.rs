@@ -100,16 +100,21 @@ impl Node {
         }
     }
 
-    /// Sends commands in one round trip. A refused command's answer is a [`Value::ServerError`].
+    /// Sends commands in one round trip. A refused command's answer is a [`Value::ServerError`]. A lost connection may only
+    /// have been idle for too long, so it gets one more try.
     pub(super) async fn send(&self, pipeline: &Pipeline) -> RedisResult<Vec<Value>> {
-        let Some(breakers) = &self.breakers else { return self.send_anyway(pipeline).await };
-        let permit = breakers.admit(&self.name)?;
-        let answers = self.send_anyway(pipeline).await;
-        permit.record(&answers);
+        let permit = self.breakers.as_ref().map(|breakers| breakers.admit(&self.name)).transpose()?;
+        let mut answers = self.send_once(pipeline).await;
+        if answers.as_ref().is_err_and(|error| error.is_connection_dropped()) {
+            answers = self.send_once(pipeline).await;
+        }
+        if let Some(permit) = permit {
+            permit.record(&answers);
+        }
         answers
     }
 
-    async fn send_anyway(&self, pipeline: &Pipeline) -> RedisResult<Vec<Value>> {
+    async fn send_once(&self, pipeline: &Pipeline) -> RedisResult<Vec<Value>> {
         let used = self.connection().await?;
         let mut call = Call { node: self, used: &used, may_be_unsent: self.breakers.is_none() };
         let mut connection = MultiplexedConnection::clone(&used);
