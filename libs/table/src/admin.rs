@@ -220,7 +220,10 @@ impl Table {
             self.meter.read.charge(&answer.consumed_capacity);
             for item in answer.items.unwrap_or_default() {
                 let ItemKey { sk, .. } = ItemKey::of(&item);
-                let at = sk.split_once('#').and_then(|(at, _)| Timestamp::parse(at).ok());
+                // A foreign tool may have written an instant in a form that sorts elsewhere.
+                let is_ours = |text: &str, at: &Timestamp| at.to_string() == text;
+                let at =
+                    sk.split_once('#').and_then(|(text, _)| Timestamp::parse(text).ok().filter(|at| is_ours(text, at)));
                 latest = at.filter(|at| *at > latest).unwrap_or(latest);
                 let entry = match from_sdk_item::<JournalItem>(item) {
                     Ok(item) => JournalEntry::try_from(item),

@@ -66,7 +66,7 @@ impl Job {
             let scope = Scope::of_all(&snapshot);
             rows = describe(self, id, &places, &scope, &mut lines).await?;
             let suspects = BTreeMap::from([(id.clone(), places.clone())]);
-            run.add_checked(repair_all(run, suspects.into(), &scope, LEFT_OUT).await?.checked());
+            run.add_checked(repair_all(run, suspects.into(), &scope, Some(LEFT_OUT)).await?.checked());
             Ok(())
         };
         let report = self.run("check", None, work).await;

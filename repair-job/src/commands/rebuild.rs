@@ -27,7 +27,7 @@ use crate::{
         ITEMS_PER_COMMENT,
         journal::{JournalFinder, Window, journal_from, journal_to, reaches_back_to},
     },
-    repair::{LEFT_OUT, pipeline::Pipeline, repair_all},
+    repair::{pipeline::Pipeline, repair_all},
     run::{Job, Run, report::Report, settings::ms},
     state::{
         confirm::remember_rebuild,
@@ -152,7 +152,7 @@ async fn reconcile(run: &Run<'_>, filling: &Filling<'_>, is_filled: bool) -> Res
         return Ok(is_filled.then(now));
     }
     let unresolved = unresolved::remembered(&job.table).await?;
-    let of_unresolved = Box::pin(repair_all(run, unresolved.into(), &filling.scope(), LEFT_OUT)).await?;
+    let of_unresolved = Box::pin(repair_all(run, unresolved.into(), &filling.scope(), None)).await?;
     let mut is_whole = is_filled && of_unresolved.is_complete();
     // Reading may have taken days, and entries expire.
     if !reaches_back_to(from) {

@@ -15,7 +15,6 @@ use tokio::time::Instant;
 use crate::{
     find::journal::{JournalFinder, Window, oldest_entry},
     repair::{
-        LEFT_OUT,
         pipeline::{Pipeline, State},
         repair_all,
     },
@@ -105,7 +104,7 @@ async fn duplicates_watermark(
 async fn check_unresolved(run: &Run<'_>, snapshot: &IndexSnapshot) -> Result<(), StoreError> {
     let table = &run.job.table;
     let comments = unresolved::remembered(table).await?;
-    for (id, state) in repair_all(run, comments.into(), &Scope::of_all(snapshot), LEFT_OUT).await?.states {
+    for (id, state) in repair_all(run, comments.into(), &Scope::of_all(snapshot), None).await?.states {
         match state {
             // If the page index was not checked, its part may still be wrong.
             State::Settled if snapshot.answers() => {
@@ -136,7 +135,7 @@ async fn reconcile(
     let mut journal = Pipeline::new(run, JournalFinder::new(&job.table, window, "the next run resumes at"));
     let mut advanced_at = Instant::now();
     while let Some((part, outcome)) = journal.next(Scope::of_all(snapshot)).await? {
-        part.unreadable.into_iter().for_each(|what| run.ledger.add_unresolved(what));
+        part.unreadable.into_iter().for_each(|what| run.ledger.add_unresolved_once(what));
         if outcome.index_away().is_some() {
             snapshot.give_up();
         }
@@ -150,7 +149,7 @@ async fn reconcile(
             if moves_duplicates {
                 job.table.advance_watermark(part.window.to).await?;
             }
-            snapshot.advance(&job.index, part.window.to, &run.ledger).await?;
+            snapshot.advance(&job.index, part.window.to, is_last, &run.ledger).await?;
         }
         if !is_last && confirmer.is_due() && !confirmer.confirm(snapshot).await? {
             return Ok(false);

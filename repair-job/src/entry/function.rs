@@ -101,6 +101,7 @@ pub struct Invoked {
     pub reports: Vec<Report>,
     /// The state of everything afterwards, or why it is unknown.
     pub status: Result<Status, String>,
+    pub is_index_reachable: bool,
     /// Whether the only report is of [`Asked::Audit`].
     pub is_of_segment: bool,
 }
@@ -121,7 +122,12 @@ pub async fn invoked(job: &Job, quarantine: &Quarantine, asked: Asked) -> Invoke
         Asked::Audit(segment) => vec![Box::pin(job.audit(segment.options())).await],
     };
     let status = job.status(SEGMENTS, Some(quarantine)).await.map_err(|error| error.to_string());
-    Invoked { reports, status, is_of_segment }
+    let is_index_reachable = match &status {
+        Ok(status) => status.index.is_ok(),
+        // The failure may be another store's. No table has this id.
+        Err(_) => job.index.marks("").await.is_ok(),
+    };
+    Invoked { reports, status, is_index_reachable, is_of_segment }
 }
 
 async fn hourly(job: &Job, quarantine: &Quarantine) -> Vec<Report> {
@@ -182,9 +188,9 @@ pub fn metrics_line(invoked: &Invoked, namespace: &str) -> String {
         ("ReadUnits", "Count", sum_units(|report| report.read_units)),
         ("WriteUnits", "Count", sum_units(|report| report.write_units)),
         ("Duration", "Milliseconds", sum_units(|report| report.seconds * 1e3)),
+        ("IndexReachable", "Count", u8::from(invoked.is_index_reachable).into()),
     ];
     if let Ok(status) = &invoked.status {
-        values.push(("IndexReachable", "Count", u8::from(status.index.is_ok()).into()));
         let age = |at: model::Timestamp| Value::from((present.epoch_ms() - at.epoch_ms()).max(0));
         values.extend(status.duplicates_watermark.map(|at| ("DuplicatesWatermarkAge", "Milliseconds", age(at))));
         if let Ok(index) = &status.index {

@@ -105,7 +105,7 @@ impl<'run> Journal<'run> {
 }
 
 /// The first part of a window that is within one hour of the journal.
-pub(crate) async fn first_part(table: &Table, window: Window) -> Result<Part, StoreError> {
+async fn first_part(table: &Table, window: Window) -> Result<Part, StoreError> {
     let Window { from, to } = window;
     let shards = (0..JOURNAL_SHARDS).map(|shard| table.journal_part(shard, from, to, ENTRIES_OF_A_SHARD));
     Ok(Part::of(window, try_join_all(shards).await?))

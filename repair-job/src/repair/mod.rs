@@ -55,8 +55,8 @@ const INDEX_TRIES: usize = 3;
 /// Where the next run resumes, for suspects that no finder found.
 pub(crate) const LEFT_OUT: &str = "the next run checks what was left out";
 
-/// Repairs suspects in parallel. When the run must stop, the rest is skipped, and the report says that the next run
-/// `resumes` with it.
+/// Repairs suspects in parallel. When the run must stop, the rest is skipped, and the report says where the next run
+/// `resumes`, unless what follows says that.
 ///
 /// # Errors
 /// A store's. Work that was under way has then completed and is reported. The rest is skipped.
@@ -64,7 +64,7 @@ pub(crate) async fn repair_all(
     run: &Run<'_>,
     suspects: Suspects,
     scope: &Scope<'_>,
-    resumes: &str,
+    resumes: Option<&str>,
 ) -> Result<Outcome, StoreError> {
     // Before the comments: a comment's repair may use an empty name again.
     repair_names(run, suspects.names, scope).await?;
@@ -79,7 +79,7 @@ pub(crate) async fn repair_all(
     let concurrency = run.job.settings.concurrency.max(1);
     let repaired: Vec<_> = stream::iter(repairing).buffer_unordered(concurrency).collect().await;
     let outcome = Outcome { states: repaired.into_iter().collect::<Result<_, _>>()? };
-    if outcome.left_out() > 0 {
+    if let (1.., Some(resumes)) = (outcome.left_out(), resumes) {
         run.must_stop(resumes);
     }
     Ok(outcome)

@@ -87,7 +87,7 @@ impl<'run, F: Finder> Pipeline<'run, F> {
             self.is_complete = true;
             return Ok(None);
         };
-        let outcome = repair_all(self.run, found.suspects, &scope, &resumes).await?;
+        let outcome = repair_all(self.run, found.suspects, &scope, Some(&resumes)).await?;
         self.run.add_checked(found.checked.saturating_sub(outcome.left_out()));
         self.run.job.progress.advance(found.steps);
         self.is_complete = found.is_last;

@@ -20,7 +20,7 @@ use table::Table;
 use tokio::time::Instant;
 
 use crate::{
-    find::journal::{JournalFinder, Part, Window, first_part, oldest_entry, windows},
+    find::journal::{Journal, JournalFinder, Part, Window, oldest_entry, windows},
     repair::{LEFT_OUT, pipeline::Pipeline, repair_all},
     run::{Job, Run, index_is_away, settings::ms},
     state::{
@@ -36,6 +36,9 @@ const INDEX: &str = "index";
 /// Number of sampled comments. A stopped indexer misses all of them. The sample reveals an indexer that misses every
 /// tenth comment with a probability of 99 %.
 const SAMPLE: usize = 50;
+
+/// The most parts of a window that are read for the sample: one comment may have most of the entries.
+const SAMPLE_PARTS_MAX: usize = 8;
 
 /// How far back to look for the sample, in seconds, until there are enough comments. A busy journal is read for one
 /// second only.
@@ -213,7 +216,7 @@ impl<'run> Confirmer<'run> {
         let until = present.plus_ms(-ms(lag));
         let sample = self.unchanged_since(until, changed_before(&run.job.table, reconciled, until).await?).await?;
         let (count, before) = (sample.len(), run.ledger.report().repaired);
-        if !repair_all(run, sample.into(), &of_index(snapshot), LEFT_OUT).await?.is_complete() {
+        if !repair_all(run, sample.into(), &of_index(snapshot), Some(LEFT_OUT)).await?.is_complete() {
             return Err(Refusal::because("the sample could not be checked"));
         }
         match run.ledger.report().repaired - before {
@@ -289,9 +292,15 @@ async fn changed_before(
         let begins = to.plus_ms(-1_000 * span_s).max(from);
         named.clear();
         for window in windows(begins, to) {
-            let Part { named: found, changed, .. } = first_part(table, window).await?;
-            // A reported comment is likely to be wrong, whatever the page indexer does.
-            named.extend(found.into_iter().filter(|(id, _)| changed.contains(id)));
+            let (mut journal, before) = (Journal::new(table, window), named.len());
+            for _ in 0..SAMPLE_PARTS_MAX {
+                let Some(Part { named: found, changed, .. }) = journal.next().await? else { break };
+                // A reported comment is likely to be wrong, whatever the page indexer does.
+                named.extend(found.into_iter().filter(|(id, _)| changed.contains(id)));
+                if named.len() >= before + SAMPLE {
+                    break;
+                }
+            }
         }
         if named.len() >= SAMPLE || begins == from {
             break;

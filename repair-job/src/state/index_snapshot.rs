@@ -177,18 +177,22 @@ impl IndexSnapshot {
         self.servers.as_ref().filter(|_| !self.is_given_up())
     }
 
-    /// Advances the watermarks after the journal has been reconciled up to `to`. Doubted watermarks are set back to it.
+    /// Advances the watermarks after the journal has been reconciled up to `to`. Doubted watermarks wait for the end.
     pub(crate) async fn advance(
         &mut self,
         index: &PageIndex,
         to: Timestamp,
+        is_last: bool,
         ledger: &Ledger,
     ) -> Result<(), StoreError> {
         let Some(servers) = self.servers_in_use() else { return Ok(()) };
         let from: Vec<(IndexPartition, Timestamp)> = self
             .watermarks
             .iter()
-            .filter(|(partition, watermark)| self.doubted.contains(partition) || **watermark < to)
+            .filter(|(partition, watermark)| match self.doubted.contains(partition) {
+                true => is_last,
+                false => **watermark < to,
+            })
             .map(|(partition, watermark)| (*partition, *watermark))
             .collect();
         if from.is_empty() {
