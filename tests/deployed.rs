@@ -141,7 +141,7 @@ async fn a_broken_record_goes_to_the_quarantine_bucket_or_is_reported_and_its_ne
     // A bucket that refuses it.
     let settings = [("PAGEMARK_QUARANTINE", "s3://no-such-bucket"), ("PAGEMARK_S3_URL", s3.url.as_str())];
     let writer = Function::start("stream-writer", with(stream_writer_variables(&stores), &settings)).await;
-    let mut later = create(&stores, 5..8).await.split_off(5);
+    let mut later = create(&stores, 5..8).await;
     later.insert(1, broken.clone());
     assert_eq!(writer.deliver(&later).await, [sequence_number(&broken)]);
     let ended = writer.finish().await;
