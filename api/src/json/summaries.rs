@@ -12,7 +12,7 @@ use super::{
     parameters::{Given, PRODUCTS, PRODUCTS_MAX, Parsed, Request},
     stats::Totals,
 };
-use crate::{error::ApiError, ops::metrics::StoreCall, store::StoreClients};
+use crate::{error::ApiError, store::StoreClients};
 
 pub(crate) struct SummariesRequest {
     /// Each once.
@@ -89,7 +89,7 @@ pub(crate) async fn stats_of_products(
 ) -> Result<HttpResponse, ApiError> {
     let filter = Filter::new(language.clone(), None);
     let query = |product| RankedQuery { stats: StatsWanted::ByRating, ..RankedQuery::new(product, &filter) };
-    let counted = stores.ranked(StoreCall::Stats, &products.iter().map(query).collect::<Vec<_>>()).await;
+    let counted = stores.ranked("stats", &products.iter().map(query).collect::<Vec<_>>()).await;
     let stats = counted.ok_or(ApiError::IndexUnavailable)?.into_iter().filter_map(|counted| counted.stats);
     let products = products.iter().zip(stats).map(|(product, stats)| ProductSummary {
         product: product.as_str(),

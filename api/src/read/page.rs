@@ -27,11 +27,7 @@ use page_index::{Ranked, RankedQuery, Stats, StatsWanted};
 use table::PageQuery;
 
 use super::{ListingQuery, cursor::Cursor};
-use crate::{
-    error::ApiError,
-    ops::metrics::{DriftSign, StoreCall},
-    store::StoreClients,
-};
+use crate::{error::ApiError, ops::metrics::DriftSign, store::StoreClients};
 pub(crate) use beyond::check_known;
 use join::Join;
 
@@ -120,7 +116,7 @@ impl PageRequest<'_> {
         stats: StatsWanted,
     ) -> (Result<Option<ListingPage>, ApiError>, Option<Stats>) {
         let asked = [RankedQuery { stats, ..self.ranked_query(stores.settled_at()) }];
-        let ranked = async { stores.ranked(StoreCall::Ranks, &asked).await.and_then(|mut ranked| ranked.pop()) };
+        let ranked = async { stores.ranked("ranks", &asked).await.and_then(|mut ranked| ranked.pop()) };
         let (listing, ranked) = if let PageAt::Cursor(_) = self.at {
             let rows = self.table_query();
             let (ranked, rows) = tokio::join!(ranked, stores.page(&rows));

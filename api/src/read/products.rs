@@ -25,7 +25,6 @@ use tokio::{sync::Mutex, time::Instant};
 
 use crate::{
     error::ApiError,
-    ops::metrics::StoreCall,
     site::Site,
     store::{
         StoreClients,
@@ -196,7 +195,7 @@ impl Products {
                 stats: StatsWanted::WithLanguages,
                 ..RankedQuery::new(product, &Filter::ANY)
             };
-            let counted = self.stores.ranked(StoreCall::Catalog, &named.iter().map(query).collect::<Vec<_>>()).await?;
+            let counted = self.stores.ranked("catalog", &named.iter().map(query).collect::<Vec<_>>()).await?;
             let counted = named.iter().zip(counted);
             // A product without comments is about to be removed.
             products.extend(counted.filter_map(|(id, of)| Product::new(&self.site, id, of.stats?, of.settled)));
@@ -217,7 +216,7 @@ impl Products {
             return known.get().cloned();
         }
         let newest: Vec<RankedQuery<'_>> = sitemap.pages(part)?.into_iter().map(|page| page.newest).collect();
-        let newest = self.stores.ranked(StoreCall::Catalog, &newest).await?;
+        let newest = self.stores.ranked("catalog", &newest).await?;
         let date = |Ranked { comments, .. }: Ranked| Some(comments.first()?.created_at);
         let dates = Arc::new(newest.into_iter().map(date).collect::<Dates>());
         if walk.dated.fetch_add(dates.len(), Ordering::Relaxed) < DATES_MAX {

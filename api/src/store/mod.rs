@@ -28,7 +28,7 @@ use crate::{
     ops::{
         cost,
         index_watch::{IndexAnswerKind, IndexWatch},
-        metrics::{DriftSign, Metrics, StoreCall},
+        metrics::{DriftSign, Metrics, Store},
     },
     settings::ApiSettings,
 };
@@ -103,7 +103,7 @@ impl StoreClients {
         let (table, metrics) = (Table::clone(&self.table), Arc::clone(&self.metrics));
         tokio::spawn(async move {
             let sign: &str = sign.into();
-            match metrics.timed(StoreCall::Report, table.report(&id, &looked_for)).await {
+            match metrics.timed(Store::Table, "report", table.report(&id, &looked_for)).await {
                 Ok(()) => tracing::info!(comment = %id, sign, "a page met a difference that lasts; repair looks at it"),
                 Err(error) => tracing::warn!(comment = %id, sign, %error, "a lasting difference cannot be reported"),
             }
@@ -118,7 +118,7 @@ impl StoreClients {
 
     /// The comment of this id, published or not, strongly consistent. An invalid primary item counts as absent.
     pub(crate) async fn comment_of_any_status(&self, id: &CommentId) -> Result<Option<Comment>, StoreError> {
-        match self.metrics.timed(StoreCall::Comment, self.table.comment(id)).await {
+        match self.metrics.timed(Store::Table, "comment", self.table.comment(id)).await {
             Err(StoreError::Malformed(problem)) => {
                 self.note_invalid(&problem);
                 Ok(None)
@@ -134,7 +134,7 @@ impl StoreClients {
         product: &ProductId,
         ids: &[CommentId],
     ) -> Result<Vec<Option<Comment>>, StoreError> {
-        let read = self.metrics.timed(StoreCall::Comments, self.table.comments_in(product, ids)).await?;
+        let read = self.metrics.timed(Store::Table, "comments", self.table.comments_in(product, ids)).await?;
         let valid = read.into_iter().map(|comment| comment?.inspect_err(|problem| self.note_invalid(problem)).ok());
         Ok(valid.map(|comment| comment.filter(|comment| comment.status.is_published())).collect())
     }
@@ -167,7 +167,7 @@ impl StoreClients {
         query: &PageQuery,
         read: impl Future<Output = Result<Page, StoreError>>,
     ) -> Result<Page, StoreError> {
-        let page = self.metrics.timed(StoreCall::Page, read).await?;
+        let page = self.metrics.timed(Store::Table, "page", read).await?;
         cost::note_query(query, &page);
         let malformed = page.malformed.iter().chain(&page.left_out).map(|item| &item.problem);
         self.note_malformed(format_args!("a page of {}", query.key), malformed);
@@ -192,7 +192,7 @@ impl StoreClients {
         limit: u16,
     ) -> Result<Part<Result<Comment, InvalidEntry>>, StoreError> {
         let read = self.table.moderation_part(status, after, from, limit);
-        let part = self.metrics.timed(StoreCall::Moderation, read).await?;
+        let part = self.metrics.timed(Store::Table, "moderation", read).await?;
         let invalid = part.rows.iter().filter_map(|comment| comment.as_ref().err());
         self.note_malformed("a list for moderators", invalid.map(|entry| &entry.problem));
         Ok(part)
@@ -205,7 +205,7 @@ impl StoreClients {
         idempotency: Option<Idempotency>,
     ) -> Result<Created, WriteError> {
         let new = NewComment { status: Some(self.settings.writing.new_comments), ..new };
-        self.metrics.timed(StoreCall::Create, self.table.create_comment(new, idempotency)).await
+        self.metrics.timed(Store::Table, "create", self.table.create_comment(new, idempotency)).await
     }
 
     pub(crate) async fn patch(
@@ -214,12 +214,12 @@ impl StoreClients {
         expected: Option<Revision>,
         patch: &CommentPatch,
     ) -> Result<Comment, WriteError> {
-        let patched = self.metrics.timed(StoreCall::Patch, self.table.patch_comment(id, expected, patch)).await;
+        let patched = self.metrics.timed(Store::Table, "patch", self.table.patch_comment(id, expected, patch)).await;
         self.of_valid(patched)
     }
 
     pub(crate) async fn delete(&self, id: &CommentId, expected: Option<Revision>) -> Result<(), WriteError> {
-        let deleted = self.metrics.timed(StoreCall::Delete, self.table.delete_comment(id, expected)).await;
+        let deleted = self.metrics.timed(Store::Table, "delete", self.table.delete_comment(id, expected)).await;
         self.of_valid(deleted)
     }
 
@@ -230,14 +230,14 @@ impl StoreClients {
         page_size: PageSize,
     ) -> Result<Part<Result<Comment, Malformed>, CommentId>, StoreError> {
         let read = self.table.comments_of_author(author, after, page_size.get().into());
-        let part = self.metrics.timed(StoreCall::Author, read).await?;
+        let part = self.metrics.timed(Store::Table, "author", read).await?;
         let invalid = part.rows.iter().filter_map(|comment| comment.as_ref().err());
         self.note_malformed("the list of an author's comments", invalid);
         Ok(part)
     }
 
     pub(crate) async fn product(&self, product: &ProductId) -> Result<Option<ProductRecord>, StoreError> {
-        self.metrics.timed(StoreCall::Product, self.table.product(product)).await
+        self.metrics.timed(Store::Table, "product", self.table.product(product)).await
     }
 
     /// The record of a product as it was at most the maximum age ago. Where it cannot be read, an older one is used: a page
@@ -248,7 +248,7 @@ impl StoreClients {
             return before;
         }
         let asked = Instant::now();
-        match self.metrics.timed(StoreCall::Product, self.table.product_to_show(product)).await {
+        match self.metrics.timed(Store::Table, "product", self.table.product_to_show(product)).await {
             Ok(record) => {
                 let known = KnownRecord::from(record);
                 self.records.keep(product, known.clone(), asked);
@@ -281,7 +281,7 @@ impl StoreClients {
         allows: impl Fn(Option<Revision>) -> bool,
     ) -> Result<ProductPut, WriteError> {
         let put = self.table.put_product(product, details, allows);
-        let put = self.metrics.timed(StoreCall::PutProduct, put).await?;
+        let put = self.metrics.timed(Store::Table, "put_product", put).await?;
         self.records.keep(product, Some(put.record.clone()).into(), Instant::now());
         Ok(put)
     }
@@ -292,7 +292,7 @@ impl StoreClients {
         allows: impl Fn(Option<Revision>) -> bool,
     ) -> Result<(), WriteError> {
         let deletion = self.table.delete_product(product, allows);
-        self.metrics.timed(StoreCall::DeleteProduct, deletion).await?;
+        self.metrics.timed(Store::Table, "delete_product", deletion).await?;
         self.records.keep(product, KnownRecord::None, Instant::now());
         Ok(())
     }
@@ -305,7 +305,7 @@ impl StoreClients {
 
     /// The answers to questions about some listings, in their order. `None` when the page index is unavailable for one of
     /// them: the reason does not matter to a reader.
-    pub(crate) async fn ranked(&self, call: StoreCall, queries: &[RankedQuery<'_>]) -> Option<Vec<Ranked>> {
+    pub(crate) async fn ranked(&self, call: &'static str, queries: &[RankedQuery<'_>]) -> Option<Vec<Ranked>> {
         let partitions = queries.iter().map(|query| self.index.partition_of(query.product)).collect();
         let ask = async |table_id: &str| self.index.ranked(queries, table_id, now()).await;
         self.ask_index_of(partitions, call, ask).await
@@ -314,7 +314,7 @@ impl StoreClients {
     /// The number of a product's comments beside a filter; `None` when the page index is unavailable.
     pub(crate) async fn stats(&self, product: &ProductId, filter: &Filter) -> Option<Stats> {
         let query = RankedQuery { stats: StatsWanted::WithLanguages, ..RankedQuery::new(product, filter) };
-        self.ranked(StoreCall::Stats, &[query]).await?.pop()?.stats
+        self.ranked("stats", &[query]).await?.pop()?.stats
     }
 
     /// Where a comment stands under a filter that matches it; `None` when the page index is unavailable.
@@ -322,7 +322,7 @@ impl StoreClients {
         let (product, cd, settled_at) = (&comment.product, &comment.cd(), Some(self.settled_at()));
         let query = &PositionQuery { product, filter, cd, settled_at };
         let ask = async |table_id: &str| self.index.position(query, table_id, now()).await;
-        self.ask_index(self.index.partition_of(product), StoreCall::Position, ask).await
+        self.ask_index(self.index.partition_of(product), "position", ask).await
     }
 
     pub(crate) fn partitions(&self) -> impl Iterator<Item = IndexPartition> + use<> {
@@ -332,7 +332,7 @@ impl StoreClients {
     /// The products that a partition names; `None` when the page index is unavailable.
     pub(crate) async fn products(&self, partition: IndexPartition) -> Option<Vec<ProductId>> {
         let ask = async |table_id: &str| self.index.products(partition, table_id, now()).await;
-        self.ask_index(partition, StoreCall::Catalog, ask).await
+        self.ask_index(partition, "catalog", ask).await
     }
 
     /// How many partitions of the page index are ready, and how many there are. `None` when the table's id is unknown:
@@ -344,7 +344,8 @@ impl StoreClients {
             self.index.ping().await?;
             return Ok(None);
         };
-        let partitions = self.metrics.timed(StoreCall::Readiness, self.index.readiness(&table_id, now())).await?;
+        let partitions =
+            self.metrics.timed(Store::PageIndex, "readiness", self.index.readiness(&table_id, now())).await?;
         for (partition, answer) in &partitions {
             match answer {
                 Ok(_) => self.index_watch.note(*partition, IndexAnswerKind::Ready, None),
@@ -358,7 +359,7 @@ impl StoreClients {
     async fn ask_index<T>(
         &self,
         partition: IndexPartition,
-        call: StoreCall,
+        call: &'static str,
         ask: impl AsyncFnOnce(&str) -> Result<IndexAnswer<T>, StoreError>,
     ) -> Option<T> {
         let ask = async |table_id: &str| Ok(vec![ask(table_id).await?]);
@@ -370,12 +371,12 @@ impl StoreClients {
     async fn ask_index_of<T>(
         &self,
         partitions: Vec<IndexPartition>,
-        call: StoreCall,
+        call: &'static str,
         ask: impl AsyncFnOnce(&str) -> Result<Vec<IndexAnswer<T>>, StoreError>,
     ) -> Option<Vec<T>> {
         let table_id = self.table_id().await;
         let answers = match &table_id {
-            Some(table_id) => self.metrics.timed(call, ask(table_id)).await.map_err(Some),
+            Some(table_id) => self.metrics.timed(Store::PageIndex, call, ask(table_id)).await.map_err(Some),
             None => Err(None),
         };
         // One call may ask a partition thousands of questions. It counts once.

@@ -8,7 +8,7 @@ use table::PageQuery;
 use super::just_after;
 use crate::{
     error::ApiError,
-    ops::metrics::{DriftSign, StoreCall},
+    ops::metrics::DriftSign,
     read::ListingQuery,
     site::{Site, UnknownProducts},
     store::StoreClients,
@@ -52,7 +52,7 @@ impl ListingQuery {
     async fn check_ends(&self, stores: &StoreClients, as_of: Option<Timestamp>, counted: u64) -> Result<(), ApiError> {
         let newest = RankedQuery { order: Order::Newest, count: 1, as_of, ..self.ranked_query() };
         let oldest = RankedQuery { order: Order::Oldest, ..newest };
-        let ends = stores.ranked(StoreCall::Ranks, &[newest, oldest]).await.ok_or(ApiError::IndexUnavailable)?;
+        let ends = stores.ranked("ranks", &[newest, oldest]).await.ok_or(ApiError::IndexUnavailable)?;
         if ends.iter().all(|end| end.total <= counted) {
             let one = |order, start| self.page_query(order, 1, start);
             let ends: Vec<Cd> = ends.into_iter().flat_map(|end| end.comments).collect();
