@@ -14,7 +14,7 @@ pub(crate) mod page;
 pub(crate) mod place;
 pub(crate) mod products;
 
-use model::{Filter, Order, PageNumber, PageSize, ProductId, StablePage, StablePages};
+use model::{Filter, Order, PageNumber, PageSize, ProductId, StablePages};
 use page_index::Position;
 
 /// A listing: its comments, their order and the page size.
@@ -31,10 +31,7 @@ impl ListingQuery {
     pub(crate) fn number_of(&self, is_stable: bool, position: Position) -> Option<PageNumber> {
         let Position { older, total, settled } = position;
         match (is_stable, self.order) {
-            (true, _) => match StablePages::new(settled, self.page_size).of_rank(older) {
-                StablePage::Front => None,
-                StablePage::Archive(number) => Some(number),
-            },
+            (true, _) => StablePages::new(settled, self.page_size).of_rank(older),
             (false, Order::Newest) => Some(PageNumber::of_rank(total.saturating_sub(1 + older), self.page_size)),
             (false, Order::Oldest) => Some(PageNumber::of_rank(older, self.page_size)),
         }

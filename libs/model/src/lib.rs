@@ -39,7 +39,7 @@ pub use filter::{ANY, BaseSet, Filter, FilterKey};
 pub use id::{CommentId, ProductId};
 pub use item::primaries;
 pub use language::Language;
-pub use numbering::{StablePage, StablePages};
+pub use numbering::StablePages;
 pub use page::{Order, PageNumber, PageSize};
 pub use period::Period;
 pub use product::{Gtin, ProductDetails, ProductRecord, WebUrl};

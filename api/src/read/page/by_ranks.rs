@@ -39,7 +39,7 @@ impl PageRequest<'_> {
                 if page <= archived {
                     return Ok(Some(Ranks::of_page(Order::Oldest, self.query.page_size, &ranked.comments)));
                 }
-                let is_ahead = self.stable_pages(ranked.all).numbered(number).is_some();
+                let is_ahead = page <= self.stable_pages(ranked.all).count();
                 if is_ahead { Ok(None) } else { Err(ApiError::PastTheArchive { page, archived }) }
             }
             PageAt::Front | PageAt::Cursor(_) => Ok(Some(self.plan_front(ranked))),
