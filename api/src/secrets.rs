@@ -79,10 +79,6 @@ pub enum Scope {
     WriteProducts,
 }
 
-impl Scope {
-    pub const ALL: &[Self] = Self::VARIANTS;
-}
-
 /// A key that seals cursors: 32 bytes, which are the two AES-128 keys of AES-SIV. They must be random and
 /// secret. It is never logged.
 #[derive(Clone, PartialEq, Eq, Debug)]

@@ -70,7 +70,7 @@ impl Service {
             cursors: Data::new(CursorSealer::new(&settings.cursor_keys)),
             tokens: Data::new(Tokens(settings.writing.tokens.clone())),
             products: Data::new(Products::new(stores.clone(), site.clone())),
-            description: Data::new(DescriptionText::new(site.public_url.base_path())),
+            description: Data::new(DescriptionText::new(&site.public_url.base_path)),
             site,
             stores,
             settings,

@@ -45,24 +45,15 @@ const ROOTS: [&str; 14] = [
 #[derive(Debug, Clone, PartialEq, Eq, Display)]
 #[display("{origin}{base_path}")]
 pub struct PublicUrl {
-    origin: String,
-    /// Empty at the root; else it begins with a slash and does not end with one.
-    base_path: String,
+    pub(crate) origin: String,
+    /// The path of the site's root. Empty at the root of the host; else it begins with a slash and does not end with one.
+    pub(crate) base_path: String,
 }
 
 impl PublicUrl {
     /// The absolute URL of a path on the site, which begins with a slash.
     pub(crate) fn join(&self, path: &str) -> String {
         [&self.origin, &self.base_path, path].concat()
-    }
-
-    pub(crate) fn origin(&self) -> &str {
-        &self.origin
-    }
-
-    /// The path of the site's root: empty, or `/reviews`.
-    pub(crate) fn base_path(&self) -> &str {
-        &self.base_path
     }
 }
 

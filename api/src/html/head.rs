@@ -32,7 +32,7 @@ impl<'page> Head<'page> {
     pub(super) fn new(site: &'page Site, title: String) -> Self {
         Self {
             site,
-            base: site.public_url.base_path().to_owned(),
+            base: site.public_url.base_path.clone(),
             title,
             description: None,
             may_index: false,

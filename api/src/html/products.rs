@@ -42,7 +42,7 @@ impl Entry<'_> {
     /// The picture in its record, if it is on the host of the site: the page loads no others.
     fn picture(&self, site: &Site) -> Option<&WebUrl> {
         let picture = self.known.record()?.details.image.as_ref();
-        picture.filter(|picture| picture.origin() == site.public_url.origin())
+        picture.filter(|picture| picture.origin() == site.public_url.origin)
     }
 }
 

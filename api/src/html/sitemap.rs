@@ -39,7 +39,7 @@ fn is_offered(site: &Site) -> bool {
 
 /// Does not forbid pages with `noindex`: a crawler must fetch a page to see its `noindex`.
 pub(super) async fn robots(site: web::Data<Site>) -> HttpResponse {
-    let mut text = format!("User-agent: *\nDisallow: {}/api/\n", site.public_url.base_path());
+    let mut text = format!("User-agent: *\nDisallow: {}/api/\n", site.public_url.base_path);
     if is_offered(&site) {
         text.push_str(&format!("\nSitemap: {}\n", site.public_url.join(links::SITEMAP)));
     }

@@ -29,7 +29,7 @@ pub(crate) async fn serve(
     mut request: ServiceRequest,
     next: Next<BoxBody>,
 ) -> Result<ServiceResponse, Error> {
-    let base = site.public_url.base_path();
+    let base = &site.public_url.base_path;
     remove(&mut request, base);
     if let Some(path) = with_whole_id(request.path()) {
         replace(&mut request, &path);

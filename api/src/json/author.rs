@@ -71,7 +71,7 @@ pub(crate) async fn list_comments_of_author(
 ) -> Result<HttpResponse, ApiError> {
     let part = stores.comments_of_author(&author, after.as_ref(), page_size).await?;
     let next = part.next.as_ref();
-    let path = format!("{}{}", site.public_url.base_path(), links::api_author(&author));
+    let path = format!("{}{}", site.public_url.base_path, links::api_author(&author));
     let body = Body {
         comments: part.rows.iter().filter_map(|comment| comment.as_ref().ok()).map(CommentBody::for_writer).collect(),
         cursor: Next { next: next.map(ToString::to_string) },

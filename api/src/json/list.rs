@@ -134,7 +134,7 @@ pub(crate) async fn list_comments(
     if listing.comments.is_empty() {
         check_known(&stores, &site, &query.product).await?;
     }
-    let mut body = Body::new(&cursors, &asked, &listing, site.public_url.base_path());
+    let mut body = Body::new(&cursors, &asked, &listing, &site.public_url.base_path);
     body.explain = explains.then(|| cost::so_far().into());
     let mut answer = HttpResponse::Ok();
     answer.insert_header((header::LINK, body.links.header()));

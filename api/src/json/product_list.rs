@@ -78,7 +78,7 @@ pub(crate) async fn list_products(
     products: web::Data<Products>,
     site: web::Data<Site>,
 ) -> Result<HttpResponse, ApiError> {
-    let base_path = site.public_url.base_path();
+    let base_path = &site.public_url.base_path;
     let walk = products.into_inner().walk_with(number, page_size).await?;
     let products = walk.page(number, page_size).map(|product| ListedProduct {
         product: product.id.as_str(),
