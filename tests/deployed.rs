@@ -98,9 +98,9 @@ async fn inserts_changes_and_deletions_reach_both_stores_through_the_deployed_bi
     create(&stores, 0..3).await;
     deliver_new("inserts").await;
     let id = data::comment_id("c1");
-    stores.table.patch_comment(&id, None, &data::rate(5)).await.unwrap();
+    stores.table.patch_comment(&id, |_| true, &data::rate(5)).await.unwrap();
     deliver_new("a rating change").await;
-    stores.table.delete_comment(&id, None).await.unwrap();
+    stores.table.delete_comment(&id, |_| true).await.unwrap();
     deliver_new("a deletion").await;
     assert_eq!(Contents::read(&stores.table).await.primary.len(), 2);
     assert_eq!(door.checked_tokens().await.len(), 1);
@@ -215,7 +215,7 @@ async fn each_invocation_prints_its_metrics_and_logs_comments_and_sequence_numbe
     let stores = Stores::start_with_redis().await;
     let mut records = create(&stores, 0..3).await;
     // A change that removes 16 duplicates and two entries.
-    stores.table.patch_comment(&data::comment_id("c1"), None, &data::rate(5)).await.unwrap();
+    stores.table.patch_comment(&data::comment_id("c1"), |_| true, &data::rate(5)).await.unwrap();
     records.extend(stores.lambda_records().await.split_off(3));
     records.push(broken(&records[0]));
     let folder = tempfile::tempdir().unwrap();

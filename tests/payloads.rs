@@ -101,7 +101,7 @@ async fn comments_of_all_formats_are_shown_changed_and_deleted_alike() {
         }
         let patch = CommentPatch { author: Some(None), ..CommentPatch::default() };
         for (number, table) in [(2, &zstds), (3, &maps)] {
-            let patched = table.patch_comment(&comment_id(number), None, &patch).await.unwrap();
+            let patched = table.patch_comment(&comment_id(number), |_| true, &patch).await.unwrap();
             let expected = CommentText { author: None, ..long_text(&format!("mark {number}")) };
             assert_eq!(patched.text, expected);
             assert_eq!(running.stack.table().comment(&patched.id).await.unwrap(), Some(patched));
@@ -136,7 +136,7 @@ async fn an_edit_keeps_what_another_tool_writes_during_it() {
         let held = Table::connect(&patient_config(running.stack.table(), &gate.url)).await;
         gate.hold_after(0);
         let patch = CommentPatch { body: Some(format!("Edit {round}.")), ..CommentPatch::default() };
-        let edit = tokio::spawn(async move { held.patch_comment(&comment_id(1), None, &patch).await });
+        let edit = tokio::spawn(async move { held.patch_comment(&comment_id(1), |_| true, &patch).await });
         gate.wait_until_holding("the edit").await;
         let mut item = stored(&running, 1).await.into_inner();
         if adds_attribute {

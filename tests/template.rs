@@ -208,8 +208,8 @@ async fn the_filter_passes_the_recorded_changes_of_primary_items_and_no_other() 
     stores.table.create_comment(with_key, Some(idempotency)).await.unwrap();
     stores.deliver_all().await;
     let change = CommentPatch { body: Some("Changed.".to_owned()), ..CommentPatch::default() };
-    stores.table.patch_comment(&comments[0].id, None, &change).await.unwrap();
-    stores.table.delete_comment(&comments[1].id, None).await.unwrap();
+    stores.table.patch_comment(&comments[0].id, |_| true, &change).await.unwrap();
+    stores.table.delete_comment(&comments[1].id, |_| true).await.unwrap();
     let mut expired = stores.table.primary_item(&comments[2].id).await.unwrap().unwrap().into_inner();
     expired.insert("expires_at".to_owned(), serde_dynamo::AttributeValue::N("1700000000".to_owned()));
     stores.put_raw(expired.into()).await;

@@ -68,7 +68,7 @@ async fn as_of_is_never_later_than_the_page_index_has_reached() {
 
 async fn delete(stores: &Stores, comments: impl IntoIterator<Item = &Comment>) {
     for comment in comments {
-        stores.table.delete_comment(&comment.id, None).await.unwrap();
+        stores.table.delete_comment(&comment.id, |_| true).await.unwrap();
     }
     stores.deliver_all().await;
 }
@@ -135,7 +135,7 @@ async fn a_walk_shows_nothing_twice_while_rows_between_the_ranks_of_page_1_are_o
     let language = Language::parse("ko").unwrap();
     for before in &english[1..6] {
         let patch = CommentPatch { language: Some(language.clone()), ..CommentPatch::default() };
-        let after = stores.table.patch_comment(&before.id, None, &patch).await.unwrap();
+        let after = stores.table.patch_comment(&before.id, |_| true, &patch).await.unwrap();
         let place = (&after.placement(), after.created_at);
         let edits = model::plan::index_edits(&after.id, Some(place), &[before.placement()]);
         stores.index.apply(&edits).await.unwrap();

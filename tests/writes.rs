@@ -43,8 +43,8 @@ async fn with_comment(rating: u64) -> (Stores, Comment) {
 async fn every_change_leaves_one_journal_entry_with_the_state_before_and_after() {
     let (stores, created) = with_comment(4).await;
     let id = created.id.clone();
-    let patched = stores.table.patch_comment(&id, None, &rate(5)).await.unwrap();
-    stores.table.delete_comment(&id, None).await.unwrap();
+    let patched = stores.table.patch_comment(&id, |_| true, &rate(5)).await.unwrap();
+    stores.table.delete_comment(&id, |_| true).await.unwrap();
 
     let journal = stores.journal_of(&id).await;
     let before_and_after = |entry: &JournalEntry| (entry.before.clone(), entry.after.clone());
@@ -60,13 +60,13 @@ async fn every_change_leaves_one_journal_entry_with_the_state_before_and_after()
 async fn a_change_keeps_what_it_does_not_name_and_an_empty_change_writes_nothing() {
     let (stores, created) = with_comment(4).await;
     let patch = CommentPatch { author: Some(None), title: Some(Some("Hm".to_owned())), ..CommentPatch::default() };
-    let patched = stores.table.patch_comment(&created.id, None, &patch).await.unwrap();
+    let patched = stores.table.patch_comment(&created.id, |_| true, &patch).await.unwrap();
     let text = CommentText::new(Some("Hm".to_owned()), "Fine.".to_owned(), None).unwrap();
     assert_eq!(patched, Comment { text, revision: patched.revision, ..created.clone() });
     assert!(patched.revision > created.revision);
     assert_eq!(stores.table.comment(&created.id).await.unwrap(), Some(patched.clone()));
 
-    let again = stores.table.patch_comment(&created.id, Some(patched.revision), &patch).await.unwrap();
+    let again = stores.table.patch_comment(&created.id, |now| now.revision == patched.revision, &patch).await.unwrap();
     assert_eq!(again, patched);
     assert_eq!(stores.journal_of(&created.id).await.len(), 2);
     stores.finish().await;
@@ -96,7 +96,7 @@ async fn concurrent_unconditional_changes_of_one_comment_all_happen() {
             4 => CommentPatch { status: Some(Status::Hidden), ..CommentPatch::default() },
             _ => CommentPatch { body: Some(format!("Body {number}")), ..CommentPatch::default() },
         };
-        stores.table.patch_comment(&created.id, None, &patch).await.unwrap().revision
+        stores.table.patch_comment(&created.id, |_| true, &patch).await.unwrap().revision
     });
     let revisions: BTreeSet<Revision> = join_all(changes).await.into_iter().collect();
     assert_eq!(revisions.len(), WRITERS);
@@ -110,7 +110,8 @@ async fn concurrent_unconditional_changes_of_one_comment_all_happen() {
     assert_eq!(journal.iter().skip(1).map(|entry| entry.revision).collect::<BTreeSet<_>>(), revisions);
     assert!(journal.iter().tuple_windows().all(|(a, b)| a.after == b.before), "{journal:?}");
 
-    let deletions = join_all((0..WRITERS).map(async |_| stores.table.delete_comment(&created.id, None).await)).await;
+    let deletions =
+        join_all((0..WRITERS).map(async |_| stores.table.delete_comment(&created.id, |_| true).await)).await;
     let (done, refused): (Vec<_>, Vec<_>) = deletions.into_iter().partition_result();
     assert_eq!(done.len(), 1, "{refused:?}");
     assert!(refused.iter().all(|error| matches!(error, WriteError::NotFound)), "{refused:?}");

@@ -143,16 +143,16 @@ async fn varied(exporter: &Exporter) {
     import_into(&zstd, Source::of_comments(half)).await;
     for (number, comment) in comments.iter().enumerate().filter(|(number, _)| number % 7 < 5) {
         match number % 7 {
-            0 => zstd.delete_comment(&comment.id, None).await.unwrap(),
-            1 => drop(zstd.patch_comment(&comment.id, None, &data::rate(3)).await.unwrap()),
+            0 => zstd.delete_comment(&comment.id, |_| true).await.unwrap(),
+            1 => drop(zstd.patch_comment(&comment.id, |_| true, &data::rate(3)).await.unwrap()),
             place @ (2 | 3) => {
                 let status = Some(Status::UNPUBLISHED[place - 2]);
                 let patch = CommentPatch { status, ..CommentPatch::default() };
-                drop(zstd.patch_comment(&comment.id, None, &patch).await.unwrap());
+                drop(zstd.patch_comment(&comment.id, |_| true, &patch).await.unwrap());
             }
             _ => {
                 let patch = CommentPatch { title: Some(Some("Edited".to_owned())), ..CommentPatch::default() };
-                drop(zstd.patch_comment(&comment.id, None, &patch).await.unwrap());
+                drop(zstd.patch_comment(&comment.id, |_| true, &patch).await.unwrap());
             }
         }
     }

@@ -41,11 +41,11 @@ impl Writer<'_> {
                 Created::New(comment) | Created::Before(comment) => Some(comment),
             }
         } else if self.random.random_range(0..3) == 0 {
-            table.delete_comment(&id, None).await.unwrap();
+            table.delete_comment(&id, |_| true).await.unwrap();
             None
         } else {
             let patch = CommentPatch { body: Some(body), ..CommentPatch::default() };
-            Some(table.patch_comment(&id, None, &patch).await.unwrap())
+            Some(table.patch_comment(&id, |_| true, &patch).await.unwrap())
         };
         history.push((now(), comment.map(|comment| to_line(comment).unwrap())));
         // A reader may have missed it, where it is or where it was.

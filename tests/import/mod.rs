@@ -259,7 +259,7 @@ async fn an_update_does_not_change_a_comment_that_took_the_id_meanwhile() {
     let elsewhere = NewComment { product: product("another/product"), ..some_comments(1).remove(0) };
     let meanwhile = async {
         gate.wait_until_holding("the change of the comment").await;
-        stores.table.delete_comment(&comment.id, None).await.unwrap();
+        stores.table.delete_comment(&comment.id, |_| true).await.unwrap();
         stores.table.create_comment(elsewhere.clone(), None).await.unwrap();
         gate.open();
     };

@@ -121,7 +121,7 @@ async fn a_comment_that_changes_again_does_not_count_against_the_indexer() {
     for number in 0..6 {
         let id = data::comment_id(&format!("c{number:04}"));
         let patch = data::rate(1 + (number + 1) % 5);
-        stores.table.patch_comment(&id, None, &patch).await.unwrap();
+        stores.table.patch_comment(&id, |_| true, &patch).await.unwrap();
     }
     let last = set_marks_back(&stores).await;
     let run = hold_in_backlog(&stores, samples(LAG), JOURNAL_QUERIES_OF_A_SAMPLE_AND_SOME).await;

@@ -29,7 +29,7 @@ use crate::fixture::{
 async fn put_incomplete(stores: &Stores, number: u64) -> CommentId {
     let model = stores.create_numbered(1_000, product(1)).await;
     let mut item = stores.table.primary_item(&model.id).await.unwrap().unwrap().into_inner();
-    stores.table.delete_comment(&model.id, None).await.unwrap();
+    stores.table.delete_comment(&model.id, |_| true).await.unwrap();
     let id = data::comment_id(&format!("foreign-{number}"));
     let cd = format!("{}#{id}", model.created_at);
     let key = [("pk", format!("COMMENT#{id}")), ("cd", cd)];

@@ -170,9 +170,9 @@ async fn write_changes(stores: &Stores, numbers: Range<u64>) {
     for (number, comment) in numbers.clone().zip(stores.create_all(numbers, product).await) {
         let hidden = CommentPatch { status: Some(Status::Hidden), ..CommentPatch::default() };
         match number % 4 {
-            0 => stores.table.delete_comment(&comment.id, None).await.unwrap(),
-            1 => drop(stores.table.patch_comment(&comment.id, None, &hidden).await.unwrap()),
-            2 => drop(stores.table.patch_comment(&comment.id, None, &data::rate(1 + number % 5)).await.unwrap()),
+            0 => stores.table.delete_comment(&comment.id, |_| true).await.unwrap(),
+            1 => drop(stores.table.patch_comment(&comment.id, |_| true, &hidden).await.unwrap()),
+            2 => drop(stores.table.patch_comment(&comment.id, |_| true, &data::rate(1 + number % 5)).await.unwrap()),
             _ => {}
         }
     }

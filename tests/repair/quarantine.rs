@@ -30,9 +30,9 @@ async fn a_bucket_is_repaired_from_the_comments_present_state() {
     // The records are now old: replaying them would undo these changes.
     for number in [2, 3, 6, 7] {
         let id = data::comment_id(&format!("c{number:04}"));
-        stores.table.patch_comment(&id, None, &data::rate(5)).await.unwrap();
+        stores.table.patch_comment(&id, |_| true, &data::rate(5)).await.unwrap();
     }
-    stores.table.delete_comment(&data::comment_id("c0011"), None).await.unwrap();
+    stores.table.delete_comment(&data::comment_id("c0011"), |_| true).await.unwrap();
     assert_eq!(quarantine.list(None, 1_000).await.unwrap().len(), batches.len());
     expect(exit::DRIFT_FOUND | exit::DRIFT_LEFT, job(&stores, false).quarantine(&quarantine).await);
     assert_eq!(quarantine.list(None, 1_000).await.unwrap().len(), batches.len(), "a dry run removes nothing");

@@ -1,7 +1,7 @@
 //! One comment: `/api/v1/comments/{id}` and its position.
 
 use actix_web::{HttpRequest, HttpResponse, http::header, web};
-use model::{Comment, CommentId, Filter, Order, PageNumber, PageSize, Revision};
+use model::{Comment, CommentId, Filter, Order, PageNumber, PageSize};
 use page_index::Position;
 use serde::Serialize;
 use table::CommentPatch;
@@ -11,7 +11,7 @@ use super::{
     comment_body::CommentBody,
     comment_fields::{CommentChange, change},
     fields::Fields,
-    headers::{Conditions, Revisions},
+    headers::Conditions,
     parameters::{Given, NUMBERING, ORDER, Parsed, Request},
 };
 use crate::{
@@ -104,8 +104,8 @@ pub(crate) async fn change_comment(
     if (CommentPatch { status: None, ..patch.clone() }) != CommentPatch::default() {
         caller.check(Scope::WriteComments)?;
     }
-    let expected = expected_revision(&stores, &id, &conditions).await?;
-    Ok(answer(&stores.patch(&id, expected, &patch).await?))
+    let patched = stores.patch(&id, |comment| conditions.hold(Some(comment.revision)), &patch).await;
+    Ok(answer(&patched.map_err(|error| conditions.refused(error))?))
 }
 
 /// The end of a comment.
@@ -122,34 +122,9 @@ pub(crate) async fn delete_comment(
     Parsed((id, conditions)): Parsed<Target>,
     stores: web::Data<StoreClients>,
 ) -> Result<HttpResponse, ApiError> {
-    let expected = expected_revision(&stores, &id, &conditions).await?;
-    stores.delete(&id, expected).await?;
+    let deleted = stores.delete(&id, |comment| conditions.hold(Some(comment.revision))).await;
+    deleted.map_err(|error| conditions.refused(error))?;
     Ok(HttpResponse::NoContent().finish())
-}
-
-/// The revision that a write must find; `None` when any will do.
-///
-/// `If-Match` is evaluated first (RFC 9110 section 13.2.2). A comment never has a revision twice. So if `If-None-Match`
-/// does not exclude a revision now, it does not exclude it when the write happens.
-async fn expected_revision(
-    stores: &StoreClients,
-    id: &CommentId,
-    conditions: &Conditions,
-) -> Result<Option<Revision>, ApiError> {
-    let Conditions { if_match, if_none_match } = conditions;
-    match (if_match, if_none_match) {
-        (None | Some(Revisions::All), None) => return Ok(None),
-        (Some(Revisions::These(revisions)), None) if revisions.len() == 1 => return Ok(revisions.first().copied()),
-        (_, None | Some(_)) => {}
-    }
-    let current = stores.comment_of_any_status(id).await?.ok_or(ApiError::NoSuchComment)?.revision;
-    if if_match.as_ref().is_some_and(|allowed| !allowed.contains(current)) {
-        return Err(ApiError::RevisionMismatch { current });
-    }
-    if if_none_match.as_ref().is_some_and(|excluded| excluded.contains(current)) {
-        return Err(ApiError::RevisionExcluded { current });
-    }
-    Ok(if let Some(Revisions::These(_)) = if_match { Some(current) } else { None })
 }
 
 fn answer(comment: &Comment) -> HttpResponse {

@@ -2,6 +2,7 @@
 
 use model::{InvalidInput, Revision};
 use serde_json::json;
+use table::WriteError;
 
 use super::{
     parameters::{Given, Parameter, Request},
@@ -44,7 +45,7 @@ pub(crate) enum Revisions {
 }
 
 impl Revisions {
-    pub(crate) fn contains(&self, revision: Revision) -> bool {
+    fn contains(&self, revision: Revision) -> bool {
         match self {
             Self::All => true,
             Self::These(revisions) => revisions.contains(&revision),
@@ -73,9 +74,9 @@ impl Revisions {
 /// The conditions of a write on the revision of what is there.
 #[derive(Debug)]
 pub(crate) struct Conditions {
-    pub(crate) if_match: Option<Revisions>,
+    if_match: Option<Revisions>,
     /// The revisions that exclude the write.
-    pub(crate) if_none_match: Option<Revisions>,
+    if_none_match: Option<Revisions>,
 }
 
 impl Request for Conditions {
@@ -90,6 +91,16 @@ impl Conditions {
     pub(crate) fn hold(&self, current: Option<Revision>) -> bool {
         let matches = |revisions: &Revisions| current.is_some_and(|current| revisions.contains(current));
         self.if_match.as_ref().is_none_or(matches) && !self.if_none_match.as_ref().is_some_and(matches)
+    }
+
+    /// The answer to a write of a comment that failed. `If-Match` is evaluated first (RFC 9110 section 13.2.2).
+    pub(crate) fn refused(&self, error: WriteError) -> ApiError {
+        if let WriteError::RevisionMismatch { current } = error
+            && self.if_match.as_ref().is_none_or(|allowed| allowed.contains(current))
+        {
+            return ApiError::RevisionExcluded { current };
+        }
+        error.into()
     }
 }
 

@@ -211,15 +211,15 @@ impl StoreClients {
     pub(crate) async fn patch(
         &self,
         id: &CommentId,
-        expected: Option<Revision>,
+        allows: impl Fn(&Comment) -> bool,
         patch: &CommentPatch,
     ) -> Result<Comment, WriteError> {
-        let patched = self.metrics.timed(Store::Table, "patch", self.table.patch_comment(id, expected, patch)).await;
+        let patched = self.metrics.timed(Store::Table, "patch", self.table.patch_comment(id, allows, patch)).await;
         self.of_valid(patched)
     }
 
-    pub(crate) async fn delete(&self, id: &CommentId, expected: Option<Revision>) -> Result<(), WriteError> {
-        let deleted = self.metrics.timed(Store::Table, "delete", self.table.delete_comment(id, expected)).await;
+    pub(crate) async fn delete(&self, id: &CommentId, allows: impl Fn(&Comment) -> bool) -> Result<(), WriteError> {
+        let deleted = self.metrics.timed(Store::Table, "delete", self.table.delete_comment(id, allows)).await;
         self.of_valid(deleted)
     }
 

@@ -15,7 +15,7 @@ use std::time::Duration;
 
 use aws_sdk_dynamodb::types::{AttributeValue, Delete, Put, TransactWriteItem, Update, WriteRequest};
 use model::{
-    AuthorId, Comment, CommentId, Placement, ProductDetails, ProductId, ProductRecord, Revision,
+    Comment, CommentId, Placement, ProductDetails, ProductId, ProductRecord, Revision,
     item::{CommentItem, comment_of_primary, edited},
     journal::JournalEntry,
     plan::{DuplicateKey, DuplicateWrite},
@@ -95,23 +95,25 @@ impl Table {
         }
     }
 
-    /// Changes a comment. A patch that changes nothing writes nothing, even if the stored text has a different format
+    /// Changes a comment, if `allows` accepts it as it is. A patch that changes nothing writes nothing, even if the stored text has a different format
     /// than the configured one. Any other patch writes the text in the configured format, unless unknown keys in the
     /// map would be lost.
     ///
     /// # Errors
-    /// [`WriteError::NotFound`], [`WriteError::RevisionMismatch`] when it is not at `expected`,
-    /// [`WriteError::Invalid`], [`WriteError::Contended`], [`WriteError::Full`], the store's, that its primary item is
-    /// invalid.
+    /// [`WriteError::NotFound`], [`WriteError::RevisionMismatch`], [`WriteError::Invalid`], [`WriteError::Contended`],
+    /// [`WriteError::Full`], the store's, that its primary item is invalid.
     pub async fn patch_comment(
         &self,
         id: &CommentId,
-        expected: Option<Revision>,
+        allows: impl Fn(&Comment) -> bool,
         patch: &CommentPatch,
     ) -> Result<Comment, WriteError> {
         let mut backoff = self.change_backoff();
         loop {
-            let (old, item) = self.read_for_change(id, expected).await?;
+            let (old, item) = self.read_for_change(id).await?;
+            if !allows(&old) {
+                return Err(WriteError::RevisionMismatch { current: old.revision });
+            }
             let patched = patch.apply(&old)?;
             if patched == old {
                 return Ok(old);
@@ -173,27 +175,17 @@ impl Table {
         Ok(TransactWriteItem::builder().update(update).build())
     }
 
-    /// Deletes a comment. An invalid primary item counts as absent, and stays unchanged.
+    /// Deletes a comment, if `allows` accepts it as it is. An invalid primary item stays unchanged.
     ///
     /// # Errors
-    /// [`WriteError::NotFound`], [`WriteError::RevisionMismatch`] when it is not at `expected`, [`WriteError::Contended`],
-    /// the store's, that its primary item is invalid.
-    pub async fn delete_comment(&self, id: &CommentId, expected: Option<Revision>) -> Result<(), WriteError> {
-        self.delete_if(id, expected, |_| true).await
-    }
-
-    /// Like [`Table::delete_comment`], if the comment is one of the `wanted`; otherwise it counts as absent.
-    async fn delete_if(
-        &self,
-        id: &CommentId,
-        expected: Option<Revision>,
-        wanted: impl Fn(&Comment) -> bool,
-    ) -> Result<(), WriteError> {
+    /// [`WriteError::NotFound`], [`WriteError::RevisionMismatch`], [`WriteError::Contended`], the store's, that its primary
+    /// item is invalid.
+    pub async fn delete_comment(&self, id: &CommentId, allows: impl Fn(&Comment) -> bool) -> Result<(), WriteError> {
         let mut backoff = self.change_backoff();
         loop {
-            let (old, _) = self.read_for_change(id, expected).await?;
-            if !wanted(&old) {
-                return Err(WriteError::NotFound);
+            let (old, _) = self.read_for_change(id).await?;
+            if !allows(&old) {
+                return Err(WriteError::RevisionMismatch { current: old.revision });
             }
             let revision = Revision::after(Some(old.revision), now(), random());
             let mut actions = vec![
@@ -210,13 +202,9 @@ impl Table {
         }
     }
 
-    async fn read_for_change(&self, id: &CommentId, expected: Option<Revision>) -> Result<(Comment, Item), WriteError> {
+    async fn read_for_change(&self, id: &CommentId) -> Result<(Comment, Item), WriteError> {
         let item = self.primary_item(id).await?.ok_or(WriteError::NotFound)?;
         let comment = comment_of_primary(&item).map_err(StoreError::from)?;
-        let current = comment.revision;
-        if expected.is_some_and(|expected| expected != current) {
-            return Err(WriteError::RevisionMismatch { current });
-        }
         Ok((comment, item))
     }
 
@@ -318,14 +306,6 @@ impl Table {
         let failed = (0..).zip(&reasons).filter(|(_, code)| *code == "ConditionalCheckFailed");
         let failed: Vec<usize> = failed.map(|(place, _)| place).collect();
         if failed.is_empty() { Err(Box::new(error)) } else { Ok(Transacted::ConditionsFailed(failed)) }
-    }
-
-    /// Deletes a comment if it is of this author, with its journal entry, like any other deletion.
-    ///
-    /// # Errors
-    /// [`WriteError::NotFound`] also when it is of another author. Those of [`Table::delete_comment`].
-    pub async fn delete_comment_of(&self, id: &CommentId, author: &AuthorId) -> Result<(), WriteError> {
-        self.delete_if(id, None, |comment| comment.site.author_id.as_ref() == Some(author)).await
     }
 
     /// The action that writes the record, on condition that it does not exist.

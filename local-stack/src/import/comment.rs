@@ -166,7 +166,7 @@ impl CommentRow {
         }
         if !options.dry_run {
             // Only this comment is changed, and none that took its id since.
-            table.patch_comment(id, Some(present.revision), &patch).await?;
+            table.patch_comment(id, |now| now.revision == present.revision, &patch).await?;
         }
         Ok(Outcome::Updated { emptied: emptied(filled(&present), filled(&updated)) })
     }

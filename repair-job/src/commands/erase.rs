@@ -98,9 +98,10 @@ async fn erase_one(job: &Job, author: &AuthorId, comment: Result<Comment, Malfor
     if !job.settings.apply {
         return Ok(Erased::Found);
     }
-    Ok(match job.table.delete_comment_of(&id, author).await {
+    let is_of_author = |comment: &Comment| comment.site.author_id.as_ref() == Some(author);
+    Ok(match job.table.delete_comment(&id, is_of_author).await {
         Ok(()) => Erased::Deleted,
-        Err(WriteError::NotFound) => Erased::Gone,
+        Err(WriteError::NotFound | WriteError::RevisionMismatch { .. }) => Erased::Gone,
         Err(WriteError::Store(StoreError::Malformed(malformed))) => Erased::Problem(malformed.to_string()),
         Err(WriteError::Store(error)) => return Err(error),
         Err(other) => Erased::Problem(format!("comment {id}: {other}")),
