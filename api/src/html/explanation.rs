@@ -5,8 +5,7 @@ use actix_web::{
     Error, ResponseError,
     body::BoxBody,
     dev::{ServiceRequest, ServiceResponse},
-    error::InternalError,
-    http::{StatusCode, header::HeaderMap},
+    http::StatusCode,
     middleware::Next,
     web::Data,
 };
@@ -17,33 +16,23 @@ use super::{
     fragment,
     head::Head,
 };
-use crate::{error::ApiError, site::Site, texts::Interface};
+use crate::{error::ApiError, http::routing::changed, site::Site, texts::Interface};
 
-/// Writes the bodies of errors for people. Layers inside may answer with such an error, too.
+/// Writes the bodies of errors for people.
 pub(crate) async fn write(request: ServiceRequest, next: Next<BoxBody>) -> Result<ServiceResponse, Error> {
     let Some(site) = request.app_data::<Data<Site>>().cloned() else { return next.call(request).await };
     let is_fragment = fragment::is_path(request.path());
-    let body = |error: &Error| Some(BoxBody::new(text(error.as_error()?, &site, is_fragment)));
-    let keep_out = |headers: &mut HeaderMap| {
+    changed(next.call(request).await, |mut answer| {
         if is_fragment {
             // The comments are indexed where they have an address for people.
-            headers.insert(fragment::ROBOTS, fragment::NO_INDEX);
+            answer.headers_mut().insert(fragment::ROBOTS, fragment::NO_INDEX);
         }
-    };
-    match next.call(request).await {
-        Ok(mut answer) => {
-            keep_out(answer.headers_mut());
-            let body = answer.response().error().and_then(body);
-            Ok(if let Some(body) = body { answer.map_body(|_, _| body) } else { answer })
+        let error = answer.error().and_then(|error| error.as_error());
+        match error.map(|error| text(error, &site, is_fragment)) {
+            Some(body) => answer.set_body(BoxBody::new(body)),
+            None => answer,
         }
-        // The layers inside answer so when a request takes too long, or panics.
-        Err(error) => {
-            let Some(body) = body(&error) else { return Err(error) };
-            let mut answer = error.error_response().set_body(body);
-            keep_out(answer.headers_mut());
-            Err(InternalError::from_response(error, answer).into())
-        }
-    }
+    })
 }
 
 #[derive(Template)]

@@ -8,13 +8,14 @@ use actix_web::{
     Error, HttpResponse,
     body::BoxBody,
     dev::{ServiceRequest, ServiceResponse},
-    error::InternalError,
     http::{
         Method,
         header::{self, HeaderMap, HeaderName, HeaderValue},
     },
     middleware::Next,
 };
+
+use super::routing::changed;
 
 /// Answer headers that a script may read besides those that Fetch always allows.
 const EXPOSED: &str = "ETag, Link, Location, Retry-After, X-Request-Id";
@@ -40,23 +41,12 @@ pub(crate) async fn admit(request: ServiceRequest, next: Next<BoxBody>) -> Resul
         }
         return Ok(request.into_response(answer.finish()));
     }
-    match next.call(request).await {
-        Ok(mut answer) => {
-            expose(answer.headers_mut());
-            Ok(answer)
-        }
-        // The request was cancelled before it was answered.
-        Err(error) => {
-            let mut answer = error.error_response();
-            expose(answer.headers_mut());
-            Err(InternalError::from_response(error, answer).into())
-        }
-    }
-}
-
-fn expose(headers: &mut HeaderMap) {
-    headers.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, HeaderValue::from_static("*"));
-    headers.insert(header::ACCESS_CONTROL_EXPOSE_HEADERS, HeaderValue::from_static(EXPOSED));
+    changed(next.call(request).await, |mut answer| {
+        let headers = answer.headers_mut();
+        headers.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, HeaderValue::from_static("*"));
+        headers.insert(header::ACCESS_CONTROL_EXPOSE_HEADERS, HeaderValue::from_static(EXPOSED));
+        answer
+    })
 }
 
 /// Whether a browser asks if a script may send a request (Fetch, section 3.2.2). Any other `OPTIONS` is an unsupported

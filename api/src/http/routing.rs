@@ -1,8 +1,9 @@
-//! What the routes of all rooms have in common.
+//! What the routes and the layers of all rooms have in common.
 
 use actix_web::{
-    Error, HttpRequest, Resource, Route,
+    Error, HttpRequest, HttpResponse, Resource, Route,
     dev::{ServiceFactory, ServiceRequest, ServiceResponse},
+    error::InternalError,
     guard,
     middleware::from_fn,
     web,
@@ -39,4 +40,19 @@ pub(crate) fn not_allowed(allow: &'static str) -> Route {
 
 pub(crate) async fn no_route(request: HttpRequest) -> Result<&'static str, Error> {
     Err(Audience::of_path(request.path()).error(ApiError::NoRoute))
+}
+
+/// The answer after a change. A layer that gives a request up, because it takes too long or panics, has only an error: its
+/// answer is made here.
+pub(crate) fn changed(
+    answer: Result<ServiceResponse, Error>,
+    change: impl FnOnce(HttpResponse) -> HttpResponse,
+) -> Result<ServiceResponse, Error> {
+    match answer {
+        Ok(answer) => {
+            let (request, answer) = answer.into_parts();
+            Ok(ServiceResponse::new(request, change(answer)))
+        }
+        Err(error) => Err(InternalError::from_response("given up", change(HttpResponse::from_error(error))).into()),
+    }
 }

@@ -11,7 +11,6 @@ use actix_web::{
     Error, HttpMessage,
     body::{BodySize, BoxBody, MessageBody},
     dev::{ServiceRequest, ServiceResponse},
-    error::InternalError,
     http::{
         Method,
         header::{self, HeaderMap, HeaderName},
@@ -22,7 +21,11 @@ use actix_web::{
 use tracing::Instrument;
 
 use super::{is_operational, trace_context};
-use crate::{http::caching, ops::metrics::Metrics, tokens::TokenName};
+use crate::{
+    http::{caching, routing::changed},
+    ops::metrics::Metrics,
+    tokens::TokenName,
+};
 
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
@@ -60,29 +63,17 @@ pub(crate) async fn observe(
         trace_id = caller.map(|caller| caller.trace_id),
         parent_id = caller.map(|caller| caller.span_id)
     );
-    let mut answer = next.call(request).instrument(span.clone()).await;
-    let (status, size, token) = match &mut answer {
-        Ok(response) => {
-            if !(is_callers && may_be_kept(&method, response.headers())) {
-                response.headers_mut().insert(REQUEST_ID, caching::value(&request_id));
-            }
-            let token = response.request().extensions().get::<TokenName>().cloned();
-            (response.status(), response.response().body().size(), token)
+    let answer = next.call(request).instrument(span.clone()).await;
+    let token = answer.as_ref().ok().and_then(|answer| answer.request().extensions().get::<TokenName>().cloned());
+    // The answer to an error is made in the span too, so that its log events carry the request's ids.
+    let _entered = span.enter();
+    changed(answer, |mut answer| {
+        if !(is_callers && may_be_kept(&method, answer.headers())) {
+            answer.headers_mut().insert(REQUEST_ID, caching::value(&request_id));
         }
-        // The request was cancelled before it was answered. Make the answer here, so that its log events carry the
-        // request's ids.
-        Err(error) => {
-            let mut response = span.in_scope(|| error.error_response());
-            response.headers_mut().insert(REQUEST_ID, caching::value(&request_id));
-            let answered = (response.status(), response.body().size(), None);
-            answer = Err(InternalError::from_response("given up", response).into());
-            answered
-        }
-    };
-    let took = began.elapsed();
-    span.in_scope(|| {
-        let (status, took_ms) = (status.as_u16(), took.as_secs_f64() * 1e3);
-        let bytes = match size {
+        let took = began.elapsed();
+        let (status, took_ms) = (answer.status().as_u16(), took.as_secs_f64() * 1e3);
+        let bytes = match answer.body().size() {
             BodySize::None => Some(0),
             BodySize::Sized(bytes) => Some(bytes),
             BodySize::Stream => None,
@@ -100,9 +91,9 @@ pub(crate) async fn observe(
             true => log!(debug),
             false => log!(info),
         }
-    });
-    metrics.count_request(route, &method, status, took);
-    answer
+        metrics.count_request(route, &method, answer.status(), took);
+        answer
+    })
 }
 
 /// Whether a cache may keep an answer. It would give the request's id to others.
