@@ -85,13 +85,6 @@ pub enum Scope {
 #[debug("CursorKey(…)")]
 pub struct CursorKey(pub [u8; 32]);
 
-impl CursorKey {
-    /// A new random key. It is stored nowhere, so the cursors sealed with it end with the process.
-    pub(crate) fn random() -> Self {
-        Self(rand::random())
-    }
-}
-
 impl FromStr for CursorKey {
     type Err = &'static str;
 

@@ -78,7 +78,7 @@ impl Service {
     }
 
     pub(crate) fn snapshot(&self) -> Snapshot {
-        self.metrics.snapshot(self.load.under_way(), self.memory.held(), &self.stores.index_answers())
+        self.metrics.snapshot(self.load.under_way(), self.memory.held(), &self.stores.index_watch.answers())
     }
 
     pub(crate) fn configure(&self, config: &mut web::ServiceConfig) {

@@ -78,7 +78,7 @@ impl IndexWatch {
         }
     }
 
-    /// Number of partitions by the kind of their last answer.
+    /// How many partitions gave each kind of answer the last time.
     pub(crate) fn answers(&self) -> Vec<(IndexAnswerKind, usize)> {
         let watched = self.0.lock();
         let count = |kind| watched.partitions.iter().filter(|answer| **answer == Some(kind)).count();

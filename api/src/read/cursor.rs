@@ -117,10 +117,10 @@ pub(crate) struct CursorSealer {
 }
 
 impl CursorSealer {
-    /// The first key seals. Without any, cursors are good for this process only.
+    /// The first key seals. Without any, a random one does, and cursors are good for this process only.
     pub(crate) fn new(keys: &[CursorKey]) -> Self {
         let (sealing, others) = keys.split_first().map(|(first, others)| (first.clone(), others.to_vec())).unzip();
-        Self { sealing: sealing.unwrap_or_else(CursorKey::random), others: others.unwrap_or_default() }
+        Self { sealing: sealing.unwrap_or_else(|| CursorKey(rand::random())), others: others.unwrap_or_default() }
     }
 
     /// Seals a cursor of the listing that these parts identify.

@@ -153,7 +153,7 @@ impl PageRequest<'_> {
         for difference in join.fill(self.query, found.into_iter().flatten()) {
             stores.report(difference);
         }
-        join.unranked.iter().for_each(|_| stores.count_drift_sign(DriftSign::RowWithoutRank));
+        join.unranked.iter().for_each(|_| stores.metrics.count_drift_sign(DriftSign::RowWithoutRank));
         Ok(Some(self.cut(ranked, join.finish()?)))
     }
 

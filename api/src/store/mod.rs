@@ -28,7 +28,7 @@ use crate::{
     ops::{
         cost,
         index_watch::{IndexAnswerKind, IndexWatch},
-        metrics::{DriftSign, Metrics, Store},
+        metrics::{Metrics, Store},
     },
     settings::ApiSettings,
 };
@@ -54,8 +54,8 @@ pub(crate) struct StoreClients {
     records: ProductCache,
     reports: Mutex<Reports>,
     settings: Data<ApiSettings>,
-    metrics: Arc<Metrics>,
-    index_watch: IndexWatch,
+    pub(crate) metrics: Arc<Metrics>,
+    pub(crate) index_watch: IndexWatch,
 }
 
 impl StoreClients {
@@ -82,15 +82,6 @@ impl StoreClients {
             Some(Fresh { value: described.ok()?.id, pause: TABLE_ID_MAX_AGE, used_for: FOREVER })
         };
         self.table_id.get(|| describe(Table::clone(&self.table))).await
-    }
-
-    /// How many partitions of the page index gave each kind of answer the last time.
-    pub(crate) fn index_answers(&self) -> Vec<(IndexAnswerKind, usize)> {
-        self.index_watch.answers()
-    }
-
-    pub(crate) fn count_drift_sign(&self, sign: DriftSign) {
-        self.metrics.count_drift_sign(sign);
     }
 
     /// Counts a difference that a page met. If it lasts, repair is told of it in the background: no reader waits.

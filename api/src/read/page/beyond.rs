@@ -68,7 +68,7 @@ impl ListingQuery {
                 return Ok(());
             }
         }
-        stores.count_drift_sign(DriftSign::RowWithoutRank);
+        stores.metrics.count_drift_sign(DriftSign::RowWithoutRank);
         Err(ApiError::NotYetListed)
     }
 }
