@@ -39,7 +39,7 @@ use socket2::SockRef;
 use tokio::{
     io::{AsyncWriteExt, copy, sink},
     sync::Semaphore,
-    time::{sleep_until, timeout},
+    time::timeout,
 };
 
 use progress::{Phase, Progress, TimedStream};
@@ -113,7 +113,7 @@ where
         tokio::select! {
             biased;
             ended = &mut connection => break Some(ended),
-            () = missed_deadline(&progress) => break None,
+            () = poll_fn(|context| progress.borrow_mut().poll_deadline(context)) => break None,
             () = &mut stopping, if !is_stopping => {
                 is_stopping = true;
                 std::pin::Pin::new(&mut connection).graceful_shutdown();
@@ -141,20 +141,6 @@ where
     if let Ok(Err(error)) = timeout(LINGER, rest).await {
         tracing::debug!(%error, "a client did not end its connection");
     }
-}
-
-/// Completes when the deadline of the connection's phase has passed.
-async fn missed_deadline(progress: &RefCell<Progress>) {
-    let mut timer = pin!(sleep_until(progress.borrow().deadline()));
-    // A connection's task is awake whenever its phase changes.
-    poll_fn(|context| {
-        let deadline = progress.borrow().deadline();
-        if timer.deadline() != deadline {
-            timer.as_mut().reset(deadline);
-        }
-        timer.as_mut().poll(context)
-    })
-    .await;
 }
 
 /// Has the system drop the data that it holds for the client, as soon as the connection is dropped.

@@ -13,17 +13,13 @@ use std::{
 use actix_web::rt::net::TcpStream;
 use tokio::{
     io::{AsyncRead, AsyncWrite, ReadBuf},
-    time::Instant,
+    time::{Instant, Sleep, sleep},
 };
 
 use super::Listener;
 
 /// How much of an answer a client must take in the time that it may leave one unread: the floor is 35 KB a second.
 const TAKEN_BYTES_MIN: usize = 1024 * 1024;
-
-/// How much later the deadline of a request is than the service's own bound. That bound comes first, because it ends the
-/// phase with an answer.
-const GRACE: Duration = Duration::from_secs(2);
 
 /// How long an idle connection is kept when places are scarce.
 const SCARCE_KEEP_ALIVE: Duration = Duration::from_secs(5);
@@ -45,33 +41,36 @@ pub(super) enum Phase {
 pub(super) struct Progress {
     listener: Arc<Listener>,
     phase: Phase,
-    deadline: Instant,
+    /// Ends at the deadline of the phase.
+    timer: Pin<Box<Sleep>>,
 }
 
 impl Progress {
     pub(super) fn new(listener: Arc<Listener>) -> Self {
-        let deadline = Instant::now() + listener.bounds.head;
-        Self { listener, phase: Phase::Receiving, deadline }
+        let timer = Box::pin(sleep(listener.bounds.head));
+        Self { listener, phase: Phase::Receiving, timer }
     }
 
     pub(super) fn phase(&self) -> Phase {
         self.phase
     }
 
-    pub(super) fn deadline(&self) -> Instant {
-        self.deadline
+    /// Completes when the deadline of the phase has passed.
+    pub(super) fn poll_deadline(&mut self, context: &mut Context<'_>) -> Poll<()> {
+        self.timer.as_mut().poll(context)
     }
 
     fn enter(&mut self, phase: Phase) {
         let bounds = &self.listener.bounds;
         let time = match phase {
             Phase::Receiving => bounds.head,
-            Phase::Handling => bounds.request + GRACE,
+            // The service's own bound comes first, because it ends the phase with an answer.
+            Phase::Handling => bounds.request * 2,
             Phase::Sending { .. } => bounds.unread,
             Phase::Idle if self.listener.places_are_scarce() => bounds.keep_alive.min(SCARCE_KEEP_ALIVE),
             Phase::Idle => bounds.keep_alive,
         };
-        self.deadline = Instant::now() + time;
+        self.timer.as_mut().reset(Instant::now() + time);
         self.phase = phase;
     }
 
@@ -178,23 +177,23 @@ mod tests {
         Arc::new(Listener::new(bounds))
     }
 
-    #[test]
-    fn a_deadline_moves_only_when_enough_of_an_answer_is_taken() {
+    #[tokio::test]
+    async fn a_deadline_moves_only_when_enough_of_an_answer_is_taken() {
         let mut progress = Progress::new(listener());
         progress.answer_is_made();
         let passed = Instant::now();
-        progress.deadline = passed;
+        progress.timer.as_mut().reset(passed);
         progress.taken(TAKEN_BYTES_MIN - 1);
-        assert_eq!(progress.deadline, passed);
+        assert_eq!(progress.timer.deadline(), passed);
         progress.taken(1);
-        assert!(progress.deadline > passed);
-        progress.deadline = passed;
+        assert!(progress.timer.deadline() > passed);
+        progress.timer.as_mut().reset(passed);
         progress.taken(TAKEN_BYTES_MIN - 1);
-        assert_eq!(progress.deadline, passed, "it is counted anew");
+        assert_eq!(progress.timer.deadline(), passed, "it is counted anew");
     }
 
-    #[test]
-    fn idle_connections_are_kept_for_a_shorter_time_when_places_are_scarce() {
+    #[tokio::test]
+    async fn idle_connections_are_kept_for_a_shorter_time_when_places_are_scarce() {
         let listener = listener();
         let take = || listener.places.try_acquire().unwrap();
         let idle = || {
@@ -206,7 +205,7 @@ mod tests {
             progress.answer_is_whole();
             progress.flushed();
             assert_eq!(progress.phase, Phase::Idle);
-            progress.deadline - Instant::now() <= SCARCE_KEEP_ALIVE
+            progress.timer.deadline() - Instant::now() <= SCARCE_KEEP_ALIVE
         };
         let taken = [take(), take(), take()];
         assert!(!idle(), "three of four");
