@@ -85,12 +85,10 @@ pub(crate) enum ApiError {
         "Comments of this listing are still being put into its pages, and this page may show some. Try again in a moment."
     )]
     NotYetListed,
+    /// Readers are asked to try later even if the table refuses every such call until a person grants a permission or
+    /// changes a setting.
     #[error("The comments are temporarily out of reach. Try again later.")]
     TableUnavailable(#[source] StoreError),
-    /// The table refuses every such call until a person grants a permission or changes a setting. Readers are asked to
-    /// try later.
-    #[error("The comments are temporarily out of reach. Try again later.")]
-    TableRefuses(#[source] StoreError),
     #[error("Too many requests are under way. Try again later.")]
     Overloaded,
     #[error("The request took too long. A write may have happened or not. Try again later.")]
@@ -136,7 +134,7 @@ impl ApiError {
             Self::Contended => (StatusCode::SERVICE_UNAVAILABLE, "contended"),
             Self::IndexUnavailable => (StatusCode::SERVICE_UNAVAILABLE, "index-unavailable"),
             Self::NotYetListed => (StatusCode::SERVICE_UNAVAILABLE, "not-yet-listed"),
-            Self::TableUnavailable(_) | Self::TableRefuses(_) => (StatusCode::SERVICE_UNAVAILABLE, "table-unavailable"),
+            Self::TableUnavailable(_) => (StatusCode::SERVICE_UNAVAILABLE, "table-unavailable"),
             Self::Overloaded => (StatusCode::SERVICE_UNAVAILABLE, "overloaded"),
             Self::TimedOut => (StatusCode::SERVICE_UNAVAILABLE, "timed-out"),
             Self::Internal(_) => (StatusCode::INTERNAL_SERVER_ERROR, "internal"),
@@ -149,9 +147,10 @@ impl ApiError {
         if let Self::Internal(error) = self {
             tracing::error!(error = &**error, "a request failed");
         } else if let Self::TableUnavailable(error) = self {
-            tracing::warn!(%error, "the table is unavailable");
-        } else if let Self::TableRefuses(error) = self {
-            tracing::error!(%error, "the table refuses");
+            match error.remedy() {
+                Remedy::CallOperator => tracing::error!(%error, "the table refuses"),
+                Remedy::TryAgain | Remedy::Quarantine => tracing::warn!(%error, "the table is unavailable"),
+            }
         } else if let Self::TimedOut = self {
             tracing::warn!("a request took too long");
         } else if let Self::Contended = self {
@@ -278,8 +277,7 @@ impl From<InvalidInput> for ApiError {
 impl From<StoreError> for ApiError {
     fn from(error: StoreError) -> Self {
         match error.remedy() {
-            Remedy::TryAgain => Self::TableUnavailable(error),
-            Remedy::CallOperator => Self::TableRefuses(error),
+            Remedy::TryAgain | Remedy::CallOperator => Self::TableUnavailable(error),
             Remedy::Quarantine => Self::internal(error),
         }
     }

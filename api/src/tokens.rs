@@ -93,7 +93,7 @@ impl Tokens {
     /// comparison takes the same time, so the time reveals nothing, not even a token's length.
     fn find(&self, token: &str) -> Option<&NamedToken> {
         let given = TokenHash::of(token);
-        self.0.iter().fold(None, |found, token| if token.hash.ct_eq(&given).into() { Some(token) } else { found })
+        self.0.iter().fold(None, |found, token| if token.hash.0.ct_eq(&given.0).into() { Some(token) } else { found })
     }
 
     fn have(&self, scope: Scope) -> bool {

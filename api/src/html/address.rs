@@ -47,13 +47,6 @@ pub(super) struct Address {
 }
 
 impl Address {
-    /// The first page of all comments on a product, newest first.
-    pub(super) fn of_product(product: ProductId) -> Self {
-        let (filter, order, page_size) = (Filter::ANY, Order::default(), PageSize::default());
-        let query = ListingQuery { product, filter, order, page_size };
-        Self { query, number: None, cursor: None, date: None }
-    }
-
     /// Whether the listing has archive pages and a front page. Oldest first, all pages are counted from the first one.
     pub(super) fn is_stable(&self) -> bool {
         self.query.order == Order::Newest
@@ -106,11 +99,6 @@ impl Address {
     /// The path and query of the first page with a different filter, in the order of this page.
     pub(super) fn filtered(&self, filter: &Filter) -> String {
         links::ordered_page(&self.query.product, filter, self.query.order, None)
-    }
-
-    /// The first page of all comments on the product, in the order of this page.
-    pub(super) fn all_comments(&self) -> String {
-        self.filtered(&Filter::ANY)
     }
 
     /// The first page of the same filter in the other order.

@@ -155,7 +155,7 @@ fn failed(context: Context<'_>, error: ApiError) -> PageError {
         }
     }
     if address.query.filter != Filter::ANY && context.count(&Filter::ANY) != Some(0) {
-        lead(text("all-comments"), address.all_comments());
+        lead(text("all-comments"), address.filtered(&Filter::ANY));
     }
     let is_away = matches!(error, ApiError::IndexUnavailable);
     let meanwhile = is_away.then_some(if is_later_page { "meanwhile-first-page" } else { "meanwhile-others" });

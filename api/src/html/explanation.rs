@@ -87,7 +87,7 @@ fn explain(t: &Interface, error: &ApiError) -> Option<String> {
         ApiError::NoSuchProduct => "error-no-product",
         ApiError::IndexUnavailable => "error-index",
         ApiError::NotYetListed => "error-not-yet-listed",
-        ApiError::TableUnavailable(_) | ApiError::TableRefuses(_) => "error-table",
+        ApiError::TableUnavailable(_) => "error-table",
         ApiError::Overloaded => "error-overloaded",
         ApiError::TimedOut => "error-timed-out",
         ApiError::Internal(_) => "error-internal",

@@ -36,7 +36,7 @@ use actix_web::{
     web,
 };
 use askama::Template;
-use model::{CommentId, Filter};
+use model::{CommentId, Filter, Order, PageSize};
 
 use crate::{
     error::ApiError,
@@ -47,10 +47,10 @@ use crate::{
         routing::{cached, get},
     },
     links,
+    read::ListingQuery,
     site::Site,
     store::StoreClients,
 };
-use address::Address;
 use error_page::{PageError, html};
 use head::Head;
 
@@ -102,7 +102,8 @@ async fn comment(request: HttpRequest, stores: web::Data<StoreClients>) -> Resul
     let id = CommentId::parse(&path_part(&request, 2, "id")?)?;
     let comment = stores.comment(&id).await?.ok_or(ApiError::NoSuchComment)?;
     let position = stores.position(&comment, &Filter::ANY).await.ok_or(ApiError::IndexUnavailable)?;
-    let address = Address::of_product(comment.product);
-    let page = address.page(address.number_of(position));
+    let (product, filter, order, page_size) = (comment.product, Filter::ANY, Order::Newest, PageSize::default());
+    let listing = ListingQuery { product, filter, order, page_size };
+    let page = links::page(&listing.product, &listing.filter, listing.number_of(true, position));
     Ok(caching::lead_to(&(page + &links::fragment(&id))))
 }

@@ -2,6 +2,7 @@
 
 use askama::Template;
 use model::{Comment, Documented, Filter, Language, Order, ProductDetails, ProductRecord, Reply, WebUrl};
+use sha2::Digest;
 
 use super::{
     address::Address,
@@ -153,9 +154,9 @@ impl<'page> CommentsPage<'page> {
         }
         self.is_whole = !is_archive;
         self.cost = None;
-        let mut tag = WeakTagWriter::new();
+        let mut tag = WeakTagWriter::default();
         for shape in [SHAPE.as_bytes(), self.head.site.settings_of_pages().as_bytes(), &self.t.version] {
-            tag.add(shape);
+            tag.0.update(shape);
         }
         self.render_into(&mut tag)?;
         Ok(Some(tag.finish()))

@@ -14,33 +14,23 @@ pub(crate) fn strong_tag(revision: Revision) -> String {
 
 /// The weak tag of a content. Weak, because compression changes the bytes but not their meaning.
 pub(crate) fn weak_tag(content: &[u8]) -> String {
-    weak_tag_of(&Sha256::digest(content))
-}
-
-fn weak_tag_of(hash: &[u8]) -> String {
-    format!("W/\"{}\"", BASE64_URL_SAFE_NO_PAD.encode(hash.get(..TAG_BYTES).unwrap_or(hash)))
+    WeakTagWriter(Sha256::new_with_prefix(content)).finish()
 }
 
 /// The weak tag of a content that is written piece by piece, and so is never whole in memory.
-pub(crate) struct WeakTagWriter(Sha256);
+#[derive(Default)]
+pub(crate) struct WeakTagWriter(pub(crate) Sha256);
 
 impl WeakTagWriter {
-    pub(crate) fn new() -> Self {
-        Self(Sha256::new())
-    }
-
-    pub(crate) fn add(&mut self, piece: &[u8]) {
-        self.0.update(piece);
-    }
-
     pub(crate) fn finish(self) -> String {
-        weak_tag_of(&self.0.finalize())
+        let hash = self.0.finalize();
+        format!("W/\"{}\"", BASE64_URL_SAFE_NO_PAD.encode(hash.get(..TAG_BYTES).unwrap_or(&hash)))
     }
 }
 
 impl fmt::Write for WeakTagWriter {
     fn write_str(&mut self, piece: &str) -> fmt::Result {
-        self.add(piece.as_bytes());
+        self.0.update(piece);
         Ok(())
     }
 }
@@ -59,7 +49,7 @@ mod tests {
 
     #[test]
     fn a_content_in_pieces_has_the_tag_of_the_whole() {
-        let mut writer = WeakTagWriter::new();
+        let mut writer = WeakTagWriter::default();
         for piece in ["a", "", "bc"] {
             writer.write_str(piece).unwrap();
         }

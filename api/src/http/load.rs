@@ -17,7 +17,7 @@ use actix_web::{
     web::Data,
 };
 use prometheus_client::metrics::counter::Counter;
-use tokio::sync::{Semaphore, SemaphorePermit};
+use tokio::sync::Semaphore;
 
 use super::audience::Audience;
 use crate::error::ApiError;
@@ -36,11 +36,6 @@ impl Load {
         Self { free: Semaphore::new(max), max, refused }
     }
 
-    /// Admits one more request until the permit is dropped; `None` at the maximum.
-    fn enter(&self) -> Option<SemaphorePermit<'_>> {
-        self.free.try_acquire().ok()
-    }
-
     pub(crate) fn under_way(&self) -> usize {
         self.max - self.free.available_permits()
     }
@@ -56,7 +51,7 @@ pub(crate) async fn bound(
 ) -> Result<ServiceResponse, Error> {
     let audience = Audience::of_path(request.path());
     // The permit is dropped with the answer, or with the request when its client disconnects.
-    let Some(_permit) = load.enter() else {
+    let Ok(_permit) = load.free.try_acquire() else {
         load.refused.inc();
         return Ok(request.error_response(audience.error(ApiError::Overloaded)));
     };
@@ -71,12 +66,12 @@ mod tests {
     #[test]
     fn a_permit_is_given_back_when_it_is_dropped() {
         let load = Load::new(2, Counter::default());
-        let (first, second) = (load.enter(), load.enter());
-        assert!(first.is_some() && second.is_some());
-        assert!(load.enter().is_none());
+        let (first, second) = (load.free.try_acquire(), load.free.try_acquire());
+        assert!(first.is_ok() && second.is_ok());
+        assert!(load.free.try_acquire().is_err());
         assert_eq!(load.under_way(), 2);
         drop(first);
-        assert!(load.enter().is_some());
+        assert!(load.free.try_acquire().is_ok());
         assert_eq!(load.under_way(), 1);
     }
 }

@@ -26,10 +26,9 @@ pub(crate) fn with_whole_id(path: &str) -> Option<String> {
     let (start, kinds, filters_max) = AROUND_IDS.into_iter().find(|(start, ..)| path.starts_with(start))?;
     let parts: Vec<&str> = path.strip_prefix(start)?.split('/').collect();
     let is_end = |at: &usize| {
-        let filters = parts.get(at + 1..).unwrap_or_default().join("/");
-        let filters = filters.trim_end_matches('/');
-        let mut filters = filters.split('/').filter(|_| !filters.is_empty());
-        filters.clone().count() <= filters_max && filters.all(|part| !part.is_empty())
+        let after = parts.get(at + 1..).unwrap_or_default();
+        let filters = after.iter().rposition(|part| !part.is_empty()).map_or(0, |last| last + 1);
+        filters <= filters_max && after.iter().take(filters).all(|part| !part.is_empty())
     };
     let end = parts.iter().rposition(|part| kinds.contains(part)).filter(is_end);
     let end = end.or_else(|| (start == RECORDS && !path.ends_with('/')).then_some(parts.len()))?;

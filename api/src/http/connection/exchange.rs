@@ -26,7 +26,10 @@ use hyper::{
     header,
 };
 
-use super::{Client, progress::Progress};
+use super::{
+    Client,
+    progress::{Phase, Progress},
+};
 
 /// The service's answer to a request. It says that the connection closes if the request's body was not read to its end:
 /// hyper would go on if the rest happens to have arrived.
@@ -39,7 +42,7 @@ pub(super) async fn answer<S>(
 where
     S: Service<Request, Response = ServiceResponse, Error = Error>,
 {
-    progress.borrow_mut().request_begins();
+    progress.borrow_mut().enter(Phase::Handling);
     let body_is_read = Rc::new(Cell::new(request.body().is_end_stream()));
     let answer = match for_service(request, client, &body_is_read) {
         Some(request) => app.call(request).await.map_or_else(Response::from, Response::from),

@@ -121,7 +121,7 @@ where
         }
     };
     let mut io = connection.into_parts().io.into_inner().io;
-    let phase = progress.borrow().phase();
+    let phase = progress.borrow().phase;
     match (ended, phase) {
         (Some(Ok(())), _) => {}
         (Some(Err(error)), _) => client.broke(&error),

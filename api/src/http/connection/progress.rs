@@ -40,7 +40,7 @@ pub(super) enum Phase {
 #[derive(Debug)]
 pub(super) struct Progress {
     listener: Arc<Listener>,
-    phase: Phase,
+    pub(super) phase: Phase,
     /// Ends at the deadline of the phase.
     timer: Pin<Box<Sleep>>,
 }
@@ -51,16 +51,12 @@ impl Progress {
         Self { listener, phase: Phase::Receiving, timer }
     }
 
-    pub(super) fn phase(&self) -> Phase {
-        self.phase
-    }
-
     /// Completes when the deadline of the phase has passed.
     pub(super) fn poll_deadline(&mut self, context: &mut Context<'_>) -> Poll<()> {
         self.timer.as_mut().poll(context)
     }
 
-    fn enter(&mut self, phase: Phase) {
+    pub(super) fn enter(&mut self, phase: Phase) {
         let bounds = &self.listener.bounds;
         let time = match phase {
             Phase::Receiving => bounds.head,
@@ -72,10 +68,6 @@ impl Progress {
         };
         self.timer.as_mut().reset(Instant::now() + time);
         self.phase = phase;
-    }
-
-    pub(super) fn request_begins(&mut self) {
-        self.enter(Phase::Handling);
     }
 
     pub(super) fn answer_is_made(&mut self) {
@@ -198,7 +190,7 @@ mod tests {
         let take = || listener.places.try_acquire().unwrap();
         let idle = || {
             let mut progress = Progress::new(Arc::clone(&listener));
-            progress.request_begins();
+            progress.enter(Phase::Handling);
             progress.answer_is_made();
             progress.flushed();
             assert_eq!(progress.phase, Phase::Sending { is_whole: false, taken: 0 }, "a part is taken");
