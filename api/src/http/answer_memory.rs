@@ -53,18 +53,18 @@ impl AnswerMemory {
     /// # Errors
     /// [`ApiError::Overloaded`] without room.
     pub(crate) async fn make_room(&self, request: &HttpRequest, comments: u16) -> Result<(), ApiError> {
-        let reservation = self.reserve(usize::from(comments) * MAKING_COMMENT_BYTES).await?;
-        request.extensions_mut().insert(reservation);
+        let room = self.reserve(usize::from(comments) * MAKING_COMMENT_BYTES).await?;
+        request.extensions_mut().insert(room);
         Ok(())
     }
 
-    async fn reserve(&self, bytes: usize) -> Result<Reservation, ApiError> {
+    async fn reserve(&self, bytes: usize) -> Result<Room, ApiError> {
         let room = async {
             let permits = u32::try_from(bytes).ok().filter(|_| bytes <= self.bytes)?;
             let room = Arc::clone(&self.free).acquire_many_owned(permits);
             tokio::time::timeout(ROOM_TIMEOUT, room).await.ok()?.ok()
         };
-        room.await.map(Reservation).ok_or_else(|| {
+        room.await.ok_or_else(|| {
             self.refused.inc();
             ApiError::Overloaded
         })
@@ -75,19 +75,8 @@ impl AnswerMemory {
     }
 }
 
-/// Room for an answer; dropping this gives the room back.
-#[derive(Debug)]
-struct Reservation(OwnedSemaphorePermit);
-
-impl Reservation {
-    fn bytes(&self) -> usize {
-        self.0.num_permits()
-    }
-
-    fn give_back(&mut self, bytes: usize) {
-        drop(self.0.split(bytes.min(self.bytes())));
-    }
-}
+/// Room for an answer, a permit for each byte.
+type Room = OwnedSemaphorePermit;
 
 /// Keeps an answer's room until the answer is sent, or its connection has ended. Without `memory`, answers need no room.
 pub(crate) async fn hold(
@@ -97,25 +86,25 @@ pub(crate) async fn hold(
 ) -> Result<ServiceResponse, Error> {
     let answer = next.call(request).await?;
     let Some(memory) = memory else { return Ok(answer) };
-    let reservation = answer.request().extensions_mut().remove::<Reservation>();
+    let reserved = answer.request().extensions_mut().remove::<Room>();
     let bytes = match answer.response().body().size() {
         BodySize::Sized(bytes) if bytes > SMALL_BYTES as u64 => usize::try_from(bytes).unwrap_or(usize::MAX),
         BodySize::None | BodySize::Sized(_) | BodySize::Stream => return Ok(answer),
     };
-    let reservation = match reservation {
-        Some(mut reservation) if reservation.bytes() >= bytes => {
-            reservation.give_back(reservation.bytes() - bytes);
-            Ok(reservation)
+    let room = match reserved {
+        Some(mut room) if room.num_permits() >= bytes => {
+            drop(room.split(room.num_permits() - bytes));
+            Ok(room)
         }
         // The answer is larger than reserved, or nothing was reserved.
-        reservation => {
-            drop(reservation);
+        reserved => {
+            drop(reserved);
             memory.reserve(bytes).await
         }
     };
-    match reservation {
-        Ok(reservation) => Ok(answer.map_body(|_, body| match body.try_into_bytes() {
-            Ok(body) => BoxBody::new(in_parts(&body, reservation)),
+    match room {
+        Ok(room) => Ok(answer.map_body(|_, body| match body.try_into_bytes() {
+            Ok(body) => BoxBody::new(in_parts(&body, room)),
             Err(body) => body,
         })),
         Err(error) => {
@@ -126,13 +115,10 @@ pub(crate) async fn hold(
 }
 
 /// A body in parts, each of which gives its room back when it is taken.
-fn in_parts(
-    body: &[u8],
-    mut reservation: Reservation,
-) -> SizedStream<impl Stream<Item = Result<Bytes, Infallible>> + Unpin + use<>> {
+fn in_parts(body: &[u8], mut room: Room) -> SizedStream<impl Stream<Item = Result<Bytes, Infallible>> + Unpin + use<>> {
     let parts: Vec<Bytes> = body.chunks(PART_BYTES).map(Bytes::copy_from_slice).collect();
     // actix copies each part at once.
-    let parts = stream::iter(parts).inspect(move |part| reservation.give_back(part.len()));
+    let parts = stream::iter(parts).inspect(move |part| drop(room.split(part.len())));
     SizedStream::new(body.len() as u64, parts.map(Ok))
 }
 
@@ -155,11 +141,9 @@ mod tests {
             async move { memory.reserve(20).await.is_ok() }
         });
         tokio::task::yield_now().await;
-        first.give_back(20);
+        drop(first.split(20));
         assert!(waiting.await.unwrap(), "room that becomes free in time is used");
-        assert_eq!((first.bytes(), memory.held()), (40, 80));
-        first.give_back(1_000);
-        assert_eq!(memory.held(), 40);
+        assert_eq!((first.num_permits(), memory.held()), (40, 80));
         drop((first, second));
         assert_eq!(memory.held(), 0);
         assert!(memory.reserve(101).await.is_err() && memory.reserve(usize::MAX).await.is_err());
