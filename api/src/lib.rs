@@ -30,14 +30,14 @@ mod json;
 pub mod links;
 mod look;
 mod ops;
-#[cfg(test)]
-mod outside_text;
 mod read;
 mod secrets;
 mod service;
 mod settings;
 mod site;
 mod store;
+#[cfg(test)]
+mod tests;
 mod texts;
 mod tokens;
 
