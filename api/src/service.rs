@@ -19,14 +19,13 @@ use crate::{
         load::{self, Load},
         panics, routing,
     },
-    json::{self, openapi::DescriptionText},
+    json,
     look::LookError,
     ops::{self, access, cost, is_operational, metrics::Metrics, series::Snapshot},
     read::{cursor::CursorSealer, products::Products},
     settings::ApiSettings,
     site::Site,
     store::StoreClients,
-    tokens::Tokens,
 };
 
 /// Maximum number of concurrent health checks and scrapes: several checkers, and some that have given up.
@@ -42,10 +41,8 @@ pub(crate) struct Service {
     pub(crate) metrics: Data<Metrics>,
     memory: Data<AnswerMemory>,
     cursors: Data<CursorSealer>,
-    tokens: Data<Tokens>,
     site: Data<Site>,
     products: Data<Products>,
-    description: Data<DescriptionText>,
     pub(crate) settings: Data<ApiSettings>,
 }
 
@@ -68,9 +65,7 @@ impl Service {
             memory: Data::new(AnswerMemory::new(memory_bytes, metrics.shed.clone())),
             metrics: Data::from(metrics),
             cursors: Data::new(CursorSealer::new(&settings.cursor_keys)),
-            tokens: Data::new(Tokens(settings.writing.tokens.clone())),
             products: Data::new(Products::new(stores.clone(), site.clone())),
-            description: Data::new(DescriptionText::new(&site.public_url.base_path)),
             site,
             stores,
             settings,
@@ -109,10 +104,8 @@ impl Service {
             .app_data(self.load.clone())
             .app_data(self.memory.clone())
             .app_data(self.cursors.clone())
-            .app_data(self.tokens.clone())
             .app_data(self.site.clone())
             .app_data(self.products.clone())
-            .app_data(self.description.clone())
             .app_data(self.settings.clone())
             // 9. What it asks of the stores is kept, and its answer says how long they took.
             .wrap(from_fn(cost::follow))

@@ -16,6 +16,7 @@ use subtle::ConstantTimeEq;
 use crate::{
     error::ApiError,
     secrets::{Scope, TokenHash},
+    settings::ApiSettings,
 };
 
 /// The name of a token: of the program or the person that has it. Logs show it.
@@ -85,38 +86,29 @@ impl fmt::Display for NamedToken {
     }
 }
 
-/// If two tokens have one hash, the later one counts.
-pub(crate) struct Tokens(pub(crate) Vec<NamedToken>);
-
-impl Tokens {
-    /// The token with this text. All hashes have one length and every one is compared, also after a match. Each
-    /// comparison takes the same time, so the time reveals nothing, not even a token's length.
-    fn find(&self, token: &str) -> Option<&NamedToken> {
-        let given = TokenHash::of(token);
-        self.0.iter().fold(None, |found, token| if token.hash.0.ct_eq(&given.0).into() { Some(token) } else { found })
-    }
-
-    fn have(&self, scope: Scope) -> bool {
-        self.0.iter().any(|token| token.scopes.contains(&scope))
-    }
+/// The token with this text; if two have one hash, the later one. All hashes have one length and every one is compared,
+/// also after a match. Each comparison takes the same time, so the time reveals nothing, not even a token's length.
+fn find<'known>(known: &'known [NamedToken], token: &str) -> Option<&'known NamedToken> {
+    let given = TokenHash::of(token);
+    known.iter().fold(None, |found, token| if token.hash.0.ct_eq(&given.0).into() { Some(token) } else { found })
 }
 
 /// Who sends a request: the token that came with it, if the service knows that token.
 pub(crate) struct Caller {
-    tokens: web::Data<Tokens>,
+    settings: web::Data<ApiSettings>,
     token: Option<NamedToken>,
 }
 
 impl Caller {
     fn of(request: &HttpRequest) -> Result<Self, ApiError> {
-        let tokens = request.app_data::<web::Data<Tokens>>();
-        let tokens = tokens.ok_or_else(|| ApiError::internal("the service has no tokens"))?;
-        let token = bearer_token(request).and_then(|token| tokens.find(token)).cloned();
+        let settings = request.app_data::<web::Data<ApiSettings>>();
+        let settings = settings.ok_or_else(|| ApiError::internal("the service has no settings"))?;
+        let token = bearer_token(request).and_then(|token| find(&settings.writing.tokens, token)).cloned();
         if let Some(token) = &token {
             // For the access log.
             request.extensions_mut().insert(token.name.clone());
         }
-        Ok(Self { tokens: tokens.clone(), token })
+        Ok(Self { settings: settings.clone(), token })
     }
 
     /// Accepts a caller whose token has this scope, and returns that token.
@@ -124,10 +116,11 @@ impl Caller {
     /// # Errors
     /// No token has this scope, the caller's is missing or unknown, or it lacks the scope.
     pub(crate) fn check(&self, scope: Scope) -> Result<NamedToken, ApiError> {
+        let has_scope = |token: &NamedToken| token.scopes.contains(&scope);
         match &self.token {
-            _ if !self.tokens.have(scope) => Err(ApiError::ScopeOff(scope)),
+            _ if !self.settings.writing.tokens.iter().any(has_scope) => Err(ApiError::ScopeOff(scope)),
             None => Err(ApiError::Unauthorized),
-            Some(token) if token.scopes.contains(&scope) => Ok(token.clone()),
+            Some(token) if has_scope(token) => Ok(token.clone()),
             Some(_) => Err(ApiError::NotAllowed(scope)),
         }
     }
@@ -178,16 +171,18 @@ mod tests {
     use actix_web::test::TestRequest;
 
     use super::*;
+    use crate::settings::WritingSettings;
 
-    fn tokens(settings: &[(&str, &str)]) -> Tokens {
-        let named = |(text, name_and_scopes): &(&str, &str)| {
+    fn tokens(named: &[(&str, &str)]) -> ApiSettings {
+        let token = |(text, name_and_scopes): &(&str, &str)| {
             format!("{name_and_scopes}/{}", TokenHash::of(text)).parse::<NamedToken>().unwrap()
         };
-        Tokens(settings.iter().map(named).collect())
+        let writing = WritingSettings { tokens: named.iter().map(token).collect(), ..WritingSettings::default() };
+        ApiSettings { writing, ..ApiSettings::default() }
     }
 
-    fn check(tokens: Tokens, scope: Scope, authorization: Option<&str>) -> Result<String, ApiError> {
-        let mut request = TestRequest::post().app_data(web::Data::new(tokens));
+    fn check(settings: ApiSettings, scope: Scope, authorization: Option<&str>) -> Result<String, ApiError> {
+        let mut request = TestRequest::post().app_data(web::Data::new(settings));
         if let Some(value) = authorization {
             request = request.insert_header((header::AUTHORIZATION, value));
         }

@@ -5,13 +5,7 @@
 //! (`the_description_is_the_committed_one`). It matches the service: every request that it allows is accepted, any
 //! other is refused, and every answer has a shape that it names (the module `described` of the package `tests`).
 
-use std::sync::OnceLock;
-
-use actix_web::{
-    HttpResponse,
-    http::header::ContentType,
-    web::{self, Bytes},
-};
+use actix_web::{HttpResponse, http::header::ContentType, web};
 use utoipa::{
     Modify, OpenApi,
     openapi::{
@@ -24,6 +18,7 @@ use super::{author, comment, create, list, moderation, product, product_list, re
 use crate::{
     error::{ApiError, Problem},
     ops::{health, scrape},
+    site::Site,
 };
 
 #[derive(OpenApi)]
@@ -75,33 +70,18 @@ impl Modify for BearerTokens {
     }
 }
 
-/// The text of the description for one site, made at the first request.
-#[derive(Debug)]
-pub(crate) struct DescriptionText {
-    base_path: String,
-    text: OnceLock<Result<Bytes, serde_json::Error>>,
+/// The description for a site with this base path. It names the path, unless the site is at the root of its host.
+fn text(base_path: &str) -> Result<String, serde_json::Error> {
+    let mut description = ApiDescription::openapi();
+    if !base_path.is_empty() {
+        description.servers = Some(vec![Server::new(base_path)]);
+    }
+    Ok(description.to_pretty_json()? + "\n")
 }
 
-impl DescriptionText {
-    /// `base_path` is that of the site. The description names it, unless the site is at the root of its host.
-    pub(crate) fn new(base_path: &str) -> Self {
-        Self { base_path: base_path.to_owned(), text: OnceLock::new() }
-    }
-
-    fn get(&self) -> Result<Bytes, ApiError> {
-        let text = self.text.get_or_init(|| {
-            let mut description = ApiDescription::openapi();
-            if !self.base_path.is_empty() {
-                description.servers = Some(vec![Server::new(&self.base_path)]);
-            }
-            Ok((description.to_pretty_json()? + "\n").into())
-        });
-        text.as_ref().cloned().map_err(|error| ApiError::internal(error.to_string()))
-    }
-}
-
-pub(crate) async fn description(text: web::Data<DescriptionText>) -> Result<HttpResponse, ApiError> {
-    Ok(HttpResponse::Ok().insert_header(ContentType::json()).body(text.get()?))
+pub(crate) async fn description(site: web::Data<Site>) -> Result<HttpResponse, ApiError> {
+    let text = text(&site.public_url.base_path).map_err(ApiError::internal)?;
+    Ok(HttpResponse::Ok().insert_header(ContentType::json()).body(text))
 }
 
 #[cfg(test)]
@@ -110,28 +90,21 @@ mod tests {
 
     use super::*;
 
-    fn text(base_path: &str) -> String {
-        String::from_utf8(DescriptionText::new(base_path).get().unwrap().to_vec()).unwrap()
-    }
-
     /// After a change, `UPDATE_EXPECT=1 cargo test -p api the_description` writes the file anew.
     #[test]
     fn the_description_is_the_committed_one() {
-        expect_file!["../../../docs/openapi.json"].assert_eq(&text(""));
+        expect_file!["../../../docs/openapi.json"].assert_eq(&text("").unwrap());
     }
 
     #[test]
-    fn a_site_below_a_path_has_one_text_that_names_it() {
-        let description = DescriptionText::new("/reviews");
-        let [first, again] = [description.get().unwrap(), description.get().unwrap()];
-        assert_eq!(first.as_ptr(), again.as_ptr(), "it is made once");
-        let named: serde_json::Value = serde_json::from_slice(&first).unwrap();
+    fn the_description_of_a_site_below_a_path_names_it() {
+        let named: serde_json::Value = serde_json::from_str(&text("/reviews").unwrap()).unwrap();
         assert_eq!(named["servers"][0]["url"], "/reviews");
     }
 
     #[test]
     fn every_parameter_and_every_answer_has_an_example() {
-        let description: serde_json::Value = serde_json::from_str(&text("")).unwrap();
+        let description: serde_json::Value = serde_json::from_str(&text("").unwrap()).unwrap();
         let operations = description["paths"].as_object().unwrap().values().flat_map(|path| path.as_object().unwrap());
         let mut looked_at = 0;
         for (method, operation) in operations {
