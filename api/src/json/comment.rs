@@ -105,7 +105,9 @@ pub(crate) async fn change_comment(
         caller.check(Scope::WriteComments)?;
     }
     let patched = stores.patch(&id, |comment| conditions.hold(Some(comment.revision)), &patch).await;
-    Ok(answer(&patched.map_err(|error| conditions.refused(error))?))
+    let comment = patched.map_err(|error| conditions.refused(error))?;
+    let tag = (header::ETAG, strong_tag(comment.revision));
+    Ok(HttpResponse::Ok().insert_header(tag).json(CommentBody::for_writer(&comment)))
 }
 
 /// The end of a comment.
@@ -125,12 +127,6 @@ pub(crate) async fn delete_comment(
     let deleted = stores.delete(&id, |comment| conditions.hold(Some(comment.revision))).await;
     deleted.map_err(|error| conditions.refused(error))?;
     Ok(HttpResponse::NoContent().finish())
-}
-
-fn answer(comment: &Comment) -> HttpResponse {
-    HttpResponse::Ok()
-        .insert_header((header::ETAG, strong_tag(comment.revision)))
-        .json(CommentBody::for_writer(comment))
 }
 
 pub(crate) struct PositionRequest {

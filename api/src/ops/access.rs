@@ -56,13 +56,8 @@ pub(crate) async fn observe(
     let peer = request.peer_addr().map(|peer| peer.ip().to_string());
     let client = forwarded_for(request.headers(), proxies);
     let user_agent = text(request.headers(), header::USER_AGENT).map(|agent| beginning(agent, USER_AGENT_MAX_LEN));
-    let caller = trace_context::caller(request.headers());
-    let span = tracing::info_span!(
-        "request",
-        request_id,
-        trace_id = caller.map(|caller| caller.trace_id),
-        parent_id = caller.map(|caller| caller.span_id)
-    );
+    let (trace_id, parent_id) = trace_context::caller(request.headers()).unzip();
+    let span = tracing::info_span!("request", request_id, trace_id, parent_id);
     let answer = next.call(request).instrument(span.clone()).await;
     let token = answer.as_ref().ok().and_then(|answer| answer.request().extensions().get::<TokenName>().cloned());
     // The answer to an error is made in the span too, so that its log events carry the request's ids.

@@ -2,23 +2,15 @@
 
 use actix_web::http::header::HeaderMap;
 
-/// The span that made a request.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct CallersSpan<'header> {
-    /// 32 hex digits.
-    pub(crate) trace_id: &'header str,
-    /// 16 hex digits.
-    pub(crate) span_id: &'header str,
-}
-
-/// Reads the caller's span that made the request. The standard requires ignoring a repeated or invalid header.
-pub(crate) fn caller(headers: &HeaderMap) -> Option<CallersSpan<'_>> {
+/// The trace and the caller's span that made the request: 32 and 16 hex digits. The standard requires ignoring a repeated
+/// or invalid header.
+pub(crate) fn caller(headers: &HeaderMap) -> Option<(&str, &str)> {
     let mut values = headers.get_all("traceparent");
     let value = values.next()?.to_str().ok()?;
     if values.next().is_some() { None } else { parse(value) }
 }
 
-fn parse(value: &str) -> Option<CallersSpan<'_>> {
+fn parse(value: &str) -> Option<(&str, &str)> {
     let mut parts = value.split('-');
     let version = hex(parts.next()?, 2)?;
     let (trace_id, span_id) = (hex(parts.next()?, 32)?, hex(parts.next()?, 16)?);
@@ -27,7 +19,7 @@ fn parse(value: &str) -> Option<CallersSpan<'_>> {
     if version == "ff" || (version == "00" && parts.next().is_some()) {
         return None;
     }
-    Some(CallersSpan { trace_id: not_zero(trace_id)?, span_id: not_zero(span_id)? })
+    Some((not_zero(trace_id)?, not_zero(span_id)?))
 }
 
 fn hex(part: &str, len: usize) -> Option<&str> {
@@ -49,7 +41,7 @@ mod tests {
     #[test]
     fn a_trace_parent_is_read_or_ignored() {
         let whole = format!("00-{TRACE}-{PARENT}-01");
-        assert_eq!(parse(&whole), Some(CallersSpan { trace_id: TRACE, span_id: PARENT }));
+        assert_eq!(parse(&whole), Some((TRACE, PARENT)));
         assert!(parse(&format!("01-{TRACE}-{PARENT}-01-later")).is_some());
         let (zero_trace, zero_parent) = ("0".repeat(32), "0".repeat(16));
         for broken in [
