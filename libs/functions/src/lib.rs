@@ -3,9 +3,9 @@
 mod args;
 pub mod invocation;
 pub mod metrics;
-#[cfg(test)]
-mod outside_text;
 pub mod quarantine;
+#[cfg(test)]
+mod tests;
 
 pub use args::{MetricsArgs, QuarantineArgs};
 pub use quarantine::Quarantine;
