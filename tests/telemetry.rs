@@ -3,6 +3,7 @@
 use ::api::Series;
 use itertools::Itertools;
 use serde_json::{Value, json};
+use strum::VariantArray;
 
 use crate::fixture::{
     api::{ApiProcess, api_variables},
@@ -47,10 +48,10 @@ async fn the_log_has_the_series_of_cloudwatch_and_they_add_up_to_the_metrics() {
         let named = (&line["Function"], &directive["Namespace"], &directive["Dimensions"]);
         assert_eq!(named, (&json!("api"), &json!("Pagemark/one"), &json!([["Function"]])));
         let names = directive["Metrics"].as_array().unwrap().iter().map(|metric| metric["Name"].as_str().unwrap());
-        let known = Series::ALL.iter().map(|series| series.name()).filter(|name| line[name].is_number());
+        let known = Series::VARIANTS.iter().map(<&str>::from).filter(|name| line[name].is_number());
         assert!(names.eq(known), "{line}");
     }
-    assert!(Series::ALL.iter().all(|series| !values(&lines, series.name()).is_empty()), "{lines:?}");
+    assert!(Series::VARIANTS.iter().all(|series| !values(&lines, series.into()).is_empty()), "{lines:?}");
     let counted = sum("pagemark_http_requests_total", "") - sum("pagemark_http_requests_total", "/metrics");
     assert_eq!(added(&lines, "Requests"), counted);
     for (name, mean) in [("TableTime", mean_ms("table")), ("PageIndexTime", mean_ms("page_index"))] {

@@ -17,7 +17,6 @@ use model::{Filter, Order};
 
 use crate::{
     look::{Look, LookError},
-    settings,
     texts::{Interface, InterfaceLanguage, Texts},
 };
 
@@ -211,12 +210,6 @@ pub struct SiteSettings {
     pub demo: Arc<AtomicBool>,
 }
 
-impl Default for SiteSettings {
-    fn default() -> Self {
-        settings::defaults()
-    }
-}
-
 #[derive(Debug, Clone)]
 pub(crate) struct Site {
     /// The address that the site is known by. The settings may leave it open.
@@ -363,7 +356,7 @@ mod tests {
     #[test]
     fn copies_and_thin_filters_are_not_indexed_under_their_own_address() {
         let site = |indexable| {
-            let settings = SiteSettings { indexable, ..SiteSettings::default() };
+            let settings = SiteSettings { indexable, ..crate::settings::defaults() };
             Site::new(settings, ([127, 0, 0, 1], 80).into()).unwrap()
         };
         let filter =

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value, json};
+use strum::VariantArray;
 
 use super::{assert_each, assert_settings, of_type, project_file, properties, resources};
 
@@ -105,10 +106,12 @@ fn shown() -> Vec<(Option<String>, String)> {
 fn alarms_and_dashboard_are_about_metrics_that_are_sent() {
     let mut sent = BTreeSet::new();
     for process in [stream_writer::FUNCTION, page_indexer::FUNCTION] {
-        sent.extend(functions::metrics::Metric::ALL.iter().map(|of| (Some(process.to_owned()), of.name().to_owned())));
+        sent.extend(
+            functions::metrics::Metric::ALL.iter().map(|of| (Some(process.to_owned()), <&str>::from(of).to_owned())),
+        );
     }
     sent.extend(metrics_of_repair().into_iter().map(|name| (Some(repair_job::FUNCTION.to_owned()), name)));
-    let of_api = api::Series::ALL.iter().map(|of| (Some(api::PROCESS.to_owned()), of.name().to_owned()));
+    let of_api = api::Series::VARIANTS.iter().map(|of| (Some(api::PROCESS.to_owned()), <&str>::from(of).to_owned()));
     sent.extend(of_api.clone());
     assert_each(
         "AWS::Logs::MetricFilter",

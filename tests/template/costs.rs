@@ -1,5 +1,7 @@
 //! The bill in docs/deploy.md counts what the template makes, and is added up correctly.
 
+use strum::VariantArray;
+
 use super::{alarms::metrics_of_repair, of_type, project_file};
 
 /// Metrics of a mapping of a stream: those of `EventCount`, without `DeletedEventCount`, which is of queues.
@@ -29,7 +31,7 @@ fn the_bill_counts_the_metrics_alarms_and_secrets_that_the_template_makes() {
     let watched: usize = alarms.iter().map(|(_, alarm)| alarm.to_string().matches("MetricStat").count().max(1)).sum();
     let metrics = 2 * functions::metrics::Metric::ALL.len()
         + metrics_of_repair().len()
-        + api::Series::ALL.len()
+        + api::Series::VARIANTS.len()
         + count("AWS::Logs::MetricFilter")
         + OF_MAPPING * count("AWS::Lambda::EventSourceMapping");
     let bill = bill();

@@ -13,7 +13,7 @@ pub(super) fn heading(t: &Interface, address: &Address, place: Place, listing: &
     let order = address.query.order;
     let counted = match listing.total {
         _ if place == Place::Unknown => t.text("some-comments").into_owned(),
-        Some(total) => t.comments(total),
+        Some(total) => t.counted("comments", total),
         None if address.is_stable() => t.text("the-newest-comments").into_owned(),
         None => t.text("the-oldest-comments").into_owned(),
     };

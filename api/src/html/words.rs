@@ -73,10 +73,6 @@ impl Interface {
     }
 
     /// "1 comment", "12,275 comments".
-    pub(super) fn comments(&self, total: u64) -> String {
-        self.counted("comments", total)
-    }
-
     pub(super) fn counted(&self, id: &'static str, count: impl Into<FluentValue<'static>>) -> String {
         self.with_one(id, "count", count)
     }
@@ -180,6 +176,6 @@ mod tests {
         let days = |from: &str, to: &str| t.days(at(from), at(to));
         assert_eq!(days("2016-12-05T00:07:59Z", "2016-12-06T00:00:00Z"), "5 Dec 2016 to 6 Dec 2016");
         assert_eq!(days("2016-12-05T00:00:00Z", "2016-12-05T23:59:59Z"), "5 Dec 2016");
-        assert_eq!([1, 12_275].map(|total| t.comments(total)), ["1 comment", "12,275 comments"]);
+        assert_eq!([1, 12_275].map(|total| t.counted("comments", total)), ["1 comment", "12,275 comments"]);
     }
 }

@@ -33,14 +33,6 @@ pub enum Series {
     MalformedItems,
 }
 
-impl Series {
-    pub const ALL: &[Self] = Self::VARIANTS;
-
-    pub fn name(self) -> &'static str {
-        self.into()
-    }
-}
-
 /// What the metrics say at an instant: the series in their order, each with its unit in CloudWatch (Amazon CloudWatch API
 /// reference: `MetricDatum`).
 pub(crate) type Snapshot = Vec<(Series, &'static str, Reading)>;
@@ -73,7 +65,7 @@ fn line(namespace: &str, at_epoch_ms: i64, now: &Snapshot, before: &Snapshot) ->
     let values = now
         .iter()
         .zip(before)
-        .filter_map(|((series, unit, now), (_, _, before))| Some((series.name(), *unit, now.value_since(before)?)));
+        .filter_map(|((series, unit, now), (_, _, before))| Some((series.into(), *unit, now.value_since(before)?)));
     emf::line(namespace, PROCESS, at_epoch_ms, &values.collect::<Vec<_>>())
 }
 
