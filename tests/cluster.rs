@@ -11,7 +11,7 @@ use model::{
     plan::{IndexEdit, index_edits},
 };
 use page_index::{PageIndex, RankedQuery};
-use process::{StoreError, now};
+use process::{Remedy, StoreError, now};
 use rand::{SeedableRng, rngs::StdRng};
 use redis_index::RedisIndexConfig;
 
@@ -70,7 +70,10 @@ async fn a_rebuild_refuses_masters_that_may_evict() {
         let error = cluster.index().begin_rebuild().await.unwrap_err();
         let port = cluster.port_of(evicting).to_string();
         let names = |detail: &String| detail.contains("allkeys-lru") && detail.contains(&port);
-        assert!(matches!(&error, StoreError::Refused { detail, .. } if names(detail)), "{error:?}");
+        assert!(
+            matches!(&error, StoreError::Call { remedy: Remedy::CallOperator, detail, .. } if names(detail)),
+            "{error:?}"
+        );
         cluster.ask::<()>(evicting, "CONFIG SET maxmemory-policy noeviction").await;
     }
     cluster.index().begin_rebuild().await.unwrap();

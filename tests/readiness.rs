@@ -5,7 +5,7 @@ use std::{ops::Range, time::Duration};
 
 use model::{Cd, Filter, ProductId, Timestamp, plan::IndexEdit};
 use page_index::{IndexAnswer, NotReady, PageIndex, PositionQuery, Ranked, RankedQuery};
-use process::{StoreError, now};
+use process::{Remedy, StoreError, now};
 use redis_index::RedisIndexConfig;
 
 use crate::fixture::{
@@ -68,7 +68,10 @@ async fn a_server_that_may_evict_keys_is_refused() {
     for evicting in ["allkeys-lru", "allkeys-random", "volatile-lru", "volatile-ttl"] {
         policy(evicting).await;
         let error = index.begin_rebuild().await.unwrap_err();
-        assert!(matches!(&error, StoreError::Refused { detail, .. } if detail.contains(evicting)), "{error:?}");
+        assert!(
+            matches!(&error, StoreError::Call { remedy: Remedy::CallOperator, detail, .. } if detail.contains(evicting)),
+            "{error:?}"
+        );
         assert_eq!(ask(&index, TABLE_ID, now()).await, Err(NotReady::NoMarker));
     }
     policy("noeviction").await;

@@ -12,7 +12,7 @@ use model::{
     plan::{index_edits, reconcile::Places},
 };
 use page_index::{ConfirmationTime, PageIndex, PositionQuery, RankedQuery, StatsWanted};
-use process::{StoreError, now};
+use process::{Remedy, StoreError, now};
 use redis_index::{IamLogin, RedisIndexConfig, RedisMode};
 
 use crate::fixture::{
@@ -102,7 +102,7 @@ async fn rebuild(index: &PageIndex) -> Result<(), StoreError> {
 
 fn refused(outcome: Result<(), StoreError>) -> String {
     match outcome {
-        Err(StoreError::Refused { detail, .. }) => detail,
+        Err(StoreError::Call { remedy: Remedy::CallOperator, detail, .. }) => detail,
         other => panic!("not refused: {other:?}"),
     }
 }
@@ -248,7 +248,7 @@ async fn the_documented_users_of_a_cluster_with_tls_have_exactly_what_they_need(
             let outcome = act(name, &become_user(name, &fewer).await).await;
             let Err(error) = outcome else { panic!("{name} does not need {taken}") };
             // Redis answers an EXEC without permission like an EXEC in the middle of a fail-over.
-            assert!(matches!(error, StoreError::Refused { .. }) || taken == "+exec", "{name} without {taken}: {error}");
+            assert!(error.remedy() == Remedy::CallOperator || taken == "+exec", "{name} without {taken}: {error}");
             let detail = error.to_string();
             let named = taken.trim_start_matches('+');
             // Redis 7.0 does not name the permission that a script lacks.

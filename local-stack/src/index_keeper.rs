@@ -6,7 +6,7 @@
 use std::time::Duration;
 
 use page_index::PageIndex;
-use process::{StoreError, now};
+use process::{Remedy, StoreError, now};
 use repair_job::{Job, JobSettings, Stop};
 use table::Table;
 use tokio::sync::watch;
@@ -94,7 +94,9 @@ impl IndexKeeper {
             let (reached, pause) = match looked {
                 Ok(true) => (IndexState::Ready, LOOK_EVERY),
                 Ok(false) => (IndexState::Rebuilding, LOOK_EVERY),
-                Err(error @ StoreError::Refused { .. }) => (IndexState::Refused(error.to_string()), ERROR_PAUSE),
+                Err(error) if error.remedy() == Remedy::CallOperator => {
+                    (IndexState::Refused(error.to_string()), ERROR_PAUSE)
+                }
                 Err(error) => (IndexState::Failing(error.to_string()), ERROR_PAUSE),
             };
             self.set(reached);

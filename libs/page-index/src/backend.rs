@@ -42,7 +42,7 @@ pub trait Reads {
     /// during the read may be included or not.
     ///
     /// # Errors
-    /// [`StoreError::Unavailable`] when the partition's marker keeps changing.
+    /// [`StoreError::unavailable`] when the partition's marker keeps changing.
     async fn products(&self, partition: IndexPartition) -> Result<(Marker, Vec<ProductId>), StoreError>;
 }
 
@@ -76,7 +76,7 @@ pub trait Rebuilds {
     /// meanwhile stay. That rebuild may finish, and readers may believe it, before this call ends.
     ///
     /// # Errors
-    /// [`StoreError::Refused`] when a server may evict keys, or is too old.
+    /// [`StoreError::refused`] when a server may evict keys, or is too old.
     async fn begin_rebuild_of(&self, partitions: BTreeSet<IndexPartition>) -> Result<Rebuild, StoreError>;
 
     /// Whether a rebuild that began earlier may continue: the same servers answer, and no other rebuild has begun in
@@ -87,7 +87,7 @@ pub trait Rebuilds {
     /// this id. Only a caller that has just made the index right may call this.
     ///
     /// # Errors
-    /// [`StoreError::Unavailable`] when the index was lost meanwhile, its servers have changed since the beginning, or
+    /// [`StoreError::unavailable`] when the index was lost meanwhile, its servers have changed since the beginning, or
     /// another rebuild began.
     async fn finish_rebuild(&self, rebuild: &Rebuild, table_id: &str, watermark: Timestamp) -> Result<(), StoreError>;
 }

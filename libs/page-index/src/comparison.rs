@@ -54,7 +54,7 @@ impl PageIndex {
     /// Its markers must belong to this table, and must not be older than before.
     ///
     /// # Errors
-    /// [`StoreError::Unavailable`] when the check fails: the index was lost or restored, another server took over, or a
+    /// [`StoreError::unavailable`] when the check fails: the index was lost or restored, another server took over, or a
     /// rebuild began.
     pub async fn assert_up_to_date(
         &self,

@@ -86,7 +86,7 @@ impl PageIndex {
     /// each query has an answer of its own.
     ///
     /// # Errors
-    /// [`StoreError::Refused`] if a query asks for more than [`RankedQuery::COUNT_MAX`] comments.
+    /// [`StoreError::refused`] if a query asks for more than [`RankedQuery::COUNT_MAX`] comments.
     pub async fn ranked(
         &self,
         queries: &[RankedQuery<'_>],

@@ -101,7 +101,7 @@ impl PageIndex {
     /// have these values.
     ///
     /// # Errors
-    /// [`StoreError::Unavailable`] when the servers have changed since the beginning of the window.
+    /// [`StoreError::unavailable`] when the servers have changed since the beginning of the window.
     pub async fn prepare_advance(
         &self,
         table_id: &str,

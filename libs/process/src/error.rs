@@ -18,44 +18,29 @@ pub enum Store {
 
 pub type Source = Box<dyn Error + Send + Sync>;
 
-/// In the order of urgency. What affects every call comes first, then what passes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+/// What a caller does about an error. It prints as what the store does. In the order of urgency: what affects every call
+/// comes first, then what passes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, strum::Display)]
 pub enum Remedy {
-    /// The data of this call is not at fault, and an immediate retry does not help: a person must change permissions or
-    /// settings. A stream handler reports its records for retry, so nothing is lost meanwhile.
+    /// A person must change something: a permission, a setting, a table, a server, or a bug in Pagemark. The store refuses
+    /// every call of this kind until then. A stream handler reports its records for retry, so nothing is lost meanwhile.
+    #[strum(to_string = "refuses")]
     CallOperator,
-    /// Repeat the same call: now, while time is left, or with the next delivery.
+    /// Repeat the same call: now, while time is left, or with the next delivery. The store is throttled, unreachable, timed
+    /// out, loading or failing over. A write may or may not have happened.
+    #[strum(to_string = "is unavailable")]
     TryAgain,
-    /// The data of this call is at fault and stays so. A stream handler puts the record into quarantine with the
-    /// reason, and continues.
+    /// The data of this call is at fault and stays so: an item is too large, or a key has a value of the wrong type. Other
+    /// calls are not affected. A stream handler puts the record into quarantine with the reason, and continues.
+    #[strum(to_string = "rejects the data")]
     Quarantine,
 }
 
-/// A store error. Each variant implies what the caller does about it: see [`StoreError::remedy`].
 #[derive(Debug, Error)]
 pub enum StoreError {
-    /// The store is throttled, unreachable, timed out, loading or failing over. The same call may succeed later. A
-    /// write may or may not have happened.
-    #[error("{store} is unavailable: {detail}")]
-    Unavailable {
-        store: Store,
-        detail: String,
-        #[source]
-        source: Option<Source>,
-    },
-    /// The store refuses every call of this kind until a person changes something: a missing permission, a missing
-    /// table, an unsuitable server, or a bug in Pagemark.
-    #[error("{store} refuses: {detail}")]
-    Refused {
-        store: Store,
-        detail: String,
-        #[source]
-        source: Option<Source>,
-    },
-    /// The store refuses the data of this call, and always will: an item that is too large, or a key with a value of
-    /// the wrong type. Other calls are not affected.
-    #[error("{store} rejects the data: {detail}")]
-    Rejected {
+    #[error("{store} {remedy}: {detail}")]
+    Call {
+        remedy: Remedy,
         store: Store,
         detail: String,
         #[source]
@@ -69,9 +54,8 @@ pub enum StoreError {
 impl StoreError {
     pub fn remedy(&self) -> Remedy {
         match self {
-            Self::Unavailable { .. } => Remedy::TryAgain,
-            Self::Refused { .. } => Remedy::CallOperator,
-            Self::Rejected { .. } | Self::Malformed(_) => Remedy::Quarantine,
+            Self::Call { remedy, .. } => *remedy,
+            Self::Malformed(_) => Remedy::Quarantine,
         }
     }
 
@@ -85,18 +69,14 @@ impl StoreError {
     }
 
     pub fn unavailable(store: Store, detail: impl Into<String>) -> Self {
-        Self::Unavailable { store, detail: detail.into(), source: None }
+        Self::of(Remedy::TryAgain, store, detail, None)
     }
 
     pub fn refused(store: Store, detail: impl Into<String>) -> Self {
-        Self::Refused { store, detail: detail.into(), source: None }
+        Self::of(Remedy::CallOperator, store, detail, None)
     }
 
-    pub fn of(remedy: Remedy, store: Store, detail: String, source: Option<Source>) -> Self {
-        match remedy {
-            Remedy::TryAgain => Self::Unavailable { store, detail, source },
-            Remedy::CallOperator => Self::Refused { store, detail, source },
-            Remedy::Quarantine => Self::Rejected { store, detail, source },
-        }
+    pub fn of(remedy: Remedy, store: Store, detail: impl Into<String>, source: Option<Source>) -> Self {
+        Self::Call { remedy, store, detail: detail.into(), source }
     }
 }

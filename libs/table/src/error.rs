@@ -65,10 +65,10 @@ pub(crate) fn remedy_of_code(code: &str) -> Remedy {
 /// missing.
 pub(crate) fn without_index(index: &str, error: StoreError) -> StoreError {
     match error {
-        StoreError::Rejected { detail, .. } => StoreError::refused(
+        StoreError::Call { remedy: Remedy::Quarantine, detail, .. } => StoreError::refused(
             Store::Table,
             format!("the table has no index `{index}`, or DynamoDB is still filling it ({detail})"),
         ),
-        error @ (StoreError::Unavailable { .. } | StoreError::Refused { .. } | StoreError::Malformed(_)) => error,
+        error @ (StoreError::Call { .. } | StoreError::Malformed(_)) => error,
     }
 }

@@ -129,7 +129,7 @@ impl Table {
                 self.put_journal(id, revision, Some(old.placement()), Some(new.placement()))?,
             ];
             let written = self.transact(actions, revision, &mut backoff).await;
-            if let Err(WriteError::Store(StoreError::Rejected { .. })) = &written
+            if let Err(WriteError::Store(StoreError::Call { remedy: Remedy::Quarantine, .. })) = &written
                 && item_bytes + EDITED_BYTES_MAX > ITEM_BYTES_MAX
             {
                 return Err(WriteError::Full { item_bytes });

@@ -19,7 +19,7 @@ use std::{
 
 use model::{CommentId, Timestamp};
 use page_index::PageIndex;
-use process::{Store, StoreError, now};
+use process::{Remedy, Store, StoreError, now};
 use table::{Table, capacity::Meter};
 use tokio::{
     sync::{Mutex, MutexGuard},
@@ -192,8 +192,8 @@ impl Run<'_> {
 /// Whether only the page index prevents something.
 pub(crate) fn index_is_away(error: &StoreError) -> bool {
     match error {
-        StoreError::Unavailable { store, .. } | StoreError::Refused { store, .. } => *store == Store::PageIndex,
-        StoreError::Rejected { .. } | StoreError::Malformed(_) => false,
+        StoreError::Call { remedy, store, .. } => *store == Store::PageIndex && *remedy != Remedy::Quarantine,
+        StoreError::Malformed(_) => false,
     }
 }
 

@@ -7,7 +7,7 @@ use std::{
     time::SystemTime,
 };
 
-use process::{Store, StoreError};
+use process::{Remedy, Store, StoreError};
 
 use super::{Document, RETENTION};
 
@@ -20,10 +20,9 @@ fn if_there<T>(path: &Path, result: io::Result<T>) -> Result<Option<T>, StoreErr
 }
 
 fn failed(path: &Path) -> impl Fn(io::Error) -> StoreError {
-    move |error| StoreError::Unavailable {
-        store: Store::Quarantine,
-        detail: format!("{}: {error}", path.display()),
-        source: Some(Box::new(error)),
+    move |error| {
+        let detail = format!("{}: {error}", path.display());
+        StoreError::of(Remedy::TryAgain, Store::Quarantine, detail, Some(Box::new(error)))
     }
 }
 
@@ -135,7 +134,7 @@ mod tests {
         // A file that takes everything and keeps nothing.
         std::fs::create_dir(folder.path().join("day")).unwrap();
         std::os::unix::fs::symlink("/dev/null", folder.path().join("day/.batch.partial")).unwrap();
-        assert!(matches!(put(folder.path(), &batch), Err(StoreError::Unavailable { .. })));
+        assert!(put(folder.path(), &batch).unwrap_err().is_unavailable());
         assert_eq!(list(folder.path(), None, 10).unwrap(), Vec::<String>::new());
     }
 }

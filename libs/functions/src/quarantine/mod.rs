@@ -100,7 +100,7 @@ impl Quarantine {
     /// Stores a batch. `event` is the Lambda event that holds its records.
     ///
     /// # Errors
-    /// [`StoreError::Unavailable`] when the batch was not stored; the caller must then not drop it.
+    /// The batch was not stored; the caller must then not drop it.
     pub async fn put(&self, reason: &Reason, event: &Value) -> Result<(), StoreError> {
         match self {
             Self::Folder(folder) => folder::put(folder, &Document::new(reason, event)),
