@@ -35,6 +35,7 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use anyhow::{Context, anyhow, bail};
 use aws_smithy_runtime_api::client::http::SharedHttpClient;
 use dynoxide::Database;
 use futures_util::FutureExt;
@@ -46,7 +47,6 @@ mod calls;
 pub mod client;
 mod data_file;
 mod disk_sync;
-mod error;
 pub mod operations;
 mod port;
 mod stream_table;
@@ -61,7 +61,6 @@ use crate::{
 use calls::Calls;
 pub(crate) use data_file::DataFile;
 use disk_sync::DiskSync;
-pub use error::EngineError;
 pub use stream_table::STREAM_INDEXES;
 use stream_table::StreamTable;
 pub(crate) use stream_table::parse_sequence_number;
@@ -70,6 +69,8 @@ use write_lock::WriteLock;
 /// Threads for calls, sweeps and the second connection. All but one wait for the engine's lock under load; more would only
 /// wait too.
 const THREADS_MAX: usize = 8;
+
+const NO_THREADS: &str = "cannot start the engine's threads";
 
 /// The shortest time between two sweeps for expired items.
 const SWEEP_INTERVAL: Duration = Duration::from_secs(60);
@@ -112,35 +113,37 @@ impl Engine {
     ///
     /// # Errors
     /// One clear line for each case: the port is taken, or another engine uses the file. The file may also be broken, or
-    /// may not be a data file of this engine. See [`EngineError`].
-    pub async fn start(data_file: &Path, listen: SocketAddr) -> Result<Engine, EngineError> {
+    /// may not be a data file of this engine.
+    pub async fn start(data_file: &Path, listen: SocketAddr) -> anyhow::Result<Engine> {
         let data_file = data_file.to_owned();
         blocking(move || Self::open(&data_file, listen)).await
     }
 
-    fn open(data_file: &Path, listen: SocketAddr) -> Result<Engine, EngineError> {
+    fn open(data_file: &Path, listen: SocketAddr) -> anyhow::Result<Engine> {
         // Work on the data file runs on these threads, so that a stop waits for it ([`THREADS_GRACE`]).
         let runtime = Builder::new_current_thread()
             .max_blocking_threads(THREADS_MAX)
             .thread_name("engine-worker")
             .enable_all()
             .build()
-            .map_err(EngineError::Thread)?;
+            .context(NO_THREADS)?;
         // The port and the lock come first: a second stack must fail before it touches the first one's file.
-        let listener = runtime.block_on(TcpListener::bind(listen)).map_err(|source| {
-            let is_taken = source.kind() == io::ErrorKind::AddrInUse;
-            if is_taken { EngineError::PortInUse(listen) } else { EngineError::Bind(listen, source) }
-        })?;
-        let address = listener.local_addr().map_err(|source| EngineError::Bind(listen, source))?;
+        let listener = match runtime.block_on(TcpListener::bind(listen)) {
+            Err(error) if error.kind() == io::ErrorKind::AddrInUse => {
+                bail!("{listen} is in use; stop what listens there, or choose another address with --dynamodb-listen")
+            }
+            bound => bound.with_context(|| format!("cannot listen at {listen}"))?,
+        };
+        let address = listener.local_addr()?;
         let write_lock = WriteLock::new(lock(data_file)?);
         data_file::refuse_damaged(data_file)?;
         stream_table::prepare(data_file)?;
-        let path = data_file.to_str().ok_or_else(|| EngineError::PathNotUtf8(data_file.to_owned()))?;
-        let database =
-            Database::new(path).map_err(|source| EngineError::Open(data_file.to_owned(), Box::new(source)))?;
-        let disk = DiskSync::instead_of_each_commit(&database, data_file)
-            .map_err(|source| EngineError::Open(data_file.to_owned(), Box::new(source)))?;
-        let stream_table = Arc::new(StreamTable::open(data_file)?);
+        let not_utf8 = || format!("{} is not a path in UTF-8, which the engine needs", data_file.display());
+        let path = data_file.to_str().with_context(not_utf8)?;
+        let cannot_open = || format!("cannot open {path}");
+        let database = Database::new(path).with_context(cannot_open)?;
+        let disk = DiskSync::instead_of_each_commit(&database, data_file).with_context(cannot_open)?;
+        let stream_table = Arc::new(StreamTable::open(data_file).with_context(cannot_open)?);
 
         let calls = Arc::new(Calls {
             database,
@@ -158,7 +161,7 @@ impl Engine {
             runtime.block_on(serve(listener, served, stopped));
             runtime.shutdown_timeout(THREADS_GRACE);
         };
-        let thread = std::thread::Builder::new().name("engine".to_owned()).spawn(serve).map_err(EngineError::Thread)?;
+        let thread = std::thread::Builder::new().name("engine".to_owned()).spawn(serve).context(NO_THREADS)?;
         Ok(Engine { address, calls, stream_table, stop: Some(stop), thread: Some(thread), running, write_lock })
     }
 
@@ -208,7 +211,7 @@ impl Engine {
     ///
     /// # Errors
     /// The text is not a sequence number of this engine, or the file cannot be written.
-    pub async fn trim_stream(&self, table_name: &str, up_to_sequence_number: &str) -> Result<u64, EngineError> {
+    pub async fn trim_stream(&self, table_name: &str, up_to_sequence_number: &str) -> anyhow::Result<u64> {
         let up_to = parse_sequence_number(up_to_sequence_number)?;
         let mut deleted_total = 0;
         // This loop ends: records up to a fixed number are finite, and new ones get greater numbers.
@@ -227,7 +230,7 @@ impl Engine {
     /// little is written: a page that is needed again right away is moved in vain.
     ///
     /// It works in chunks, like a trim. It does nothing in a file that an older version of this stack created.
-    pub async fn release_free_pages(&self) -> Result<(), EngineError> {
+    pub async fn release_free_pages(&self) -> anyhow::Result<()> {
         // This loop ends: each chunk makes the file shorter.
         while self.alone(StreamTable::release_chunk).await? {
             tokio::time::sleep(TRIM_PAUSE).await;
@@ -236,7 +239,10 @@ impl Engine {
     }
 
     /// Lets the second connection write, and nothing else meanwhile.
-    async fn alone<T: Send + 'static>(&self, work: impl FnOnce(&StreamTable) -> T + Send + 'static) -> T {
+    async fn alone<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&StreamTable) -> rusqlite::Result<T> + Send + 'static,
+    ) -> anyhow::Result<T> {
         let alone = self.write_lock.second_connection().await;
         let work = move |stream_table: &StreamTable| {
             let _alone = alone;
@@ -246,13 +252,17 @@ impl Engine {
     }
 
     /// Lets the second connection read.
-    async fn look<T: Send + 'static>(&self, work: impl FnOnce(&StreamTable) -> T + Send + 'static) -> T {
+    async fn look<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&StreamTable) -> rusqlite::Result<T> + Send + 'static,
+    ) -> anyhow::Result<T> {
         let stream_table = Arc::clone(&self.stream_table);
-        blocking_on(&self.calls.runtime, move || work(&stream_table)).await
+        let done = blocking_on(&self.calls.runtime, move || work(&stream_table)).await;
+        done.map_err(|error| anyhow!("the engine's stream records cannot be reached: {error}"))
     }
 
     /// The newest stream record of a table, by its stored number ([`parse_sequence_number`]); 0 without one.
-    pub(crate) async fn newest_stream_record(&self, table_name: &str) -> Result<i64, EngineError> {
+    pub(crate) async fn newest_stream_record(&self, table_name: &str) -> anyhow::Result<i64> {
         let table_name = table_name.to_owned();
         self.look(move |records| records.newest(&table_name)).await
     }
@@ -266,7 +276,7 @@ impl Engine {
         &self,
         table_name: &str,
         after_sequence_number: Option<&str>,
-    ) -> Result<u64, EngineError> {
+    ) -> anyhow::Result<u64> {
         let after = after_sequence_number.map(parse_sequence_number).transpose()?.unwrap_or(0);
         let table_name = table_name.to_owned();
         self.look(move |records| records.count_after(&table_name, after)).await
@@ -274,8 +284,8 @@ impl Engine {
 
     /// Deletes every expired item of every table with a TTL now, and returns how many. The engine also does so in the
     /// background from time to time; this is for callers that cannot wait.
-    pub async fn sweep_expired_items(&self) -> Result<usize, EngineError> {
-        self.calls.sweep().await.map_err(EngineError::Sweep)
+    pub async fn sweep_expired_items(&self) -> anyhow::Result<usize> {
+        self.calls.sweep().await.context("expired items cannot be deleted")
     }
 
     /// Waits until the engine no longer runs.
@@ -304,11 +314,11 @@ impl Drop for Engine {
 }
 
 /// Takes the lock that marks the data file as used.
-fn lock(data_file: &Path) -> Result<FileLock, EngineError> {
+fn lock(data_file: &Path) -> anyhow::Result<FileLock> {
     let path = data_file.with_added_extension("lock");
     FileLock::take(&path).map_err(|error| match error {
-        TryLockError::WouldBlock => EngineError::FileInUse(data_file.to_owned()),
-        TryLockError::Error(source) => EngineError::Lock(path, source),
+        TryLockError::WouldBlock => anyhow!("{} is in use by another running stack", data_file.display()),
+        TryLockError::Error(error) => anyhow!(error).context(format!("cannot write {}", path.display())),
     })
 }
 

@@ -10,7 +10,6 @@
 
 use std::{
     collections::HashMap,
-    error::Error,
     io,
     sync::Arc,
     time::{Duration, Instant},
@@ -82,7 +81,7 @@ impl Calls {
     }
 
     /// Deletes every expired item of every table with a TTL, and returns how many. A panic is an error too.
-    pub(super) async fn sweep(&self) -> Result<usize, Box<dyn Error + Send + Sync>> {
+    pub(super) async fn sweep(&self) -> anyhow::Result<usize> {
         let (database, sweeping) = (self.database.clone(), self.write_lock.sweep().await);
         let sweep = move || {
             let _sweeping = sweeping;

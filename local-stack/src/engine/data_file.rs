@@ -9,10 +9,11 @@ use std::{
     time::Duration,
 };
 
+use anyhow::bail;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_encode};
 use rusqlite::{Connection, ErrorCode, OpenFlags, OptionalExtension, config::DbConfig, params};
 
-use super::{EngineError, stream_table::NEWEST};
+use super::stream_table::NEWEST;
 
 /// What a URI writes otherwise than a path.
 const ENCODED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'/').remove(b'.').remove(b'-').remove(b'_');
@@ -85,7 +86,7 @@ impl DataFile {
 }
 
 /// Refuses a file in which SQLite finds damage, and leaves it as it is. For other errors, the start has lines of its own.
-pub(super) fn refuse_damaged(data_file: &Path) -> Result<(), EngineError> {
+pub(super) fn refuse_damaged(data_file: &Path) -> anyhow::Result<()> {
     if fs::metadata(data_file).is_ok_and(|found| found.len() > CHECKED_AT_START_MAX) {
         tracing::info!("the data file is too large for a check at each start; `pagemark doctor` checks it");
         return Ok(());
@@ -100,7 +101,14 @@ pub(super) fn refuse_damaged(data_file: &Path) -> Result<(), EngineError> {
             _ => Some(error.to_string()),
         },
     };
-    damage.map_or(Ok(()), |first| Err(EngineError::Damaged(data_file.to_owned(), first)))
+    if let Some(first) = damage {
+        bail!(
+            "{} is damaged: {first}. It was left as it is: check the disk, then restore the folder from a backup; \
+             `pagemark doctor` shows whether a copy is whole",
+            data_file.display()
+        );
+    }
+    Ok(())
 }
 
 /// The name of a file that SQLite keeps next to a data file.

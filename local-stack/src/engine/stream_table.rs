@@ -12,10 +12,9 @@
 use std::path::Path;
 use std::time::Duration;
 
+use anyhow::{Context, anyhow, bail};
 use parking_lot::Mutex;
 use rusqlite::{Connection, ErrorCode, OpenFlags, params};
-
-use super::error::EngineError;
 
 /// Number of records deleted under one hold of the file's write lock. The engine writes about as many in one large
 /// batch, so a trim delays a writer no longer than another writer would.
@@ -55,8 +54,8 @@ pub(super) struct StreamTable {
 
 impl StreamTable {
     /// Opens the second connection to a file that the engine has opened, and creates the indexes.
-    pub(super) fn open(data_file: &Path) -> Result<StreamTable, EngineError> {
-        let connection = connect(data_file).map_err(|source| EngineError::Open(data_file.to_owned(), source.into()))?;
+    pub(super) fn open(data_file: &Path) -> rusqlite::Result<StreamTable> {
+        let connection = connect(data_file)?;
         connection.execute_batch(STREAM_INDEXES)?;
         Ok(StreamTable { connection: Mutex::new(connection) })
     }
@@ -65,7 +64,7 @@ impl StreamTable {
     /// deletes the newest record, because the engine continues counting from it. Without that record, it could give
     /// numbers out again after the clock was set back. Returns the number of deleted records; fewer than a chunk means
     /// that the trim is complete.
-    pub(super) fn trim_chunk(&self, table_name: &str, up_to: i64) -> Result<u64, EngineError> {
+    pub(super) fn trim_chunk(&self, table_name: &str, up_to: i64) -> rusqlite::Result<u64> {
         let deleted = self
             .connection
             .lock()
@@ -85,7 +84,7 @@ impl StreamTable {
 
     /// Gives some free pages back. Returns whether more are left to give back, and otherwise shortens the write-ahead log
     /// too. Does nothing while few pages are free, and in a file that was not made by [`prepare`].
-    pub(super) fn release_chunk(&self) -> Result<bool, EngineError> {
+    pub(super) fn release_chunk(&self) -> rusqlite::Result<bool> {
         let connection = self.connection.lock();
         let free_pages = || connection.query_one("PRAGMA freelist_count", [], |row| row.get::<_, u32>(0));
         let mode: u32 = connection.query_one("PRAGMA auto_vacuum", [], |row| row.get(0))?;
@@ -111,16 +110,16 @@ impl StreamTable {
     }
 
     /// The stored sequence number of a table's newest record; 0 without one.
-    pub(super) fn newest(&self, table_name: &str) -> Result<i64, EngineError> {
-        Ok(self.connection.lock().query_one(NEWEST, params![table_name], |row| row.get(0))?)
+    pub(super) fn newest(&self, table_name: &str) -> rusqlite::Result<i64> {
+        self.connection.lock().query_one(NEWEST, params![table_name], |row| row.get(0))
     }
 
     /// Number of records of a table after a stored sequence number.
-    pub(super) fn count_after(&self, table_name: &str, after: i64) -> Result<u64, EngineError> {
+    pub(super) fn count_after(&self, table_name: &str, after: i64) -> rusqlite::Result<u64> {
         let count =
             "SELECT COUNT(*) FROM _stream_records WHERE table_name = ?1 AND CAST(sequence_number AS INTEGER) > ?2";
         let connection = self.connection.lock();
-        Ok(connection.prepare_cached(count)?.query_one(params![table_name, after], |row| row.get(0))?)
+        connection.prepare_cached(count)?.query_one(params![table_name, after], |row| row.get(0))
     }
 }
 
@@ -131,11 +130,12 @@ impl StreamTable {
 /// - It moves everything that the last engine left in the write-ahead log into the file, and waits for the disk. After a
 ///   failed write, the system may still show commits of the log that the disk lacks. Later commits would follow them in the
 ///   log, and a power failure would take them all.
-pub(super) fn prepare(data_file: &Path) -> Result<(), EngineError> {
-    let foreign = || EngineError::ForeignFile(data_file.to_owned());
+pub(super) fn prepare(data_file: &Path) -> anyhow::Result<()> {
+    let file = data_file.display();
+    let foreign = || anyhow!("{file} is not a data file of this engine; it was left untouched");
     let failed = |error: rusqlite::Error| match error.sqlite_error_code() {
         Some(ErrorCode::NotADatabase) => foreign(),
-        _ => EngineError::Open(data_file.to_owned(), error.into()),
+        _ => anyhow!(error).context(format!("cannot open {file}")),
     };
     if data_file.is_dir() {
         return Err(foreign());
@@ -152,7 +152,7 @@ pub(super) fn prepare(data_file: &Path) -> Result<(), EngineError> {
     let checkpoint = "PRAGMA wal_checkpoint(TRUNCATE)";
     let is_busy: bool = connection.query_one(checkpoint, [], |row| row.get("busy")).map_err(failed)?;
     if is_busy {
-        return Err(EngineError::Open(data_file.to_owned(), "another program reads it; end that first".into()));
+        bail!("cannot open {file}: another program reads it; end that first");
     }
     Ok(())
 }
@@ -165,13 +165,13 @@ fn create(data_file: &Path) -> rusqlite::Result<()> {
 }
 
 /// The stored form of a sequence number that `GetRecords` shows. Later records have greater ones.
-pub(crate) fn parse_sequence_number(shown: &str) -> Result<i64, EngineError> {
+pub(crate) fn parse_sequence_number(shown: &str) -> anyhow::Result<i64> {
     let stored = shown
         .parse::<u128>()
         .ok()
         .and_then(|number| number.checked_sub(SEQUENCE_NUMBER_OFFSET))
         .and_then(|number| i64::try_from(number).ok());
-    stored.ok_or_else(|| EngineError::SequenceNumber(shown.to_owned()))
+    stored.with_context(|| format!("{shown:?} is not a sequence number of this engine"))
 }
 
 fn connect(data_file: &Path) -> rusqlite::Result<Connection> {

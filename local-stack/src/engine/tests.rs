@@ -15,7 +15,7 @@ use tempfile::TempDir;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::sync::watch;
 
-use super::{Engine, EngineError};
+use super::Engine;
 use crate::{
     event_source_mapping::{MappingState, streams_client},
     settling::Settling,
@@ -53,7 +53,7 @@ impl Folder {
         connection.query_one("PRAGMA freelist_count", [], |row| row.get(0)).unwrap()
     }
 
-    async fn start(&self) -> Result<Engine, EngineError> {
+    async fn start(&self) -> anyhow::Result<Engine> {
         Engine::start(&self.data_file(), any_free_port()).await
     }
 
@@ -410,7 +410,7 @@ async fn a_taken_port_is_one_clear_line() {
     let folder = Folder::new();
     let engine = folder.start().await.unwrap();
     let error = Engine::start(&folder.file("other.db"), engine.address()).await.unwrap_err();
-    assert!(matches!(error, EngineError::PortInUse(address) if address == engine.address()), "{error:?}");
+    assert!(error.to_string().starts_with(&format!("{} is in use; ", engine.address())), "{error:?}");
     assert_eq!(error.to_string().lines().count(), 1);
     assert!(!folder.file("other.db").exists(), "nothing was touched");
 }
@@ -420,7 +420,7 @@ async fn a_data_file_has_one_engine_at_a_time() {
     let folder = Folder::new();
     let (engine, clients) = folder.start_with_table().await;
     let error = folder.start().await.unwrap_err();
-    assert!(matches!(error, EngineError::FileInUse { .. }), "{error:?}");
+    assert!(error.to_string().ends_with("is in use by another running stack"), "{error:?}");
     drop(engine);
     assert!(!folder.file("data.db-wal").exists(), "the last connection is closed, although a client is left");
     clients.table.describe().await.unwrap_err();
@@ -438,7 +438,7 @@ async fn a_foreign_file_is_refused_and_left_as_it_was() {
     for path in [&text, &other] {
         let before = std::fs::read(path).unwrap();
         let error = Engine::start(path, any_free_port()).await.unwrap_err();
-        assert!(matches!(error, EngineError::ForeignFile { .. }), "{error:?}");
+        assert!(error.to_string().ends_with("it was left untouched"), "{error:?}");
         assert_eq!(std::fs::read(path).unwrap(), before);
     }
     let error = Engine::start(&folder.file("nowhere/data.db"), any_free_port()).await.unwrap_err();
@@ -500,7 +500,7 @@ async fn a_sequence_number_that_was_never_given_out_is_refused() {
     let engine = folder.start().await.unwrap();
     for text in ["", "5", "-1", "abc", "999999999999999999999999999999"] {
         let error = engine.trim_stream(TABLE, text).await.unwrap_err();
-        assert!(matches!(error, EngineError::SequenceNumber { .. }), "{text}: {error:?}");
+        assert!(error.to_string().ends_with("is not a sequence number of this engine"), "{text}: {error:?}");
     }
 }
 
