@@ -45,7 +45,7 @@ pub use application::{Application, StartError, in_process};
 pub use look::LookError;
 pub use ops::series::{PROCESS, Series};
 pub use secrets::{BearerToken, CursorKey, Scope, TokenHash};
-pub use settings::{ApiSettings, REQUEST_TIMEOUT, Settings, WritingSettings, defaults};
+pub use settings::{ApiSettings, REQUEST_TIMEOUT, Settings, WritingSettings};
 pub use site::{Indexable, PastTheEnd, PublicUrl, SiteSettings, UnknownProducts};
 pub use texts::InterfaceLanguage;
 pub use tokens::{NamedToken, TokenName};

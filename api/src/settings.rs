@@ -6,10 +6,7 @@ use std::{
     time::Duration,
 };
 
-use clap::{
-    Args, Command, Parser,
-    builder::{NonEmptyStringValueParser, Resettable},
-};
+use clap::{Args, Parser, builder::NonEmptyStringValueParser};
 use model::Status;
 use redis_index::RedisIndexConfig;
 use table::{CommentBlobArgs, TableArgs};
@@ -147,15 +144,9 @@ fn at_least_one(text: &str) -> Result<usize, &'static str> {
     text.parse().ok().filter(|number| *number > 0).ok_or("must be a whole number from 1 on")
 }
 
-/// What the flags default to. The variables of the process are not read.
-pub fn defaults<S: Args>() -> S {
-    let command = S::augment_args(Command::new("api")).mut_args(|argument| argument.env(Resettable::Reset));
-    S::from_arg_matches(&command.get_matches_from(["api"])).unwrap_or_else(|error| error.exit())
-}
-
 impl Default for ApiSettings {
     fn default() -> Self {
-        defaults()
+        process::defaults()
     }
 }
 

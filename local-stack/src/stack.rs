@@ -131,7 +131,7 @@ impl StackSettings {
             repair_every: Duration::ZERO,
             audit_every: Duration::ZERO,
             audit_rest_factor: 0,
-            ..api::defaults()
+            ..process::defaults()
         }
     }
 }

@@ -18,7 +18,7 @@ use rand::distr::{Distribution, StandardUniform};
 
 pub use backoff::Backoff;
 pub use error::{Remedy, Source, Store, StoreError};
-pub use settings::{parse_settings, with_variables};
+pub use settings::{defaults, parse_settings, with_variables};
 
 pub fn now() -> model::Timestamp {
     #[cfg(feature = "simulation")]

@@ -1,7 +1,8 @@
 //! Reads the settings of any binary.
 
 use clap::{
-    Arg, Command, Parser,
+    Arg, Args, Command, Parser,
+    builder::Resettable,
     error::{ContextKind, ContextValue},
 };
 
@@ -11,6 +12,12 @@ use clap::{
 pub fn parse_settings<S: Parser>() -> S {
     let parsed = S::command().try_get_matches().and_then(|mut matches| S::from_arg_matches_mut(&mut matches));
     parsed.unwrap_or_else(|error| with_variables(error, S::command()).exit())
+}
+
+/// What the flags default to. The variables of the process are not read.
+pub fn defaults<S: Args>() -> S {
+    let command = S::augment_args(Command::new("defaults")).mut_args(|argument| argument.env(Resettable::Reset));
+    S::from_arg_matches(&command.get_matches_from(["defaults"])).unwrap_or_else(|error| error.exit())
 }
 
 pub fn with_variables(mut error: clap::Error, mut command: Command) -> clap::Error {

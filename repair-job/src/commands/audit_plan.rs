@@ -76,16 +76,7 @@ pub struct AuditOptions {
 
 impl Default for AuditOptions {
     fn default() -> Self {
-        Self {
-            segments: SEGMENTS,
-            at_once: AT_ONCE,
-            segment: None,
-            rolling: false,
-            no_index_scan: false,
-            restart: false,
-            resume: false,
-            since: None,
-        }
+        process::defaults()
     }
 }
 

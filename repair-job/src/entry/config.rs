@@ -176,8 +176,6 @@ mod tests {
     fn the_command_lines_are_consistent() {
         Config::command().debug_assert();
         FunctionConfig::command().debug_assert();
-        let settings = parse(&["recent"]).run.settings;
-        assert_eq!(settings, JobSettings::default(), "the defaults of the command line are those of the job");
     }
 
     #[test]

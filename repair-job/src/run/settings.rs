@@ -38,31 +38,21 @@ pub struct JobSettings {
     #[arg(long, global = true, value_name = "TIME", default_value = "60s", value_parser = parse_duration)]
     pub settle: Duration,
     /// How much of the time already reconciled is reconciled again.
-    #[arg(skip = Self::default().overlap)]
+    #[arg(skip = Duration::from_secs(300))]
     pub overlap: Duration,
     /// Maximum lag of the page indexer at which the job still confirms the page index. The lag's alarm comes first:
     /// it fires when records are 20 s old for five minutes.
-    #[arg(skip = Self::default().indexer_lag)]
+    #[arg(skip = Duration::from_secs(900))]
     pub indexer_lag: Duration,
     /// Interval between two confirmations of a run for the page index. The run notices within this time that Redis was
     /// restored or taken over.
-    #[arg(skip = Self::default().confirm_every)]
+    #[arg(skip = Duration::from_secs(60))]
     pub confirm_every: Duration,
 }
 
 impl Default for JobSettings {
     fn default() -> Self {
-        Self {
-            apply: false,
-            max_read_units: None,
-            max_write_units: None,
-            concurrency: 8,
-            lease: LEASE,
-            settle: Duration::from_secs(60),
-            overlap: Duration::from_secs(300),
-            indexer_lag: Duration::from_secs(900),
-            confirm_every: Duration::from_secs(60),
-        }
+        process::defaults()
     }
 }
 
