@@ -5,6 +5,7 @@ use std::{fs, time::Duration};
 use ::api::{ApiSettings, SiteSettings, UnknownProducts};
 use hyper::Method;
 use model::product::record_key;
+use process::aws::Calls;
 use serde_json::{Value, json};
 use table::{Table, TableConfig};
 
@@ -224,7 +225,10 @@ async fn a_record_that_cannot_be_read_neither_hides_a_page_nor_makes_it_404() {
     stores.create_numbered(1, data::product(PRODUCT)).await;
     stores.deliver_all().await;
     stores.table.put_product(&data::product(PRODUCT), &details("The name"), |_| true).await.unwrap();
-    let config = TableConfig { max_attempts: 1, ..TableConfig::new(stores.table.name(), Some(stores.engine_url())) };
+    let config = TableConfig {
+        calls: Calls { max_attempts: 1, ..Calls::PROMPT },
+        ..TableConfig::new(stores.table.name(), Some(stores.engine_url()))
+    };
     let is_of_record = |body: &str| body.contains("PRODUCTS#");
     let faulty: Table =
         chosen_faults_table(&config, move |body| is_of_record(body).then_some(TableFault::Throttle)).await;

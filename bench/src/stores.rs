@@ -17,7 +17,7 @@ use model::{
     plan::IndexEdit,
 };
 use page_index::{PageIndex, Ranked, RankedQuery};
-use process::Backoff;
+use process::{Backoff, aws::Calls};
 use redis::aio::MultiplexedConnection;
 use redis_index::RedisIndexConfig;
 use serde_dynamo::{AttributeValue, Item};
@@ -75,12 +75,8 @@ impl Store {
 }
 
 pub(crate) async fn connect(name: &str, url: Option<&str>) -> Table {
-    Table::connect(&TableConfig {
-        attempt_timeout: TIMEOUT,
-        call_timeout: TIMEOUT * 2,
-        ..TableConfig::new(name, url.map(str::to_owned))
-    })
-    .await
+    let calls = Calls { attempt_timeout: TIMEOUT, call_timeout: TIMEOUT * 2, ..Calls::PROMPT };
+    Table::connect(&TableConfig { calls, ..TableConfig::new(name, url.map(str::to_owned)) }).await
 }
 
 /// The four-index design's table beside a table, by the same client.

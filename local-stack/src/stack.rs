@@ -14,7 +14,10 @@ use functions::Quarantine;
 use futures_util::FutureExt;
 use page_index::PageIndex;
 use page_indexer::PageIndexer;
-use process::{aws::new_http_client, now};
+use process::{
+    aws::{Calls, new_http_client},
+    now,
+};
 use redis_index::RedisIndexConfig;
 use stream_writer::StreamWriter;
 use table::{CommentBlobArgs, Table, TableConfig};
@@ -382,11 +385,8 @@ impl Stack {
 
 /// The settings with which a stack and its commands reach its table.
 pub(crate) fn table_config(table: &str, dynamodb_url: &str) -> TableConfig {
-    TableConfig {
-        attempt_timeout: TABLE_TIMEOUT,
-        call_timeout: TABLE_TIMEOUT,
-        ..TableConfig::new(table, Some(dynamodb_url.to_owned()))
-    }
+    let calls = Calls { attempt_timeout: TABLE_TIMEOUT, call_timeout: TABLE_TIMEOUT, ..Calls::PROMPT };
+    TableConfig { calls, ..TableConfig::new(table, Some(dynamodb_url.to_owned())) }
 }
 
 /// The given engine's URL, or an embedded engine and its URL.

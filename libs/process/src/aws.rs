@@ -19,6 +19,16 @@ pub struct Calls {
     pub max_attempts: u32,
 }
 
+impl Calls {
+    /// For a request that a person waits for, and for a Lambda.
+    pub const PROMPT: Self =
+        Self { attempt_timeout: Duration::from_secs(3), call_timeout: Duration::from_secs(8), max_attempts: 3 };
+
+    /// For work that no reader waits for: a call may take long on a busy table.
+    pub const PATIENT: Self =
+        Self { attempt_timeout: Duration::from_secs(10), call_timeout: Duration::from_secs(60), max_attempts: 6 };
+}
+
 /// The SDK configuration of a client.
 ///
 /// - With an endpoint: for a local engine, with credentials that this engine accepts. The endpoint may name the access

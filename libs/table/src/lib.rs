@@ -45,23 +45,15 @@ pub use page_answer::{QueryAnswer, QueryReader, StoredItem};
 pub use parts::{JournalRow, MalformedItem, Page, PageQuery, Part, Position};
 pub use transaction::Transacted;
 
-/// The longest that one attempt of one call may take, unless a configuration says otherwise.
-const ATTEMPT_TIMEOUT: Duration = Duration::from_secs(3);
-
 #[derive(Debug, Clone)]
 pub struct TableConfig {
     pub name: String,
     /// An endpoint other than AWS's, such as `http://127.0.0.1:8000`. With it, the credentials are constants that local
     /// engines accept. It may name another access key: `http://KEY@127.0.0.1:8000`.
     pub endpoint_url: Option<String>,
-    /// The longest that one attempt of one call may take.
-    pub attempt_timeout: Duration,
-    /// The longest that one call with its retries may take.
-    pub call_timeout: Duration,
-    /// Maximum number of attempts of one call by the SDK, the first included.
-    pub max_attempts: u32,
+    pub calls: Calls,
     /// How long a change is repeated while other writers of its comment are faster. Also how long after its instant its
-    /// transaction may still be started: with `call_timeout`, clearly less than the repair job's settle delay.
+    /// transaction may still be started: with the time-out of a call, clearly less than the repair job's settle delay.
     pub started_within: Duration,
     pub comment_blob: BlobFormat,
 }
@@ -72,9 +64,7 @@ impl TableConfig {
         Self {
             name: name.into(),
             endpoint_url,
-            attempt_timeout: ATTEMPT_TIMEOUT,
-            call_timeout: Duration::from_secs(8),
-            max_attempts: 3,
+            calls: Calls::PROMPT,
             started_within: writer::STARTED_WITHIN,
             comment_blob: BlobFormat::Map,
         }
@@ -104,9 +94,7 @@ impl Table {
 
     /// Like [`Table::connect`], through the caller's HTTP client.
     pub async fn connect_through(config: &TableConfig, http_client: SharedHttpClient) -> Self {
-        let TableConfig { attempt_timeout, call_timeout, max_attempts, .. } = *config;
-        let calls = Calls { attempt_timeout, call_timeout, max_attempts };
-        let client = Client::new(&sdk_config(config.endpoint_url.as_deref(), http_client, calls).await);
+        let client = Client::new(&sdk_config(config.endpoint_url.as_deref(), http_client, config.calls).await);
         Self { client, config: Arc::new(config.clone()), new_http_client: None, meter: Arc::default() }
     }
 

@@ -23,13 +23,13 @@ use model::{
     product::ProductItem,
     size::item_bytes,
 };
-use process::{Backoff, Remedy, Store, StoreError, now, random};
+use process::{Backoff, Remedy, Store, StoreError, aws::Calls, now, random};
 use serde::Serialize;
 use serde_dynamo::Item;
 use tokio::time::Instant;
 
 use crate::{
-    ATTEMPT_TIMEOUT, Table,
+    Table,
     change::{CommentPatch, Created, NewComment, ProductChange, ProductPut, WriteError},
     duplicates::{DuplicatesWritten, FailedWrites, key_of_request, to_request},
     error::{refused, store_error},
@@ -449,7 +449,7 @@ impl Table {
         deadline: Instant,
         written: &mut DuplicatesWritten,
     ) -> Result<(), StoreError> {
-        let attempt_time = self.config.attempt_timeout.min(ATTEMPT_TIMEOUT);
+        let attempt_time = self.config.calls.attempt_timeout.min(Calls::PROMPT.attempt_timeout);
         let last_start = deadline.checked_sub(attempt_time).unwrap_or(deadline);
         let mut backoff = Backoff::until(last_start);
         while !pending.is_empty() {

@@ -1,8 +1,9 @@
 //! `pagemark export`.
 
-use std::{path::PathBuf, process::ExitCode, time::Duration};
+use std::{path::PathBuf, process::ExitCode};
 
 use anyhow::ensure;
+use process::aws::Calls;
 use repair_job::Signals;
 use table::{Table, TableConfig};
 
@@ -61,7 +62,7 @@ pub(super) async fn run(args: Args) -> anyhow::Result<ExitCode> {
     let is_one = records.as_ref().is_some_and(|records| records.is_same_as(&comments));
     ensure!(!is_one, "comments and records need two files, not {}", comments.name);
     let attached = tokio::select! {
-        opened = args.place.open("export", patient) => opened?,
+        opened = args.place.open("export", |config| TableConfig { calls: Calls::PATIENT, ..config }) => opened?,
         () = signals.next() => return Ok(ExitCode::from(interrupted())),
     };
     let exported = tokio::select! {
@@ -84,12 +85,6 @@ pub(super) async fn run(args: Args) -> anyhow::Result<ExitCode> {
 fn interrupted() -> u8 {
     eprintln!("pagemark: interrupted; a file that is not complete is as it was");
     INTERRUPTED
-}
-
-/// A call may take long on a busy table. No reader waits for an export.
-fn patient(config: TableConfig) -> TableConfig {
-    let (call_timeout, attempt_timeout) = (Duration::from_secs(60), Duration::from_secs(10));
-    TableConfig { call_timeout, attempt_timeout, max_attempts: 6, ..config }
 }
 
 /// Exports a table, and returns how many items could not be read.

@@ -1,6 +1,6 @@
 //! The calls that read a stream of DynamoDB.
 
-use std::{collections::BTreeMap, time::Duration};
+use std::collections::BTreeMap;
 
 use aws_sdk_dynamodbstreams::{
     Client,
@@ -10,10 +10,6 @@ use aws_sdk_dynamodbstreams::{
 use aws_smithy_runtime_api::client::http::SharedHttpClient;
 use process::aws::{Calls, sdk_config};
 use thiserror::Error;
-
-/// Limits of calls. No reader waits for them.
-const CALLS: Calls =
-    Calls { attempt_timeout: Duration::from_secs(10), call_timeout: Duration::from_secs(60), max_attempts: 6 };
 
 /// Records asked for in one `GetRecords`; the most that DynamoDB allows.
 pub(super) const GET_RECORDS_LIMIT: u16 = 1_000;
@@ -35,7 +31,7 @@ pub enum StreamError {
 }
 
 pub async fn streams_client(endpoint: &str, http_client: SharedHttpClient) -> Client {
-    Client::new(&sdk_config(Some(endpoint), http_client, CALLS).await)
+    Client::new(&sdk_config(Some(endpoint), http_client, Calls::PATIENT).await)
 }
 
 pub(super) struct Stream {

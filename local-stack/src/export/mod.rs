@@ -175,7 +175,8 @@ impl<'run> Export<'run> {
                         None => check(&comment).err().map(|error| error.to_string()),
                     };
                     if let Some(reason) = refused {
-                        let (pk, sk) = (comment_pk(&comment.id), primary_sk(&comment.product));
+                        let sk = FilterKey::primary(comment.product.clone()).to_string();
+                        let pk = comment_pk(&comment.id);
                         self.add_problem(&format!(
                             "pk {pk:?}, sk {sk:?}: exported, but an import will refuse it: {reason}"
                         ));
@@ -225,10 +226,6 @@ impl<'run> Export<'run> {
 fn check(comment: &Comment) -> Result<(), InvalidInput> {
     let CommentText { title, body, author } = comment.text.clone();
     CommentText::new(title, body, author).and_then(|_| comment.site.check())
-}
-
-fn primary_sk(product: &ProductId) -> String {
-    FilterKey::primary(product.clone()).to_string()
 }
 
 /// Writes the lines in order: the scanned ones without those of `named` comments, and `again`. Returns their number.

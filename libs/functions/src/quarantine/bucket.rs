@@ -1,6 +1,6 @@
 //! A quarantine in an S3 bucket, next to the batches of the event source mappings.
 
-use std::{error::Error, time::Duration};
+use std::error::Error;
 
 use aws_sdk_s3::{
     Client,
@@ -21,15 +21,11 @@ pub struct Bucket {
     prefix: String,
 }
 
-/// Call limits. An object is a few kilobytes. A function that waits longer than this reports the record for retry
-/// instead.
-const CALLS: Calls =
-    Calls { attempt_timeout: Duration::from_secs(3), call_timeout: Duration::from_secs(8), max_attempts: 3 };
-
 impl Bucket {
-    /// Sends nothing yet.
+    /// Sends nothing yet. An object is a few kilobytes. A function that waits longer than these calls reports the record for
+    /// retry instead.
     pub(super) async fn connect(bucket: String, prefix: String, s3_url: Option<&str>) -> Self {
-        let shared = sdk_config(s3_url, new_http_client(s3_url)(), CALLS).await;
+        let shared = sdk_config(s3_url, new_http_client(s3_url)(), Calls::PROMPT).await;
         let config = aws_sdk_s3::config::Builder::from(&shared)
             // An S3 endpoint other than AWS's has no host name for each bucket.
             .force_path_style(s3_url.is_some())
