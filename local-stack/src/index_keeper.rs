@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use page_index::PageIndex;
 use process::{Remedy, StoreError, now};
-use repair_job::{Job, JobSettings, Stop};
+use repair_job::{Job, JobSettings, Report, Stop};
 use table::Table;
 use tokio::sync::watch;
 
@@ -89,17 +89,11 @@ impl IndexKeeper {
             }
         }
         loop {
-            let looked = self.look(doubtful).await;
-            doubtful &= !matches!(looked, Ok(true));
-            let (reached, pause) = match looked {
-                Ok(true) => (IndexState::Ready, LOOK_EVERY),
-                Ok(false) => (IndexState::Rebuilding, LOOK_EVERY),
-                Err(error) if error.remedy() == Remedy::CallOperator => {
-                    (IndexState::Refused(error.to_string()), ERROR_PAUSE)
-                }
-                Err(error) => (IndexState::Failing(error.to_string()), ERROR_PAUSE),
-            };
+            let reached = self.look(doubtful).await;
+            doubtful &= reached != IndexState::Ready;
+            let has_failed = matches!(reached, IndexState::Failing(_) | IndexState::Refused(_));
             self.set(reached);
+            let pause = if has_failed { ERROR_PAUSE } else { LOOK_EVERY };
             tokio::time::sleep(pause).await;
         }
     }
@@ -128,23 +122,31 @@ impl IndexKeeper {
         }
     }
 
-    /// Looks at the page index, and rebuilds it if readers must not believe it. Returns whether it is ready now: not while
-    /// another rebuild is under way.
-    async fn look(&self, doubtful: bool) -> Result<bool, StoreError> {
-        let partitions = self.index.readiness(&self.table_id, now()).await?;
-        if !doubtful && partitions.iter().all(|(_, answer)| answer.is_ok()) {
-            return Ok(true);
+    /// Looks at the page index, and rebuilds it if readers must not believe it.
+    async fn look(&self, doubtful: bool) -> IndexState {
+        let failed =
+            |is_refused: bool, why| if is_refused { IndexState::Refused(why) } else { IndexState::Failing(why) };
+        match self.index.readiness(&self.table_id, now()).await {
+            Err(error) => return failed(error.remedy() == Remedy::CallOperator, error.to_string()),
+            Ok(partitions) if !doubtful && partitions.iter().all(|(_, answer)| answer.is_ok()) => {
+                return IndexState::Ready;
+            }
+            Ok(_) => {}
         }
         self.set(IndexState::Rebuilding);
-        let report = job(&self.table, &self.index).rebuild_unless_under_way(SHARDS_AT_ONCE).await?;
-        if report.held_by.is_some() || report.stopped.is_some() {
-            return Ok(false);
+        let Report { failure, is_refused, stopped, items: entries, unresolved_count: unresolved, seconds, .. } =
+            job(&self.table, &self.index).rebuild(SHARDS_AT_ONCE).await;
+        if let Some(why) = failure {
+            return failed(is_refused, why);
         }
-        let (entries, unresolved, seconds) = (report.items, report.unresolved_count, report.seconds);
+        // It has lost its lease.
+        if stopped.is_some() {
+            return IndexState::Rebuilding;
+        }
         if entries > 0 || unresolved > 0 {
             tracing::info!(entries, unresolved, seconds, "page index rebuilt");
         }
-        Ok(true)
+        IndexState::Ready
     }
 
     /// Publishes a state, and logs it if it is new.
@@ -174,7 +176,7 @@ fn time_of_rebuild(items: u64) -> Duration {
 #[cfg(test)]
 mod tests {
     use embedded_index::EmbeddedIndex;
-    use futures_util::FutureExt;
+    use futures_util::{FutureExt, future::join};
     use table::Lease;
     use tokio::time::Instant;
 
@@ -198,17 +200,17 @@ mod tests {
         let rebuild = index.begin_rebuild().await.unwrap();
 
         // The keeper of the stack, and another command.
-        assert!(!keeper.look(true).await.unwrap());
         let other = job(&table, &index);
-        let mut command = Box::pin(other.rebuild(1));
-        tokio::time::timeout(2 * LOOK_EVERY, &mut command).await.unwrap_err();
+        let mut both = Box::pin(join(keeper.look(true), other.rebuild(1)));
+        tokio::time::timeout(2 * LOOK_EVERY, &mut both).await.unwrap_err();
         assert!(index.is_under_way(&rebuild).await.unwrap(), "somebody has begun another one");
 
         index.finish_rebuild(&rebuild, &id, now()).await.unwrap();
         table.release_lease("rebuild", &lease.holder).await.unwrap();
-        let report = command.await;
+        let (reached, report) = both.await;
+        assert_eq!(reached, IndexState::Ready);
         assert_eq!(report.notes, ["another rebuild has made the page index ready meanwhile"], "{report}");
-        assert!(keeper.look(false).await.unwrap());
+        assert_eq!(keeper.look(false).await, IndexState::Ready);
 
         index.begin_rebuild().await.unwrap();
         let error = index.finish_rebuild(&rebuild, &id, now()).await.unwrap_err();

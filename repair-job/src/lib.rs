@@ -30,9 +30,9 @@ pub use entry::command_line::{Outcome, Signals, print_outcome, run_command, run_
 pub use entry::config::{Command, Config, EXIT_CODES, FunctionConfig, RunArgs};
 pub use entry::function::{Asked, FUNCTION, Invoked, SegmentAudit, invoked, metrics_line};
 pub use find::journal::{Journal, Window, journal_from, journal_to, reaches_back_to};
+pub use process::{Stop, StopReason};
 pub use run::Job;
 pub use run::progress::Progress;
 pub use run::report::{LastRun, Report, Stopped, exit};
 pub use run::settings::JobSettings;
-pub use run::stop::{Stop, StopReason};
 pub use state::unresolved::remembered as unresolved_comments;

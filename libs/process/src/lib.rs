@@ -1,4 +1,4 @@
-//! What every process needs beside its task: settings, log, traces, clock, waits between attempts, and AWS's client settings.
+//! What every process needs beside its task: settings, log, clock, waits between attempts, stops, and AWS's client settings.
 //!
 //! Also the error of a store. All stores share it, because a caller's reaction depends on the remedy and not on the
 //! store.
@@ -11,6 +11,7 @@ pub mod log;
 mod settings;
 #[cfg(feature = "simulation")]
 pub mod simulation;
+mod stop;
 
 use std::time::SystemTime;
 
@@ -19,6 +20,7 @@ use rand::distr::{Distribution, StandardUniform};
 pub use backoff::Backoff;
 pub use error::{Remedy, Source, Store, StoreError};
 pub use settings::{defaults, parse_settings, with_variables};
+pub use stop::{Stop, StopReason};
 
 pub fn now() -> model::Timestamp {
     #[cfg(feature = "simulation")]

@@ -4,11 +4,12 @@
 //! calls are paid for, and pays afterwards. The limit therefore holds over seconds, not for each call. A cancelled
 //! transaction reports nothing and is not counted.
 
-use std::{sync::Arc, time::Duration};
+use std::time::Duration;
 
 use aws_sdk_dynamodb::types::{ConsumedCapacity, ReturnConsumedCapacity};
 use parking_lot::Mutex;
-use tokio::{sync::watch, time::Instant};
+use process::Stop;
+use tokio::time::Instant;
 
 /// Unused capacity that may accumulate while no call is made.
 const BURST: Duration = Duration::from_secs(1);
@@ -17,39 +18,6 @@ const BURST: Duration = Duration::from_secs(1);
 pub struct Units {
     pub read: f64,
     pub write: f64,
-}
-
-/// Ends waiting at an instant, or when [`Interrupt::interrupt`] is called. Clones share one interrupt.
-#[derive(Debug, Clone, Default)]
-pub struct Interrupt {
-    deadline: Option<Instant>,
-    said: Arc<watch::Sender<bool>>,
-}
-
-impl Interrupt {
-    /// An interrupt at `deadline`. With `None`, only [`Interrupt::interrupt`] ends waiting.
-    pub fn at(deadline: Option<Instant>) -> Self {
-        Self { deadline, said: Arc::default() }
-    }
-
-    /// The instant at which the interrupt comes without a call.
-    pub fn deadline(&self) -> Option<Instant> {
-        self.deadline
-    }
-
-    pub fn interrupt(&self) {
-        self.said.send_replace(true);
-    }
-
-    async fn come(&self) {
-        let mut said = self.said.subscribe();
-        // `self` owns the sender, so waiting cannot fail.
-        let said = async { said.wait_for(|said| *said).await.is_ok() };
-        match self.deadline {
-            Some(deadline) => drop(tokio::time::timeout_at(deadline, said).await),
-            None => drop(said.await),
-        }
-    }
 }
 
 /// Counts the units that the calls of a `Table` consume, and holds calls back over a limit. The default counts nothing.
@@ -64,7 +32,7 @@ pub(crate) struct Bucket {
     counts: bool,
     /// Units per second; `None` means unlimited.
     limit: Option<f64>,
-    interrupt: Interrupt,
+    stop: Stop,
     state: Mutex<BucketState>,
 }
 
@@ -85,10 +53,10 @@ impl Meter {
         Self { read: bucket(read_limit), write: bucket(write_limit) }
     }
 
-    /// Sets an interrupt. After it, the meter delays no call: work under way ends without a limit.
+    /// Sets a stop. After it, the meter delays no call: work under way ends without a limit.
     #[must_use]
-    pub fn until(mut self, interrupt: Interrupt) -> Self {
-        (self.read.interrupt, self.write.interrupt) = (interrupt.clone(), interrupt);
+    pub fn until(mut self, stop: &Stop) -> Self {
+        (self.read.stop, self.write.stop) = (stop.clone(), stop.clone());
         self
     }
 
@@ -103,7 +71,7 @@ impl Meter {
 }
 
 impl Bucket {
-    /// Waits until the consumed units are paid for, or until the interrupt.
+    /// Waits until the consumed units are paid for, or until the stop.
     pub(crate) async fn admit(&self) {
         if self.limit.is_none() {
             return;
@@ -113,7 +81,7 @@ impl Bucket {
             tokio::select! {
                 biased;
                 () = tokio::time::sleep_until(paid_at) => {}
-                () = self.interrupt.come() => {}
+                () = self.stop.come() => {}
             }
         }
     }
@@ -156,15 +124,15 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn an_interrupt_ends_waiting_for_what_is_not_paid_for() {
+    async fn a_stop_ends_waiting_for_what_is_not_paid_for() {
         let soon = Some(Instant::now() + Duration::from_millis(1));
-        for (interrupt, is_said) in [(Interrupt::default(), true), (Interrupt::at(soon), false)] {
-            let meter = Meter::new(Some(1), None).until(interrupt.clone());
+        for (stop, is_asked) in [(Stop::default(), true), (Stop::at(soon), false)] {
+            let meter = Meter::new(Some(1), None).until(&stop);
             meter.read.charge_at(1e6, Instant::now());
-            if is_said {
-                interrupt.interrupt();
+            if is_asked {
+                stop.ask();
             }
-            // Without the interrupt this waits eleven days.
+            // Without the stop this waits eleven days.
             meter.read.admit().await;
         }
     }

@@ -9,11 +9,11 @@ use model::{
     AuthorId, Comment, Malformed,
     planted::{self, Bug},
 };
-use process::StoreError;
+use process::{StopReason, StoreError};
 use serde::Serialize;
 use table::WriteError;
 
-use crate::run::{Job, report::exit, stop::StopReason};
+use crate::run::{Job, report::exit};
 
 const PART: u16 = 100;
 

@@ -54,6 +54,7 @@ impl Job {
     /// counts the comments that it would index.
     ///
     /// While another rebuild is under way, it waits for that one. If the page index is ready then, nothing is left to do.
+    /// After a failure the index is not ready, and running the rebuild again is safe.
     pub async fn rebuild(&self, readers: u32) -> Report {
         let mut has_waited = false;
         loop {
@@ -71,17 +72,6 @@ impl Job {
             has_waited = true;
             tokio::time::sleep(LEASE_PAUSE).await;
         }
-    }
-
-    /// Like [`Self::rebuild`], but does nothing while another rebuild is under way.
-    ///
-    /// # Errors
-    /// A store's. The page index may also have been lost meanwhile, or another rebuild may have begun. The index is then
-    /// not ready, and running the rebuild again is safe.
-    pub async fn rebuild_unless_under_way(&self, readers: u32) -> Result<Report, StoreError> {
-        let work = async |run: &Run<'_>| Box::pin(rebuild_index(run, readers, Wanted::All)).await;
-        let (report, ended) = self.try_to_run("rebuild", Some(LEASE), work).await;
-        ended.map(|()| report)
     }
 
     /// Rebuilds the partitions of the page index without any marker, and resumes an earlier rebuild of them. `None`

@@ -10,6 +10,7 @@ use anyhow::Context;
 use functions::Quarantine;
 use futures_util::{FutureExt, future::BoxFuture};
 use page_index::PageIndex;
+use process::Stop;
 use serde::{Deserialize, Serialize};
 use table::Table;
 use tokio::signal::unix::{Signal, SignalKind, signal};
@@ -19,7 +20,6 @@ use crate::{
     run::{
         Job,
         report::{Report, exit},
-        stop::Stop,
     },
 };
 

@@ -121,6 +121,9 @@ pub async fn invoked(job: &Job, quarantine: &Quarantine, asked: Asked) -> Invoke
         Asked::Rebuild => vec![Box::pin(job.rebuild(REBUILD_READERS)).await],
         Asked::Audit(segment) => vec![Box::pin(job.audit(segment.options())).await],
     };
+    for Report { command, failure, .. } in &reports {
+        failure.iter().for_each(|error| tracing::error!(command, error, "the run failed"));
+    }
     let status = job.status(SEGMENTS, Some(quarantine)).await.map_err(|error| error.to_string());
     let is_index_reachable = match &status {
         Ok(status) => status.index.is_ok(),
@@ -207,11 +210,10 @@ pub fn metrics_line(invoked: &Invoked, namespace: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use process::StopReason;
+
     use super::*;
-    use crate::{
-        commands::audit_plan::Which,
-        run::{report::Stopped, stop::StopReason},
-    };
+    use crate::{commands::audit_plan::Which, run::report::Stopped};
 
     #[test]
     fn an_event_names_its_command_and_any_other_asks_for_the_hourly_run() {

@@ -3,11 +3,11 @@
 use std::{convert::Infallible, time::Duration};
 
 use model::Timestamp;
-use process::{StoreError, new_ulid, now};
+use process::{Stop, StopReason, StoreError, new_ulid, now};
 use table::{Lease, Table};
 use tokio::time::Instant;
 
-use crate::run::{settings::ms, stop::Stop};
+use crate::run::settings::ms;
 
 /// Does some work while it holds the lease of a scope. Returns the other holder if there is one; nothing is done then.
 ///
@@ -62,7 +62,7 @@ async fn renew(
             Ok(Err(_)) | Err(_) => tracing::warn!(scope, "the lease could not be renewed until its end"),
         }
         tracing::warn!(scope, "the lease is lost");
-        stop.lose_lease();
+        stop.ask_because(StopReason::LeaseLost);
         return std::future::pending().await;
     }
 }

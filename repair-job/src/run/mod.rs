@@ -7,7 +7,6 @@ pub(crate) mod ledger;
 pub(crate) mod progress;
 pub(crate) mod report;
 pub(crate) mod settings;
-pub(crate) mod stop;
 
 use std::{
     hash::{BuildHasher, BuildHasherDefault, DefaultHasher},
@@ -19,7 +18,7 @@ use std::{
 
 use model::{CommentId, Timestamp};
 use page_index::PageIndex;
-use process::{Remedy, Store, StoreError, now};
+use process::{Remedy, Stop, StopReason, Store, StoreError, now};
 use table::{Table, capacity::Meter};
 use tokio::{
     sync::{Mutex, MutexGuard},
@@ -33,7 +32,6 @@ use crate::{
         progress::Progress,
         report::{LastRun, Report, Stopped},
         settings::JobSettings,
-        stop::{Stop, StopReason},
     },
     state::unresolved,
 };
@@ -67,7 +65,7 @@ pub(crate) struct Run<'job> {
 impl Job {
     pub fn new(table: Table, index: PageIndex, settings: JobSettings, stop: Stop) -> Self {
         let meter = Meter::new(settings.max_read_units, settings.max_write_units);
-        let meter = Arc::new(meter.until(stop.interrupt()));
+        let meter = Arc::new(meter.until(&stop));
         let table = table.metered(Arc::clone(&meter));
         Self { table, index, settings, stop, progress: Progress::default(), meter }
     }
@@ -83,20 +81,6 @@ impl Job {
         lease: Option<&str>,
         work: impl AsyncFnOnce(&Run<'_>) -> Result<(), StoreError>,
     ) -> Report {
-        let (report, ended) = self.try_to_run(command, lease, work).await;
-        if let Err(error) = ended {
-            tracing::error!(command, %error, "the run failed");
-        }
-        report
-    }
-
-    /// Like [`Self::run`], for a caller that says itself what failed. The error is the one in the report.
-    pub(crate) async fn try_to_run(
-        &self,
-        command: &str,
-        lease: Option<&str>,
-        work: impl AsyncFnOnce(&Run<'_>) -> Result<(), StoreError>,
-    ) -> (Report, Result<(), StoreError>) {
         let (began_at, before) = (Instant::now(), self.meter.consumed());
         let run = Run {
             job: self,
@@ -122,12 +106,15 @@ impl Job {
             Ok(Some(holder)) => report.held_by = Some(describe(holder)),
             Ok(None) if report.stopped.is_none() => self.progress.finish(),
             Ok(None) => {}
-            Err(error) => report.failure = Some(error.to_string()),
+            Err(error) => {
+                report.is_refused = error.remedy() == Remedy::CallOperator;
+                report.failure = Some(error.to_string());
+            }
         }
         report.read_units = consumed.read - before.read;
         report.write_units = consumed.write - before.write;
         report.seconds = began_at.elapsed().as_secs_f64();
-        (report, ended.map(drop))
+        report
     }
 }
 

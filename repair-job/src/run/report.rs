@@ -3,9 +3,8 @@
 use std::{collections::BTreeMap, fmt};
 
 use model::{Timestamp, plan::reconcile::DriftKind};
+use process::StopReason;
 use serde::{Deserialize, Serialize};
-
-use crate::run::stop::StopReason;
 
 /// Maximum number of texts of one kind in a report. Further ones are only counted.
 pub(crate) const TEXTS_MAX: usize = 100;
@@ -61,6 +60,9 @@ pub struct Report {
     pub stopped: Option<Stopped>,
     pub held_by: Option<String>,
     pub failure: Option<String>,
+    /// Whether the failure lasts until a person changes something.
+    #[serde(skip)]
+    pub is_refused: bool,
     pub notes: Vec<String>,
     pub read_units: f64,
     pub write_units: f64,

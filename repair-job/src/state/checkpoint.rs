@@ -182,7 +182,7 @@ mod tests {
     use super::*;
     use crate::{
         repair::pipeline::State,
-        run::{Job, settings::JobSettings, stop::Stop},
+        run::{Job, settings::JobSettings},
     };
 
     #[tokio::test]
@@ -190,7 +190,7 @@ mod tests {
         // The table is not asked for anything that matters here.
         let table = Table::connect(&TableConfig::new("t", Some("http://127.0.0.1:1".to_owned()))).await;
         let index = PageIndex::new(EmbeddedIndex::new(1), STORE_EVERY);
-        let job = Job::new(table, index, JobSettings::default(), Stop::default());
+        let job = Job::new(table, index, JobSettings::default(), process::Stop::default());
         let too_late = State::LeftOut("its edits came too late after it was read".to_owned());
         for (state, is_whole) in [(State::Settled, true), (too_late, false)] {
             let outcome = Outcome { states: vec![(CommentId::parse("c1").unwrap(), state)] };
