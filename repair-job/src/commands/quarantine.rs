@@ -3,10 +3,9 @@
 //! Comments are repaired by their **current** state. The records themselves, which may be old, are never applied. A
 //! batch is removed when all its comments are right. It stays when a comment needs a person or a record is unreadable.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 
 use functions::{Quarantine, quarantine::QuarantinedBatch};
-use model::{CommentId, plan::reconcile::Places};
 use process::StoreError;
 
 use crate::{
@@ -71,13 +70,9 @@ impl Finder for QuarantineFinder<'_> {
             for what in &batch.unreadable {
                 self.run.ledger.add_unresolved(format!("{name}: {what}"));
             }
-            let mut comments: BTreeMap<CommentId, Places> = BTreeMap::new();
-            for (id, places) in batch.comments {
-                comments.entry(id).or_default().join(&places);
-            }
             let position = BatchRead { name, is_readable: batch.unreadable.is_empty() };
-            let checked = comments.len();
-            return Ok(Some(Found { suspects: comments.into(), checked, steps: 1, position, is_last: false }));
+            let checked = batch.comments.len();
+            return Ok(Some(Found { suspects: batch.comments.into(), checked, steps: 1, position, is_last: false }));
         }
     }
 

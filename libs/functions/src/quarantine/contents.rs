@@ -1,5 +1,7 @@
 //! Reads the comments that a batch in quarantine names.
 
+use std::collections::BTreeMap;
+
 use model::{
     CommentId, FilterKey, Language, Malformed,
     item::{attribute, comment_id_of_pk},
@@ -9,7 +11,7 @@ use serde_json::Value;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct QuarantinedBatch {
-    pub comments: Vec<(CommentId, Places)>,
+    pub comments: BTreeMap<CommentId, Places>,
     pub unreadable: Vec<String>,
 }
 
@@ -18,7 +20,7 @@ impl QuarantinedBatch {
     /// `payload` (AWS Lambda, "Retain discarded records for a DynamoDB event source"). It reads only keys and
     /// languages, so that a record with broken images still names its comment.
     pub fn read(document: &[u8]) -> Self {
-        let mut batch = Self { comments: Vec::new(), unreadable: Vec::new() };
+        let mut batch = Self { comments: BTreeMap::new(), unreadable: Vec::new() };
         let parsed = serde_json::from_slice::<Value>(document).ok();
         let payload = parsed.as_ref().and_then(|document| match document.get("payload") {
             Some(Value::String(payload)) => serde_json::from_str::<Value>(payload).ok(),
@@ -31,7 +33,7 @@ impl QuarantinedBatch {
         };
         for (place, record) in records.iter().enumerate() {
             match read_record(record) {
-                Ok(named) => batch.comments.push(named),
+                Ok((id, places)) => batch.comments.entry(id).or_default().join(&places),
                 Err(problem) => batch.unreadable.push(format!("record {place}: {problem}")),
             }
         }
@@ -82,7 +84,7 @@ mod tests {
                 format!("{id} {product} {:?}", languages.iter().map(Language::as_str).collect::<Vec<_>>())
             })
             .collect();
-        assert_eq!(found, [r#"c1 a/b ["en"]"#, r#"c1 a/b ["ko"]"#]);
+        assert_eq!(found, [r#"c1 a/b ["en", "ko"]"#]);
         assert_eq!(batch.unreadable.len(), 3, "{:?}", batch.unreadable);
     }
 

@@ -4,14 +4,12 @@
 //! DynamoDB event source"), so readers of the quarantine handle one format.
 //!
 //! - `folder`: files, for one machine.
-//! - `bucket`: objects in S3, where the mappings put theirs. Only with the feature `s3`.
+//! - `bucket`: objects in S3, where the mappings put theirs. Only with the feature `s3`: its client takes long to compile, and
+//!   `pagemark` keeps its quarantine in a folder.
 //! - `document`: the format, and the name of a batch.
 //! - `contents`: the comments that a batch names, for the repair job.
 
 #[cfg(feature = "s3")]
-mod bucket;
-#[cfg(not(feature = "s3"))]
-#[path = "no_bucket.rs"]
 mod bucket;
 mod contents;
 mod document;
@@ -22,6 +20,7 @@ use std::{path::PathBuf, str::FromStr, time::Duration};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+#[cfg(feature = "s3")]
 use bucket::Bucket;
 pub use contents::QuarantinedBatch;
 use document::Document;
@@ -35,6 +34,7 @@ pub const RETENTION: Duration = Duration::from_secs(30 * 24 * 3600);
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum QuarantinePlace {
     Folder(PathBuf),
+    #[cfg(feature = "s3")]
     Bucket {
         bucket: String,
         prefix: String,
@@ -52,6 +52,9 @@ impl FromStr for QuarantinePlace {
         match text.split_once(':') {
             None if text == "mapping" => Ok(Self::Mapping),
             Some(("folder", path)) if !path.is_empty() => Ok(Self::Folder(path.into())),
+            #[cfg(not(feature = "s3"))]
+            Some(("s3", _)) => Err("this program has no S3 client: name a folder".to_owned()),
+            #[cfg(feature = "s3")]
             Some(("s3", place)) => {
                 let place = place.strip_prefix("//").ok_or_else(unknown)?;
                 let (bucket, prefix) = place.split_once('/').unwrap_or((place, ""));
@@ -70,6 +73,7 @@ impl FromStr for QuarantinePlace {
 #[derive(Debug, Clone)]
 pub enum Quarantine {
     Folder(PathBuf),
+    #[cfg(feature = "s3")]
     Bucket(Bucket),
     /// No separate place. The handler reports the record as failed. After the last try, the event source mapping puts
     /// it into its on-failure destination.
@@ -87,9 +91,11 @@ pub struct Reason {
 
 impl Quarantine {
     /// Opens the quarantine at a place. `s3_url` is the endpoint of an S3 other than AWS's. Sends nothing yet.
+    #[cfg_attr(not(feature = "s3"), expect(unused_variables, reason = "only S3 has an endpoint"))]
     pub async fn connect(place: &QuarantinePlace, s3_url: Option<&str>) -> Self {
         match place {
             QuarantinePlace::Folder(folder) => Self::Folder(folder.clone()),
+            #[cfg(feature = "s3")]
             QuarantinePlace::Bucket { bucket, prefix } => {
                 Self::Bucket(Bucket::connect(bucket.clone(), prefix.clone(), s3_url).await)
             }
@@ -104,6 +110,7 @@ impl Quarantine {
     pub async fn put(&self, reason: &Reason, event: &Value) -> Result<(), StoreError> {
         match self {
             Self::Folder(folder) => folder::put(folder, &Document::new(reason, event)),
+            #[cfg(feature = "s3")]
             Self::Bucket(bucket) => bucket.put(&Document::new(reason, event)).await,
             Self::Mapping => Err(StoreError::unavailable(Store::Quarantine, "left to the event source mapping")),
         }
@@ -113,6 +120,7 @@ impl Quarantine {
     pub async fn list(&self, after: Option<&str>, limit: usize) -> Result<Vec<String>, StoreError> {
         match self {
             Self::Folder(folder) => folder::list(folder, after, limit),
+            #[cfg(feature = "s3")]
             Self::Bucket(bucket) => bucket.list(after, limit).await,
             Self::Mapping => Ok(Vec::new()),
         }
@@ -121,6 +129,7 @@ impl Quarantine {
     pub async fn get(&self, name: &str) -> Result<Option<Vec<u8>>, StoreError> {
         match self {
             Self::Folder(folder) => folder::get(folder, name),
+            #[cfg(feature = "s3")]
             Self::Bucket(bucket) => bucket.get(name).await,
             Self::Mapping => Ok(None),
         }
@@ -129,6 +138,7 @@ impl Quarantine {
     pub async fn remove(&self, name: &str) -> Result<(), StoreError> {
         match self {
             Self::Folder(folder) => folder::remove(folder, name),
+            #[cfg(feature = "s3")]
             Self::Bucket(bucket) => bucket.remove(name).await,
             Self::Mapping => Ok(()),
         }
