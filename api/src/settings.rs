@@ -146,7 +146,7 @@ fn at_least_one(text: &str) -> Result<usize, &'static str> {
 
 impl Default for ApiSettings {
     fn default() -> Self {
-        process::defaults()
+        process::defaults(&[])
     }
 }
 

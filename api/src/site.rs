@@ -356,7 +356,7 @@ mod tests {
     #[test]
     fn copies_and_thin_filters_are_not_indexed_under_their_own_address() {
         let site = |indexable| {
-            let settings = SiteSettings { indexable, ..crate::settings::defaults() };
+            let settings = SiteSettings { indexable, ..process::defaults(&[]) };
             Site::new(settings, ([127, 0, 0, 1], 80).into()).unwrap()
         };
         let filter =

@@ -134,7 +134,7 @@ impl StackSettings {
             repair_every: Duration::ZERO,
             audit_every: Duration::ZERO,
             audit_rest_factor: 0,
-            ..process::defaults()
+            ..process::defaults(&[])
         }
     }
 }

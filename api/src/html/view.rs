@@ -234,7 +234,7 @@ mod tests {
     /// The page at an address of a site with this setting, of a listing with this many comments. Gives its whole text,
     /// its text without the volatile part, and its entity tag.
     fn rendered(path: &str, indexable: Indexable, total: u64) -> (String, String, Option<String>) {
-        rendered_as(SiteSettings { indexable, ..crate::settings::defaults() }, None, path, total)
+        rendered_as(SiteSettings { indexable, ..process::defaults(&[]) }, None, path, total)
     }
 
     fn rendered_as(
@@ -266,7 +266,7 @@ mod tests {
     #[test]
     fn an_archive_page_in_another_language_has_another_tag() {
         let tag = |interface_language, interface_by_filter| {
-            let settings = SiteSettings { interface_language, interface_by_filter, ..crate::settings::defaults() };
+            let settings = SiteSettings { interface_language, interface_by_filter, ..process::defaults(&[]) };
             rendered_as(settings, None, "/product/p/comments/de?page=1", 60).2.unwrap()
         };
         let english = tag(InterfaceLanguage::En, false);
@@ -289,7 +289,7 @@ mod tests {
         let tag = |details: Option<ProductDetails>| {
             let (product, revision) = (ProductId::parse("p").unwrap(), Revision::after(None, Timestamp::MIN, 7));
             let record = details.map(|details| ProductRecord { product, revision, details });
-            rendered_as(crate::settings::defaults(), record.as_ref(), "/product/p/comments?page=1", 60).2.unwrap()
+            rendered_as(process::defaults(&[]), record.as_ref(), "/product/p/comments?page=1", 60).2.unwrap()
         };
         let french = ProductDetails { language: Language::parse("fr").ok(), ..details("A", "https://a") };
         let all = [

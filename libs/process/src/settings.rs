@@ -14,10 +14,11 @@ pub fn parse_settings<S: Parser>() -> S {
     parsed.unwrap_or_else(|error| with_variables(error, S::command()).exit())
 }
 
-/// What the flags default to. The variables of the process are not read.
-pub fn defaults<S: Args>() -> S {
+/// What the flags default to, beside the `required` ones. The variables of the process are not read.
+pub fn defaults<S: Args>(required: &[&'static str]) -> S {
     let command = S::augment_args(Command::new("defaults")).mut_args(|argument| argument.env(Resettable::Reset));
-    S::from_arg_matches(&command.get_matches_from(["defaults"])).unwrap_or_else(|error| error.exit())
+    let matches = command.no_binary_name(true).get_matches_from(required);
+    S::from_arg_matches(&matches).unwrap_or_else(|error| error.exit())
 }
 
 pub fn with_variables(mut error: clap::Error, mut command: Command) -> clap::Error {

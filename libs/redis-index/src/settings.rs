@@ -12,14 +12,6 @@ use model::BaseSet;
 
 use crate::{iam::IamLogin, keys::Keys};
 
-const PREFIX: &str = "pagemark";
-const PARTITIONS: u16 = 256;
-const TIMEOUT: Duration = Duration::from_millis(500);
-
-/// The repair job confirms every five minutes. So people have three hours to react when it stands still.
-const MAX_AGE: Duration = Duration::from_secs(3 * 3600);
-const MAX_AGE_SECONDS: &str = "10800";
-
 /// Redis topology. Configured, not detected: a cluster node also answers plain clients, but only for its own slots.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
 pub enum RedisMode {
@@ -61,38 +53,30 @@ pub struct RedisIndexConfig {
     )]
     pub iam: Option<IamLogin>,
     /// What every key of the page index starts with.
-    #[arg(long = "index-prefix", env = "PAGEMARK_INDEX_PREFIX", value_name = "TEXT", default_value = PREFIX)]
+    #[arg(long = "index-prefix", env = "PAGEMARK_INDEX_PREFIX", value_name = "TEXT", default_value = "pagemark")]
     pub prefix: String,
     /// Into how many partitions the page index is split; never change it under an existing index.
-    #[arg(long = "index-partitions", env = "PAGEMARK_INDEX_PARTITIONS", value_name = "N", default_value_t = PARTITIONS)]
+    #[arg(long = "index-partitions", env = "PAGEMARK_INDEX_PARTITIONS", value_name = "N", default_value_t = 256)]
     pub partitions: u16,
     /// Seconds since the repair job last confirmed it after which the page index is not believed any more.
+    // The repair job confirms every five minutes. So people have three hours to react when it stands still.
     #[arg(
         long = "index-max-age",
         env = "PAGEMARK_INDEX_MAX_AGE",
         value_name = "SECONDS",
-        default_value = MAX_AGE_SECONDS,
+        default_value = "10800",
         value_parser = value_parser!(u64).map(Duration::from_secs)
     )]
     pub max_age: Duration,
     /// How long one server may take to connect, or to answer.
-    #[arg(skip = TIMEOUT)]
+    #[arg(skip = Duration::from_millis(500))]
     pub timeout: Duration,
 }
 
 impl RedisIndexConfig {
     /// The defaults.
     pub fn new(url: impl Into<String>) -> Self {
-        Self {
-            url: url.into(),
-            mode: RedisMode::default(),
-            ca: None,
-            iam: None,
-            prefix: PREFIX.to_owned(),
-            partitions: PARTITIONS,
-            max_age: MAX_AGE,
-            timeout: TIMEOUT,
-        }
+        Self { url: url.into(), ..process::defaults(&["--redis-url=redis://"]) }
     }
 
     pub fn key_name(&self, set: &BaseSet) -> String {

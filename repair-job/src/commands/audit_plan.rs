@@ -26,9 +26,6 @@ const RESUMED_WITHIN: Duration = Duration::from_secs(6 * 3600);
 /// Default number of segments of the table.
 pub(crate) const SEGMENTS: u32 = 64;
 
-/// Default number of segments that are checked in parallel.
-pub(crate) const AT_ONCE: usize = 2;
-
 /// Target period in which rolling runs check the whole table once.
 pub(crate) const EVERY: Duration = Duration::from_secs(7 * 24 * 3600);
 
@@ -42,7 +39,6 @@ pub(crate) enum Which {
     Due,
 }
 
-/// Options of an audit.
 #[derive(Debug, Clone, Copy, Args, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct AuditOptions {
@@ -50,7 +46,7 @@ pub struct AuditOptions {
     #[arg(long, value_name = "N", default_value_t = SEGMENTS)]
     pub segments: u32,
     /// Number of segments, and of batches of the page index, checked in parallel.
-    #[arg(long, value_name = "N", default_value_t = AT_ONCE)]
+    #[arg(long, value_name = "N", default_value_t = 2)]
     pub at_once: usize,
     /// Check only this segment, and not the page index. Segments are numbered from 0.
     // The function of big repairs asks for the one after the last, which stands for the page index.
@@ -76,7 +72,7 @@ pub struct AuditOptions {
 
 impl Default for AuditOptions {
     fn default() -> Self {
-        process::defaults()
+        process::defaults(&[])
     }
 }
 

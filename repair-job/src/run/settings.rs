@@ -7,7 +7,6 @@ use serde::{Deserialize, Serialize};
 
 const LEASE: Duration = Duration::from_secs(60);
 
-/// Settings of a job.
 #[derive(Debug, Clone, PartialEq, Args, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct JobSettings {
@@ -52,7 +51,7 @@ pub struct JobSettings {
 
 impl Default for JobSettings {
     fn default() -> Self {
-        process::defaults()
+        process::defaults(&[])
     }
 }
 

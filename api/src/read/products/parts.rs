@@ -230,7 +230,7 @@ mod tests {
     }
 
     fn site(indexable: Indexable) -> Site {
-        Site::new(SiteSettings { indexable, ..crate::settings::defaults() }, ([127, 0, 0, 1], 80).into()).unwrap()
+        Site::new(SiteSettings { indexable, ..process::defaults(&[]) }, ([127, 0, 0, 1], 80).into()).unwrap()
     }
 
     fn unfiltered(totals: &[(String, u64)]) -> Vec<Product> {
