@@ -20,7 +20,7 @@ use serde_dynamo::AttributeValue;
 use strum::{Display, EnumString};
 use zstd::zstd_safe;
 
-use crate::{comment::CommentText, error::Malformed};
+use crate::{comment::CommentText, error::Malformed, size::value_bytes};
 
 /// The most bytes that a compressed text may hold. The longest legal text, in characters of four bytes, has 41,200
 /// bytes, and two lengths of two bytes.
@@ -73,12 +73,9 @@ impl CommentBlob {
     }
 }
 
-/// The size of the text as a map, without the attribute's name. A map takes 3 bytes, and each field takes 1 byte
-/// besides its name and value (AWS: "DynamoDB item sizes and formats").
+/// The size of the text as a map, without the attribute's name.
 fn map_bytes(text: &CommentText) -> usize {
-    let field = |name: &str, value: &str| 1 + name.len() + value.len();
-    let optional = |name: &str, value: &Option<String>| value.as_ref().map_or(0, |value| field(name, value));
-    3 + optional("title", &text.title) + field("body", &text.body) + optional("author", &text.author)
+    serde_dynamo::to_attribute_value(text).map_or(usize::MAX, |map: AttributeValue| value_bytes(&map))
 }
 
 /// Compresses the text. `None` when no reader would accept the result, or when the compressor fails, which happens only

@@ -10,7 +10,7 @@ use std::{
 };
 
 use anyhow::{Context, ensure};
-use repair_job::Signals;
+use repair_job::on_signals;
 use table::{CommentBlobArgs, Table, TableConfig};
 use tokio::sync::watch;
 
@@ -65,7 +65,11 @@ pub(super) async fn run(args: Args) -> anyhow::Result<ExitCode> {
     // All files are open before anything is written, so that a missing one is reported.
     let mut sources = open_all(&args.products, Source::of_products)?;
     sources.extend(open_all(&args.files, |path| Source::open(path, &args.reading))?);
-    let mut interrupted = interrupt()?;
+    let (interrupt, mut interrupted) = watch::channel(false);
+    let ask = move || {
+        interrupt.send_replace(true);
+    };
+    tokio::spawn(on_signals("finishing what is under way", INTERRUPTED, ask)?);
     let options = ImportOptions {
         update: args.update,
         dry_run: args.dry_run,
@@ -87,21 +91,6 @@ pub(super) async fn run(args: Args) -> anyhow::Result<ExitCode> {
     }
     attached.end().await;
     Ok(exit_code)
-}
-
-/// Listens for signals. The first one makes the value true, which ends an import within a second. The second one
-/// ends the process at once.
-fn interrupt() -> io::Result<watch::Receiver<bool>> {
-    let mut signals = Signals::listen()?;
-    let (interrupt, interrupted) = watch::channel(false);
-    tokio::spawn(async move {
-        signals.next().await;
-        interrupt.send_replace(true);
-        eprintln!("finishing what is under way; once more ends it at once");
-        signals.next().await;
-        std::process::exit(INTERRUPTED.into());
-    });
-    Ok(interrupted)
 }
 
 /// Shows how far the stack of a table is, until the comments are visible under every filter.

@@ -6,6 +6,7 @@ use std::{
 };
 
 use indicatif::HumanCount;
+use repair_job::per_second;
 use table::Table;
 
 use crate::import::{ImportError, ImportOptions, ImportReport, Mistake, Source, import};
@@ -22,11 +23,6 @@ pub(super) async fn import_shown(
     drop(display);
     say(&report_text(&name, &report, options.dry_run, began.elapsed()));
     (report, ended)
-}
-
-#[expect(clippy::cast_precision_loss, reason = "a rate for people")]
-pub(super) fn per_second(count: u64, elapsed: Duration) -> f64 {
-    count as f64 / elapsed.as_secs_f64().max(0.001)
 }
 
 /// Writes a text to stdout. The process must not end when the reader of stdout has gone; `println!` would panic then.

@@ -16,7 +16,7 @@
 
 use std::sync::Arc;
 
-use tokio::sync::{Mutex, OwnedMutexGuard, OwnedRwLockReadGuard, OwnedRwLockWriteGuard, RwLock};
+use tokio::sync::{Mutex, OwnedRwLockReadGuard, RwLock};
 
 use crate::file_lock::FileLock;
 
@@ -25,18 +25,6 @@ pub(super) struct WriteLock {
     file: Arc<RwLock<FileLock>>,
     /// Held by what takes long. Waiting for it does not hold up requests, as a waiting writer of `file` would.
     upkeep: Arc<Mutex<()>>,
-}
-
-/// A sweep is under way.
-pub(super) struct Sweeping {
-    _upkeep: OwnedMutexGuard<()>,
-    _file: Arc<RwLock<FileLock>>,
-}
-
-/// Only the second connection may write.
-pub(super) struct SecondConnection {
-    _file: OwnedRwLockWriteGuard<FileLock>,
-    _upkeep: OwnedMutexGuard<()>,
 }
 
 impl WriteLock {
@@ -48,13 +36,15 @@ impl WriteLock {
         Arc::clone(&self.file).read_owned().await
     }
 
-    pub(super) async fn sweep(&self) -> Sweeping {
-        Sweeping { _upkeep: Arc::clone(&self.upkeep).lock_owned().await, _file: Arc::clone(&self.file) }
+    /// While the value lives, a sweep is under way.
+    pub(super) async fn sweep(&self) -> impl Send + 'static {
+        (Arc::clone(&self.upkeep).lock_owned().await, Arc::clone(&self.file))
     }
 
-    pub(super) async fn second_connection(&self) -> SecondConnection {
+    /// While the value lives, only the second connection may write.
+    pub(super) async fn second_connection(&self) -> impl Send + 'static {
         let upkeep = Arc::clone(&self.upkeep).lock_owned().await;
-        SecondConnection { _file: Arc::clone(&self.file).write_owned().await, _upkeep: upkeep }
+        (Arc::clone(&self.file).write_owned().await, upkeep)
     }
 }
 

@@ -57,7 +57,7 @@ pub async fn print_outcome(
         eprintln!("error: {problem}");
         return Ok(ExitCode::from(exit::USAGE));
     }
-    let signals = tokio::spawn(stop_on_signals(ask)?);
+    let signals = tokio::spawn(on_signals("stopping", exit::FAILURE, ask)?);
     let outcome = work.await;
     signals.abort();
     let Outcome { output, exit_code } = outcome?;
@@ -128,13 +128,18 @@ impl Signals {
     }
 }
 
-fn stop_on_signals(ask: impl FnOnce() + Send) -> io::Result<impl Future<Output = ()> + Send> {
+/// The first signal calls `ask`, and a person reads what `happens` then. The second ends the process with the exit code.
+pub fn on_signals(
+    happens: &'static str,
+    exit_code: u8,
+    ask: impl FnOnce() + Send,
+) -> io::Result<impl Future<Output = ()> + Send> {
     let mut signals = Signals::listen()?;
     Ok(async move {
         signals.next().await;
-        eprintln!("stopping; once more ends it at once");
+        eprintln!("{happens}; once more ends it at once");
         ask();
         signals.next().await;
-        std::process::exit(exit::FAILURE.into());
+        std::process::exit(exit_code.into());
     })
 }

@@ -114,9 +114,12 @@ fn millionths(share: f64) -> u64 {
 }
 
 #[expect(clippy::cast_precision_loss, reason = "a rate for people")]
+pub fn per_second(count: u64, elapsed: Duration) -> f64 {
+    count as f64 / elapsed.as_secs_f64().max(0.001)
+}
+
 fn message(comments: u64, share: f64, elapsed: Duration) -> String {
-    let rate = comments as f64 / elapsed.as_secs_f64().max(0.001);
-    let mut message = format!("{} comments, {rate:.0}/s", HumanCount(comments));
+    let mut message = format!("{} comments, {:.0}/s", HumanCount(comments), per_second(comments, elapsed));
     if share > 0.0 {
         message.push_str(&format!(", {:.1} % done", share * 100.0));
     }

@@ -9,17 +9,14 @@ use serde::{Deserialize, Serialize};
 /// Maximum number of texts of one kind in a report. Further ones are only counted.
 pub(crate) const TEXTS_MAX: usize = 100;
 
+/// The bits of exit codes; [`EXIT_CODES`](crate::EXIT_CODES) says what they mean.
 pub mod exit {
-    /// The run failed. The report still covers the work done until then.
     pub const FAILURE: u8 = 1;
     pub const USAGE: u8 = 2;
     pub const DRIFT_FOUND: u8 = 4;
-    /// Differences were found and remain. In a dry run all of them remain.
     pub const DRIFT_LEFT: u8 = 8;
     pub const UNRESOLVED: u8 = 16;
-    /// Some work was skipped: the time was up, or the page index was unusable.
     pub const SKIPPED: u8 = 32;
-    /// Another run is in progress. Nothing was done.
     pub const HELD: u8 = 64;
 }
 

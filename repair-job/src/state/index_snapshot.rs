@@ -104,8 +104,7 @@ impl IndexSnapshot {
         let Some(servers) = &self.servers else { return Ok(()) };
         let partitions: BTreeSet<IndexPartition> =
             products.into_iter().map(|product| index.partition_of(product)).collect();
-        let since: Vec<(IndexPartition, Timestamp)> =
-            partitions.iter().filter_map(|partition| Some((*partition, *self.watermarks.get(partition)?))).collect();
+        let since = self.watermarks_of(|partition, _| partitions.contains(partition));
         index.assert_up_to_date(&self.table_id, &since, servers).await
     }
 
@@ -115,8 +114,7 @@ impl IndexSnapshot {
     /// Without this check, the run would remember repairs that a fail-over or a restored snapshot has taken with it.
     pub(crate) async fn has_kept_repairs(&self, run: &Run<'_>) -> Result<bool, StoreError> {
         let Some(servers) = self.servers_in_use() else { return Ok(false) };
-        let since: Vec<(IndexPartition, Timestamp)> =
-            self.watermarks.iter().map(|(partition, watermark)| (*partition, *watermark)).collect();
+        let since = self.watermarks_of(|_, _| true);
         match answer_of_index(run.job.index.assert_up_to_date(&self.table_id, &since, servers).await)? {
             Ok(()) => Ok(true),
             Err(error) => {
@@ -173,6 +171,14 @@ impl IndexSnapshot {
         self.servers_in_use().is_some()
     }
 
+    fn watermarks_of(
+        &self,
+        is_wanted: impl Fn(&IndexPartition, &Timestamp) -> bool,
+    ) -> Vec<(IndexPartition, Timestamp)> {
+        let wanted = self.watermarks.iter().filter(|(partition, watermark)| is_wanted(partition, watermark));
+        wanted.map(|(partition, watermark)| (*partition, *watermark)).collect()
+    }
+
     fn servers_in_use(&self) -> Option<&ServerIdentity> {
         self.servers.as_ref().filter(|_| !self.is_given_up())
     }
@@ -186,15 +192,11 @@ impl IndexSnapshot {
         ledger: &Ledger,
     ) -> Result<(), StoreError> {
         let Some(servers) = self.servers_in_use() else { return Ok(()) };
-        let from: Vec<(IndexPartition, Timestamp)> = self
-            .watermarks
-            .iter()
-            .filter(|(partition, watermark)| match self.doubted.contains(partition) {
-                true => is_last,
-                false => **watermark < to,
-            })
-            .map(|(partition, watermark)| (*partition, *watermark))
-            .collect();
+        let is_due = |partition: &IndexPartition, watermark: &Timestamp| match self.doubted.contains(partition) {
+            true => is_last,
+            false => *watermark < to,
+        };
+        let from = self.watermarks_of(is_due);
         if from.is_empty() {
             return Ok(());
         }
