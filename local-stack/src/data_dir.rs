@@ -150,11 +150,12 @@ impl DataDir {
 
     fn locked(path: PathBuf, temporary: Option<TempDir>) -> anyhow::Result<Self> {
         match lock(&path, UP)? {
-            Found::Free((lock, holder)) => {
+            Found::Free(mut locked) => {
                 // For what the stack makes from now on. Commands also make files elsewhere, so they keep their user's umask.
                 rustix::process::umask(Mode::RWXG | Mode::RWXO);
                 make_private(&path);
-                Ok(Self { path, temporary, holder, _lock: lock })
+                locked.temporary = temporary;
+                Ok(locked)
             }
             Found::Used(holder) => {
                 let who = holder.map(|holder| format!(", {holder}")).unwrap_or_default();
@@ -170,20 +171,14 @@ impl DataDir {
     pub(crate) fn existing(path: &Path, command: &str) -> anyhow::Result<Found<Self>> {
         check_is_data_folder(path)?;
         check_is_usable(path)?;
-        Ok(match lock(path, command)? {
-            Found::Free((lock, holder)) => {
-                let found = Self { path: path.to_owned(), temporary: None, holder, _lock: lock };
-                if !found.data_file().exists() {
-                    bail!(
-                        "{} holds no {DATA_FILE}; its comments are in the engine of `up --dynamodb-url`",
-                        path.display()
-                    );
-                }
-                make_private(path);
-                Found::Free(found)
+        let found = lock(path, command)?;
+        if let Found::Free(free) = &found {
+            if !free.data_file().exists() {
+                bail!("{} holds no {DATA_FILE}; its comments are in the engine of `up --dynamodb-url`", path.display());
             }
-            Found::Used(holder) => Found::Used(holder),
-        })
+            make_private(path);
+        }
+        Ok(found)
     }
 
     /// Says where others reach the stack in this folder.
@@ -218,6 +213,10 @@ pub(crate) fn lock_to_look(folder: &Path) -> anyhow::Result<Found<impl Sized>> {
         0 => refuse_link(folder)?,
         _ => check_is_usable(folder)?,
     }
+    share(folder)
+}
+
+fn share(folder: &Path) -> anyhow::Result<Found<FileLock>> {
     match FileLock::share(folder) {
         Ok(lock) => Ok(Found::Free(lock)),
         Err(TryLockError::WouldBlock) => Ok(Found::Used(Holder::read(folder))),
@@ -288,22 +287,20 @@ fn unusable(path: &Path, error: io::Error) -> anyhow::Error {
     anyhow::anyhow!("{} cannot be used: {error}{advice}", path.display())
 }
 
-fn lock(folder: &Path, command: &str) -> anyhow::Result<Found<(FileLock, Holder)>> {
+fn lock(folder: &Path, command: &str) -> anyhow::Result<Found<DataDir>> {
     for _ in 0..LOCK_ATTEMPTS {
         match FileLock::take_existing(folder) {
             Ok(lock) => {
                 let holder = Holder::new(command);
                 holder.write(folder)?;
-                return Ok(Found::Free((lock, holder)));
+                return Ok(Found::Free(DataDir { path: folder.to_owned(), temporary: None, holder, _lock: lock }));
             }
             Err(TryLockError::WouldBlock) => {}
             Err(TryLockError::Error(error)) => return Err(unusable(folder, error)),
         }
-        match FileLock::share(folder) {
-            // Only those who look share the lock. What the file says is of a process that has ended.
-            Ok(_) => {}
-            Err(TryLockError::WouldBlock) => return Ok(Found::Used(Holder::read(folder))),
-            Err(TryLockError::Error(error)) => return Err(unusable(folder, error)),
+        // Only those who look share the lock. Then what the file says is of a process that has ended.
+        if let Found::Used(holder) = share(folder)? {
+            return Ok(Found::Used(holder));
         }
     }
     bail!("{} is being examined by `pagemark doctor`; run this again when that has ended", folder.display())

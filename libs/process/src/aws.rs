@@ -91,11 +91,12 @@ pub fn describe<E: ProvideErrorMetadata + Error + 'static>(error: &SdkError<E, H
         let code = answer.err().code().unwrap_or("an error without a code");
         return format!("{code}: {}", answer.err().message().unwrap_or("no message"));
     }
-    let mut innermost: &dyn Error = error;
-    while let Some(source) = innermost.source() {
-        innermost = source;
-    }
-    format!("{error}: {innermost}")
+    format!("{error}: {}", cause(error))
+}
+
+/// The innermost cause of an error.
+pub fn cause(error: &(dyn Error + 'static)) -> String {
+    std::iter::successors(Some(error), |error| (**error).source()).last().unwrap_or(error).to_string()
 }
 
 #[cfg(test)]

@@ -68,9 +68,9 @@ impl IamLogin {
         let credentials = signer.credentials.provide_credentials().await;
         // The next connection asks for credentials again, so this counts as a server that does not answer.
         let credentials =
-            credentials.map_err(|error| io::Error::other(format!("no credentials: {}", cause(&error))))?;
+            credentials.map_err(|error| io::Error::other(format!("no credentials: {}", aws::cause(&error))))?;
         let token = presign(&self.cluster, user, &signer.region, credentials, SystemTime::now());
-        token.map_err(|error| (ErrorKind::InvalidClientConfig, "no token", cause(&*error)).into())
+        token.map_err(|error| (ErrorKind::InvalidClientConfig, "no token", aws::cause(&*error)).into())
     }
 }
 
@@ -82,14 +82,6 @@ impl Signer {
         };
         Ok(Self { region: region.to_string(), credentials })
     }
-}
-
-fn cause(error: &(dyn Error + 'static)) -> String {
-    let mut innermost = error;
-    while let Some(source) = innermost.source() {
-        innermost = source;
-    }
-    innermost.to_string()
 }
 
 fn presign(

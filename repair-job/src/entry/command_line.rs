@@ -45,9 +45,6 @@ pub async fn run_command(args: &RunArgs, table: Table, index: PageIndex) -> anyh
 
 /// Prints the outcome of a command, wherever it runs, and returns its exit code. The first Ctrl-C or SIGTERM calls `ask`,
 /// which asks the command to stop; then its report is printed. The second ends the process.
-///
-/// # Errors
-/// As for [`run_command`].
 pub async fn print_outcome(
     args: &RunArgs,
     work: impl Future<Output = anyhow::Result<Outcome>>,

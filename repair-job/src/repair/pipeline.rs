@@ -74,9 +74,6 @@ impl<'run, F: Finder> Pipeline<'run, F> {
     }
 
     /// Repairs what the finder finds next. Returns the position after it, and what became of it.
-    ///
-    /// # Errors
-    /// A store's.
     pub(crate) async fn next(&mut self, scope: Scope<'_>) -> Result<Option<(F::Position, Outcome)>, StoreError> {
         let resumes = self.finder.resumes();
         // A stop after the last suspects comes too late: the work is complete.
