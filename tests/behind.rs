@@ -92,7 +92,7 @@ async fn while_the_newest_comments_have_no_ranks_html_pages_are_503_and_never_re
     api.finish().await;
     lose_ranks(&stores, &comments[..25]).await;
     for past_the_end in [PastTheEnd::NotFound, PastTheEnd::Redirect] {
-        let site = SiteSettings { past_the_end, ..::api::defaults() };
+        let site = SiteSettings { past_the_end, ..process::defaults(&[]) };
         let api = Served::with(&stores, ApiSettings { site, ..Default::default() });
         // 20 ranked comments make no archive page yet.
         let front = api.http.get("/product/a%2Fb/comments").await;

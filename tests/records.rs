@@ -168,7 +168,7 @@ async fn a_site_moves_with_the_records_of_its_products() {
 }
 
 fn settings(unknown_products: UnknownProducts) -> ApiSettings {
-    let site = SiteSettings { unknown_products, ..::api::defaults() };
+    let site = SiteSettings { unknown_products, ..process::defaults(&[]) };
     ApiSettings { site, product_max_age: Duration::ZERO, ..ApiSettings::default() }
 }
 
