@@ -4,7 +4,7 @@
 //! them.
 //!
 //! **Invariant:** the pages of a sitemap come from a walk over a ready page index. Without one the answer is 503, never an
-//! empty or shorter list (`without_a_ready_index_there_is_neither_a_list_nor_a_sitemap`).
+//! empty or shorter list (`without_stores_reading_is_503_and_never_404`).
 //!
 //! The `lastmod` of an entry is the creation time of the newest comment on that page, when the part was read. It says
 //! when comments were added. An edit or a deletion does not move it. While the times cannot be read, entries have none

@@ -1,11 +1,11 @@
 //! Bounds the memory that answers hold, from their making until their clients have taken them.
 //!
 //! **Invariant:** the sum of all answers larger than [`SMALL_BYTES`] is bounded. An answer without room is refused with
-//! 503; no answer is cut (`answers_that_nobody_reads_hold_a_bounded_memory_and_give_it_back`). Smaller answers count as
+//! 503; no answer is cut (`answers_that_nobody_reads_hold_a_bounded_memory`). Smaller answers count as
 //! part of their connection.
 //!
 //! A page reserves room before it reads the table. Once it is made, it keeps only room for its own size. The answer is
-//! stored in parts, and each part gives its room back when actix takes it.
+//! stored in parts, and each part gives its room back when hyper takes it, which queues up to two parts.
 
 use std::{convert::Infallible, sync::Arc, time::Duration};
 
@@ -26,7 +26,7 @@ use crate::error::ApiError;
 /// Answers larger than this need room in the memory for answers.
 const SMALL_BYTES: usize = PART_BYTES;
 
-/// The size of a part: as much as actix collects before it writes.
+/// The size of a part.
 const PART_BYTES: usize = 32 * 1024;
 
 /// The memory for one comment of the longest text while its page is made: 40 KB in the table's answer, 40 KB parsed,
@@ -117,7 +117,6 @@ pub(crate) async fn hold(
 /// A body in parts, each of which gives its room back when it is taken.
 fn in_parts(body: &[u8], mut room: Room) -> SizedStream<impl Stream<Item = Result<Bytes, Infallible>> + Unpin + use<>> {
     let parts: Vec<Bytes> = body.chunks(PART_BYTES).map(Bytes::copy_from_slice).collect();
-    // actix copies each part at once.
     let parts = stream::iter(parts).inspect(move |part| drop(room.split(part.len())));
     SizedStream::new(body.len() as u64, parts.map(Ok))
 }

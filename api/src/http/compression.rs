@@ -5,7 +5,7 @@
 //! other threads, which takes ten times as long as compressing a page.
 //!
 //! **Invariant:** an answer is compressed within the request's time, counts as under way meanwhile, and is sent whole
-//! (`a_compressed_answer_is_whole_before_it_is_sent`). Its text is in memory anyway.
+//! (`tests/bounds.rs`). Its text is in memory anyway.
 
 use std::io::{self, Write};
 

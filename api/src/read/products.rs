@@ -1,7 +1,7 @@
 //! The products that have comments. One cached walk over the page index serves the list of products and the sitemap.
 //!
 //! **Invariant:** a walk comes from a ready page index, every partition of it
-//! (`without_a_ready_index_there_is_neither_a_list_nor_a_sitemap`).
+//! (`without_stores_reading_is_503_and_never_404`).
 //!
 //! **Invariant:** one task at a time walks, and then pauses [`PAUSE`] times as long as it walked. So a large site does
 //! not keep its page index busy. The task continues after its requester has gone.

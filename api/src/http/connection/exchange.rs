@@ -43,6 +43,7 @@ where
     S: Service<Request, Response = ServiceResponse, Error = Error>,
 {
     progress.borrow_mut().enter(Phase::Handling);
+    let version = request.version();
     let body_is_read = Rc::new(Cell::new(request.body().is_end_stream()));
     let answer = match for_service(request, client, &body_is_read) {
         Some(request) => app.call(request).await.map_or_else(Response::from, Response::from),
@@ -68,6 +69,8 @@ where
     }
     if !body_is_read.get() {
         headers.insert(header::CONNECTION, header::HeaderValue::from_static("close"));
+        // For a client of HTTP/1.0, hyper would add `keep-alive` to an answer of HTTP/1.1.
+        *made.version_mut() = version;
     }
     Ok(made)
 }

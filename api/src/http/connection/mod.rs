@@ -104,6 +104,7 @@ where
     let stream = TokioIo::new(TimedStream { io, progress: Rc::clone(&progress) });
     let mut connection = http1::Builder::new()
         .half_close(true)
+        .keep_alive(!listener.bounds.keep_alive.is_zero())
         .header_read_timeout(None)
         .max_buf_size(BUFFER_MAX_BYTES)
         .max_header_size(BUFFER_MAX_BYTES)
@@ -173,7 +174,7 @@ struct Client {
 }
 
 impl Client {
-    /// hyper ended the connection. It has answered what it could not read as a request.
+    /// hyper ended the connection. It has answered what it could not read as a request, except the preface of HTTP/2.
     fn broke(&self, error: &hyper::Error) {
         if error.is_parse_too_large() {
             self.is_refused(StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE);
