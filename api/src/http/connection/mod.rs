@@ -1,8 +1,8 @@
 //! A client's connection: every phase has a deadline, and its memory has a bound.
 //!
-//! hyper speaks HTTP on it. It has one request at a time, and reads the next head when the system has taken the answer. A
-//! client that waits with `Expect: 100-continue` is asked for its body once that is read, so it does not send one to get
-//! 401 (RFC 9110 section 10.1.1). What is no request gets an answer that says that the connection closes.
+//! hyper speaks HTTP on it. It has one request at a time, and reads the next head when the system has taken the answer. It
+//! answers `Expect: 100-continue` when the body is read. So no client sends a body to get 401 (RFC 9110 section 10.1.1). A
+//! malformed request gets an answer, and the connection closes.
 //!
 //! hyper has no deadline for an answer that its client does not take. So [`Progress`] knows the phase (ADR 42):
 //!
@@ -153,10 +153,11 @@ fn reset(io: &TcpStream, phase: Phase) {
 }
 
 /// Bounds how much the system keeps for a client, and for how long without progress (RFC 5482; tcp(7),
-/// `TCP_USER_TIMEOUT`). The bounds also hold after the service has closed the connection.
+/// `TCP_USER_TIMEOUT`). The bounds also hold after the service has closed the connection. The end of a long answer does not
+/// wait until the client acknowledges what came before (tcp(7), `TCP_NODELAY`): that takes 40 ms.
 fn bound_socket(io: &TcpStream, unread: Duration) {
     let socket = SockRef::from(io);
-    let bounded = socket.set_send_buffer_size(SEND_BUFFER_BYTES);
+    let bounded = socket.set_tcp_nodelay(true).and_then(|()| socket.set_send_buffer_size(SEND_BUFFER_BYTES));
     #[cfg(target_os = "linux")]
     let bounded = bounded.and_then(|()| socket.set_tcp_user_timeout(Some(unread)));
     // Other systems are used for development only.
