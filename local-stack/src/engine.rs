@@ -15,8 +15,8 @@
 //! | it verifies no signature, so any web page may use it | the port refuses what a page can send (`port`) |
 //! | its calls block, and wait for the lock of its only connection | they run on the engine's own threads (`calls`) |
 //!
-//! Callers handle what that page lists. And they ask for few records at a time, because `GetRecords` ignores the limit of
-//! 1 MB, and give each `Scan` a `Limit`, because without one it loads the whole table into memory.
+//! Callers handle what that page lists. They ask for few records at a time: `GetRecords` ignores the limit of 1 MB. They
+//! give each `Scan` a `Limit`: without one it loads the whole table into memory.
 //!
 //! # Invariants
 //!

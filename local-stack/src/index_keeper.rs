@@ -45,9 +45,9 @@ pub(crate) async fn looked_at(mut state: watch::Receiver<IndexState>) {
     state.wait_for(looked_at).await.ok();
 }
 
-/// Waits until `page-indexer`, whose mapping has this progress, has processed the stream records that the engine held at the
-/// start, up to `newest`; not of an engine that does not say. Until then, old states of comments follow each other in the page
-/// index.
+/// Waits until `page-indexer` has processed what the engine's stream held at the start, up to the record `newest`. `None` is
+/// for an engine that does not say it: nothing is waited for. Until then, old states of comments follow each other in the
+/// page index. `indexing` is the progress of the function's mapping.
 pub(crate) async fn replayed(newest: Option<i64>, mut indexing: watch::Receiver<MappingState>) {
     let Some(newest) = newest else { return };
     let is_processed = |shown: &str| parse_sequence_number(shown).is_ok_and(|stored| stored >= newest);

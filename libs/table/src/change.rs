@@ -44,7 +44,7 @@ pub struct CommentPatch {
     pub title: Option<Option<String>>,
     pub body: Option<String>,
     pub author: Option<Option<String>>,
-    /// All of them: none is kept.
+    /// They replace all earlier ones.
     pub attributes: Option<Option<CommentAttributes>>,
     pub author_id: Option<Option<AuthorId>>,
     pub status: Option<Status>,

@@ -95,13 +95,13 @@ impl Table {
         }
     }
 
-    /// Changes a comment, if `allows` accepts it as it is. A patch that changes nothing writes nothing, even if the stored text has a different format
-    /// than the configured one. Any other patch writes the text in the configured format, unless unknown keys in the
-    /// map would be lost.
+    /// Changes a comment, if `allows` accepts it as it is. A patch that changes nothing writes nothing, even if the stored
+    /// text has a different format than the configured one. Any other patch writes the text in the configured format, unless
+    /// unknown keys in the map would be lost.
     ///
     /// # Errors
-    /// [`WriteError::NotFound`], [`WriteError::RevisionMismatch`], [`WriteError::Invalid`], [`WriteError::Contended`],
-    /// [`WriteError::Full`], the store's, that its primary item is invalid.
+    /// [`WriteError::NotFound`], [`WriteError::RevisionMismatch`] if `allows` refuses it, [`WriteError::Invalid`],
+    /// [`WriteError::Contended`], [`WriteError::Full`], the store's, that its primary item is invalid.
     pub async fn patch_comment(
         &self,
         id: &CommentId,
@@ -142,9 +142,9 @@ impl Table {
         }
     }
 
-    /// The update of a primary item that was read. It sets only what changes, or removes it (`None`), so an attribute that
-    /// another tool adds or changes meanwhile stays. Another tool may leave the revision as it is; so the condition is on
-    /// all that was read of the attributes that a change may set.
+    /// The update of a primary item that was read. It sets only what changes, or removes it (`None`). So an attribute that
+    /// another tool adds or changes meanwhile stays. The condition is on all attributes that a change may set, not only
+    /// on the revision, which another tool may have left as it was.
     pub(crate) fn update_as_read(
         &self,
         (id, product): (&CommentId, &ProductId),

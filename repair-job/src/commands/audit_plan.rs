@@ -90,8 +90,8 @@ impl AuditOptions {
         !self.no_index_scan && !matches!(self.which(), Which::One(_))
     }
 
-    /// Whether a pass that began then is part of the big repair, which may ask for it again: an answer may be lost, or may
-    /// say that something was left out.
+    /// Whether a pass that began then is part of the big repair. That asks again for a segment if its answer was lost, or
+    /// said that something was left out.
     fn is_done(&self, last_began: Option<Timestamp>) -> bool {
         self.since.is_some_and(|since| last_began >= Some(since))
     }

@@ -55,8 +55,8 @@ const INDEX_TRIES: usize = 3;
 /// Where the next run resumes, for suspects that no finder found.
 pub(crate) const LEFT_OUT: &str = "the next run checks what was left out";
 
-/// Repairs suspects in parallel. When the run must stop, the rest is skipped, and the report says where the next run
-/// `resumes`, unless what follows says that.
+/// Repairs suspects in parallel. When the run must stop, the rest is skipped. The report then says where the next run
+/// `resumes`; `None` if the caller's next step says it.
 ///
 /// # Errors
 /// A store's. Work that was under way has then completed and is reported. The rest is skipped.

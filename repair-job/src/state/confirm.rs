@@ -1,8 +1,8 @@
 //! Confirmations: every minute of a run, `recent` confirms which partitions of the page index readers may believe.
 //!
-//! A confirmation says that nothing was lost, or that possible losses were checked before the backlog (`confirm_plan`), and
-//! that the page indexer keeps up: for some comments that changed a while ago, the page index agrees with the table. Changes
-//! that the watermarks have passed need no sample. ADR 44 says what readers do meanwhile.
+//! A confirmation says two things. Nothing was lost, or possible losses were checked before the backlog (`confirm_plan`).
+//! And the page indexer keeps up: for a sample of comments that changed a while ago, the page index agrees with the table.
+//! Changes that the watermarks have passed need no sample. ADR 44 says what readers do meanwhile.
 //!
 //! **Invariant:** a partition is confirmed only after its possible losses were checked (`tests/repair/confirmed.rs`).
 

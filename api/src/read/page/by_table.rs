@@ -65,8 +65,8 @@ impl PageRequest<'_> {
     /// Makes the page from the table's answer.
     ///
     /// # Errors
-    /// The first page has no comment: the table's own index may be behind. Or more rows follow a cursor, but no row of
-    /// the page says where the next one starts: all are invalid items that wait for the repair job.
+    /// The first page has no comment: the table's own index may be behind. Or all rows behind a cursor are invalid items,
+    /// which wait for the repair job: none says where the next page starts.
     pub(super) fn cut_rows(&self, page: Page) -> Result<ListingPage, ApiError> {
         let (mut rows, more) = self.rows(page);
         if rows.is_empty() && self.cursor().is_none() {
