@@ -97,18 +97,14 @@ impl<'run> Journal<'run> {
 
     /// The next part; `None` at the end. A comment that changed again may come again.
     pub async fn next(&mut self) -> Result<Option<Part>, StoreError> {
+        // A part is within one hour of the journal.
         let Some(window) = windows(self.left.from, self.left.to).next() else { return Ok(None) };
-        let part = first_part(self.table, window).await?;
+        let Window { from, to } = window;
+        let shards = (0..JOURNAL_SHARDS).map(|shard| self.table.journal_part(shard, from, to, ENTRIES_OF_A_SHARD));
+        let part = Part::of(window, try_join_all(shards).await?);
         self.left.from = part.window.to;
         Ok(Some(part))
     }
-}
-
-/// The first part of a window that is within one hour of the journal.
-async fn first_part(table: &Table, window: Window) -> Result<Part, StoreError> {
-    let Window { from, to } = window;
-    let shards = (0..JOURNAL_SHARDS).map(|shard| table.journal_part(shard, from, to, ENTRIES_OF_A_SHARD));
-    Ok(Part::of(window, try_join_all(shards).await?))
 }
 
 pub(crate) struct JournalFinder<'run> {
