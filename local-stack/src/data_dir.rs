@@ -28,8 +28,6 @@ const LOCK_FILE: &str = "pagemark.lock";
 const TEMPORARY_MARKER: &str = "pagemark.temporary";
 pub(crate) const VERSION: &str = env!("CARGO_PKG_VERSION");
 const UP: &str = "up";
-/// How often a process tries to take a lock that others share. Two that try at the same time disturb each other.
-const LOCK_ATTEMPTS: u32 = 3;
 /// A stack that is just starting locks its folder within this time.
 const ABANDONED_AFTER: Duration = Duration::from_secs(60);
 
@@ -69,11 +67,11 @@ impl Holder {
     }
 }
 
-/// A folder that is there, when a command wants to use it.
+/// A folder that is there, when a process wants to use it.
 #[derive(Debug)]
-pub(crate) enum Found<T> {
+pub(crate) enum Found {
     /// It is free, and stays so while this value lives.
-    Free(T),
+    Free(DataDir),
     /// A process uses it; `None` if the lock file does not name the process.
     Used(Option<Holder>),
 }
@@ -168,7 +166,7 @@ impl DataDir {
     }
 
     /// The folder of a stack that ran before, for a command. Creates no folder.
-    pub(crate) fn existing(path: &Path, command: &str) -> anyhow::Result<Found<Self>> {
+    pub(crate) fn existing(path: &Path, command: &str) -> anyhow::Result<Found> {
         check_is_data_folder(path)?;
         check_is_usable(path)?;
         let found = lock(path, command)?;
@@ -205,25 +203,6 @@ impl Drop for DataDir {
     }
 }
 
-/// Keeps stacks away from a folder, and changes nothing in it. Several processes may look together.
-pub(crate) fn lock_to_look(folder: &Path) -> anyhow::Result<Found<impl Sized>> {
-    check_is_data_folder(folder)?;
-    // SQLite reads what a killed engine has left only for a user who may write. Root leaves no files behind here.
-    match rustix::process::geteuid().as_raw() {
-        0 => refuse_link(folder)?,
-        _ => check_is_usable(folder)?,
-    }
-    share(folder)
-}
-
-fn share(folder: &Path) -> anyhow::Result<Found<FileLock>> {
-    match FileLock::share(folder) {
-        Ok(lock) => Ok(Found::Free(lock)),
-        Err(TryLockError::WouldBlock) => Ok(Found::Used(Holder::read(folder))),
-        Err(TryLockError::Error(error)) => Err(unusable(folder, error)),
-    }
-}
-
 /// Refuses a path that is not a data folder. That of a stack on another engine has only a lock file.
 fn check_is_data_folder(path: &Path) -> anyhow::Result<()> {
     let folder = path.display();
@@ -242,17 +221,12 @@ fn check_is_data_folder(path: &Path) -> anyhow::Result<()> {
 
 /// Refuses a folder in which this process would do harm.
 fn check_is_usable(folder: &Path) -> anyhow::Result<()> {
-    refuse_link(folder)?;
-    check_owner(folder, rustix::process::geteuid().as_raw())
-}
-
-/// Refuses a data file elsewhere: SQLite would keep its log there, but the lock would be here.
-fn refuse_link(folder: &Path) -> anyhow::Result<()> {
     let data_file = folder.join(DATA_FILE);
+    // SQLite would keep its log where the file is, but the lock would be here.
     if data_file.is_symlink() {
         bail!("{} is a symbolic link; name the folder of the file itself (--data-dir)", data_file.display());
     }
-    Ok(())
+    check_owner(folder, rustix::process::geteuid().as_raw())
 }
 
 /// Refuses a user who does not own the data: files that this user makes would lock the owner out.
@@ -287,23 +261,16 @@ fn unusable(path: &Path, error: io::Error) -> anyhow::Error {
     anyhow::anyhow!("{} cannot be used: {error}{advice}", path.display())
 }
 
-fn lock(folder: &Path, command: &str) -> anyhow::Result<Found<DataDir>> {
-    for _ in 0..LOCK_ATTEMPTS {
-        match FileLock::take_existing(folder) {
-            Ok(lock) => {
-                let holder = Holder::new(command);
-                holder.write(folder)?;
-                return Ok(Found::Free(DataDir { path: folder.to_owned(), temporary: None, holder, _lock: lock }));
-            }
-            Err(TryLockError::WouldBlock) => {}
-            Err(TryLockError::Error(error)) => return Err(unusable(folder, error)),
+fn lock(folder: &Path, command: &str) -> anyhow::Result<Found> {
+    match FileLock::take_existing(folder) {
+        Ok(lock) => {
+            let holder = Holder::new(command);
+            holder.write(folder)?;
+            Ok(Found::Free(DataDir { path: folder.to_owned(), temporary: None, holder, _lock: lock }))
         }
-        // Only those who look share the lock. Then what the file says is of a process that has ended.
-        if let Found::Used(holder) = share(folder)? {
-            return Ok(Found::Used(holder));
-        }
+        Err(TryLockError::WouldBlock) => Ok(Found::Used(Holder::read(folder))),
+        Err(TryLockError::Error(error)) => Err(unusable(folder, error)),
     }
-    bail!("{} is being examined by `pagemark doctor`; run this again when that has ended", folder.display())
 }
 
 /// Removes temporary folders of stacks that were killed: memory would fill up with them. A folder of a stack that runs
@@ -364,7 +331,7 @@ mod tests {
             File::open(at(name)).unwrap().set_modified(long_ago).unwrap();
         }
         let used = [at("pagemark-used"), at("pagemark-0.2.0-used").join(LOCK_FILE)];
-        let used = used.map(|locked| FileLock::share(&locked).unwrap());
+        let used = used.map(|locked| FileLock::take_existing(&locked).unwrap());
         remove_abandoned(parent.path());
         assert_eq!(folders.map(|name| at(name).exists()), [false, true, true, true, true]);
         drop(used);

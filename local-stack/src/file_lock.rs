@@ -34,13 +34,6 @@ impl FileLock {
         file.try_lock()?;
         Ok(Self(file))
     }
-
-    /// Shares the lock of a file or folder that is there with others who only look. Changes nothing.
-    pub(crate) fn share(path: &Path) -> Result<Self, TryLockError> {
-        let file = File::open(path).map_err(TryLockError::Error)?;
-        file.try_lock_shared()?;
-        Ok(Self(file))
-    }
 }
 
 impl Drop for FileLock {

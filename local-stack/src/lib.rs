@@ -11,7 +11,6 @@ pub mod control;
 mod cursor_key;
 mod data_dir;
 pub mod demo;
-mod doctor;
 pub mod engine;
 pub mod event_source_mapping;
 mod export;

@@ -140,8 +140,6 @@ async fn a_second_command_on_a_stopped_folder_names_the_first() {
         let line = refused(run(folder.path(), second).await, folder.path());
         assert!(line.contains(&format!("`pagemark repair` (process {})", first.pid())), "{line}");
     }
-    let doctor = run(folder.path(), &["doctor"]).await.expect(0);
-    assert!(doctor.stdout.contains("warning  stack") && doctor.stdout.contains("`pagemark repair`"), "{doctor:?}");
     // What is locked is the folder.
     for lock in ["pagemark.lock", "dynamodb.sqlite.lock"] {
         fs::remove_file(folder.path().join(lock)).unwrap();
@@ -155,29 +153,6 @@ async fn a_second_command_on_a_stopped_folder_names_the_first() {
     first.signal("INT");
     let ended = first.end().await;
     assert_ne!(ended.code() & exit::SKIPPED, 0, "{ended:?}");
-    let doctor = run(folder.path(), &["doctor"]).await.expect(0);
-    assert!(doctor.stdout.contains("ok       stack"), "{doctor:?}");
-}
-
-#[tokio::test]
-async fn beside_a_doctor_a_command_does_not_believe_what_a_killed_stack_left() {
-    let folder = folder_in_memory();
-    let killed = up(folder.path()).await;
-    killed.kill().await;
-    // As a doctor does.
-    let looks = File::open(folder.path()).unwrap();
-    looks.lock_shared().unwrap();
-    let file = write(folder.path(), &[]);
-    for command in [
-        &["repair", "status"][..],
-        &["import", file.to_str().unwrap()],
-        &["export"],
-        &["up", "--listen", "127.0.0.1:0", "--dynamodb-listen", "127.0.0.1:0"],
-    ] {
-        let line = refused(run(folder.path(), command).await, folder.path());
-        assert!(line.contains("is being examined by `pagemark doctor`"), "{line}");
-    }
-    drop(looks);
     run(folder.path(), &["repair", "status"]).await.expect(0);
 }
 
@@ -209,8 +184,6 @@ async fn a_stack_with_its_page_index_in_redis_is_reached_by_its_folder() {
     let up = pagemark::Up::start(folder.path(), &["--demo", "30", "--redis-url", &redis.server.url()]).await;
     let status = run(folder.path(), &["repair", "status"]).await.expect(0);
     assert!(status.stdout.contains("256 partitions ready") && !status.stderr.contains(RUNS_ONE), "{status:?}");
-    let doctor = run(folder.path(), &["doctor"]).await.expect(0);
-    assert!(doctor.stdout.contains("all 256 partitions are ready"), "{doctor:?}");
     up.stop().await;
     // The folder remembers where its page index is.
     let file = write(folder.path(), &data::generated_comments(40));

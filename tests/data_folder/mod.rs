@@ -1,9 +1,9 @@
 //! Commands on a data folder work whether its stack runs or not. Each is one process that an operator starts.
 
 mod commands;
+mod damage;
 #[cfg(target_os = "linux")]
 mod disk;
-mod doctor;
 mod public;
 mod stop;
 

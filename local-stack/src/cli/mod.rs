@@ -1,6 +1,5 @@
 //! The commands of `pagemark`.
 
-mod doctor;
 mod export;
 mod import;
 mod progress;
@@ -41,9 +40,6 @@ enum Command {
         mut_subcommand("status", |status| repair::in_one_part(repair::with_the_quarantine_of_the_stack(status)))
     )]
     Repair(Box<repair::Args>),
-    /// Check a data folder, whether its stack runs or not. Changes nothing in it.
-    #[command(after_help = doctor::EXIT_CODES)]
-    Doctor(doctor::Args),
 }
 
 impl Cli {
@@ -57,7 +53,6 @@ impl Cli {
             Command::Import(args) => Box::pin(import::run(args)).await,
             Command::Export(args) => Box::pin(export::run(args)).await,
             Command::Repair(args) => Box::pin(repair::run(*args)).await,
-            Command::Doctor(args) => doctor::run(args).await,
         }
     }
 }

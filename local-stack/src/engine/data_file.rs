@@ -6,20 +6,16 @@ use std::{
     io,
     os::unix::ffi::OsStrExt,
     path::Path,
-    time::Duration,
 };
 
 use anyhow::bail;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_encode};
-use rusqlite::{Connection, ErrorCode, OpenFlags, OptionalExtension, config::DbConfig, params};
+use rusqlite::{Connection, ErrorCode, OpenFlags, config::DbConfig, params};
 
 use super::stream_table::NEWEST;
 
 /// What a URI writes otherwise than a path.
 const ENCODED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'/').remove(b'.').remove(b'-').remove(b'_');
-
-/// How long to wait for the engine's lock: a look is not urgent, but it must end.
-const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The largest file that is checked at a start: about 24,000 comments, a few seconds.
 const CHECKED_AT_START_MAX: u64 = 1 << 30;
@@ -52,7 +48,6 @@ impl DataFile {
     fn with_log(data_file: &Path) -> rusqlite::Result<Self> {
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let connection = Connection::open_with_flags(data_file, flags)?;
-        connection.busy_timeout(BUSY_TIMEOUT)?;
         connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
         connection.pragma_update(None, "locking_mode", "EXCLUSIVE")?;
         connection.pragma_update(None, "query_only", true)?;
@@ -61,34 +56,21 @@ impl DataFile {
 
     /// The first fault that SQLite's `quick_check` finds, in one line. It reads the whole file. It does not notice a change
     /// inside a value.
-    pub(crate) fn damage(&self) -> rusqlite::Result<Option<String>> {
+    fn damage(&self) -> rusqlite::Result<Option<String>> {
         let found: String = self.connection.query_one("PRAGMA quick_check(1)", [], |row| row.get(0))?;
         Ok(found.lines().last().filter(|line| *line != "ok").map(str::to_owned))
-    }
-
-    /// The id of a table; `None` without such a table.
-    pub(crate) fn table_id(&self, table: &str) -> rusqlite::Result<Option<String>> {
-        let id = "SELECT table_id FROM _tables WHERE table_name = ?1";
-        self.connection.query_one(id, params![table], |row| row.get(0)).optional()
     }
 
     /// The newest stream record of a table, by its stored number; 0 without one.
     pub(crate) fn newest_stream_record(&self, table: &str) -> rusqlite::Result<i64> {
         self.connection.query_one(NEWEST, params![table], |row| row.get(0))
     }
-
-    /// The number of stream records of a table that wait for a handler: all but the newest one, which may be processed,
-    /// because it is never trimmed.
-    pub(crate) fn backlog(&self, table: &str) -> rusqlite::Result<u64> {
-        let all_but_one = "SELECT MAX(COUNT(*) - 1, 0) FROM _stream_records WHERE table_name = ?1";
-        self.connection.query_one(all_but_one, params![table], |row| row.get(0))
-    }
 }
 
 /// Refuses a file in which SQLite finds damage, and leaves it as it is. For other errors, the start has lines of its own.
 pub(super) fn refuse_damaged(data_file: &Path) -> anyhow::Result<()> {
     if fs::metadata(data_file).is_ok_and(|found| found.len() > CHECKED_AT_START_MAX) {
-        tracing::info!("the data file is too large for a check at each start; `pagemark doctor` checks it");
+        tracing::info!("the data file is too large for SQLite's `quick_check` at each start");
         return Ok(());
     }
     // SQLite reads along its trees. In the order of the file, a cold disk is many times faster.
@@ -103,8 +85,7 @@ pub(super) fn refuse_damaged(data_file: &Path) -> anyhow::Result<()> {
     };
     if let Some(first) = damage {
         bail!(
-            "{} is damaged: {first}. It was left as it is: check the disk, then restore the folder from a backup; \
-             `pagemark doctor` shows whether a copy is whole",
+            "{} is damaged: {first}. It was left as it is: check the disk, then restore the folder from a backup",
             data_file.display()
         );
     }

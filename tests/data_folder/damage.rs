@@ -1,0 +1,48 @@
+//! A damaged data folder is refused, and stays as it is.
+
+use std::{collections::BTreeMap, fs, path::Path};
+
+use super::{refused, run, up};
+use crate::fixture::{data::PRODUCT, folder_in_memory, http::good_comment, pagemark::Up};
+
+/// The content of each file of a folder but its lock, which names the last process.
+fn everything(folder: &Path) -> BTreeMap<String, Vec<u8>> {
+    let files = fs::read_dir(folder).unwrap().map(Result::unwrap).filter(|entry| entry.file_type().unwrap().is_file());
+    let named = files.map(|entry| (entry.file_name().into_string().unwrap(), fs::read(entry.path()).unwrap()));
+    named.filter(|(name, _)| name != "pagemark.lock").collect()
+}
+
+#[tokio::test]
+async fn a_damaged_or_lost_database_is_refused_and_left_as_it_is() {
+    let folder = folder_in_memory();
+    let stack = up(folder.path()).await;
+    for rating in 1..=5 {
+        stack.api.post(PRODUCT, &good_comment("en", rating, "A body")).await.expect(201);
+    }
+    stack.stop().await;
+    let database = folder.path().join("dynamodb.sqlite");
+    let whole = fs::read(&database).unwrap();
+
+    // The first page after those of SQLite itself.
+    let page_bytes = usize::from(u16::from_be_bytes([whole[16], whole[17]]));
+    let (mut damaged, mut overwritten) = (whole.clone(), whole.clone());
+    damaged[2 * page_bytes] ^= 0xff;
+    overwritten[(whole.len() / 2) & !(page_bytes - 1)..][..2 * page_bytes].fill(0xa5);
+    let half = whole[..whole.len() / 2].to_vec();
+    for (content, said) in [
+        (Some(damaged), "is damaged"),
+        (Some(overwritten), "is damaged"),
+        (Some(half), "is damaged"),
+        (Some(b"text".repeat(1_000)), "not a data file"),
+        (Some(Vec::new()), "up --new"),
+        (None, "up --new"),
+    ] {
+        content.map_or_else(|| fs::remove_file(&database), |content| fs::write(&database, content)).unwrap();
+        let before = everything(folder.path());
+        let start = ["up", "--listen", "127.0.0.1:0", "--dynamodb-listen", "127.0.0.1:0"];
+        let line = refused(run(folder.path(), &start).await, folder.path());
+        assert!(line.contains(said) && everything(folder.path()) == before, "{line}");
+    }
+    Up::start(folder.path(), &["--new", "--demo", "0"]).await.stop().await;
+    up(folder.path()).await.stop().await;
+}
