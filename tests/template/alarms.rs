@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::{Value, json};
 use strum::VariantArray;
 
-use super::{assert_each, assert_settings, of_type, project_file, properties, resources};
+use super::{assert_each, of_type, project_file, properties};
 
 const NAMESPACE: &str = "Pagemark/${AWS::StackName}";
 
@@ -141,26 +141,11 @@ fn every_process_that_sends_metrics_uses_the_stack_s_namespace() {
 }
 
 #[test]
-fn a_mapping_that_no_longer_polls_sets_off_an_alarm() {
-    for function in ["StreamWriter", "PageIndexer"] {
-        let (mapping, alarm) = (format!("{function}Mapping"), format!("{function}NotPolled"));
-        assert_settings(&[
-            (&format!("/{mapping}/Properties/MetricsConfig"), json!({"Metrics": ["EventCount"]})),
-            (&format!("/{alarm}/Properties/MetricName"), json!("PolledEventCount")),
-            (&format!("/{alarm}/Properties/Dimensions/0/Value"), json!({ "Ref": mapping })),
-            (&format!("/{alarm}/Properties/TreatMissingData"), json!("breaching")),
-        ]);
-    }
-}
-
-#[test]
 fn an_alarm_says_when_the_page_indexer_s_part_of_the_archive_time_is_used_up() {
-    let threshold = |function: &str| properties(&format!("{function}Behind"))["Threshold"].as_u64().unwrap();
     let write_ms = 30_000;
     let clocks_ms = 10_000;
     let archive_after_ms = 1_000 * u64::from(api::ApiSettings::default().archive_after_seconds);
-    assert_eq!(threshold("PageIndexer"), archive_after_ms - write_ms - clocks_ms);
-    assert_eq!(threshold("StreamWriter"), 300_000);
+    assert_eq!(properties("PageIndexerBehind")["Threshold"], archive_after_ms - write_ms - clocks_ms);
 }
 
 #[test]
@@ -170,22 +155,5 @@ fn an_alarm_looks_back_over_a_day_at_most() {
         let period = properties["Period"].as_u64().unwrap_or(300);
         let seconds = period * properties["EvaluationPeriods"].as_u64().unwrap();
         assert!(seconds <= 86_400, "{name}: {seconds}");
-    }
-}
-
-#[test]
-fn every_node_of_redis_has_five_alarms() {
-    for node in ["001", "002"] {
-        let own = json!([{"Name": "CacheClusterId", "Value": {"Fn::Sub": format!("${{Redis}}-0001-{node}")}}]);
-        let alarms = resources().values().filter(|alarm| alarm["Properties"]["Dimensions"] == own);
-        let metrics: BTreeSet<&str> = alarms.map(|alarm| alarm["Properties"]["MetricName"].as_str().unwrap()).collect();
-        let expected = [
-            "CPUCreditBalance",
-            "CPUUtilization",
-            "DatabaseMemoryUsagePercentage",
-            "EngineCPUUtilization",
-            "Evictions",
-        ];
-        assert_eq!(metrics, expected.into());
     }
 }

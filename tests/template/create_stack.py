@@ -133,19 +133,12 @@ def created(template):
     plain = json.loads(text.replace("${Redis.ConfigurationEndPoint.Port}", "6379"))
     stacks = boto3.client("cloudformation")
     ids = create(stacks, "pagemark", plain, parameters)
-    dynamodb, functions, events = (boto3.client(name) for name in ("dynamodb", "lambda", "events"))
     report = {
         "status": stacks.describe_stacks(StackName="pagemark")["Stacks"][0]["StackStatus"],
         "ids": ids,
         "left_out": sorted({r["Type"] for name, r in plain["Resources"].items() if name not in ids and "Condition" not in r}),
-        "table": dynamodb.describe_table(TableName="pagemark")["Table"],
         "alarms": sorted(name for name, resource in plain["Resources"].items() if resource["Type"] == "AWS::CloudWatch::Alarm"),
-        "mappings": functions.list_event_source_mappings()["EventSourceMappings"],
-        "functions": functions.list_functions()["Functions"],
-        "rules": [
-            {**rule, "targets": events.list_targets_by_rule(Rule=rule["Name"])["Targets"]}
-            for rule in events.list_rules()["Rules"]
-        ],
+        "mappings": boto3.client("lambda").list_event_source_mappings()["EventSourceMappings"],
         "roles": roles(plain, template, ids),
     }
     return {**report, "on_a_table": stack_on_an_existing_table(plain, parameters)}

@@ -1,13 +1,14 @@
-//! Nothing is open or unencrypted, what cannot be made again is kept, and a deployment ends in no outage.
+//! Rules that every resource of a type follows, also one that is added: nothing is open or unencrypted, nothing that cannot
+//! be made again is deleted. And settings that depend on each other.
 
 use local_stack::event_source_mapping::MappingSettings;
 use serde_json::{Value, json};
 
-use super::{TEMPLATE, assert_each, assert_settings, of_type, properties, resources};
+use super::{TEMPLATE, assert_each, of_type, properties, resources};
 
 #[test]
 fn all_stored_data_and_every_connection_to_it_are_encrypted() {
-    assert_settings(&[("/CommentsTable/Properties/SSESpecification/SSEEnabled", json!(true))]);
+    assert_each("AWS::DynamoDB::Table", &[("/SSESpecification/SSEEnabled", json!(true))]);
     let encrypted = "/BucketEncryption/ServerSideEncryptionConfiguration/0/ServerSideEncryptionByDefault/SSEAlgorithm";
     let closed = ["BlockPublicAcls", "BlockPublicPolicy", "IgnorePublicAcls", "RestrictPublicBuckets"];
     let closed: Value = closed.map(|name| (name.to_owned(), json!(true))).into_iter().collect();
@@ -20,17 +21,6 @@ fn all_stored_data_and_every_connection_to_it_are_encrypted() {
         let redirects = properties["DefaultActions"][0]["RedirectConfig"]["Protocol"] == "HTTPS";
         assert!(properties["Protocol"] == "HTTPS" || redirects, "{name} serves pages in the clear");
     }
-}
-
-#[test]
-fn the_unencrypted_port_refuses_the_api_and_sends_readers_to_https() {
-    assert_settings(&[
-        ("/HttpApiRule/Properties/ListenerArn", json!({"Ref": "HttpListener"})),
-        // `*` matches the base path of PublicUrl, also an empty one.
-        ("/HttpApiRule/Properties/Conditions/0/PathPatternConfig/Values", json!(["*/api/*"])),
-        ("/HttpApiRule/Properties/Actions/0/FixedResponseConfig/StatusCode", json!("403")),
-        ("/HttpsListener/Properties/ListenerAttributes/0/Value", json!("max-age=31536000")),
-    ]);
 }
 
 #[test]
@@ -56,147 +46,59 @@ fn every_log_expires() {
 
 #[test]
 fn what_cannot_be_made_again_outlives_the_stack() {
-    assert_settings(&[
-        ("/CommentsTable/DeletionPolicy", json!("Retain")),
-        ("/CommentsTable/UpdateReplacePolicy", json!("Retain")),
-        ("/CommentsTable/Properties/DeletionProtectionEnabled", json!(true)),
-        ("/CommentsTable/Properties/PointInTimeRecoverySpecification/PointInTimeRecoveryEnabled", json!(true)),
-        ("/QuarantineBucket/DeletionPolicy", json!("Retain")),
-        ("/QuarantineBucket/UpdateReplacePolicy", json!("Retain")),
-    ]);
-}
-
-fn references(names: &[&str]) -> Value {
-    names.iter().map(|name| json!({ "Ref": name })).collect()
-}
-
-fn admitted(group: &str) -> Vec<(u64, &'static str)> {
-    let rules = properties(group)["SecurityGroupIngress"].as_array().into_iter().flatten();
-    let rule = |rule: &'static Value| {
-        assert_eq!(rule["FromPort"], rule["ToPort"], "{rule}");
-        let from = rule["SourceSecurityGroupId"]["Ref"].as_str().or(rule["CidrIp"].as_str());
-        (rule["FromPort"].as_u64().unwrap(), from.unwrap_or_else(|| panic!("{rule}")))
-    };
-    rules.map(rule).collect()
+    for (name, resource) in of_type("AWS::DynamoDB::Table").into_iter().chain(of_type("AWS::S3::Bucket")) {
+        for policy in ["DeletionPolicy", "UpdateReplacePolicy"] {
+            assert_eq!(resource[policy], "Retain", "{name}");
+        }
+    }
+    let restores = "/PointInTimeRecoverySpecification/PointInTimeRecoveryEnabled";
+    assert_each("AWS::DynamoDB::Table", &[("/DeletionProtectionEnabled", json!(true)), (restores, json!(true))]);
 }
 
 #[test]
 fn only_the_load_balancer_is_open_to_the_world() {
-    assert_eq!(admitted("LoadBalancerSecurityGroup"), [(443, "0.0.0.0/0"), (80, "0.0.0.0/0")]);
-    assert_eq!(
-        admitted("ApiSecurityGroup"),
-        [(8080, "LoadBalancerSecurityGroup"), (9090, "LoadBalancerSecurityGroup")]
-    );
-    let users = ["FunctionSecurityGroup", "ApiSecurityGroup", "RepairTaskSecurityGroup"];
-    assert_eq!(admitted("RedisSecurityGroup"), users.map(|from| (6379, from)));
-    for closed in ["FunctionSecurityGroup", "RepairTaskSecurityGroup"] {
-        assert_eq!(admitted(closed), []);
+    for (name, group) in of_type("AWS::EC2::SecurityGroup") {
+        let rules = group["Properties"]["SecurityGroupIngress"].as_array().into_iter().flatten();
+        for rule in rules.filter(|_| name != "LoadBalancerSecurityGroup") {
+            assert!(rule["SourceSecurityGroupId"]["Ref"].is_string(), "{name}: {rule}");
+            assert!(rule.get("CidrIp").is_none(), "{name}: {rule}");
+        }
     }
-    assert_eq!(of_type("AWS::EC2::SecurityGroup").len(), 5);
-    assert_settings(&[("/Redis/Properties/SecurityGroupIds", references(&["RedisSecurityGroup"]))]);
 }
 
 #[test]
 fn redis_and_its_functions_have_no_way_out_but_to_table_and_bucket() {
-    let private = references(&["PrivateSubnetA", "PrivateSubnetB"]);
-    for name in ["PageIndexer", "RepairJob"] {
-        assert_settings(&[(&format!("/{name}/Properties/VpcConfig/SubnetIds"), private.clone())]);
+    let private = json!([{"Ref": "PrivateSubnetA"}, {"Ref": "PrivateSubnetB"}]);
+    assert_each("AWS::ElastiCache::SubnetGroup", &[("/SubnetIds", private.clone())]);
+    for (name, function) in of_type("AWS::Serverless::Function") {
+        // `StreamWriter` needs nothing in the network.
+        let network = function["Properties"].get("VpcConfig");
+        assert_eq!(network.is_none(), name == "StreamWriter");
+        assert!(network.is_none_or(|network| network["SubnetIds"] == private), "{name}");
     }
-    assert_settings(&[
-        ("/RedisSubnets/Properties/SubnetIds", private),
-        ("/Redis/Properties/CacheSubnetGroupName", json!({"Ref": "RedisSubnets"})),
-    ]);
-    assert!(properties("StreamWriter").get("VpcConfig").is_none(), "it needs nothing in the network");
     // A private subnet has only the routes of the gateway endpoints.
     assert_each("AWS::EC2::Route", &[("/RouteTableId", json!({"Ref": "PublicRoutes"}))]);
-    let both = references(&["PrivateRoutes", "PublicRoutes"]);
-    assert_each("AWS::EC2::VPCEndpoint", &[("/VpcEndpointType", json!("Gateway")), ("/RouteTableIds", both)]);
-    for kind in ["Private", "Public"] {
-        for zone in ["A", "B"] {
-            let association = format!("/{kind}Subnet{zone}Routes/Properties");
-            assert_settings(&[
-                (&format!("{association}/SubnetId"), json!({ "Ref": format!("{kind}Subnet{zone}") })),
-                (&format!("{association}/RouteTableId"), json!({ "Ref": format!("{kind}Routes") })),
-            ]);
-        }
-        let [first, second] = ["A", "B"].map(|zone| &properties(&format!("{kind}Subnet{zone}"))["AvailabilityZone"]);
-        assert_ne!(first, second, "{kind}");
+    assert_each("AWS::EC2::VPCEndpoint", &[("/VpcEndpointType", json!("Gateway"))]);
+    for subnet in ["PrivateSubnetA", "PrivateSubnetB"] {
+        assert_eq!(properties(&format!("{subnet}Routes"))["RouteTableId"]["Ref"], "PrivateRoutes");
     }
 }
 
 #[test]
-fn redis_never_evicts_and_grows_while_it_serves() {
-    assert_settings(&[
-        ("/RedisParameters/Properties/Properties/maxmemory-policy", json!("noeviction")),
-        ("/Redis/UpdatePolicy/UseOnlineResharding", json!(true)),
-        ("/Redis/Properties/NumNodeGroups", json!({"Fn::Length": {"Ref": "RedisShards"}})),
-        ("/Redis/Properties/ReplicasPerNodeGroup", json!({"Ref": "RedisReplicas"})),
-        // CloudFormation refuses two zones without a replica, and a cluster without fail-over.
-        ("/Redis/Properties/MultiAZEnabled", json!({"Fn::If": ["HasRedisReplica", true, false]})),
-        ("/Redis/Properties/AutomaticFailoverEnabled", json!(true)),
-        // While one user changes, their group accepts no other change.
-        ("/RepairJobUser/DependsOn", json!("PageIndexerUser")),
-        ("/ApiUser/DependsOn", json!("RepairJobUser")),
-    ]);
-}
-
-#[test]
-fn the_load_balancer_waits_for_the_gateway_and_asks_health_where_the_api_answers() {
+fn the_load_balancer_asks_where_the_api_answers_and_tasks_are_added_before_they_refuse_requests() {
     let variable = |name: &str| {
         let entries = properties("ApiTask")["ContainerDefinitions"][0]["Environment"].as_array().unwrap();
         let entry = entries.iter().find(|entry| entry["Name"] == name).unwrap_or_else(|| panic!("{name}"));
-        entry["Value"].as_str().unwrap().to_owned()
+        entry["Value"].as_str().unwrap()
     };
-    assert_eq!(variable("PAGEMARK_LISTEN"), "0.0.0.0:8080");
-    assert_eq!(variable("PAGEMARK_OPERATIONS_LISTEN"), "0.0.0.0:9090");
-    let ports = json!([{"ContainerPort": 8080, "Protocol": "tcp"}, {"ContainerPort": 9090, "Protocol": "tcp"}]);
+    let port = |name: &str| variable(name).strip_prefix("0.0.0.0:").unwrap();
+    let targets = properties("ApiTargets");
+    assert_eq!(targets["Port"].to_string(), port("PAGEMARK_LISTEN"));
+    assert_eq!(targets["HealthCheckPort"], port("PAGEMARK_OPERATIONS_LISTEN"));
     let metric = "/TargetTrackingScalingPolicyConfiguration/TargetValue";
     let target = properties("ApiInFlightScalingPolicy").pointer(metric).unwrap().as_f64().unwrap();
     let refused_above: f64 = variable("PAGEMARK_MAX_IN_FLIGHT").parse().unwrap();
-    assert!(target < refused_above / 2.0, "tasks are added before they refuse requests");
-    assert_settings(&[
-        ("/LoadBalancer/DependsOn", json!("InternetGatewayAttachment")),
-        ("/PublicDefaultRoute/DependsOn", json!("InternetGatewayAttachment")),
-        ("/ApiTask/Properties/ContainerDefinitions/0/PortMappings", ports),
-        ("/ApiTargets/Properties/Port", json!(8080)),
-        ("/ApiTargets/Properties/HealthCheckPort", json!("9090")),
-        ("/ApiTargets/Properties/HealthCheckPath", json!("/livez")),
-    ]);
-    assert_each("AWS::ApplicationAutoScaling::ScalingPolicy", &[("/ScalingTargetId", json!({"Ref": "ApiScaling"}))]);
-}
-
-#[test]
-fn a_release_that_answers_errors_is_rolled_back_and_no_deployment_resets_the_number_of_tasks() {
-    let rolls_back = json!({"Fn::If": ["RollsBackOnAlarm", true, false]});
-    assert_settings(&[
-        ("/ApiScaling/Properties/ResourceId", json!({"Fn::Sub": "service/${ApiCluster}/${ApiService.Name}"})),
-        ("/ApiScaling/Properties/MinCapacity", json!({"Ref": "ApiTasksMin"})),
-        ("/ApiService/Properties/DeploymentConfiguration/DeploymentCircuitBreaker/Rollback", json!(true)),
-        (
-            "/ApiService/Properties/DeploymentConfiguration/Alarms",
-            json!({
-                "AlarmNames": references(&["ApiFailing", "ApiUnreachable", "ApiUnavailable"]),
-                "Enable": rolls_back,
-                "Rollback": rolls_back,
-            }),
-        ),
-    ]);
-    // A restore makes pages unavailable on purpose.
-    assert_eq!(TEMPLATE["Conditions"]["RollsBackOnAlarm"], json!({"Fn::Equals": [{"Ref": "RollBackOnAlarm"}, "yes"]}));
-    assert_eq!(TEMPLATE["Parameters"]["RollBackOnAlarm"]["Default"], "yes");
-    assert!(properties("ApiService").get("DesiredCount").is_none());
-    assert_each("AWS::ECS::TaskDefinition", &[("/ContainerDefinitions/0/ReadonlyRootFilesystem", json!(true))]);
-}
-
-#[test]
-fn an_alarm_starts_a_big_repair_only_if_a_parameter_says_so() {
-    assert_settings(&[
-        ("/BigRepairRule/Condition", json!("StartsBigRepair")),
-        ("/BigRepairRuleRole/Condition", json!("StartsBigRepair")),
-        ("/BigRepairRule/Properties/EventPattern/resources", json!([{"Fn::GetAtt": ["DriftUnresolved", "Arn"]}])),
-        ("/BigRepairRule/Properties/EventPattern/detail", json!({"state": {"value": ["ALARM"]}})),
-    ]);
-    assert_eq!(TEMPLATE["Parameters"]["StartBigRepair"]["Default"], "no");
+    assert!(target < refused_above / 2.0);
 }
 
 fn calls(machine: &'static Value) -> Vec<(&'static String, &'static Value)> {
@@ -206,19 +108,12 @@ fn calls(machine: &'static Value) -> Vec<(&'static String, &'static Value)> {
 }
 
 #[test]
-fn every_call_of_a_big_repair_is_repeated_with_back_off_and_waits_longer_than_the_function_runs() {
-    let retry = json!([{
-        "ErrorEquals": ["States.ALL"],
-        "IntervalSeconds": 5,
-        "MaxAttempts": 5,
-        "BackoffRate": 3,
-        "JitterStrategy": "FULL",
-    }]);
+fn every_call_of_a_big_repair_is_repeated_and_waits_longer_than_the_function_runs() {
     let runs = properties("RepairJob")["Timeout"].as_u64().unwrap();
     let calls = calls(&resources()["BigRepair"]["Properties"]["Definition"]);
     assert_eq!(calls.len(), 2);
     for (name, state) in calls {
-        assert_eq!(state["Retry"], retry, "{name}");
+        assert_eq!(state["Retry"][0]["ErrorEquals"], json!(["States.ALL"]), "{name}");
         let waits = state["TimeoutSeconds"].as_u64();
         assert!(name == "Store" || waits.is_some_and(|waits| waits > runs), "{name}");
     }
@@ -229,16 +124,6 @@ const SHARDS: u64 = 40;
 
 #[test]
 fn no_function_starves_behind_another_s_backlog() {
-    for function in ["StreamWriter", "PageIndexer", "RepairJob"] {
-        let (condition, parameter) = (format!("Reserves{function}"), format!("{function}Concurrency"));
-        let reserved = json!({"Fn::If": [condition, {"Ref": parameter}, {"Ref": "AWS::NoValue"}]});
-        assert_settings(&[
-            (&format!("/{function}/Properties/ReservedConcurrentExecutions"), reserved),
-            (&format!("/{function}Throttled/Properties/Dimensions/0/Value"), json!({ "Ref": function })),
-        ]);
-        let is_set = json!({"Fn::Not": [{"Fn::Equals": [{"Ref": parameter}, 0]}]});
-        assert_eq!(TEMPLATE["Conditions"][condition], is_set);
-    }
     let reserved =
         |function: &str| TEMPLATE["Parameters"][format!("{function}Concurrency")]["Default"].as_u64().unwrap();
     let of_each_shard = u64::from(MappingSettings::PAGE_INDEXER.parallelization_factor);
@@ -250,12 +135,7 @@ fn no_function_starves_behind_another_s_backlog() {
 }
 
 #[test]
-fn no_arn_names_a_partition_and_both_zones_are_a_parameter() {
+fn no_arn_names_a_partition() {
     let template = super::project_file("infra/template.yaml");
     assert!(!template.contains("arn:aws"), "it would refuse the partitions of China and the government");
-    for (name, subnet) in of_type("AWS::EC2::Subnet") {
-        let which = u64::from(name.ends_with('B'));
-        let zones = json!({"Fn::If": ["HasZones", {"Ref": "Zones"}, {"Fn::GetAZs": ""}]});
-        assert_eq!(subnet["Properties"]["AvailabilityZone"], json!({"Fn::Select": [which, zones]}), "{name}");
-    }
 }
