@@ -12,7 +12,6 @@ use serde_json::{Value, json};
 use crate::fixture::{
     api::{ApiProcess, Served, api_variables, metric},
     data::{self, PRODUCT},
-    faults::{TableFault, faulty_table},
     function::{SECRET, with},
     gate::{self, Gate},
     http::{Answer, Http, good_comment, ids, listing, product_path},
@@ -85,24 +84,6 @@ async fn a_table_that_does_not_answer_is_503_for_all_and_costs_no_memory() {
     api.http.wait_for_200(&listing("page=2")).await;
     api.operations.get("/readyz").await.expect(200);
     stores.index.clear().await.unwrap();
-}
-
-#[tokio::test]
-async fn a_table_that_throttles_or_fails_is_503_and_never_404() {
-    let stores = Stores::start().await;
-    stores.fill(45).await;
-    let faults =
-        [TableFault::Drop, TableFault::Stall, TableFault::Throttle, TableFault::ServerError, TableFault::Truncate];
-    for fault in faults {
-        let table = faulty_table(&stores.table, &stores.engine_url(), fault).await;
-        let api = Served::start(table, stores.index.clone(), ApiSettings::default());
-        for answer in everything(&api.http).await {
-            assert_eq!(answer.status, 503, "{fault:?}: {answer:?}");
-            answer.assert_later();
-        }
-        api.finish().await;
-    }
-    stores.finish().await;
 }
 
 #[tokio::test]

@@ -1,4 +1,4 @@
-//! The table: the real engine in memory, behind calls that are lost, late, throttled or done in part.
+//! The table: the real engine in memory, behind calls that are lost, late, refused or done in part.
 
 use std::{
     io,
@@ -134,7 +134,7 @@ impl Engine {
         };
         let answered = match happens {
             Some(Part::LostCalls | Part::TableAway) => Err(io::Error::other("lost before the table")),
-            Some(Part::Throttled) => Ok(throttled()),
+            Some(Part::Throttled) => Ok(refused_for_now(part)),
             Some(Part::LostAnswers) => {
                 self.answer(&operation, body);
                 Err(io::Error::other("the answer was lost"))
@@ -191,7 +191,12 @@ fn is_write(operation: &str) -> bool {
     !["Get", "Query", "Scan", "Describe", "BatchGet", "TransactGet"].iter().any(|read| operation.starts_with(read))
 }
 
-fn throttled() -> (u16, Vec<u8>) {
-    let kind = "com.amazonaws.dynamodb.v20120810#ProvisionedThroughputExceededException";
-    (400, json!({ "__type": kind, "message": "too fast" }).to_string().into_bytes())
+/// The service throttles, or fails itself.
+fn refused_for_now(drawn: u64) -> (u16, Vec<u8>) {
+    let (status, kind) = match drawn % 2 {
+        0 => (400, "ProvisionedThroughputExceededException"),
+        _ => (500, "InternalServerError"),
+    };
+    let error = json!({ "__type": format!("com.amazonaws.dynamodb.v20120810#{kind}"), "message": "on purpose" });
+    (status, error.to_string().into_bytes())
 }

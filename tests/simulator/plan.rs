@@ -37,7 +37,8 @@ pub(crate) enum Part {
     Check,
     Audit,
     Rebuild,
-    /// Calls of the table: lost before it, answered with an error although done, throttled, done in part, done late.
+    /// Calls of the table: lost before it, answered with an error although done, throttled or failed, done in part, done
+    /// late.
     LostCalls,
     LostAnswers,
     Throttled,
