@@ -5,7 +5,7 @@ use std::{ops::Range, time::Duration};
 
 use model::{Cd, Filter, ProductId, Timestamp, plan::IndexEdit};
 use page_index::{IndexAnswer, NotReady, PageIndex, PositionQuery, Ranked, RankedQuery};
-use process::{Remedy, StoreError, now};
+use process::now;
 use redis_index::RedisIndexConfig;
 
 use crate::fixture::{
@@ -58,24 +58,6 @@ async fn only_a_rebuilt_index_of_this_table_with_a_young_confirmation_is_used() 
         assert_eq!(ask(&index, TABLE_ID, now()).await, Err(NotReady::NoMarker));
     })
     .await;
-}
-
-#[tokio::test]
-async fn a_server_that_may_evict_keys_is_refused() {
-    let redis = OwnRedis::start().await;
-    let index = redis.index();
-    let policy = async |policy: &str| redis.ask::<()>(&format!("CONFIG SET maxmemory-policy {policy}")).await;
-    for evicting in ["allkeys-lru", "allkeys-random", "volatile-lru", "volatile-ttl"] {
-        policy(evicting).await;
-        let error = index.begin_rebuild().await.unwrap_err();
-        assert!(
-            matches!(&error, StoreError::Call { remedy: Remedy::CallOperator, detail, .. } if detail.contains(evicting)),
-            "{error:?}"
-        );
-        assert_eq!(ask(&index, TABLE_ID, now()).await, Err(NotReady::NoMarker));
-    }
-    policy("noeviction").await;
-    make_ready(&index, now()).await;
 }
 
 fn edits_of(comments: Range<u64>, product: impl Fn(u64) -> ProductId) -> Vec<IndexEdit> {

@@ -51,20 +51,6 @@ async fn a_sparse_index_holds_what_has_both_keys_after_any_kind_of_write() {
     under.finish().await;
 }
 
-#[tokio::test]
-async fn a_sparse_index_costs_a_unit_for_what_it_projects_and_nothing_otherwise() {
-    let under = Under::start().await;
-    let units = async |item: Item| put_units(&under, item, "primaries").await.1;
-    let mut item = listed("a", Some("07"), Some("p#1"));
-    assert_eq!(units(item.clone()).await, 1.0, "the text of 1.5 KB is not projected");
-    item.insert("text".to_owned(), s("other"));
-    assert_eq!(units(item.clone()).await, 0.0, "what has changed is not projected");
-    item.insert("language".to_owned(), s("en"));
-    assert_eq!(units(item.clone()).await, 1.0);
-    assert_eq!(units(listed("b", None, None)).await, 0.0);
-    under.finish().await;
-}
-
 /// The units that a call consumed of the table, and of an index.
 fn units(consumed: Option<&ConsumedCapacity>, index: &str) -> (f64, f64) {
     let consumed = consumed.expect("the engine says what a call consumed");
@@ -94,20 +80,5 @@ async fn a_write_costs_a_unit_for_each_kilobyte_in_the_table_and_in_the_index() 
     let batch = under.client().batch_write_item().request_items(under.name(), (0..3).map(put).collect_vec());
     let answer = batch.return_consumed_capacity(ReturnConsumedCapacity::Indexes).send().await.unwrap();
     assert_eq!(units(answer.consumed_capacity().first(), "gsi"), (6.0, 6.0));
-    under.finish().await;
-}
-
-#[tokio::test]
-async fn a_transaction_costs_twice_for_each_of_its_items() {
-    let under = Under::start().await;
-    let units_of = async |prefix: &str, count: usize| {
-        let item = |number: usize| with_text(indexed(&format!("{prefix}{number}"), "1", "1"), 1_500);
-        let actions = (0..count).map(|number| under.put_action(item(number), None)).collect_vec();
-        let call = under.client().transact_write_items().set_transact_items(Some(actions));
-        let answer = call.return_consumed_capacity(ReturnConsumedCapacity::Indexes).send().await.unwrap();
-        units(answer.consumed_capacity().first(), "gsi")
-    };
-    under.expect(units_of("one", 1).await, (4.0, 2.0), (4.0, 4.0));
-    under.expect(units_of("ten", 10).await, (40.0, 20.0), (4.0, 4.0));
     under.finish().await;
 }

@@ -113,36 +113,7 @@ async fn the_same_file_again_changes_nothing() {
 }
 
 #[tokio::test]
-async fn bad_lines_are_counted_and_named_by_number_and_reason() {
-    let stores = Stores::start().await;
-    let good = lines(&some_comments(3));
-    let good: Vec<&str> = good.lines().collect();
-    let mut ahead: Value = serde_json::from_str(good[0]).unwrap();
-    (ahead["id"], ahead["created_at"]) = ("ahead".into(), "2999-01-01T00:00:00Z".into());
-    let ahead = ahead.to_string();
-    let bad = [
-        ("no JSON at all", "expected"),
-        ("{\"id\":", "EOF"),
-        (ahead.as_str(), "ahead of the present"),
-        ("[]", "JSON Lines"),
-    ];
-    // A blank line is not a bad line, but it counts in line numbers.
-    let lines = bad.map(|(line, _)| line).join("\n");
-    // Equal mistakes are one message.
-    let content = format!("{}\n\n{lines}\n[{}]\n[]\n{}\n{}", good[0], good[0], good[1], good[2]);
-    let report = imported(&stores, &content, &creating()).await;
-    assert_eq!((report.created, report.bad), (3, 6), "{report:?}");
-    assert_eq!(report.mistakes.len(), bad.len());
-    for ((number, (line, reason)), named) in (3..).zip(bad).zip(&report.mistakes) {
-        let more = if line == "[]" { 2 } else { 0 };
-        assert_eq!((named.number, named.more), (number, more), "{report:?}");
-        assert!(named.reason.contains(reason) && !named.reason.contains('\n'), "{reason}: {named:?}");
-    }
-    stores.finish().await;
-}
-
-#[tokio::test]
-async fn a_second_product_for_one_id_is_refused_and_a_differing_comment_is_kept() {
+async fn a_second_product_for_one_id_and_a_date_ahead_are_refused_and_a_differing_comment_is_kept() {
     let stores = Stores::start().await;
     let comments = some_comments(2);
     imported(&stores, lines(&comments), &creating()).await;
@@ -153,10 +124,13 @@ async fn a_second_product_for_one_id_is_refused_and_a_differing_comment_is_kept(
     elsewhere["product"] = "another/product".into();
     let mut changed = line(&comments[1]);
     changed["body"] = "Something else".into();
-    let report = imported(&stores, format!("{elsewhere}\n{changed}\n"), &creating()).await;
-    assert_eq!((report.created, report.differing, report.bad), (0, 1, 1), "{report:?}");
-    assert_eq!(report.mistakes[0].number, 1);
+    let mut ahead = line(&comments[1]);
+    (ahead["id"], ahead["created_at"]) = ("ahead".into(), "2999-01-01T00:00:00Z".into());
+    let report = imported(&stores, format!("{elsewhere}\n{changed}\n{ahead}\n"), &creating()).await;
+    assert_eq!((report.created, report.differing, report.bad), (0, 1, 2), "{report:?}");
+    assert_eq!([report.mistakes[0].number, report.mistakes[1].number], [1, 3]);
     assert!(report.mistakes[0].reason.contains(comments[0].product.as_str()), "{report:?}");
+    assert!(report.mistakes[1].reason.contains("ahead of the present"), "{report:?}");
     assert_eq!(all_items(&stores).await, before);
 
     // This also holds when both lines are in one file and the table has neither.
