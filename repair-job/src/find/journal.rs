@@ -1,8 +1,9 @@
 //! Finds the comments that the journal names, part by part: those that changed, and those that readers reported.
 //!
-//! For a part, some entries of each shard are read. It ends where the first shard has more, and what was read of later time
-//! is read again. So a part names a few hundred comments, and even a run with little time completes one
-//! (`tests/repair/stopped.rs`). All entries of a comment are in one shard.
+//! For a part, some entries of one shard are read, and then what the other shards have of the same time. Comments are spread
+//! evenly over the shards, so a part names a few hundred, and even a run with little time completes one
+//! (`tests/repair/stopped.rs`). All entries of a comment are in one shard. If another shard has far more, the part ends
+//! there, and what was read of later time is read again.
 //!
 //! **Invariant:** the parts of a window join without gaps, and each holds every entry of its time
 //! (`parts_join_without_gaps_and_hold_what_their_time_brought`).
@@ -26,8 +27,11 @@ use crate::{
     run::settings::{JobSettings, ms},
 };
 
-/// How many entries of each shard are read for a part. The work on a part is lost when a run must stop.
-const ENTRIES_OF_A_SHARD: i32 = 100;
+/// How many entries of the first shard are read for a part. The work on a part is lost when a run must stop.
+const ENTRIES_OF_FIRST: i32 = 100;
+
+/// Maximum number of entries of each other shard: an even spread brings about as many as of the first.
+const ENTRIES_OF_OTHERS_MAX: i32 = 4 * ENTRIES_OF_FIRST;
 
 const HOUR_MS: i64 = 3_600_000;
 const DAY_MS: i64 = 24 * HOUR_MS;
@@ -98,10 +102,13 @@ impl<'run> Journal<'run> {
     /// The next part; `None` at the end. A comment that changed again may come again.
     pub async fn next(&mut self) -> Result<Option<Part>, StoreError> {
         // A part is within one hour of the journal.
-        let Some(window) = windows(self.left.from, self.left.to).next() else { return Ok(None) };
-        let Window { from, to } = window;
-        let shards = (0..JOURNAL_SHARDS).map(|shard| self.table.journal_part(shard, from, to, ENTRIES_OF_A_SHARD));
-        let part = Part::of(window, try_join_all(shards).await?);
+        let Some(Window { from, to }) = windows(self.left.from, self.left.to).next() else { return Ok(None) };
+        let first = self.table.journal_part(0, from, to, ENTRIES_OF_FIRST).await?;
+        let to = end_of(&first).unwrap_or(to);
+        let others = (1..JOURNAL_SHARDS).map(|shard| self.table.journal_part(shard, from, to, ENTRIES_OF_OTHERS_MAX));
+        let mut shards = try_join_all(others).await?;
+        shards.push(first);
+        let part = Part::of(Window { from, to }, shards);
         self.left.from = part.window.to;
         Ok(Some(part))
     }
@@ -143,12 +150,15 @@ pub struct Part {
     pub unreadable: Vec<String>,
 }
 
+/// Where a shard has more than was read of it. Its last millisecond is left for the next part, because it may be incomplete.
+fn end_of(shard: &table::Part<JournalRow>) -> Option<Timestamp> {
+    shard.next.as_ref().and(shard.rows.last()).map(|row| row.at)
+}
+
 impl Part {
-    /// What the shards of a window brought up to where the first of them has more. The last millisecond of such a shard is
-    /// left for the next part, because it may be incomplete.
+    /// What the shards of a window brought up to where the first of them has more.
     fn of(window: Window, shards: Vec<table::Part<JournalRow>>) -> Self {
-        let more = shards.iter().filter(|shard| shard.next.is_some());
-        let to = more.filter_map(|shard| shard.rows.last()).map(|row| row.at).min().unwrap_or(window.to);
+        let to = shards.iter().filter_map(end_of).min().unwrap_or(window.to);
         let mut part = Self {
             window: Window { to, ..window },
             named: BTreeMap::new(),
@@ -175,6 +185,8 @@ impl Part {
 
 #[cfg(test)]
 mod tests {
+    use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
+
     use model::Malformed;
     use table::Position;
 
@@ -218,7 +230,7 @@ mod tests {
     #[test]
     fn parts_join_without_gaps_and_hold_what_their_time_brought() {
         let window = Window { from: at("2024-01-01T10:00:00Z"), to: at("2024-01-01T11:00:00Z") };
-        // Some milliseconds have one entry, some fifty, and one has more than a part should name. One shard is empty.
+        // Some milliseconds have one entry, some fifty, and one has more than a part should name.
         let moments = (0..400_i64).flat_map(|ms| {
             let count = match ms {
                 200 => 1_200,
@@ -228,19 +240,31 @@ mod tests {
             std::iter::repeat_n(ms, count)
         });
         let rows: Vec<JournalRow> = (0_u64..).zip(moments).map(|(number, ms)| row(window, number, ms)).collect();
+        // One shard is empty, and the last entries are of one comment.
+        let shard_of = |place: usize| match place {
+            1_500.. => 3,
+            _ => BuildHasherDefault::<DefaultHasher>::default().hash_one(place) % 7,
+        };
         // As the table answers: a number of rows, or more until some are later than the first.
-        let read = |shard: u32, from: Timestamp| {
-            let of_shard = rows.iter().enumerate().filter(|(place, row)| place % 7 == shard as usize && row.at >= from);
+        let read = |shard: u32, Window { from, to }: Window, limit: i32| {
+            let is_wanted =
+                |place, row: &JournalRow| shard_of(place) == u64::from(shard) && (from..to).contains(&row.at);
+            let of_shard = rows.iter().enumerate().filter(|(place, row)| is_wanted(*place, row));
             let of_shard: Vec<JournalRow> = of_shard.map(|(_, row)| row.clone()).collect();
             let later = of_shard.iter().position(|row| row.at > from).map_or(of_shard.len(), |place| place + 1);
-            let count = later.max(ENTRIES_OF_A_SHARD as usize).min(of_shard.len());
+            let count = later.max(usize::try_from(limit).unwrap()).min(of_shard.len());
             let next = (count < of_shard.len()).then(|| Position::from(BTreeMap::new()));
             table::Part { rows: of_shard[..count].to_vec(), next }
         };
-        let (mut next, mut found) = (window.from, 0);
+        let (mut next, mut found, mut read_count) = (window.from, 0, 0);
         while next < window.to {
-            let shards = (0..JOURNAL_SHARDS).map(|shard| read(shard, next)).collect();
-            let part = Part::of(Window { from: next, ..window }, shards);
+            let left = Window { from: next, ..window };
+            let first = read(0, left, ENTRIES_OF_FIRST);
+            let of_time = Window { to: end_of(&first).unwrap_or(left.to), ..left };
+            let others = (1..JOURNAL_SHARDS).map(|shard| read(shard, of_time, ENTRIES_OF_OTHERS_MAX));
+            let shards: Vec<_> = std::iter::once(first).chain(others).collect();
+            read_count += shards.iter().map(|shard| shard.rows.len()).sum::<usize>();
+            let part = Part::of(of_time, shards);
             assert!(part.window.from == next && part.window.to > next, "{:?}", part.window);
             let of_time = |row: &&JournalRow| (part.window.from..part.window.to).contains(&row.at);
             let expected = rows.iter().filter(of_time).count();
@@ -252,5 +276,6 @@ mod tests {
             (next, found) = (part.window.to, found + expected);
         }
         assert_eq!((next, found), (window.to, rows.len()));
+        assert!(read_count * 20 < rows.len() * 21, "{read_count} reads of {} entries", rows.len());
     }
 }
