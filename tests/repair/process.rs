@@ -67,7 +67,7 @@ async fn each_commands_exit_code_and_report_say_what_it_found() {
     let report = looked.json();
     assert_eq!((&report["apply"], &report["exit_code"]), (&json!(false), &json!(looked.code())), "{report}");
     assert!(report["drifted"]["missing_duplicate"].as_u64() > Some(0), "{report}");
-    assert!(report["read_units_per_comment"].as_f64() > Some(0.0), "{report}");
+    assert!(report["read_units"].as_f64() > Some(0.0), "{report}");
 
     let check = run(&stores, &["check", ids[0].as_str()]).await.expect(exit::DRIFT_FOUND | exit::DRIFT_LEFT);
     assert!(check.stdout.contains("missing duplicate") && check.stdout.contains("PRODUCT#"), "{check:?}");

@@ -14,8 +14,6 @@
 //! **Invariant:** the markers get the instant up to which the last pass found the journal complete, never a later one
 //! (`tests/repair/primaries.rs`).
 
-use std::time::Duration;
-
 use model::{
     Timestamp,
     planted::{self, Bug},
@@ -43,35 +41,11 @@ const PASSES_MAX: u32 = 10;
 /// A pass over the journal that takes no longer is the last, in milliseconds.
 const PASS_MS_SHORT: i64 = 60_000;
 
-/// Keeps two rebuilds apart. Each would empty what the other fills.
-const LEASE: &str = "rebuild";
-
-/// Pause between two looks at a lease that another run holds.
-const LEASE_PAUSE: Duration = Duration::from_secs(1);
-
 impl Job {
-    /// Rebuilds the page index. Reads `readers` shards of the table's index in parallel. Without `--apply`, it only
-    /// counts the comments that it would index.
-    ///
-    /// While another rebuild is under way, it waits for that one. If the page index is ready then, nothing is left to do.
-    /// After a failure the index is not ready, and running the rebuild again is safe.
+    /// Rebuilds the page index. Reads `readers` shards of the table's index in parallel. After a failure the index is not
+    /// ready, and running the rebuild again is safe.
     pub async fn rebuild(&self, readers: u32) -> Report {
-        let mut has_waited = false;
-        loop {
-            let work = async |run: &Run<'_>| {
-                if has_waited && is_ready(self).await? {
-                    run.ledger.add_note("another rebuild has made the page index ready meanwhile".to_owned());
-                    return Ok(());
-                }
-                Box::pin(rebuild_index(run, readers, Wanted::All)).await
-            };
-            let report = self.run("rebuild", Some(LEASE), work).await;
-            if report.held_by.is_none() || self.stop.reason().is_some() {
-                return report;
-            }
-            has_waited = true;
-            tokio::time::sleep(LEASE_PAUSE).await;
-        }
+        self.rebuild_wanted(readers, Wanted::All).await
     }
 
     /// Rebuilds the partitions of the page index without any marker, and resumes an earlier rebuild of them. `None`
@@ -79,27 +53,28 @@ impl Job {
     pub async fn rebuild_missing(&self, readers: u32) -> Option<Report> {
         match self.index.unmarked().await {
             Ok(missing) if missing.is_empty() => None,
-            Ok(_) => {
-                let work = async |run: &Run<'_>| Box::pin(rebuild_index(run, readers, Wanted::Missing)).await;
-                Some(self.run("rebuild", Some(LEASE), work).await)
-            }
+            Ok(_) => Some(self.rebuild_wanted(readers, Wanted::Missing).await),
             Err(error) => {
                 tracing::warn!(%error, "whether the page index lacks partitions is unknown");
                 None
             }
         }
     }
-}
 
-/// Whether readers may believe the whole page index.
-async fn is_ready(job: &Job) -> Result<bool, StoreError> {
-    let table_id = job.table.describe().await?.id;
-    Ok(job.index.readiness(&table_id, now()).await?.iter().all(|(_, answer)| answer.is_ok()))
+    /// The lease keeps two rebuilds apart. Each would empty what the other fills.
+    async fn rebuild_wanted(&self, readers: u32, wanted: Wanted) -> Report {
+        let work = async |run: &Run<'_>| Box::pin(rebuild_index(run, readers, wanted)).await;
+        self.run("rebuild", Some("rebuild"), work).await
+    }
 }
 
 /// Rebuilds what is wanted of the page index, and notes what was read.
 async fn rebuild_index(run: &Run<'_>, readers: u32, wanted: Wanted) -> Result<(), StoreError> {
     let job = run.job;
+    if !job.settings.apply {
+        run.ledger.add_skipped("the rebuild: it has no dry run, and needs --apply".to_owned());
+        return Ok(());
+    }
     let described = job.table.describe().await?;
     // A table without the index fails here, while the page index still has its entries.
     job.table.primaries_part(0, None, 1).await?;
@@ -115,18 +90,16 @@ async fn rebuild_index(run: &Run<'_>, readers: u32, wanted: Wanted) -> Result<()
     }
     filled?;
     let comments = run.ledger.report().checked;
-    if job.settings.apply {
-        let reconciled_to = reconcile(run, &filling, is_filled && job.stop.reason().is_none()).await?;
-        // These repairs follow from the rebuild itself. They are not differences that existed before.
-        run.ledger.forget_drift();
-        if let Some(reconciled_to) = reconciled_to {
-            let is_whole = filling.begun.rebuild.partitions.len() == job.index.partitions().count();
-            remember_rebuild(&job.table, &filling.begun.rebuild, is_whole).await?;
-            job.index.finish_rebuild(&filling.begun.rebuild, &described.id, reconciled_to).await?;
-        } else {
-            filling.store().await?;
-            run.ledger.add_skipped(format!("the page index is not ready; {RESUMES}"));
-        }
+    let reconciled_to = reconcile(run, &filling, is_filled && job.stop.reason().is_none()).await?;
+    // These repairs follow from the rebuild itself. They are not differences that existed before.
+    run.ledger.forget_drift();
+    if let Some(reconciled_to) = reconciled_to {
+        let is_whole = filling.begun.rebuild.partitions.len() == job.index.partitions().count();
+        remember_rebuild(&job.table, &filling.begun.rebuild, is_whole).await?;
+        job.index.finish_rebuild(&filling.begun.rebuild, &described.id, reconciled_to).await?;
+    } else {
+        filling.store().await?;
+        run.ledger.add_skipped(format!("the page index is not ready; {RESUMES}"));
     }
     let changed = run.ledger.report().checked - comments;
     // A comment that changes several times is checked several times.

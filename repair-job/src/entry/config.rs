@@ -107,7 +107,7 @@ pub enum Command {
     Audit(AuditOptions),
     /// Repair every comment that batches in quarantine name, and remove the batches that are done.
     Quarantine(QuarantineArgs),
-    /// Empty the page index, fill it from the table, and mark it ready.
+    /// Empty the page index, fill it from the table, and mark it ready. It has no dry run.
     ///
     /// Writes may continue meanwhile. Until the rebuild ends, page 1 and cursors answer without totals, and numbered
     /// pages answer 503.

@@ -84,15 +84,8 @@ impl Report {
         let mut json = serde_json::to_value(self).unwrap_or_default();
         if let Some(fields) = json.as_object_mut() {
             fields.insert("exit_code".to_owned(), self.exit_code().into());
-            fields.insert("read_units_per_comment".to_owned(), self.per_comment(self.read_units).into());
-            fields.insert("write_units_per_comment".to_owned(), self.per_comment(self.write_units).into());
         }
         json
-    }
-
-    #[expect(clippy::cast_precision_loss, reason = "a figure for people")]
-    fn per_comment(&self, units: f64) -> f64 {
-        if self.checked == 0 { 0.0 } else { units / self.checked as f64 }
     }
 }
 
@@ -142,12 +135,7 @@ impl fmt::Display for Report {
         if let Some(failure) = &self.failure {
             writeln!(f, "  failed: {failure}")?;
         }
-        write!(f, "  units: {:.1} read, {:.1} written", self.read_units, self.write_units)?;
-        if self.checked > 0 {
-            let (read, written) = (self.per_comment(self.read_units), self.per_comment(self.write_units));
-            write!(f, "; for each comment {read:.2} and {written:.2}")?;
-        }
-        Ok(())
+        write!(f, "  units: {:.1} read, {:.1} written", self.read_units, self.write_units)
     }
 }
 

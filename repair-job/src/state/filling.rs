@@ -14,7 +14,7 @@ use model::{
     plan::{index_edits, reconcile::Places},
     primaries::PRIMARIES_SHARDS,
 };
-use page_index::{IndexPartition, Rebuild, ServerIdentity};
+use page_index::{IndexPartition, Rebuild};
 use parking_lot::Mutex;
 use process::{StoreError, now};
 use serde::{Deserialize, Serialize};
@@ -64,7 +64,7 @@ pub(crate) struct Filling<'run> {
 }
 
 impl<'run> Filling<'run> {
-    /// Begins a rebuild, or resumes one. `None` when no partition is missing. A dry run begins nothing.
+    /// Begins a rebuild, or resumes one. `None` when no partition is missing.
     pub(crate) async fn begin(
         run: &'run Run<'run>,
         table_id: &str,
@@ -87,10 +87,7 @@ impl<'run> Filling<'run> {
             }
         }
         let began = now();
-        let rebuild = match run.job.settings.apply {
-            true => index.begin_rebuild_of(partitions).await?,
-            false => Rebuild { token: String::new(), servers: ServerIdentity(String::new()), partitions },
-        };
+        let rebuild = index.begin_rebuild_of(partitions).await?;
         let left = (0..PRIMARIES_SHARDS).map(|shard| (shard, None)).collect();
         let begun = Begun { rebuild, table: table_id.to_owned(), began, left };
         Ok(Some(Self::of(run, begun)))
@@ -106,11 +103,7 @@ impl<'run> Filling<'run> {
     }
 
     pub(crate) fn scope(&self) -> Scope<'_> {
-        let index = match self.run.job.settings.apply {
-            true => IndexScope::Partitions(&self.begun.rebuild.partitions),
-            false => IndexScope::Nothing,
-        };
-        Scope { duplicates: false, index }
+        Scope { duplicates: false, index: IndexScope::Partitions(&self.begun.rebuild.partitions) }
     }
 
     pub(crate) async fn store(&self) -> Result<(), StoreError> {
@@ -161,7 +154,7 @@ impl Finder for Filler<'_> {
     type Position = Option<Position>;
 
     async fn find(&mut self) -> Result<Option<Found<Self::Position>>, StoreError> {
-        let (run, Job { table, index, settings, .. }) = (self.filling.run, self.filling.run.job);
+        let (run, Job { table, index, .. }) = (self.filling.run, self.filling.run.job);
         let part = table.primaries_part(self.shard, self.from.take(), READ_LIMIT).await?;
         let (mut edits, mut invalid) = (Vec::new(), BTreeMap::<CommentId, Places>::new());
         let read = part.rows.len() as u64;
@@ -180,9 +173,7 @@ impl Finder for Filler<'_> {
                 }
             }
         }
-        if settings.apply {
-            index.apply(&edits).await?;
-        }
+        index.apply(&edits).await?;
         run.ledger.report().items += read;
         self.from = part.next.clone();
         let (suspects, checked, is_last) = (invalid.into(), edits.len(), part.next.is_none());
