@@ -205,7 +205,7 @@ repaired() {
     done <"$work/damaged"
     compared
     if duplicates | cmp -s - "$work/damaged"; then echo "nothing is damaged" >&2; return 1; fi
-    repair_job audit --apply --restart
+    repair_job audit --apply
     duplicates | cmp - "$work/damaged"
     compared
 }
@@ -227,7 +227,7 @@ restored() {
         eval "$(restore_commands)"
     fi
     repair_job rebuild --apply
-    repair_job audit --apply --restart
+    repair_job audit --apply
     deploy RollBackOnAlarm=yes
     compared 900
 }

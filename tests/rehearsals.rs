@@ -38,7 +38,7 @@ async fn a_restored_table_replaces_another_by_the_documented_commands() {
     let commands = steps.lines().filter(|line| line.as_bytes().get(1) == Some(&b'.'));
     let commands = commands.filter_map(|line| line.split("`repair-job ").nth(1)?.split('`').next());
     let commands: Vec<&str> = commands.collect();
-    assert_eq!(commands, ["rebuild --apply", "audit --apply --restart", "status"]);
+    assert_eq!(commands, ["rebuild --apply", "audit --apply", "status"]);
     for command in commands {
         let arguments: Vec<&str> = command.split(' ').collect();
         let run = Program::start(function::binary("repair-job").await, &arguments, repair_job_variables(&restored));

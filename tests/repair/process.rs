@@ -4,6 +4,7 @@
 use std::time::Duration;
 
 use model::CommentId;
+use process::now;
 use repair_job::exit;
 use serde_json::json;
 
@@ -91,7 +92,7 @@ async fn each_commands_exit_code_and_report_say_what_it_found() {
         assert_eq!(again.code(), 0, "{command:?} {again:?}");
     }
     let limited = run(&stores, &["audit", "--apply", "--max-run-time", "0"]).await.expect(exit::SKIPPED);
-    assert!(limited.stdout.contains("its time is up; the next run resumes in segment"), "{limited:?}");
+    assert!(limited.stdout.contains("its time is up; --since"), "{limited:?}");
 
     let limited = run(&stores, &["check", ids[0].as_str(), "--max-run-time", "0", "--json"]).await;
     assert_eq!((limited.code(), &limited.json()["checked"]), (exit::SKIPPED, &json!(0)), "{limited:?}");
@@ -111,9 +112,10 @@ async fn each_commands_exit_code_and_report_say_what_it_found() {
 
 /// An audit resumes from its checkpoints. One that is ahead of the work would leave damage.
 #[tokio::test]
-async fn the_next_run_completes_an_audit_killed_at_a_checkpoint() {
+async fn an_audit_killed_at_checkpoints_is_completed_since_it_began() {
     let (stores, _) = start_damaged().await;
-    let arguments = ["audit", "--segments", "3", "--apply"];
+    let began = now().to_string();
+    let arguments = ["audit", "--segments", "3", "--apply", "--since", &began];
     let table = Gate::start(&stores.engine_url(), gate::CHECKPOINTS).await;
     let mut kills = 0;
     for count in 1..6 {

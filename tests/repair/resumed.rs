@@ -1,8 +1,9 @@
-//! Stopped audits resume or start anew, so that an audit of everything checks everything.
+//! Stopped audits resume by the time when they began, and others start anew, so that an audit of everything checks
+//! everything.
 
-use model::Comment;
+use model::{Comment, Timestamp};
+use process::now;
 use repair_job::{AuditOptions, Report, exit};
-use serde_json::Value;
 
 use super::{HeldRun, end_redis, expect, job, restart_redis, settings, whole};
 use crate::fixture::{
@@ -30,21 +31,21 @@ async fn stop_in_the_middle(stores: &Stores, options: AuditOptions) -> Report {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_stopped_full_audit_resumes_and_reports_when_it_began() {
+async fn a_stopped_audit_says_since_when_it_resumes_and_any_other_starts_anew() {
     let stores = Stores::start_ready().await;
     create(&stores, COMMENTS).await;
     let report = expect(exit::SKIPPED, stop_in_the_middle(&stores, whole()).await);
     let read = report.items;
-    let pass: Value = stores.table.state("audit", "1/pass").await.unwrap().unwrap();
-    let report = job(&stores, true).audit(whole()).await;
-    let began = pass["began"].as_str().unwrap();
-    assert!(report.notes[0].contains(&format!("the pass that began at {began}")), "{report}");
+    let resumes = report.stopped.unwrap().resumes;
+    let since = resumes.strip_prefix("--since ").and_then(|rest| rest.strip_suffix(" resumes")).unwrap();
+    let resumed = AuditOptions { since: Some(Timestamp::parse(since).unwrap()), ..whole() };
+    let report = job(&stores, true).audit(resumed).await;
     let all = u64::try_from(stores.assert_invariants().await.count()).unwrap();
     assert!(report.items < all && report.items + read >= all, "{read} before: {report}");
-    // That audit completed the pass.
+    let report = job(&stores, true).audit(resumed).await;
+    assert_eq!((report.items, report.members), (0, 0), "everything was checked: {report}");
     let report = job(&stores, true).audit(whole()).await;
-    assert_eq!(report.notes, Vec::<String>::new());
-    assert!(report.items >= all, "{report}");
+    assert!(report.items >= all && report.members > 0, "{report}");
     stores.index.clear().await.unwrap();
 }
 
@@ -56,8 +57,9 @@ async fn an_audit_stopped_while_redis_was_away_does_not_resume_there() {
     inflict_all(&stores, damages).await;
     redis.ask::<()>("SAVE").await;
     end_redis(&redis, &mut stores).await;
-    expect(exit::SKIPPED, stop_in_the_middle(&stores, AuditOptions { no_index_scan: true, ..whole() }).await);
+    let options = AuditOptions { no_index_scan: true, since: Some(now()), ..whole() };
+    expect(exit::SKIPPED, stop_in_the_middle(&stores, options).await);
     restart_redis(&redis, &mut stores).await;
-    expect(exit::DRIFT_FOUND, job(&stores, true).audit(AuditOptions { no_index_scan: true, ..whole() }).await);
+    expect(exit::DRIFT_FOUND, job(&stores, true).audit(options).await);
     stores.assert_invariants().await;
 }

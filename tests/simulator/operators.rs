@@ -24,7 +24,7 @@ const BAD: u8 = exit::FAILURE | exit::DRIFT_LEFT | exit::UNRESOLVED | exit::SKIP
 const LAST_CHECKS: usize = 3;
 
 pub(crate) fn everything() -> AuditOptions {
-    AuditOptions { segments: 1, at_once: 1, restart: true, ..AuditOptions::default() }
+    AuditOptions { segments: 1, at_once: 1, ..AuditOptions::default() }
 }
 
 /// Runs a job again and again. It may die between any two calls.
@@ -35,10 +35,11 @@ pub(crate) async fn job(world: &World, part: Part, every: Duration) {
         world.while_not_calm(every.mul_f64(random.random_range(0.3..1.5))).await;
         world.started().await;
         let job = world.job(table.clone(), index.clone());
-        let (restart, ms) = (random.random(), random.random_range(0..2_000));
+        let (resumes, ago_ms, ms) = (random.random(), random.random_range(0..600_000), random.random_range(0..2_000));
         let run = async {
             if part == Part::Audit {
-                return job.audit(AuditOptions { restart, ..everything() }).await;
+                let since = bool::then(resumes, || now().plus_ms(-ago_ms));
+                return job.audit(AuditOptions { since, ..everything() }).await;
             }
             if part == Part::Rebuild {
                 return job.rebuild(1).await;
@@ -240,10 +241,10 @@ pub(crate) async fn repair_once(world: &World) -> Option<String> {
     if !needs_audit(world) {
         return None;
     }
-    // A pass that an audit resumes does not look again at what it has passed. So a second audit follows.
-    let audits = if world.plan.seed.is_multiple_of(2) { vec![true] } else { vec![false, true] };
-    for restart in audits {
-        let report = job().audit(AuditOptions { restart, ..everything() }).await;
+    // An audit that is resumed does not look again at what it has passed. So a second audit follows.
+    let audits = if world.plan.seed.is_multiple_of(2) { vec![None] } else { vec![Some(world::beginning()), None] };
+    for since in audits {
+        let report = job().audit(AuditOptions { since, ..everything() }).await;
         note(world, &report);
         if report.exit_code() & BAD != 0 {
             return Some(format!("an audit in a calm world: {report}"));

@@ -62,7 +62,6 @@ fn hourly_run() -> repair_job::Invoked {
         last_runs: Vec::new(),
         segments: 1,
         audited_share: 1.0,
-        last_index_scan: Some(at),
         index_scanned_since: Some(at),
         running: Vec::new(),
         quarantined: Some(0),

@@ -39,7 +39,6 @@ pub struct Status {
     pub segments: u32,
     /// The share of segments checked in the last week, from 0 to 1. A check counts when its pass began in that week.
     pub audited_share: f64,
-    pub last_index_scan: Option<Timestamp>,
     /// The beginning of the last completed scan of the page index, which found everything that was wrong there by then.
     /// Before a scan completes: the beginning of the first scan.
     pub index_scanned_since: Option<Timestamp>,
@@ -75,7 +74,6 @@ impl Job {
             last_runs: runs.into_iter().map(|(_, run)| run).collect(),
             segments,
             audited_share: f64::from(u32::try_from(covered).unwrap_or(u32::MAX)) / f64::from(segments),
-            last_index_scan: index_scan.as_ref().and_then(|scan| scan.last_ended),
             index_scanned_since: index_scan.and_then(|scan| scan.last_began.or(scan.first_began)),
             running: leases
                 .into_iter()
@@ -128,10 +126,10 @@ impl fmt::Display for Status {
         writeln!(text, "duplicates:   watermark {}{reaches}", instant(self.duplicates_watermark))?;
         writeln!(
             text,
-            "audit:        {:.1} % of {} segments checked in the last week; last scan of the page index {}",
+            "audit:        {:.1} % of {} segments checked in the last week; last scan of the page index began at {}",
             self.audited_share * 100.0,
             self.segments,
-            instant(self.last_index_scan)
+            instant(self.index_scanned_since)
         )?;
         match self.quarantined {
             Some(count) => writeln!(text, "quarantine:   {count} batches")?,

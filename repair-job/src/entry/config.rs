@@ -102,8 +102,6 @@ pub enum Command {
         since: Option<Timestamp>,
     },
     /// Compare the whole table with itself and with the page index, segment by segment, then scan the page index.
-    ///
-    /// It resumes where a run with --apply was interrupted in the last six hours.
     Audit(AuditOptions),
     /// Repair every comment that batches in quarantine name, and remove the batches that are done.
     Quarantine(QuarantineArgs),
@@ -191,7 +189,7 @@ mod tests {
     fn a_command_survives_as_json_with_what_has_no_flag() {
         for line in [
             &["status", "--quarantine=s3://b/p", "--s3-url=http://h"][..],
-            &["audit", "--apply", "--rolling", "--max-run-time=15m", "--lease=5s"],
+            &["audit", "--apply", "--since=2024-01-31T06:00:00Z", "--max-run-time=15m", "--lease=5s"],
             &["recent", "--since=2024-01-31T06:00:00Z", "--max-read-units=7"],
             &["check", "c1", "--product=p", "--json"],
             &["quarantine", "--quarantine=folder:/q"],

@@ -213,7 +213,7 @@ mod tests {
     use process::StopReason;
 
     use super::*;
-    use crate::{commands::audit_plan::Which, run::report::Stopped};
+    use crate::run::report::Stopped;
 
     #[test]
     fn an_event_names_its_command_and_any_other_asks_for_the_hourly_run() {
@@ -227,9 +227,9 @@ mod tests {
         let of = r#"{"segments": 8, "at_once": 2, "max_write_units": 40}"#;
         let Ok(Asked::Audit(segment)) = audit(part, of) else { panic!("not understood") };
         let of_segment = segment.options();
-        assert_eq!((of_segment.which(), of_segment.scans_index()), (Which::One(7), false));
+        assert_eq!((of_segment.wanted(), of_segment.scans_index()), (7..8, false));
         let of_index = SegmentAudit { segment: 8, ..segment }.options();
-        assert_eq!((of_index.which(), of_index.scans_index()), (Which::NoneOfThem, true));
+        assert_eq!((of_index.wanted().count(), of_index.scans_index()), (0, true));
         let (misspelt, none) = (of.replace("units", "unit"), of.replace('2', "0"));
         for (wrong, of) in [(r#""segment": 7"#, of), (part, "{}"), (part, &misspelt), (part, &none)] {
             assert!(audit(wrong, of).is_err(), "{wrong} {of}");

@@ -95,6 +95,7 @@ pub(crate) struct IndexScan<'run> {
     next: Option<IndexScanPosition>,
     ahead: Option<Result<BatchesRead, StoreError>>,
     at_once: usize,
+    resumes: &'run str,
 }
 
 impl Finder for IndexScan<'_> {
@@ -119,10 +120,7 @@ impl Finder for IndexScan<'_> {
     }
 
     fn resumes(&self) -> String {
-        match self.run.job.settings.apply {
-            true => "the next run resumes with the scan of the page index".to_owned(),
-            false => "a dry run remembers nothing: the scan of the page index starts anew".to_owned(),
-        }
+        self.resumes.to_owned()
     }
 }
 
@@ -132,8 +130,9 @@ impl<'run> IndexScan<'run> {
         snapshot: &'run IndexSnapshot,
         next: Option<IndexScanPosition>,
         at_once: usize,
+        resumes: &'run str,
     ) -> Self {
-        Self { run, snapshot, next, ahead: None, at_once: at_once.max(1) }
+        Self { run, snapshot, next, ahead: None, at_once: at_once.max(1), resumes }
     }
 
     /// Reads the next batches: fewer when the run must stop.

@@ -42,6 +42,7 @@ pub(crate) struct TableScan<'run> {
     last: Option<ItemKey>,
     is_over: bool,
     open: Vec<Item>,
+    resumes: &'run str,
 }
 
 impl<'run> TableScan<'run> {
@@ -50,9 +51,10 @@ impl<'run> TableScan<'run> {
         snapshot: &'run IndexSnapshot,
         (segment, segments): (u32, u32),
         position: Option<ItemKey>,
+        resumes: &'run str,
     ) -> Self {
         let last = position.clone();
-        Self { run, snapshot, segment, segments, position, last, is_over: false, open: Vec::new() }
+        Self { run, snapshot, segment, segments, position, last, is_over: false, open: Vec::new(), resumes }
     }
 
     /// The comments of which all items were read. The last comment of an answer may go on in the next answer.
@@ -158,11 +160,7 @@ impl Finder for TableScan<'_> {
     }
 
     fn resumes(&self) -> String {
-        let (segment, segments) = (self.segment, self.segments);
-        match self.run.job.settings.apply {
-            true => format!("the next run resumes in segment {segment} of {segments}"),
-            false => format!("a dry run remembers nothing: continue with --segment {segment} --segments {segments}"),
-        }
+        self.resumes.to_owned()
     }
 }
 

@@ -9,7 +9,7 @@
 use std::collections::BTreeMap;
 
 use model::Timestamp;
-use process::{StoreError, now};
+use process::StoreError;
 use serde::{Deserialize, Serialize};
 use table::{ItemKey, Table};
 use tokio::time::{Duration, Instant};
@@ -36,30 +36,25 @@ pub(crate) struct ScanState<P> {
     pub(crate) position: Option<P>,
     /// The id of the table that was checked. After a restoration, the states belong to a different table.
     pub(crate) table: Option<String>,
-    /// When the current pass began. For a pass over all segments: when that pass began.
+    /// When the current pass began.
     pub(crate) began: Option<Timestamp>,
     /// When the first pass began. `None` once a pass has completed.
     pub(crate) first_began: Option<Timestamp>,
+    /// When the last pass that completed began.
     pub(crate) last_began: Option<Timestamp>,
-    pub(crate) last_ended: Option<Timestamp>,
 }
 
 pub(crate) type SegmentState = ScanState<ItemKey>;
 
 impl<P> Default for ScanState<P> {
     fn default() -> Self {
-        Self { position: None, table: None, began: None, first_began: None, last_began: None, last_ended: None }
+        Self { position: None, table: None, began: None, first_began: None, last_began: None }
     }
 }
 
 impl<P> ScanState<P> {
     pub(crate) fn begun_anew(self) -> Self {
         Self { position: None, began: None, ..self }
-    }
-
-    /// Resumes a pass if its beginning allows it, or else begins anew.
-    pub(crate) fn resumed_if(self, may_resume: impl FnOnce(Timestamp) -> bool) -> Self {
-        if self.began.is_some_and(may_resume) { self } else { self.begun_anew() }
     }
 }
 
@@ -142,22 +137,17 @@ impl<'run, P: Clone + Serialize> Checkpoint<'run, P> {
         self.state.position = None;
     }
 
-    /// Stores that the pass has ended if the scan was complete, or else its position. Returns whether it counts as
-    /// checked.
-    pub(crate) async fn close(mut self, is_complete: bool) -> Result<bool, StoreError> {
+    /// Stores that the pass has ended if the scan was complete, or else its position.
+    pub(crate) async fn close(&mut self, is_complete: bool) -> Result<(), StoreError> {
         if is_complete {
-            self.state = ScanState {
-                table: self.state.table,
-                last_began: Some(self.pass),
-                last_ended: Some(now()),
-                ..ScanState::default()
-            };
+            let table = self.state.table.take();
+            self.state = ScanState { table, last_began: Some(self.pass), ..ScanState::default() };
         }
         // A pass that has read nothing leaves no trace.
         if is_complete || self.state.began.is_some() {
             self.store().await?;
         }
-        Ok(is_complete && self.counts)
+        Ok(())
     }
 
     /// Stores the state, unless the page index has lost what was repaired there. The index scan asks that at its end.
@@ -200,7 +190,7 @@ mod tests {
                 let (place, state) = ((AUDIT, "1/000000".to_owned()), SegmentState::default());
                 let mut checkpoint = Checkpoint::new(run, &snapshot, place, state, run.began);
                 let goes_on = checkpoint.record(None, &outcome).await?;
-                seen = Some((goes_on, checkpoint.close(true).await?));
+                seen = Some((goes_on, checkpoint.counts));
                 Ok(())
             };
             let report = job.run("audit", None, work).await;
