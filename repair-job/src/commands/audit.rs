@@ -22,7 +22,7 @@ use crate::{
     run::{Job, Run, answer_of_index, report::Report, settings::ms},
     state::{
         checkpoint::{AUDIT, Checkpoint, INDEX_SCAN, POSITION, SegmentState, segment_states},
-        index_snapshot::IndexSnapshot,
+        index_snapshot::{IndexSnapshot, Scope},
     },
 };
 
@@ -110,10 +110,8 @@ impl Audit<'_> {
         checkpoint: &mut Checkpoint<'_, P>,
     ) -> Result<bool, StoreError> {
         let mut found = Pipeline::new(self.run, finder);
-        while let Some((position, outcome)) = found.next(checkpoint.scope()).await? {
-            if !checkpoint.record(position, &outcome).await? {
-                return Ok(false);
-            }
+        while let Some((position, outcome)) = found.next(Scope::of_all(&self.snapshot)).await? {
+            checkpoint.record(position, &outcome).await?;
         }
         Ok(found.is_complete())
     }

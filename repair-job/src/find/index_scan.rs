@@ -15,7 +15,7 @@ use model::{
     plan::reconcile::{Names, Ranks, base_sets_in, plan_ranks},
 };
 use page_index::{IndexPart, IndexPartition, IndexScanPosition, Name};
-use process::{Remedy, StoreError};
+use process::{Remedy, Store, StoreError};
 use tokio::time::{Duration, Instant};
 
 use super::{ITEMS_PER_COMMENT, scores_of};
@@ -102,6 +102,9 @@ impl Finder for IndexScan<'_> {
     type Position = Option<IndexScanPosition>;
 
     async fn find(&mut self) -> Result<Option<Found<Self::Position>>, StoreError> {
+        if !self.snapshot.answers() {
+            return Err(StoreError::unavailable(Store::PageIndex, "the run does not use it any more"));
+        }
         let read = match (self.ahead.take(), self.next.take()) {
             (Some(read), _) => read?,
             (None, Some(position)) => self.read(position).await?,

@@ -14,11 +14,7 @@ use serde::{Deserialize, Serialize};
 use table::{ItemKey, Table};
 use tokio::time::{Duration, Instant};
 
-use crate::{
-    repair::pipeline::Outcome,
-    run::Run,
-    state::index_snapshot::{IndexScope, IndexSnapshot, Scope},
-};
+use crate::{repair::pipeline::Outcome, run::Run, state::index_snapshot::IndexSnapshot};
 
 pub(crate) const AUDIT: &str = "audit";
 
@@ -88,35 +84,17 @@ impl<'run, P: Clone + Serialize> Checkpoint<'run, P> {
         state: ScanState<P>,
         pass: Timestamp,
     ) -> Self {
-        let counts = place.0 == INDEX_SCAN || snapshot.answers();
-        Self { run, snapshot, place, pass, state, counts, stored_at: Instant::now() }
-    }
-
-    fn is_of_index(&self) -> bool {
-        self.place.0 == INDEX_SCAN
+        Self { run, snapshot, place, pass, state, counts: snapshot.answers(), stored_at: Instant::now() }
     }
 
     pub(crate) fn position(&self) -> Option<P> {
         self.state.position.clone()
     }
 
-    /// The index scan uses the page index even if the table scan has given it up.
-    pub(crate) fn scope(&self) -> Scope<'run> {
-        match self.is_of_index() {
-            true => Scope { duplicates: true, index: IndexScope::Snapshot(self.snapshot) },
-            false => Scope::of_all(self.snapshot),
-        }
-    }
-
-    /// Records the position after some suspects. It stays where it is when some were skipped. Returns whether to
-    /// continue.
-    pub(crate) async fn record(&mut self, position: Option<P>, outcome: &Outcome) -> Result<bool, StoreError> {
+    /// Records the position after some suspects. It stays where it is when some were skipped.
+    pub(crate) async fn record(&mut self, position: Option<P>, outcome: &Outcome) -> Result<(), StoreError> {
         self.state.began = Some(self.pass);
         if let Some(why) = outcome.index_away() {
-            if self.is_of_index() {
-                self.run.ledger.add_skipped(format!("the rest of the scan of the page index, because {why}"));
-                return Ok(false);
-            }
             self.snapshot.give_up_and_report(why, &self.run.ledger);
         }
         if outcome.left_out() > 0 {
@@ -124,12 +102,12 @@ impl<'run, P: Clone + Serialize> Checkpoint<'run, P> {
             self.store().await?;
             self.counts = false;
         }
-        self.counts &= self.is_of_index() || self.snapshot.answers();
+        self.counts &= self.snapshot.answers();
         self.state.position = position;
         if self.stored_at.elapsed() > STORE_EVERY {
             self.store().await?;
         }
-        Ok(true)
+        Ok(())
     }
 
     /// Drops the position: what was scanned is not there any more.
@@ -150,10 +128,10 @@ impl<'run, P: Clone + Serialize> Checkpoint<'run, P> {
         Ok(())
     }
 
-    /// Stores the state, unless the page index has lost what was repaired there. The index scan asks that at its end.
+    /// Stores the state, unless the page index has lost what was repaired there.
     async fn store(&mut self) -> Result<(), StoreError> {
         self.stored_at = Instant::now();
-        self.counts = self.counts && (self.is_of_index() || self.snapshot.has_kept_repairs(self.run).await?);
+        self.counts = self.counts && self.snapshot.has_kept_repairs(self.run).await?;
         if self.counts && self.run.may_remember() {
             let (kind, name) = &self.place;
             self.run.job.table.put_state(kind, name, &self.state).await?;
@@ -176,7 +154,7 @@ mod tests {
     };
 
     #[tokio::test]
-    async fn a_comment_that_takes_too_long_does_not_end_the_audit_of_its_segment_which_does_not_count() {
+    async fn a_segment_with_a_comment_that_takes_too_long_does_not_count_as_checked() {
         // The table is not asked for anything that matters here.
         let table = Table::connect(&TableConfig::new("t", Some("http://127.0.0.1:1".to_owned()))).await;
         let index = PageIndex::new(EmbeddedIndex::new(1), STORE_EVERY);
@@ -189,12 +167,12 @@ mod tests {
                 let snapshot = IndexSnapshot::read(run, "t").await?;
                 let (place, state) = ((AUDIT, "1/000000".to_owned()), SegmentState::default());
                 let mut checkpoint = Checkpoint::new(run, &snapshot, place, state, run.began);
-                let goes_on = checkpoint.record(None, &outcome).await?;
-                seen = Some((goes_on, checkpoint.counts));
+                checkpoint.record(None, &outcome).await?;
+                seen = Some(checkpoint.counts);
                 Ok(())
             };
             let report = job.run("audit", None, work).await;
-            assert_eq!((report.failure, seen), (None, Some((true, is_whole))));
+            assert_eq!((report.failure, seen), (None, Some(is_whole)));
         }
     }
 }
