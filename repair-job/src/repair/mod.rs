@@ -91,7 +91,6 @@ async fn repair(
     places: Places,
     scope: &Scope<'_>,
 ) -> Result<(CommentId, State), StoreError> {
-    let _alone = run.lock_stripe(&id).await;
     if run.has_failed() {
         return Ok((id, State::LeftOut("the run has failed".to_owned())));
     }

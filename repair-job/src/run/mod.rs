@@ -8,22 +8,16 @@ pub(crate) mod progress;
 pub(crate) mod report;
 pub(crate) mod settings;
 
-use std::{
-    hash::{BuildHasher, BuildHasherDefault, DefaultHasher},
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering},
-    },
+use std::sync::{
+    Arc,
+    atomic::{AtomicBool, Ordering},
 };
 
-use model::{CommentId, Timestamp};
+use model::Timestamp;
 use page_index::PageIndex;
 use process::{Remedy, Stop, StopReason, Store, StoreError, now};
 use table::{Table, capacity::Meter};
-use tokio::{
-    sync::{Mutex, MutexGuard},
-    time::Instant,
-};
+use tokio::time::Instant;
 
 use crate::{
     run::{
@@ -35,9 +29,6 @@ use crate::{
     },
     state::unresolved,
 };
-
-/// Number of lock stripes. Two comments of one stripe wait for each other, so this should exceed the concurrency.
-const STRIPES: usize = 64;
 
 pub(crate) const RUN: &str = "run";
 
@@ -55,9 +46,6 @@ pub(crate) struct Run<'job> {
     pub(crate) job: &'job Job,
     pub(crate) began: Timestamp,
     pub(crate) ledger: Ledger,
-    /// Only one task at a time repairs a comment. So a difference that two parts of the run find is repaired, and
-    /// counted, once.
-    stripes: Vec<Mutex<()>>,
     /// A part of the run has failed. Work under way completes, and nothing new begins.
     has_failed: AtomicBool,
 }
@@ -86,7 +74,6 @@ impl Job {
             job: self,
             began: now(),
             ledger: Ledger::new(command, self.settings.apply),
-            stripes: (0..STRIPES).map(|_| Mutex::default()).collect(),
             has_failed: AtomicBool::new(false),
         };
         let work = async {
@@ -167,12 +154,6 @@ impl Run<'_> {
         let count = u64::try_from(count).unwrap_or(u64::MAX);
         self.ledger.report().checked += count;
         self.job.progress.add(count);
-    }
-
-    /// Waits until no other task repairs a comment of the same stripe.
-    pub(crate) async fn lock_stripe(&self, id: &CommentId) -> Option<MutexGuard<'_, ()>> {
-        let stripe = BuildHasherDefault::<DefaultHasher>::default().hash_one(id) % STRIPES as u64;
-        Some(self.stripes.get(usize::try_from(stripe).ok()?)?.lock().await)
     }
 }
 
