@@ -1,18 +1,14 @@
 //! `check`: compares what is there for one comment with what should be there.
 
-use std::{
-    collections::BTreeMap,
-    hash::{BuildHasher, BuildHasherDefault, DefaultHasher},
-};
+use std::collections::BTreeMap;
 
 use model::{
     BaseSet, CommentId, Placement, ProductId,
-    item::{Image, PRIMARY_ONLY, attribute, text},
+    item::{Image, attribute, text},
     plan::reconcile::{Collection, Drift, InvalidPrimary, Places, Ranks, plan_ranks},
 };
 use process::StoreError;
 use serde::Serialize;
-use serde_dynamo::{AttributeValue, Item, from_attribute_value};
 
 use crate::{
     repair::{LEFT_OUT, repair_all},
@@ -37,7 +33,7 @@ pub struct Checked {
 pub struct CheckedRow {
     pub what: &'static str,
     pub state: String,
-    /// The actual state. For a stale duplicate: the attributes that differ. For a rank entry: its score.
+    /// The actual state. For a stale duplicate: the names of the attributes that differ. For a rank entry: its score.
     pub is: String,
     pub should_be: String,
     pub key: String,
@@ -109,7 +105,7 @@ async fn describe(
         }
     };
     lines.push(format!("page index: {}", ranks.as_ref().map_or_else(String::as_str, |_| "as below")));
-    Ok(rows(&collection, &items, ranks.as_ref().ok()))
+    Ok(rows(&collection, ranks.as_ref().ok()))
 }
 
 fn primary_line(collection: &Collection<'_>) -> String {
@@ -126,7 +122,7 @@ fn primary_line(collection: &Collection<'_>) -> String {
     }
 }
 
-fn rows(collection: &Collection<'_>, items: &[Item], ranks: Option<&Ranks>) -> Vec<CheckedRow> {
+fn rows(collection: &Collection<'_>, ranks: Option<&Ranks>) -> Vec<CheckedRow> {
     let last = collection.last();
     let mut rows: BTreeMap<String, CheckedRow> = BTreeMap::new();
     let mut add = |what: &'static str, state: &str, key: String, is: &str, should_be: &str| {
@@ -154,8 +150,8 @@ fn rows(collection: &Collection<'_>, items: &[Item], ranks: Option<&Ranks>) -> V
                 add("duplicate", &state, key.to_string(), "there", NOTHING);
             }
             Drift::StaleDuplicate(key, attributes) => {
-                let (is, should_be) = stale_attributes(&key.to_string(), attributes, collection, items);
-                add("duplicate", &state, key.to_string(), &is, &should_be);
+                let is = format!("other {}", attributes.join(", "));
+                add("duplicate", &state, key.to_string(), &is, COPY);
             }
             Drift::MissingRank(set) | Drift::WrongScore(set, _) => {
                 add("rank entry", &state, set.to_string(), &found_score(set), &score);
@@ -176,43 +172,8 @@ fn rows(collection: &Collection<'_>, items: &[Item], ranks: Option<&Ranks>) -> V
     rows.into_values().collect()
 }
 
-fn stale_attributes(key: &str, attributes: &[String], collection: &Collection<'_>, items: &[Item]) -> (String, String) {
-    let primary = collection.primary.as_ref().map(|image| image.item);
-    let found = items.iter().find(|item| text(item, attribute::SK) == Some(key));
-    let right = AttributeValue::Bool(true);
-    let should_be = |name: &str| match name {
-        attribute::AUTO => Some(&right),
-        name if PRIMARY_ONLY.contains(&name) => None,
-        name => primary.and_then(|item| item.get(name)),
-    };
-    let shown_as = |value: &dyn Fn(&str) -> String| {
-        attributes.iter().map(|name| format!("{name} {}", value(name))).collect::<Vec<_>>().join(", ")
-    };
-    let is = shown_as(&|name| shown(name, found.and_then(|item| item.get(name))));
-    (is, shown_as(&|name| shown(name, should_be(name))))
-}
-
 fn name(product: &ProductId, language: Option<&model::Language>) -> String {
     language.map_or_else(|| product.to_string(), |language| format!("{product} {language}"))
-}
-
-/// Formats an attribute. Attributes that Pagemark itself puts there are shown as they are. All others are shown by
-/// length and hash, because a commenter may have written them.
-fn shown(name: &str, value: Option<&AttributeValue>) -> String {
-    let is_own = [attribute::CD, attribute::LANGUAGE, attribute::RATING, attribute::REVISION].contains(&name);
-    match value {
-        None => "none".to_owned(),
-        Some(AttributeValue::S(text)) if is_own => text.clone(),
-        Some(AttributeValue::N(number)) if is_own => number.clone(),
-        Some(AttributeValue::Bool(is)) => is.to_string(),
-        Some(value) => {
-            // A map of JSON has its names in order, so equal values give equal texts.
-            let json = from_attribute_value::<_, serde_json::Value>(value.clone());
-            let text = json.map_or_else(|_| format!("{value:?}"), |json| json.to_string());
-            let hash = BuildHasherDefault::<DefaultHasher>::default().hash_one(&text);
-            format!("of {} bytes, hash {hash:016x}", text.len())
-        }
-    }
 }
 
 fn table(rows: &[CheckedRow]) -> String {
@@ -228,25 +189,4 @@ fn table(rows: &[CheckedRow]) -> String {
         format!("  {}\n", cells.join("  ").trim_end())
     };
     lines.iter().map(line).collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_a_commenter_wrote_is_shown_by_its_length_and_hash() {
-        let text = |text: &str| AttributeValue::S(text.to_owned());
-        assert_eq!(shown("rating", Some(&AttributeValue::N("4".to_owned()))), "4");
-        assert_eq!(shown("language", Some(&text("en"))), "en");
-        assert_eq!(shown("cd", None), "none");
-        let blob =
-            |body: &str| AttributeValue::M([("body".to_owned(), text(body)), ("a".to_owned(), text("b"))].into());
-        let (one, same, other) = (blob("secret"), blob("secret"), blob("others"));
-        let said = shown("comment_blob", Some(&one));
-        assert!(said.starts_with("of ") && !said.contains("secret"), "{said}");
-        assert_eq!(said, shown("comment_blob", Some(&same)));
-        assert_ne!(said, shown("comment_blob", Some(&other)));
-        assert!(!shown("unknown", Some(&text("secret"))).contains("secret"));
-    }
 }
