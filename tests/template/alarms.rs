@@ -66,7 +66,7 @@ fn hourly_run() -> repair_job::Invoked {
         running: Vec::new(),
         quarantined: Some(0),
     };
-    repair_job::Invoked { reports: Vec::new(), status: Ok(status), is_index_reachable: true, is_of_segment: false }
+    repair_job::Invoked { reports: Vec::new(), status: Ok(status) }
 }
 
 pub(super) fn metrics_of_repair() -> Vec<String> {

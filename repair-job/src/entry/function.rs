@@ -101,16 +101,12 @@ pub struct Invoked {
     pub reports: Vec<Report>,
     /// The state of everything afterwards, or why it is unknown.
     pub status: Result<Status, String>,
-    pub is_index_reachable: bool,
-    /// Whether the only report is of [`Asked::Audit`].
-    pub is_of_segment: bool,
 }
 
 /// Does what the event asks for. The hourly run first reconciles recent changes, then works off the quarantine. With
 /// the time that is left, `audit` checks the parts of the table and of the page index whose last check is nearly a week
 /// old.
 pub async fn invoked(job: &Job, quarantine: &Quarantine, asked: Asked) -> Invoked {
-    let is_of_segment = matches!(asked, Asked::Audit(_));
     let reports = match asked {
         Asked::Hourly => Box::pin(hourly(job, quarantine)).await,
         Asked::Recent => {
@@ -125,12 +121,7 @@ pub async fn invoked(job: &Job, quarantine: &Quarantine, asked: Asked) -> Invoke
         failure.iter().for_each(|error| tracing::error!(command, error, "the run failed"));
     }
     let status = job.status(SEGMENTS, Some(quarantine)).await.map_err(|error| error.to_string());
-    let is_index_reachable = match &status {
-        Ok(status) => status.index.is_ok(),
-        // The failure may be another store's. No table has this id.
-        Err(_) => job.index.marks("").await.is_ok(),
-    };
-    Invoked { reports, status, is_index_reachable, is_of_segment }
+    Invoked { reports, status }
 }
 
 async fn hourly(job: &Job, quarantine: &Quarantine) -> Vec<Report> {
@@ -148,7 +139,10 @@ impl Invoked {
     /// # Errors
     /// One of the commands failed, or the audit of a segment left something out.
     pub fn answer(&self) -> Result<Value, String> {
-        if let (true, [report]) = (self.is_of_segment, &*self.reports) {
+        // The hourly run never audits alone.
+        if let [report] = &*self.reports
+            && report.command == "audit"
+        {
             return answer_of_segment(report);
         }
         let status = match &self.status {
@@ -191,10 +185,10 @@ pub fn metrics_line(invoked: &Invoked, namespace: &str) -> String {
         ("ReadUnits", "Count", sum_units(|report| report.read_units)),
         ("WriteUnits", "Count", sum_units(|report| report.write_units)),
         ("Duration", "Milliseconds", sum_units(|report| report.seconds * 1e3)),
-        ("IndexReachable", "Count", u8::from(invoked.is_index_reachable).into()),
     ];
     if let Ok(status) = &invoked.status {
         let age = |at: model::Timestamp| Value::from((present.epoch_ms() - at.epoch_ms()).max(0));
+        values.push(("IndexReachable", "Count", u8::from(status.index.is_ok()).into()));
         values.extend(status.duplicates_watermark.map(|at| ("DuplicatesWatermarkAge", "Milliseconds", age(at))));
         if let Ok(index) = &status.index {
             values.extend(index.oldest_confirmation.map(|at| ("IndexConfirmationAge", "Milliseconds", age(at))));
