@@ -41,7 +41,8 @@ async fn an_erasure_names_what_it_cannot_delete() {
     let of_author = left(&stores.table).await;
     // Looking changes nothing, and says what is there.
     let dry = job(&stores, false).erase(&author).await;
-    assert_eq!((dry.found, dry.deleted, dry.left), (of_author.len() as u64, 0, of_author.len() as u64), "{dry}");
+    assert_eq!((dry.checked, dry.repaired, dry.left), (of_author.len() as u64, 0, of_author.len() as u64), "{dry}");
+    assert_eq!(dry.exit_code(), exit::DRIFT_FOUND | exit::DRIFT_LEFT);
     assert_eq!(left(&stores.table).await, of_author);
     // Another tool breaks one of the comments.
     let id = CommentId::parse(of_author[0].strip_prefix("COMMENT#").unwrap()).unwrap();
@@ -50,14 +51,16 @@ async fn an_erasure_names_what_it_cannot_delete() {
     broken.remove("comment_blob");
     stores.put_raw(broken.into()).await;
     let erasure = job(&stores, true).erase(&author).await;
-    let expected = (of_author.len() as u64, of_author.len() as u64 - 1, 1);
-    assert_eq!((erasure.found, erasure.deleted, erasure.left), expected, "{erasure}");
-    assert_eq!(erasure.exit_code(), exit::DRIFT_FOUND | exit::DRIFT_LEFT | exit::UNRESOLVED);
+    let deleted = of_author.len() as u64 - 1;
+    let counts = (erasure.checked, erasure.repaired, erasure.left, erasure.unresolved_count);
+    assert_eq!(counts, (deleted, deleted, 0, 1), "{erasure}");
+    assert_eq!(erasure.exit_code(), exit::DRIFT_FOUND | exit::UNRESOLVED);
     let report = erasure.to_string();
     assert!(report.contains(id.as_str()) && report.contains("comment_blob"), "{report}");
+    assert!(report.contains(&format!("{deleted} comments of the author deleted")), "{report}");
     // Corrected, it goes too.
     stores.put_raw(right).await;
-    assert_eq!(job(&stores, true).erase(&author).await.deleted, 1);
+    assert_eq!(job(&stores, true).erase(&author).await.repaired, 1);
     assert_eq!(left(&stores.table).await, Vec::<String>::new());
     stores.finish().await;
 }

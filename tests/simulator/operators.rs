@@ -139,13 +139,11 @@ pub(crate) async fn erasures(world: &World) {
         ids.iter().for_each(|id| world.model.borrow_mut().begin(id, began));
         let job = world.job(table.clone(), index.clone());
         let erased = world.unless_killed(job.erase(&writers::imported_author())).await;
-        let is_complete = erased.as_ref().is_some_and(|erasure| erasure.exit_code() & BAD == 0);
-        world.trace.note(|| {
-            format!("erase: {:?}", erased.as_ref().map(|erasure| (erasure.found, erasure.left, &erasure.problems)))
-        });
+        erased.iter().for_each(|report| note(world, report));
+        let is_complete = erased.as_ref().is_some_and(|report| report.exit_code() & BAD == 0);
         // Nobody writes a malformed comment here.
-        let mut problems = erased.iter().flat_map(|erasure| &erasure.problems);
-        let malformed = problems.find(|problem| problem.contains("attribute"));
+        let mut unresolved = erased.iter().flat_map(|report| &report.unresolved);
+        let malformed = unresolved.find(|what| what.contains("attribute"));
         world.check(malformed.is_none(), || format!("an erasure cannot read a comment: {malformed:?}"));
         for id in ids {
             let now = now();

@@ -2,18 +2,15 @@
 //!
 //! The index `authors` is all that it remembers: a run that ended early left it as it was, so the same command resumes.
 
-use std::fmt;
-
 use futures_util::{StreamExt, stream};
 use model::{
     AuthorId, Comment, Malformed,
     planted::{self, Bug},
 };
-use process::{StopReason, StoreError};
-use serde::Serialize;
+use process::StoreError;
 use table::WriteError;
 
-use crate::run::{Job, report::exit};
+use crate::run::{Job, Run, report::Report};
 
 const PART: u16 = 100;
 
@@ -23,158 +20,77 @@ const AT_ONCE: usize = 8;
 /// Global Secondary Indexes"), and a pass takes longer than that or finds little.
 const PASSES_MAX: u32 = 3;
 
-/// How many comments that could not be deleted are named.
-const NAMED_MAX: usize = 100;
-
-#[derive(Debug, Clone, Default, PartialEq, Serialize)]
-pub struct Erasure {
-    pub apply: bool,
-    pub found: u64,
-    pub deleted: u64,
-    pub left: u64,
-    /// The first hundred of those that remain although they were to be deleted, with the reason.
-    pub problems: Vec<String>,
-    pub stopped: Option<StopReason>,
-    pub failure: Option<String>,
-}
+const RESUMES: &str = "the same command resumes";
 
 impl Job {
-    /// Deletes all comments of an author; without `apply`, only counts them. It needs no lease: each deletion is
-    /// conditional.
-    pub async fn erase(&self, author: &AuthorId) -> Erasure {
-        let mut erasure = Erasure { apply: self.settings.apply, ..Erasure::default() };
-        for _ in 0..PASSES_MAX {
-            let before = erasure.deleted;
-            match erase_pass(self, author, &mut erasure).await {
-                Err(error) => erasure.failure = Some(error.to_string()),
-                Ok(()) if erasure.deleted > before && erasure.stopped.is_none() => continue,
-                Ok(()) => {}
-            }
-            break;
-        }
-        self.progress.finish();
-        erasure
+    /// Deletes all comments of an author; without `apply`, only counts them. Each is a difference, which a deletion repairs.
+    /// It needs no lease: each deletion is conditional.
+    pub async fn erase(&self, author: &AuthorId) -> Report {
+        self.run("erase", None, async |run| erase(run, author).await).await
     }
 }
 
-async fn erase_pass(job: &Job, author: &AuthorId, erasure: &mut Erasure) -> Result<(), StoreError> {
-    erasure.begin_pass();
-    let mut after = None;
-    loop {
-        if let Some(reason) = job.stop.reason() {
-            erasure.stopped = Some(reason);
-            return Ok(());
+async fn erase(run: &Run<'_>, author: &AuthorId) -> Result<(), StoreError> {
+    let mut deleted = 0;
+    for _ in 0..PASSES_MAX {
+        let of_pass = erase_pass(run, author).await?;
+        deleted += of_pass;
+        if of_pass == 0 {
+            break;
         }
-        let part = job.table.comments_of_author(author, after.as_ref(), PART).await?;
-        let results = stream::iter(part.rows).map(|comment| erase_one(job, author, comment));
-        let results: Vec<Result<Erased, StoreError>> = results.buffer_unordered(AT_ONCE).collect().await;
-        job.progress.add(u64::try_from(results.len()).unwrap_or(u64::MAX));
-        for erased in results {
-            erasure.add(erased?);
+    }
+    run.ledger.add_note(format!(
+        "{deleted} comments of the author deleted; copies elsewhere stay for a while: \"Erasing an author\" in \
+         docs/operate.md lists them"
+    ));
+    Ok(())
+}
+
+/// Returns how many comments it has deleted.
+async fn erase_pass(run: &Run<'_>, author: &AuthorId) -> Result<usize, StoreError> {
+    let (mut deleted, mut after) = (0, None);
+    while !run.must_stop(RESUMES) {
+        let part = run.job.table.comments_of_author(author, after.as_ref(), PART).await?;
+        let results = stream::iter(part.rows).map(|comment| erase_one(run, author, comment));
+        let results: Vec<Result<bool, StoreError>> = results.buffer_unordered(AT_ONCE).collect().await;
+        for is_deleted in results {
+            deleted += usize::from(is_deleted?);
         }
         after = part.next;
         if after.is_none() {
-            return Ok(());
+            break;
         }
     }
+    Ok(deleted)
 }
 
-enum Erased {
-    Found,
-    Deleted,
-    /// Somebody else deleted it, or gave it to another author.
-    Gone,
-    Problem(String),
-}
-
-async fn erase_one(job: &Job, author: &AuthorId, comment: Result<Comment, Malformed>) -> Result<Erased, StoreError> {
+/// Returns whether it has deleted the comment.
+async fn erase_one(run: &Run<'_>, author: &AuthorId, comment: Result<Comment, Malformed>) -> Result<bool, StoreError> {
     let id = match comment {
         Ok(Comment { status, .. }) if planted::has(Bug::HiddenIsNotErased) && !status.is_published() => {
-            return Ok(Erased::Gone);
+            return Ok(false);
         }
         Ok(Comment { id, .. }) => id,
-        Err(malformed) => return Ok(Erased::Problem(malformed.to_string())),
+        Err(malformed) => {
+            run.ledger.add_unresolved_once(malformed.to_string());
+            return Ok(false);
+        }
     };
-    if !job.settings.apply {
-        return Ok(Erased::Found);
-    }
-    let is_of_author = |comment: &Comment| comment.site.author_id.as_ref() == Some(author);
-    Ok(match job.table.delete_comment(&id, is_of_author).await {
-        Ok(()) => Erased::Deleted,
-        Err(WriteError::NotFound | WriteError::RevisionMismatch { .. }) => Erased::Gone,
-        Err(WriteError::Store(StoreError::Malformed(malformed))) => Erased::Problem(malformed.to_string()),
-        Err(WriteError::Store(error)) => return Err(error),
-        Err(other) => Erased::Problem(format!("comment {id}: {other}")),
-    })
-}
-
-impl Erasure {
-    fn begin_pass(&mut self) {
-        self.found -= self.left;
-        self.left = 0;
-        self.problems.clear();
-    }
-
-    fn add(&mut self, erased: Erased) {
-        match erased {
-            Erased::Gone => return,
-            Erased::Deleted => self.deleted += 1,
-            Erased::Found => self.left += 1,
-            Erased::Problem(problem) => {
-                self.left += 1;
-                if self.problems.len() < NAMED_MAX {
-                    self.problems.push(problem);
-                }
+    let mut is_deleted = false;
+    if run.job.settings.apply {
+        let is_of_author = |comment: &Comment| comment.site.author_id.as_ref() == Some(author);
+        match run.job.table.delete_comment(&id, is_of_author).await {
+            Ok(()) => is_deleted = true,
+            // Somebody else deleted it, or gave it to another author.
+            Err(WriteError::NotFound | WriteError::RevisionMismatch { .. }) => return Ok(false),
+            Err(WriteError::Store(error @ StoreError::Call { .. })) => return Err(error),
+            Err(other) => {
+                run.ledger.add_unresolved_once(format!("comment {id}: {other}"));
+                return Ok(false);
             }
         }
-        self.found += 1;
     }
-
-    pub fn exit_code(&self) -> u8 {
-        let bits = [
-            (self.failure.is_some(), exit::FAILURE),
-            (self.found > 0, exit::DRIFT_FOUND),
-            (self.left > 0, exit::DRIFT_LEFT),
-            (!self.problems.is_empty(), exit::UNRESOLVED),
-            (self.stopped.is_some(), exit::SKIPPED),
-        ];
-        bits.into_iter().filter(|(is_set, _)| *is_set).map(|(_, bit)| bit).sum()
-    }
-}
-
-impl fmt::Display for Erasure {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let dry = if self.apply { "" } else { "; without --apply nothing is deleted" };
-        writeln!(f, "comments of the author: {} found, {} deleted, {} left{dry}", self.found, self.deleted, self.left)?;
-        for problem in &self.problems {
-            writeln!(f, "a person has to look: {problem}")?;
-        }
-        if let Some(reason) = self.stopped {
-            writeln!(f, "it ended early, because {reason}; the same command resumes")?;
-        }
-        if let Some(failure) = &self.failure {
-            writeln!(f, "it failed: {failure}; the same command resumes")?;
-        }
-        f.write_str("copies elsewhere stay for a while: \"Erasing an author\" in docs/operate.md lists them")
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_report_counts_each_comment_once_over_its_passes() {
-        let mut erasure = Erasure { apply: true, ..Erasure::default() };
-        for pass in [vec![Erased::Deleted, Erased::Problem("broken".to_owned())], vec![Erased::Gone]] {
-            erasure.begin_pass();
-            pass.into_iter().for_each(|erased| erasure.add(erased));
-        }
-        assert_eq!((erasure.found, erasure.deleted, erasure.left, erasure.exit_code()), (1, 1, 0, exit::DRIFT_FOUND));
-        erasure.begin_pass();
-        erasure.add(Erased::Problem("broken".to_owned()));
-        assert_eq!(erasure.exit_code(), exit::DRIFT_FOUND | exit::DRIFT_LEFT | exit::UNRESOLVED);
-        let text = erasure.to_string();
-        assert!(text.contains("2 found, 1 deleted, 1 left\n") && text.contains("broken"), "{text}");
-    }
+    run.add_checked(1);
+    run.ledger.add_erased();
+    Ok(is_deleted)
 }

@@ -85,14 +85,11 @@ pub async fn run_on(job: &Job, args: &RunArgs) -> anyhow::Result<Outcome> {
             let text = format!("{}{}", checked.table, checked.report);
             return outcome(args, &checked.json(), &text, checked.report.exit_code());
         }
-        Command::Erase { author } => {
-            let erasure = Box::pin(job.erase(author)).await;
-            return outcome(args, &erasure, &erasure, erasure.exit_code());
-        }
         Command::Recent { since } => job.recent_since(*since).boxed(),
         Command::Audit(options) => job.audit(*options).boxed(),
         Command::Quarantine(place) => async { job.quarantine(&place.connect().await).await }.boxed(),
         Command::Rebuild { segments } => job.rebuild(*segments).boxed(),
+        Command::Erase { author } => job.erase(author).boxed(),
     };
     let report = run.await;
     outcome(args, &report.json(), &report, report.exit_code())

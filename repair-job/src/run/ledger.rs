@@ -106,10 +106,14 @@ impl Ledger {
     pub(crate) fn add_drift(&self, kind: DriftKind) {
         let mut report = self.report();
         *report.drifted.entry(kind).or_default() += 1;
-        match report.apply {
-            true => report.repaired += 1,
-            false => report.left += 1,
-        }
+        report.add_difference();
+    }
+
+    /// Counts a comment of an author. A run that repairs has deleted it.
+    pub(crate) fn add_erased(&self) {
+        let mut report = self.report();
+        report.drifted_comments += 1;
+        report.add_difference();
     }
 
     pub(crate) fn forget_drift(&self) {
