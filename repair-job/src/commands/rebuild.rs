@@ -84,13 +84,11 @@ async fn rebuild_index(run: &Run<'_>, readers: u32, wanted: Wanted) -> Result<()
     };
     job.progress.expect(described.items / ITEMS_PER_COMMENT);
     let filled = fill(&filling, readers).await;
-    let is_filled = filled.is_ok() && filling.is_filled();
-    if !is_filled {
-        filling.store().await?;
-    }
-    filled?;
     let comments = run.ledger.report().checked;
-    let reconciled_to = reconcile(run, &filling, is_filled && job.stop.reason().is_none()).await?;
+    let reconciled_to = match filled.is_ok() && filling.is_filled() {
+        true => reconcile(run, &filling).await?,
+        false => None,
+    };
     // These repairs follow from the rebuild itself. They are not differences that existed before.
     run.ledger.forget_drift();
     if let Some(reconciled_to) = reconciled_to {
@@ -99,6 +97,7 @@ async fn rebuild_index(run: &Run<'_>, readers: u32, wanted: Wanted) -> Result<()
         job.index.finish_rebuild(&filling.begun.rebuild, &described.id, reconciled_to).await?;
     } else {
         filling.store().await?;
+        filled?;
         run.ledger.add_skipped(format!("the page index is not ready; {RESUMES}"));
     }
     let changed = run.ledger.report().checked - comments;
@@ -108,15 +107,15 @@ async fn rebuild_index(run: &Run<'_>, readers: u32, wanted: Wanted) -> Result<()
 }
 
 /// Repairs the unresolved comments, and those that have changed since the rebuild began. Returns the instant up to
-/// which the page index is then complete; `None` when it is not, as when it was not filled.
-async fn reconcile(run: &Run<'_>, filling: &Filling<'_>, is_filled: bool) -> Result<Option<Timestamp>, StoreError> {
+/// which the page index is then complete; `None` when it is not.
+async fn reconcile(run: &Run<'_>, filling: &Filling<'_>) -> Result<Option<Timestamp>, StoreError> {
     let (job, from) = (run.job, journal_from(filling.begun.began, &run.job.settings));
     if planted::has(Bug::MarkedBeforeJournal) {
-        return Ok(is_filled.then(now));
+        return Ok(Some(now()));
     }
     let unresolved = unresolved::remembered(&job.table).await?;
     let of_unresolved = Box::pin(repair_all(run, unresolved.into(), &filling.scope(), None)).await?;
-    let mut is_whole = is_filled && of_unresolved.is_complete();
+    let mut is_whole = of_unresolved.is_complete();
     // Reading may have taken days, and entries expire.
     if !reaches_back_to(from) {
         is_whole = false;

@@ -136,8 +136,8 @@ async fn reconcile(
     let mut advanced_at = Instant::now();
     while let Some((part, outcome)) = journal.next(Scope::of_all(snapshot)).await? {
         part.unreadable.into_iter().for_each(|what| run.ledger.add_unresolved_once(what));
-        if outcome.index_away().is_some() {
-            snapshot.give_up();
+        if let Some(why) = outcome.index_away() {
+            snapshot.give_up(why, &run.ledger);
         }
         if outcome.left_out() > 0 {
             return Ok(false);

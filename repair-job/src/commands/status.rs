@@ -16,7 +16,7 @@ use crate::{
     },
     find::journal::oldest_entry,
     run::{Job, RUN, answer_of_index, lease::describe, report::LastRun, settings::ms},
-    state::checkpoint::{INDEX_SCAN, POSITION, ScanState, SegmentState, segment_states},
+    state::checkpoint::{INDEX_SCAN, POSITION, ScanState, segment_states},
 };
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -56,12 +56,12 @@ impl Job {
         let runs: Vec<(String, LastRun)> = table.states(RUN).await?;
         let leases: Vec<(String, Lease)> = table.leases().await?;
         let audited = segment_states(table, &table_id).await?;
-        let is_recent = |state: &SegmentState| {
-            state.last_began.is_some_and(|began| (present.plus_ms(-ms(EVERY))..=present).contains(&began))
-        };
         let segments = segments.max(1);
-        let names: Vec<String> = (0..segments).map(|segment| state_name(segment, segments)).collect();
-        let covered = audited.iter().filter(|(name, state)| names.contains(name) && is_recent(state)).count();
+        let is_covered = |segment: &u32| {
+            let last_began = audited.get(&state_name(*segment, segments)).and_then(|state| state.last_began);
+            last_began.is_some_and(|began| (present.plus_ms(-ms(EVERY))..=present).contains(&began))
+        };
+        let covered = (0..segments).filter(is_covered).count();
         let index_scan: Option<ScanState<IndexScanPosition>> = table.state(INDEX_SCAN, POSITION).await?;
         let quarantined = match quarantine {
             Some(quarantine) => Some(quarantine.list(None, LISTED_MAX).await?.len()),

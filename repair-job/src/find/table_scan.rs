@@ -127,7 +127,7 @@ impl<'run> TableScan<'run> {
             Err(error) if error.remedy() == Remedy::Quarantine => return Ok(comments),
             // The duplicates are still checked.
             Err(error) if index_is_away(&error) => {
-                snapshot.give_up_and_report(&error.to_string(), &self.run.ledger);
+                snapshot.give_up(&error.to_string(), &self.run.ledger);
                 return Ok(Vec::new());
             }
             scores => scores?,

@@ -95,7 +95,7 @@ impl<'run, P: Clone + Serialize> Checkpoint<'run, P> {
     pub(crate) async fn record(&mut self, position: Option<P>, outcome: &Outcome) -> Result<(), StoreError> {
         self.state.began = Some(self.pass);
         if let Some(why) = outcome.index_away() {
-            self.snapshot.give_up_and_report(why, &self.run.ledger);
+            self.snapshot.give_up(why, &self.run.ledger);
         }
         if outcome.left_out() > 0 {
             // The next run resumes before these comments. If they only took too long, the rest is checked now.

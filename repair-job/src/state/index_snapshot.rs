@@ -118,7 +118,7 @@ impl IndexSnapshot {
         match answer_of_index(run.job.index.assert_up_to_date(&self.table_id, &since, servers).await)? {
             Ok(()) => Ok(true),
             Err(error) => {
-                self.give_up_and_report(&error.to_string(), &run.ledger);
+                self.give_up(&error.to_string(), &run.ledger);
                 Ok(false)
             }
         }
@@ -153,11 +153,8 @@ impl IndexSnapshot {
         begins.map(move |(partition, watermark)| if self.doubted.contains(partition) { oldest } else { *watermark })
     }
 
-    pub(crate) fn give_up(&self) {
-        self.is_given_up.store(true, Ordering::Relaxed);
-    }
-
-    pub(crate) fn give_up_and_report(&self, why: &str, ledger: &Ledger) {
+    /// Stops using the page index in this run, and reports why.
+    pub(crate) fn give_up(&self, why: &str, ledger: &Ledger) {
         if !self.is_given_up.swap(true, Ordering::Relaxed) {
             ledger.add_skipped(format!("the page index from here on, because {why}; only duplicates are checked"));
         }
@@ -206,8 +203,7 @@ impl IndexSnapshot {
         };
         let advanced = match answer_of_index(advanced.await)? {
             Err(error) => {
-                ledger.add_skipped(format!("advancing the watermarks of the page index, because {error}"));
-                self.give_up();
+                self.give_up(&error.to_string(), ledger);
                 return Ok(());
             }
             Ok(advanced) => advanced,
