@@ -23,7 +23,6 @@ mod run;
 mod state;
 
 pub use commands::audit_plan::AuditOptions;
-pub use commands::check::{Checked, CheckedRow};
 pub use commands::status::{IndexStatus, Status};
 pub use entry::command_line::{Outcome, Signals, on_signals, print_outcome, run_command, run_on};
 pub use entry::config::{Command, Config, EXIT_CODES, FunctionConfig, RunArgs};

@@ -57,7 +57,7 @@ async fn a_run_stopped_at_its_last_comments_reports_it() {
     let report = expect(exit::DRIFT_FOUND | exit::SKIPPED, run.stop().await);
     assert_eq!((report.checked, &*report.notes), (2, &["0 batches removed, 1 kept".to_owned()][..]), "{report}");
     let checked = job_with(&stores, settings(true), Stop::after(Some(Duration::ZERO)));
-    let checked = checked.check(&data::comment_id("c0003"), None).await.report;
+    let checked = checked.check(&data::comment_id("c0003"), None).await;
     assert_eq!((checked.exit_code(), checked.checked), (exit::SKIPPED, 0), "{checked}");
     let report = job(&stores, true).quarantine(&quarantine).await;
     assert_eq!((report.exit_code(), report.checked), (exit::DRIFT_FOUND, 4), "{report}");
@@ -109,7 +109,7 @@ async fn repairs_of_a_skipped_comment_are_reported() {
         }
         was_written.then_some(TableFault::Drop)
     });
-    let report = expect(exit::DRIFT_FOUND | exit::SKIPPED, silent.await.check(&comment.id, None).await.report);
+    let report = expect(exit::DRIFT_FOUND | exit::SKIPPED, silent.await.check(&comment.id, None).await);
     assert_eq!(report.drifted[&DriftKind::MissingDuplicate], 31, "{report}");
     assert_eq!(Contents::read(&stores.table).await.duplicates, 31);
     stores.finish().await;

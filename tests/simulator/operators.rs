@@ -121,8 +121,8 @@ async fn check_while_it_changes(world: &World, job: &Job, id: &CommentId, random
     };
     let product = product();
     let (checked, ()) = tokio::join!(world.unless_killed(job.check(id, Some(&product))), change);
-    if let Some(checked) = checked {
-        note(world, &checked.report);
+    if let Some(report) = checked {
+        note(world, &report);
     }
     // Another check would repair what this one has spoilt.
     world.edited.borrow_mut().retain(|edited| edited != id);

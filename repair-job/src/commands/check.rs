@@ -8,7 +8,6 @@ use model::{
     plan::reconcile::{Collection, Drift, InvalidPrimary, Places, Ranks, plan_ranks},
 };
 use process::StoreError;
-use serde::Serialize;
 
 use crate::{
     repair::{LEFT_OUT, repair_all},
@@ -21,64 +20,40 @@ const NOTHING: &str = "-";
 /// Shown for a duplicate that is right, or that should exist.
 const COPY: &str = "like the primary item";
 
-#[derive(Debug, Clone, PartialEq)]
-pub struct Checked {
-    pub table: String,
-    pub rows: Vec<CheckedRow>,
-    pub report: Report,
-}
-
 /// One item or entry that is derived from a comment. A row never holds text that a commenter wrote.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct CheckedRow {
-    pub what: &'static str,
-    pub state: String,
+struct Row {
+    what: &'static str,
+    state: String,
     /// The actual state. For a stale duplicate: the names of the attributes that differ. For a rank entry: its score.
-    pub is: String,
-    pub should_be: String,
-    pub key: String,
-}
-
-impl Checked {
-    pub fn json(&self) -> serde_json::Value {
-        let mut json = self.report.json();
-        if let (Some(fields), Ok(rows)) = (json.as_object_mut(), serde_json::to_value(&self.rows)) {
-            fields.insert("rows".to_owned(), rows);
-        }
-        json
-    }
+    is: String,
+    should_be: String,
+    key: String,
 }
 
 impl Job {
-    /// Checks one comment. `product` names another product to look in. It needs no lease, because its writes are
-    /// conditional.
-    pub async fn check(&self, id: &CommentId, product: Option<&ProductId>) -> Checked {
-        let (mut lines, mut rows) = (Vec::new(), Vec::new());
+    /// Checks one comment. `product` names another product to look in. The notes show what is there and what should be. It
+    /// needs no lease, because its writes are conditional.
+    pub async fn check(&self, id: &CommentId, product: Option<&ProductId>) -> Report {
         let mut places = Places::default();
         product.into_iter().for_each(|product| places.add(product, None));
         let work = async |run: &Run<'_>| {
             let table_id = self.table.describe().await?.id;
             let snapshot = IndexSnapshot::read(run, &table_id).await?;
             let scope = Scope::of_all(&snapshot);
-            rows = describe(self, id, &places, &scope, &mut lines).await?;
+            for line in describe(self, id, &places, &scope).await? {
+                run.ledger.add_note(line);
+            }
             let suspects = BTreeMap::from([(id.clone(), places.clone())]);
             run.add_checked(repair_all(run, suspects.into(), &scope, Some(LEFT_OUT)).await?.checked());
             Ok(())
         };
-        let report = self.run("check", None, work).await;
-        let lines: String = lines.iter().map(|line| format!("  {line}\n")).collect();
-        let below = if rows.is_empty() { String::new() } else { table(&rows) };
-        Checked { table: format!("comment {id}\n{lines}{below}"), rows, report }
+        self.run("check", None, work).await
     }
 }
 
-async fn describe(
-    job: &Job,
-    id: &CommentId,
-    places: &Places,
-    scope: &Scope<'_>,
-    lines: &mut Vec<String>,
-) -> Result<Vec<CheckedRow>, StoreError> {
+/// The comment, line by line.
+async fn describe(job: &Job, id: &CommentId, places: &Places, scope: &Scope<'_>) -> Result<Vec<String>, StoreError> {
+    let mut lines = vec![format!("comment {id}")];
     let items = job.table.items_of(id).await?;
     let collection = match Collection::read(id, &items) {
         Ok(collection) => collection,
@@ -86,12 +61,12 @@ async fn describe(
             lines.push(format!("a person has to look: {unresolved}"));
             let keys = items.iter().map(|item| text(item, attribute::SK).unwrap_or("?"));
             lines.extend(keys.map(|key| format!("item {key}")));
-            return Ok(Vec::new());
+            return Ok(lines);
         }
     };
     if let Some(InvalidPrimary { malformed, incomplete: Some(_), .. }) = &collection.invalid {
         lines.push(format!("primary item: to be taken over, {malformed}"));
-        return Ok(Vec::new());
+        return Ok(lines);
     }
     lines.push(primary_line(&collection));
     let ranks = match &scope.index {
@@ -105,7 +80,8 @@ async fn describe(
         }
     };
     lines.push(format!("page index: {}", ranks.as_ref().map_or_else(String::as_str, |_| "as below")));
-    Ok(rows(&collection, ranks.as_ref().ok()))
+    lines.extend(table(&rows(&collection, ranks.as_ref().ok())));
+    Ok(lines)
 }
 
 fn primary_line(collection: &Collection<'_>) -> String {
@@ -122,12 +98,12 @@ fn primary_line(collection: &Collection<'_>) -> String {
     }
 }
 
-fn rows(collection: &Collection<'_>, ranks: Option<&Ranks>) -> Vec<CheckedRow> {
+fn rows(collection: &Collection<'_>, ranks: Option<&Ranks>) -> Vec<Row> {
     let last = collection.last();
-    let mut rows: BTreeMap<String, CheckedRow> = BTreeMap::new();
+    let mut rows: BTreeMap<String, Row> = BTreeMap::new();
     let mut add = |what: &'static str, state: &str, key: String, is: &str, should_be: &str| {
         let (is, should_be) = (is.to_owned(), should_be.to_owned());
-        rows.insert(key.clone(), CheckedRow { what, state: state.to_owned(), is, should_be, key });
+        rows.insert(key.clone(), Row { what, state: state.to_owned(), is, should_be, key });
     };
     for key in last.iter().flat_map(|(placement, _)| placement.duplicate_keys()) {
         add("duplicate", "right", key.to_string(), COPY, COPY);
@@ -176,7 +152,7 @@ fn name(product: &ProductId, language: Option<&model::Language>) -> String {
     language.map_or_else(|| product.to_string(), |language| format!("{product} {language}"))
 }
 
-fn table(rows: &[CheckedRow]) -> String {
+fn table(rows: &[Row]) -> Vec<String> {
     let titles = ["", "state", "is", "should be", "key"];
     let cells = rows.iter().map(|row| [row.what, &row.state, &row.is, &row.should_be, &row.key]);
     let lines: Vec<[&str; 5]> = std::iter::once(titles).chain(cells).collect();
@@ -186,7 +162,7 @@ fn table(rows: &[CheckedRow]) -> String {
     }
     let line = |line: &[&str; 5]| {
         let cells: Vec<String> = line.iter().zip(widths).map(|(cell, width)| format!("{cell:<width$}")).collect();
-        format!("  {}\n", cells.join("  ").trim_end())
+        cells.join("  ").trim_end().to_owned()
     };
     lines.iter().map(line).collect()
 }

@@ -80,11 +80,7 @@ pub async fn run_on(job: &Job, args: &RunArgs) -> anyhow::Result<Outcome> {
             let status = job.status(*segments, quarantine.as_ref()).await.context("the status is not known")?;
             return outcome(args, &status, &status, 0);
         }
-        Command::Check { id, product } => {
-            let checked = Box::pin(job.check(id, product.as_ref())).await;
-            let text = format!("{}{}", checked.table, checked.report);
-            return outcome(args, &checked.json(), &text, checked.report.exit_code());
-        }
+        Command::Check { id, product } => job.check(id, product.as_ref()).boxed(),
         Command::Recent { since } => job.recent_since(*since).boxed(),
         Command::Audit(options) => job.audit(*options).boxed(),
         Command::Quarantine(place) => async { job.quarantine(&place.connect().await).await }.boxed(),
