@@ -47,7 +47,7 @@ async fn recent(run: &Run<'_>, since: Option<Timestamp>) -> Result<(), StoreErro
     let table_id = job.table.describe().await?.id;
     let of_duplicates = duplicates_watermark(run, present, oldest).await?;
     let mut snapshot = IndexSnapshot::read(run, &table_id).await?;
-    snapshot.judge_watermarks(oldest, present, &run.ledger);
+    snapshot.judge_watermarks(oldest, &run.ledger);
     let mut confirmer = Confirmer::new(run);
     let may_continue = confirmer.confirm(&snapshot).await?;
     check_unresolved(run, &snapshot).await?;

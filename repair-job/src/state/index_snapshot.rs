@@ -10,7 +10,7 @@ use std::{
 
 use model::{ProductId, Timestamp};
 use page_index::{IndexPartition, PageIndex, ServerIdentity};
-use process::StoreError;
+use process::{StoreError, now};
 
 use crate::run::{Run, answer_of_index, ledger::Ledger};
 
@@ -42,8 +42,7 @@ pub(crate) struct IndexSnapshot {
     /// The servers that answered when the run began; `None` when none did.
     pub(crate) servers: Option<ServerIdentity>,
     watermarks: BTreeMap<IndexPartition, Timestamp>,
-    /// Partitions whose watermarks are later than the present: a clock is wrong, or was.
-    doubted: BTreeSet<IndexPartition>,
+    read_at: Timestamp,
     /// Whether the run has stopped using the page index, because it did not answer or its servers have changed.
     is_given_up: AtomicBool,
 }
@@ -72,7 +71,7 @@ impl IndexSnapshot {
             table_id: table_id.to_owned(),
             servers,
             watermarks: marks.into_iter().map(|(partition, mark)| (partition, mark.watermark)).collect(),
-            doubted: BTreeSet::new(),
+            read_at: now(),
             is_given_up: AtomicBool::new(false),
         })
     }
@@ -124,9 +123,14 @@ impl IndexSnapshot {
         }
     }
 
-    /// Drops partitions whose watermarks are older than `oldest`, because the journal does not reach back to them. Doubts
-    /// watermarks that are later than the present.
-    pub(crate) fn judge_watermarks(&mut self, oldest: Timestamp, present: Timestamp, ledger: &Ledger) {
+    /// Whether a watermark is later than the present: a clock is wrong, or was.
+    fn is_doubted(&self, watermark: Timestamp) -> bool {
+        watermark > self.read_at
+    }
+
+    /// Drops partitions whose watermarks are older than `oldest`, because the journal does not reach back to them. Reports
+    /// doubted watermarks.
+    pub(crate) fn judge_watermarks(&mut self, oldest: Timestamp, ledger: &Ledger) {
         let before = self.watermarks.len();
         self.watermarks.retain(|_, watermark| *watermark >= oldest);
         let dropped = before - self.watermarks.len();
@@ -136,21 +140,18 @@ impl IndexSnapshot {
                  repair-job rebuild --apply"
             ));
         }
-        let later = self.watermarks.iter().filter(|(_, watermark)| **watermark > present);
-        self.doubted = later.map(|(partition, _)| *partition).collect();
-        if !self.doubted.is_empty() {
+        let doubted = self.watermarks.values().filter(|watermark| self.is_doubted(**watermark)).count();
+        if doubted > 0 {
             ledger.add_unresolved(format!(
-                "the watermarks of {} partitions of the page index are later than the present: a clock is wrong, or was; \
-                 the journal is read from its beginning",
-                self.doubted.len()
+                "the watermarks of {doubted} partitions of the page index are later than the present: a clock is wrong, or \
+                 was; the journal is read from its beginning"
             ));
         }
     }
 
     /// From when on each partition must be reconciled: its watermark, or `oldest` when the watermark is doubted.
     pub(crate) fn begins(&self, oldest: Timestamp) -> impl Iterator<Item = Timestamp> {
-        let begins = self.watermarks.iter();
-        begins.map(move |(partition, watermark)| if self.doubted.contains(partition) { oldest } else { *watermark })
+        self.watermarks.values().map(move |watermark| if self.is_doubted(*watermark) { oldest } else { *watermark })
     }
 
     /// Stops using the page index in this run, and reports why.
@@ -189,7 +190,7 @@ impl IndexSnapshot {
         ledger: &Ledger,
     ) -> Result<(), StoreError> {
         let Some(servers) = self.servers_in_use() else { return Ok(()) };
-        let is_due = |partition: &IndexPartition, watermark: &Timestamp| match self.doubted.contains(partition) {
+        let is_due = |_: &IndexPartition, watermark: &Timestamp| match self.is_doubted(*watermark) {
             true => is_last,
             false => *watermark < to,
         };
