@@ -56,7 +56,7 @@ async fn audit(run: &Run<'_>, options: AuditOptions) -> Result<(), StoreError> {
     let resumes = match (settings.apply, options.rolling) {
         (false, _) => "a dry run remembers nothing".to_owned(),
         (true, true) => "the next rolling run resumes".to_owned(),
-        (true, false) => format!("--since {} resumes", options.since.unwrap_or(run.began)),
+        (true, false) => format!("--since {} resumes", options.since.unwrap_or(run.began).min(run.began)),
     };
     let audit = Audit { run, options, snapshot, resumes };
     audit.expect(described.items, left.len());

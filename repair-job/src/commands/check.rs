@@ -20,15 +20,9 @@ const NOTHING: &str = "-";
 /// Shown for a duplicate that is right, or that should exist.
 const COPY: &str = "like the primary item";
 
-/// One item or entry that is derived from a comment. A row never holds text that a commenter wrote.
-struct Row {
-    what: &'static str,
-    state: String,
-    /// The actual state. For a stale duplicate: the names of the attributes that differ. For a rank entry: its score.
-    is: String,
-    should_be: String,
-    key: String,
-}
+/// The items and entries that are derived from a comment, by their keys: what each is, its state, what is there (for a stale
+/// duplicate, the names of the attributes that differ), and what should be. No cell holds text that a commenter wrote.
+type Rows = BTreeMap<String, [String; 4]>;
 
 impl Job {
     /// Checks one comment. `product` names another product to look in. The notes show what is there and what should be. It
@@ -98,12 +92,11 @@ fn primary_line(collection: &Collection<'_>) -> String {
     }
 }
 
-fn rows(collection: &Collection<'_>, ranks: Option<&Ranks>) -> Vec<Row> {
+fn rows(collection: &Collection<'_>, ranks: Option<&Ranks>) -> Rows {
     let last = collection.last();
-    let mut rows: BTreeMap<String, Row> = BTreeMap::new();
-    let mut add = |what: &'static str, state: &str, key: String, is: &str, should_be: &str| {
-        let (is, should_be) = (is.to_owned(), should_be.to_owned());
-        rows.insert(key.clone(), Row { what, state: state.to_owned(), is, should_be, key });
+    let mut rows = Rows::new();
+    let mut add = |what: &str, state: &str, key: String, is: &str, should_be: &str| {
+        rows.insert(key, [what, state, is, should_be].map(str::to_owned));
     };
     for key in last.iter().flat_map(|(placement, _)| placement.duplicate_keys()) {
         add("duplicate", "right", key.to_string(), COPY, COPY);
@@ -145,16 +138,16 @@ fn rows(collection: &Collection<'_>, ranks: Option<&Ranks>) -> Vec<Row> {
             Drift::IncompleteItem(_) => {}
         }
     }
-    rows.into_values().collect()
+    rows
 }
 
 fn name(product: &ProductId, language: Option<&model::Language>) -> String {
     language.map_or_else(|| product.to_string(), |language| format!("{product} {language}"))
 }
 
-fn table(rows: &[Row]) -> Vec<String> {
+fn table(rows: &Rows) -> Vec<String> {
     let titles = ["", "state", "is", "should be", "key"];
-    let cells = rows.iter().map(|row| [row.what, &row.state, &row.is, &row.should_be, &row.key]);
+    let cells = rows.iter().map(|(key, [what, state, is, should_be])| [&**what, state, is, should_be, key]);
     let lines: Vec<[&str; 5]> = std::iter::once(titles).chain(cells).collect();
     let mut widths = ["rank entry".len(), 0, 0, 0, 0];
     for line in &lines {
