@@ -287,7 +287,8 @@ async fn a_client_slower_than_the_floor_rate_is_cut_off_and_others_are_not() {
     let stores = Stores::start().await;
     fill_with_the_longest(&stores).await;
     // The floor rate is one megabyte in this time.
-    let settings = ApiSettings { unread_timeout: Duration::from_secs(4), ..ApiSettings::default() };
+    let unread_timeout = Duration::from_secs(4);
+    let settings = ApiSettings { unread_timeout, keep_alive_seconds: 1, ..ApiSettings::default() };
     let api = Served::with(&stores, settings);
     let target = listing("page_size=100");
     let (slow, _) = unread(&api.http, &target).await;

@@ -115,8 +115,8 @@ pub struct ApiSettings {
     /// The longest that a body may take to arrive.
     #[arg(skip = Duration::from_secs(10))]
     pub body_timeout: Duration,
-    /// How long a client may leave an answer unread: by then it must have taken all of it, or a megabyte more. Somewhat
-    /// longer than a request may take, so that a slow network is not cut off before a slow store is.
+    /// How long a client may leave an answer unread, and how long it may take for each MiB. Somewhat longer than a request may
+    /// take, so that a slow network is not cut off before a slow store is.
     #[arg(skip = Duration::from_secs(30))]
     pub unread_timeout: Duration,
 }

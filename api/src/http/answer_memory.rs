@@ -4,19 +4,18 @@
 //! 503; no answer is cut (`answers_that_nobody_reads_hold_a_bounded_memory`). Smaller answers count as
 //! part of their connection.
 //!
-//! A page reserves room before it reads the table. Once it is made, it keeps only room for its own size. The answer is
-//! stored in parts, and each part gives its room back when hyper takes it, which queues up to two parts.
+//! A page reserves room before it reads the table. Once it is made, it keeps only room for its own size, and gives that back
+//! when the system has taken all of it.
 
-use std::{convert::Infallible, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
 use actix_web::{
     Error, HttpMessage, HttpRequest,
-    body::{BodySize, BoxBody, MessageBody, SizedStream},
+    body::{BodySize, BoxBody, MessageBody},
     dev::{ServiceRequest, ServiceResponse},
     middleware::Next,
     web::Bytes,
 };
-use futures_util::{Stream, StreamExt, stream};
 use prometheus_client::metrics::counter::Counter;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
@@ -24,10 +23,7 @@ use super::audience::Audience;
 use crate::error::ApiError;
 
 /// Answers larger than this need room in the memory for answers.
-const SMALL_BYTES: usize = PART_BYTES;
-
-/// The size of a part.
-const PART_BYTES: usize = 32 * 1024;
+const SMALL_BYTES: usize = 32 * 1024;
 
 /// The memory for one comment of the longest text while its page is made: 40 KB in the table's answer, 40 KB parsed,
 /// and 80 KB in the page, whose buffer doubles as it grows.
@@ -104,7 +100,7 @@ pub(crate) async fn hold(
     };
     match room {
         Ok(room) => Ok(answer.map_body(|_, body| match body.try_into_bytes() {
-            Ok(body) => BoxBody::new(in_parts(&body, room)),
+            Ok(body) => BoxBody::new(Bytes::from_owner(Held { body, _room: room })),
             Err(body) => body,
         })),
         Err(error) => {
@@ -114,18 +110,21 @@ pub(crate) async fn hold(
     }
 }
 
-/// A body in parts, each of which gives its room back when it is taken.
-fn in_parts(body: &[u8], mut room: Room) -> SizedStream<impl Stream<Item = Result<Bytes, Infallible>> + Unpin + use<>> {
-    let parts: Vec<Bytes> = body.chunks(PART_BYTES).map(Bytes::copy_from_slice).collect();
-    let parts = stream::iter(parts).inspect(move |part| drop(room.split(part.len())));
-    SizedStream::new(body.len() as u64, parts.map(Ok))
+/// A body that gives its room back when it is dropped: hyper drops it when the system has taken all of it.
+struct Held {
+    body: Bytes,
+    _room: Room,
+}
+
+impl AsRef<[u8]> for Held {
+    fn as_ref(&self) -> &[u8] {
+        &self.body
+    }
 }
 
 #[cfg(test)]
 mod tests {
-    use std::pin::Pin;
-
-    use actix_web::{App, HttpResponse, body::to_bytes, middleware::from_fn, test, web};
+    use actix_web::{App, HttpResponse, middleware::from_fn, test, web};
 
     use super::*;
 
@@ -149,31 +148,25 @@ mod tests {
     }
 
     #[actix_web::test]
-    async fn without_room_only_answers_that_need_none_are_given() {
-        let memory = AnswerMemory::new(1, Counter::default());
-        for (memory, status) in [(Some(memory), 503), (None, 200)] {
+    async fn an_answer_needs_room_until_it_is_dropped() {
+        let memory = |bytes| Some(AnswerMemory::new(bytes, Counter::default()));
+        for (memory, status) in [(memory(3 * SMALL_BYTES), 200), (memory(SMALL_BYTES), 503), (None, 200)] {
+            let held = || memory.as_ref().map_or(0, AnswerMemory::held);
+            let given = memory.clone();
             let app = App::new()
-                .wrap(from_fn(move |request, next| hold(memory.clone(), request, next)))
+                .wrap(from_fn(move |request, next| hold(given.clone(), request, next)))
                 .default_service(web::to(|| async { HttpResponse::Ok().body("x".repeat(2 * SMALL_BYTES)) }));
             let service = test::init_service(app).await;
             let answer = test::call_service(&service, test::TestRequest::default().to_request()).await;
             assert_eq!(answer.status().as_u16(), status);
+            let is_held = memory.is_some() && status == 200;
+            let body = answer.into_body().try_into_bytes().unwrap();
+            assert_eq!(held(), if is_held { body.len() } else { 0 });
+            let rest = body.slice(body.len() / 2..);
+            drop(body);
+            assert_eq!(held() > 0, is_held, "a part of it is still to be sent");
+            drop(rest);
+            assert_eq!(held(), 0);
         }
-    }
-
-    #[actix_web::test]
-    async fn an_answer_in_parts_is_whole_and_gives_its_room_back() {
-        let memory = AnswerMemory::new(1_000_000, Counter::default());
-        let text: Vec<u8> = (0..PART_BYTES * 3 + 5).map(|at| u8::try_from(at % 251).unwrap()).collect();
-        let held = async || in_parts(&text, memory.reserve(text.len()).await.unwrap());
-        let mut body = held().await;
-        assert_eq!(body.size(), BodySize::Sized(text.len() as u64));
-        let first = std::future::poll_fn(|context| Pin::new(&mut body).poll_next(context)).await;
-        assert_eq!(first.unwrap().unwrap(), text[..PART_BYTES]);
-        assert_eq!(memory.held(), text.len() - PART_BYTES, "what is sent is not held");
-        drop(body);
-        assert_eq!(memory.held(), 0, "an answer that is given up is not held");
-        assert_eq!(to_bytes(held().await).await.unwrap(), text);
-        assert_eq!(memory.held(), 0);
     }
 }

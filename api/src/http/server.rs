@@ -8,7 +8,7 @@ use actix_web::{
     dev::{AppConfig, Server, ServiceFactory, ServiceRequest, ServiceResponse, fn_factory, fn_service},
 };
 
-use super::connection::{self, Bounds, Listener};
+use super::connection::{self, Bounds};
 
 /// Serves what `app` makes on each of `threads` threads. After a stop, requests under way may take `stop_grace_seconds` to
 /// finish.
@@ -31,18 +31,18 @@ where
         .shutdown_timeout(stop_grace_seconds)
         .disable_signals();
     let stopping = builder.graceful_shutdown_signal();
-    let listening = Arc::new(Listener::new(bounds));
+    let bounds = Arc::new(bounds);
     let factory = move || {
-        let (app, listening, stopping) = (app.clone(), Arc::clone(&listening), stopping.clone());
+        let (app, bounds, stopping) = (app.clone(), Arc::clone(&bounds), stopping.clone());
         fn_factory(move || {
-            let (listening, stopping) = (Arc::clone(&listening), stopping.clone());
+            let (bounds, stopping) = (Arc::clone(&bounds), stopping.clone());
             let app = app().into_factory().new_service(AppConfig::default());
             async move {
                 let app = Rc::new(app.await?);
                 Ok::<_, ()>(fn_service(move |io| {
-                    let (listening, app, stopping) = (Arc::clone(&listening), Rc::clone(&app), stopping.clone());
+                    let (bounds, app, stopping) = (Arc::clone(&bounds), Rc::clone(&app), stopping.clone());
                     async move {
-                        connection::serve(io, listening, app, stopping.notified()).await;
+                        connection::serve(io, bounds, app, stopping.notified()).await;
                         Ok::<_, ()>(())
                     }
                 }))

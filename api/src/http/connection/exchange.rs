@@ -2,17 +2,16 @@
 
 use std::{
     cell::{Cell, RefCell},
-    convert::Infallible,
     io,
     pin::Pin,
     rc::Rc,
-    task::{Context, Poll, ready},
+    task::{Poll, ready},
 };
 
 use actix_http::{BoxedPayloadStream, Payload, Request, error::PayloadError};
 use actix_web::{
     Error,
-    body::{BodySize, BoxBody, MessageBody},
+    body::MessageBody,
     dev::{Response, Service, ServiceResponse},
     http::{
         Method, StatusCode, Uri, Version,
@@ -21,28 +20,26 @@ use actix_web::{
     web::Bytes,
 };
 use futures_util::stream;
+use http_body_util::Full;
 use hyper::{
-    body::{Body, Frame, Incoming, SizeHint},
+    body::{Body, Incoming},
     header,
 };
 
-use super::{
-    Client,
-    progress::{Phase, Progress},
-};
+use super::{Client, deadline::Deadline};
 
 /// The service's answer to a request. It says that the connection closes if the request's body was not read to its end:
 /// hyper would go on if the rest happens to have arrived.
 pub(super) async fn answer<S>(
     app: &S,
     client: &Client,
-    progress: &Rc<RefCell<Progress>>,
+    deadline: &RefCell<Deadline>,
     request: hyper::Request<Incoming>,
-) -> Result<hyper::Response<Answer>, Infallible>
+) -> Result<hyper::Response<Full<Bytes>>, &'static str>
 where
     S: Service<Request, Response = ServiceResponse, Error = Error>,
 {
-    progress.borrow_mut().enter(Phase::Handling);
+    deadline.borrow_mut().of_answer();
     let version = request.version();
     let body_is_read = Rc::new(Cell::new(request.body().is_end_stream()));
     let answer = match for_service(request, client, &body_is_read) {
@@ -53,9 +50,10 @@ where
             Response::bad_request()
         }
     };
-    progress.borrow_mut().answer_is_made();
     let (answer, body) = answer.into_parts();
-    let mut made = hyper::Response::new(Answer { body, progress: Rc::clone(progress) });
+    let body = body.try_into_bytes().map_err(|_| "this service streams no answer")?;
+    deadline.borrow_mut().of_next_head(body.len());
+    let mut made = hyper::Response::new(Full::new(body));
     if let Ok(status) = hyper::StatusCode::from_u16(answer.status().as_u16()) {
         *made.status_mut() = status;
     }
@@ -110,41 +108,4 @@ fn read(mut body: Incoming, body_is_read: Rc<Cell<bool>>) -> BoxedPayloadStream 
             Err(error) => Err(PayloadError::Io(io::Error::other(error))),
         }))
     }))
-}
-
-/// The body of an answer. hyper drops it when it has all of it.
-pub(super) struct Answer {
-    body: BoxBody,
-    progress: Rc<RefCell<Progress>>,
-}
-
-impl Body for Answer {
-    type Data = Bytes;
-    type Error = io::Error;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, io::Error>>> {
-        let part = ready!(self.body.as_pin_mut().poll_next(context));
-        Poll::Ready(part.map(|part| part.map(Frame::data).map_err(|error| io::Error::other(error.to_string()))))
-    }
-
-    fn is_end_stream(&self) -> bool {
-        self.body.size().is_eof()
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        match self.body.size() {
-            BodySize::None => SizeHint::with_exact(0),
-            BodySize::Sized(bytes) => SizeHint::with_exact(bytes),
-            BodySize::Stream => SizeHint::default(),
-        }
-    }
-}
-
-impl Drop for Answer {
-    fn drop(&mut self) {
-        self.progress.borrow_mut().answer_is_whole();
-    }
 }

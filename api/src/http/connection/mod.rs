@@ -1,27 +1,25 @@
-//! A client's connection: every phase has a deadline, and its memory has a bound.
+//! A client's connection: every wait has a deadline, and its memory has a bound.
 //!
 //! hyper speaks HTTP on it. It has one request at a time, and reads the next head when the system has taken the answer. It
 //! answers `Expect: 100-continue` when the body is read. So no client sends a body to get 401 (RFC 9110 section 10.1.1). A
 //! malformed request gets an answer, and the connection closes.
 //!
-//! hyper has no deadline for an answer that its client does not take. So [`Progress`] knows the phase (ADR 42):
+//! hyper has no deadline for an answer that its client does not take. So each connection has a [`Deadline`] (ADR 42):
 //!
-//! | phase | from | until | the deadline is moved |
-//! | --- | --- | --- | --- |
-//! | receiving | the connection, or the first byte after an answer | the head is whole | never |
-//! | handling | the head is whole | the answer is made | never |
-//! | sending | the answer is made | the system has taken all of it | with each MiB that is taken |
-//! | idle | the answer is taken | the next byte | never |
+//! | from | until | at most |
+//! | --- | --- | --- |
+//! | the connection | the first head is whole | `head` |
+//! | a head is whole | its answer is made | twice `request` |
+//! | an answer is made | the next head is whole | `unread` for each MiB of the answer, `keep_alive`, and `head` |
 //!
-//! A head that misses its deadline is answered 408. A connection that misses another one is reset, so that the system
-//! keeps no data for it either. An idle one is closed, and sooner when less than a quarter of the places for connections
-//! is left.
+//! A connection that misses its deadline ends. It is reset if its client does not end it too, so that the system keeps no data
+//! for it either. A first head that misses its deadline is answered 408.
 //!
 //! **Invariant:** no request after the last answer of a connection is processed (RFC 9112 section 9.6). An answer is the
 //! last when the client or the answer says `Connection: close`, or when the request's body was not read to its end.
 
+mod deadline;
 mod exchange;
-mod progress;
 
 use std::{cell::RefCell, future::poll_fn, net::SocketAddr, pin::pin, rc::Rc, sync::Arc, time::Duration};
 
@@ -38,11 +36,10 @@ use prometheus_client::metrics::counter::Counter;
 use socket2::SockRef;
 use tokio::{
     io::{AsyncWriteExt, copy, sink},
-    sync::Semaphore,
     time::timeout,
 };
 
-use progress::{Phase, Progress, TimedStream};
+use deadline::Deadline;
 
 /// The largest head of a request, and about as much of an answer as hyper keeps; browsers send far smaller heads.
 const BUFFER_MAX_BYTES: usize = 48 * 1024;
@@ -73,67 +70,50 @@ pub(crate) struct Bounds {
     pub(crate) malformed: Counter,
 }
 
-/// What the connections of a listener share.
-#[derive(Debug)]
-pub(crate) struct Listener {
-    bounds: Bounds,
-    places: Semaphore,
-}
-
-impl Listener {
-    pub(crate) fn new(bounds: Bounds) -> Self {
-        let places = Semaphore::new(bounds.connections_max.min(Semaphore::MAX_PERMITS));
-        Self { bounds, places }
-    }
-
-    /// Whether less than a quarter of the places for connections is left.
-    fn places_are_scarce(&self) -> bool {
-        self.places.available_permits() < self.bounds.connections_max / 4
-    }
-}
-
 /// Serves the requests on a connection until it ends. After `stopping`, the request under way is its last.
-pub(crate) async fn serve<S>(io: TcpStream, listener: Arc<Listener>, app: Rc<S>, stopping: impl Future<Output = ()>)
+pub(crate) async fn serve<S>(io: TcpStream, bounds: Arc<Bounds>, app: Rc<S>, stopping: impl Future<Output = ()>)
 where
     S: Service<Request, Response = ServiceResponse, Error = Error>,
 {
-    bound_socket(&io, listener.bounds.unread);
-    let _place = listener.places.try_acquire();
-    let client = Client { address: io.peer_addr().ok(), malformed: listener.bounds.malformed.clone() };
-    let progress = Rc::new(RefCell::new(Progress::new(Arc::clone(&listener))));
-    let stream = TokioIo::new(TimedStream { io, progress: Rc::clone(&progress) });
+    bound_socket(&io, bounds.unread);
+    let client = Client { address: io.peer_addr().ok(), malformed: bounds.malformed.clone() };
+    let keeps_alive = !bounds.keep_alive.is_zero();
+    let deadline = RefCell::new(Deadline::of_first_head(bounds));
     let mut connection = http1::Builder::new()
         .half_close(true)
-        .keep_alive(!listener.bounds.keep_alive.is_zero())
+        .keep_alive(keeps_alive)
         .header_read_timeout(None)
         .max_buf_size(BUFFER_MAX_BYTES)
         .max_header_size(BUFFER_MAX_BYTES)
-        .serve_connection(stream, service_fn(|request| exchange::answer(&*app, &client, &progress, request)));
+        .serve_connection(TokioIo::new(io), service_fn(|request| exchange::answer(&*app, &client, &deadline, request)));
     let (mut stopping, mut is_stopping) = (pin!(stopping), false);
     let ended = loop {
         tokio::select! {
             biased;
             ended = &mut connection => break Some(ended),
-            () = poll_fn(|context| progress.borrow_mut().poll_deadline(context)) => break None,
+            () = poll_fn(|context| deadline.borrow_mut().poll(context)) => break None,
             () = &mut stopping, if !is_stopping => {
                 is_stopping = true;
                 std::pin::Pin::new(&mut connection).graceful_shutdown();
             }
         }
     };
-    let mut io = connection.into_parts().io.into_inner().io;
-    let phase = progress.borrow().phase;
-    match (ended, phase) {
-        (Some(Ok(())), _) => {}
-        (Some(Err(error)), _) => client.broke(&error),
-        (None, Phase::Receiving) => {
-            client.is_refused(StatusCode::REQUEST_TIMEOUT);
-            if let Err(error) = io.try_write(HEAD_TOO_SLOW) {
-                tracing::debug!(%error, "a request is refused without an answer");
+    let mut io = connection.into_parts().io.into_inner();
+    match ended {
+        Some(Ok(())) => {}
+        Some(Err(error)) => client.broke(&error),
+        None => {
+            if deadline.borrow().is_of_first_head {
+                client.is_refused(StatusCode::REQUEST_TIMEOUT);
+                if let Err(error) = io.try_write(HEAD_TOO_SLOW) {
+                    tracing::debug!(%error, "a request is refused without an answer");
+                }
+            }
+            // When the connection is dropped, the system drops what the client has not taken.
+            if let Err(error) = io.set_zero_linger() {
+                tracing::debug!(%error, "a connection ends with what its client has not taken");
             }
         }
-        (None, Phase::Idle) => return,
-        (None, Phase::Handling | Phase::Sending { .. }) => return reset(&io, phase),
     }
     let rest = async {
         io.shutdown().await?;
@@ -141,14 +121,6 @@ where
     };
     if let Ok(Err(error)) = timeout(LINGER, rest).await {
         tracing::debug!(%error, "a client did not end its connection");
-    }
-}
-
-/// Has the system drop the data that it holds for the client, as soon as the connection is dropped.
-fn reset(io: &TcpStream, phase: Phase) {
-    tracing::debug!(?phase, "a connection has missed its deadline");
-    if let Err(error) = io.set_zero_linger() {
-        tracing::debug!(%error, "a connection ends with what its client has not taken");
     }
 }
 
