@@ -1,8 +1,8 @@
 //! Observes every request: gives it an id, counts it, and logs one line.
 //!
 //! The line is an event of the target `access`. All other events of the request are in the span `request`, with the
-//! same ids. The log holds no part of a body. From the headers it holds only those that identify the caller:
-//! `X-Request-Id`, `traceparent`, `User-Agent`, and the part of `X-Forwarded-For` that trusted proxies wrote. It names a
+//! same id. The log holds no part of a body. From the headers it holds only those that identify the caller:
+//! `X-Request-Id`, `User-Agent`, and the part of `X-Forwarded-For` that trusted proxies wrote. It names a
 //! known token, but never holds the token.
 
 use std::time::Instant;
@@ -20,7 +20,7 @@ use actix_web::{
 };
 use tracing::Instrument;
 
-use super::{is_operational, trace_context};
+use super::is_operational;
 use crate::{
     http::{caching, routing::changed},
     ops::metrics::Metrics,
@@ -56,11 +56,10 @@ pub(crate) async fn observe(
     let peer = request.peer_addr().map(|peer| peer.ip().to_string());
     let client = forwarded_for(request.headers(), proxies);
     let user_agent = text(request.headers(), header::USER_AGENT).map(|agent| beginning(agent, USER_AGENT_MAX_LEN));
-    let (trace_id, parent_id) = trace_context::caller(request.headers()).unzip();
-    let span = tracing::info_span!("request", request_id, trace_id, parent_id);
+    let span = tracing::info_span!("request", request_id);
     let answer = next.call(request).instrument(span.clone()).await;
     let token = answer.as_ref().ok().and_then(|answer| answer.request().extensions().get::<TokenName>().cloned());
-    // The answer to an error is made in the span too, so that its log events carry the request's ids.
+    // The answer to an error is made in the span too, so that its log events carry the request's id.
     let _entered = span.enter();
     changed(answer, |mut answer| {
         if !(is_callers && may_be_kept(&method, answer.headers())) {

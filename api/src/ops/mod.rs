@@ -7,7 +7,6 @@ pub(crate) mod index_watch;
 pub(crate) mod metrics;
 pub(crate) mod scrape;
 pub(crate) mod series;
-mod trace_context;
 
 use actix_web::web;
 
