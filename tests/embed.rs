@@ -101,7 +101,7 @@ const BASE_PATH: &str = "/reviews";
 /// A stack with comments on [`PRODUCTS`] that is known as [`SITE`].
 async fn start_below_a_path() -> Running {
     let mut settings = settings();
-    settings.site.public_url = Some(SITE.parse().unwrap());
+    settings.api.site.public_url = Some(SITE.parse().unwrap());
     start_with(settings).await
 }
 

@@ -45,7 +45,8 @@ pub struct Settings {
 /// which the site is known.
 #[derive(Debug, Clone, Args)]
 pub struct ApiSettings {
-    /// Address and port to serve `/livez`, `/readyz` and `/metrics` at; without it they are served with everything else.
+    /// Address and port to serve `/livez`, `/readyz` and `/metrics` at, and only there. Without it they are served with everything
+    /// else, or by `pagemark up --public-url` at 127.0.0.1:8081.
     #[arg(long, env = "PAGEMARK_OPERATIONS_LISTEN", value_name = "ADDRESS:PORT")]
     pub operations_listen: Option<SocketAddr>,
     /// The namespace of the metrics in CloudWatch. With one, the log has a line with the most important metrics every
@@ -58,7 +59,8 @@ pub struct ApiSettings {
     #[command(flatten)]
     pub writing: WritingSettings,
     /// A key of cursors, 64 hex digits, the same for all processes that serve one site; repeatable, or separated by
-    /// commas. The first seals, all open. Without one, cursors are good for this process only.
+    /// commas. The first seals, all open. Without one, cursors are good for this process only, or of `pagemark up` for its data
+    /// folder.
     #[arg(long = "cursor-key", env = "PAGEMARK_CURSOR_KEYS", value_name = "HEX")]
     #[arg(value_delimiter = ',', hide_env_values = true)]
     pub cursor_keys: Vec<CursorKey>,

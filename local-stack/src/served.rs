@@ -1,13 +1,8 @@
 //! The API of a stack: it starts last, and stops first.
 
-use std::{
-    net::SocketAddr,
-    path::Path,
-    sync::{Arc, atomic::AtomicBool},
-    time::Duration,
-};
+use std::{net::SocketAddr, path::Path, time::Duration};
 
-use api::{ApiSettings, Application, NamedToken};
+use api::{Application, NamedToken};
 use futures_util::FutureExt;
 use page_index::PageIndex;
 use table::Table;
@@ -33,24 +28,15 @@ impl ServedApi {
         settings: &StackSettings,
         folder: &Path,
         (table, index): (Table, PageIndex),
-        disk_is_full: Arc<AtomicBool>,
         parts: &Parts,
     ) -> anyhow::Result<Option<Self>> {
         let Some(listen) = settings.listen else { return Ok(None) };
-        let given = settings.cursor_keys.clone();
-        let cursor_keys = if given.is_empty() { vec![cursor_key(folder)?] } else { given };
-        let mut writing = settings.writing.clone();
-        writing.tokens.extend(settings.write_token.as_ref().map(|token| NamedToken::local(token.hash())));
-        let api_settings = ApiSettings {
-            operations_listen: settings.operations_listen,
-            cursor_keys,
-            writing,
-            site: settings.site.clone(),
-            archive_after_seconds: settings.archive_after_seconds,
-            disk_is_full,
-            ..ApiSettings::default()
-        };
-        let application = Application::with_stores(listen, table, index, api_settings)?;
+        let mut api = settings.api.clone();
+        if api.cursor_keys.is_empty() {
+            api.cursor_keys.push(cursor_key(folder)?);
+        }
+        api.writing.tokens.extend(settings.write_token.as_ref().map(|token| NamedToken::local(token.hash())));
+        let application = Application::with_stores(listen, table, index, api)?;
         let (address, operations) = (application.address(), application.operations_address());
         let (stop, stopped) = oneshot::channel::<()>();
         // A dropped sender stops the API as well.

@@ -4,12 +4,12 @@ use std::{
     net::SocketAddr,
     num::ParseIntError,
     path::{Path, PathBuf},
-    sync::{Arc, atomic::AtomicBool},
+    sync::Arc,
     time::Duration,
 };
 
 use anyhow::{Context, bail};
-use api::{BearerToken, CursorKey, SiteSettings, WritingSettings};
+use api::{ApiSettings, BearerToken};
 use functions::Quarantine;
 use futures_util::FutureExt;
 use page_index::PageIndex;
@@ -57,7 +57,9 @@ const SETTLE_TIMEOUT: Duration = Duration::from_secs(2);
 const TABLE_TIMEOUT: Duration = Duration::from_secs(8);
 
 /// The settings of a stack: options of `pagemark up`.
+// A write and its rank take less time here than in a deployed stack, and there is one clock.
 #[derive(Debug, Clone, clap::Args)]
+#[command(mut_arg("archive_after_seconds", |argument| argument.default_value("15")))]
 pub struct StackSettings {
     /// Where the API and the pages listen.
     // Port 0 takes a free one. `None` is for a stack that serves only its own process: it has no API, and other commands do
@@ -73,27 +75,12 @@ pub struct StackSettings {
     /// Keep the page index in this Redis server (7.0 or newer, or Valkey) instead of inside this process.
     #[arg(long, env = "PAGEMARK_REDIS_URL", value_name = "URL", hide_env_values = true)]
     pub redis_url: Option<String>,
-    /// Where `/livez`, `/readyz` and `/metrics` are served, and then only there [default: with everything else; with
-    /// --public-url 127.0.0.1:8081]
-    #[arg(long, env = "PAGEMARK_OPERATIONS_LISTEN", value_name = "ADDRESS")]
-    pub operations_listen: Option<SocketAddr>,
     #[command(flatten)]
-    pub site: SiteSettings,
-    /// How old a comment must be to count for archive pages, in seconds. Younger ones are on the front page.
-    // A write and its rank take less time here than in a deployed stack, and there is one clock.
-    #[arg(long = "archive-after", env = "PAGEMARK_ARCHIVE_AFTER", value_name = "SECONDS", default_value_t = 15)]
-    pub archive_after_seconds: u32,
+    pub api: ApiSettings,
     /// Bearer token that allows everything [default: generated and printed]
     // Its name is `local`.
     #[arg(long, env = "PAGEMARK_WRITE_TOKEN", value_name = "TOKEN", hide_env_values = true)]
     pub write_token: Option<BearerToken>,
-    #[command(flatten)]
-    pub writing: WritingSettings,
-    /// A key of cursors, 64 hex digits; repeatable, or separated by commas. The first seals, all open [default: one that
-    /// the data folder keeps]
-    #[arg(long = "cursor-key", env = "PAGEMARK_CURSOR_KEYS", value_name = "HEX")]
-    #[arg(value_delimiter = ',', hide_env_values = true)]
-    pub cursor_keys: Vec<CursorKey>,
     #[command(flatten)]
     pub comment_blob: CommentBlobArgs,
     /// Seconds between two runs of the repair job's `recent`; 0 for none.
@@ -129,7 +116,7 @@ impl StackSettings {
         Self {
             listen: Some(any_port),
             dynamodb_listen: any_port,
-            archive_after_seconds: 0,
+            api: ApiSettings { archive_after_seconds: 0, ..ApiSettings::default() },
             write_token,
             repair_every: Duration::ZERO,
             audit_every: Duration::ZERO,
@@ -198,9 +185,9 @@ impl Stack {
         let keeper = IndexKeeper::new(table.clone(), table_id.clone(), index.clone());
         let index_state = keeper.state();
         // 5. The API.
-        let disk_is_full = Arc::<AtomicBool>::default();
-        let (clients, full) = ((table.clone(), placed.client()?), Arc::clone(&disk_is_full));
-        let api = ServedApi::start(&settings, &data_dir.path, clients, full, &parts).await?;
+        let disk_is_full = Arc::clone(&settings.api.disk_is_full);
+        let clients = (table.clone(), placed.client()?);
+        let api = ServedApi::start(&settings, &data_dir.path, clients, &parts).await?;
         if api.is_some() {
             data_dir.announce(Entrance { dynamodb_url: dynamodb_url.clone(), table_id })?;
         }

@@ -103,7 +103,7 @@ async fn a_page_past_the_end_is_404_with_links_to_pages_that_exist() {
 #[tokio::test]
 async fn a_page_past_the_end_redirects_to_one_that_exists_if_configured() {
     let mut settings = site_settings();
-    settings.site.past_the_end = api::PastTheEnd::Redirect;
+    settings.api.site.past_the_end = api::PastTheEnd::Redirect;
     let running = start(settings, &three_pages("p")).await;
     for (target, to) in PAST_THE_END {
         assert_leads_to(&running.http.get(target).await, to);

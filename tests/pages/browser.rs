@@ -119,8 +119,8 @@ async fn every_kind_of_page_is_accessible_and_fits_its_screen() {
 #[tokio::test]
 async fn pages_in_other_languages_are_accessible_and_fit_their_screens() {
     let mut settings = settings();
-    settings.site.interface_language = InterfaceLanguage::He;
-    settings.site.interface_by_filter = true;
+    settings.api.site.interface_language = InterfaceLanguage::He;
+    settings.api.site.interface_by_filter = true;
     let running = start(settings, &in_their_languages()).await;
     names::put(&running, "espresso machine", &json!({ "name": "Espresso machine" })).await;
     let many = page_path("espresso machine");

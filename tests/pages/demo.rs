@@ -17,8 +17,8 @@ use crate::fixture::{
 #[tokio::test]
 async fn the_demo_says_what_to_try_and_what_each_page_cost_outside_its_entity_tag() {
     let mut settings = settings();
-    settings.site.pictures = PICTURES;
-    let demo = settings.site.demo.clone();
+    settings.api.site.pictures = PICTURES;
+    let demo = settings.api.site.demo.clone();
     let running = start(settings, &demo_comments(400, now()).collect::<Vec<_>>()).await;
     let (http, site) = (&running.http, running.stack.api_url().unwrap());
     assert!(Page::get(http, "/", 200).await.all(".ways").is_empty());

@@ -102,7 +102,7 @@ fn is_indexed(page: &Page, target: &str) -> bool {
 #[tokio::test]
 async fn a_page_says_whether_it_may_be_indexed_and_links_to_other_pages_are_nofollow() {
     let mut settings = site_settings();
-    settings.site.indexable = Indexable::Single;
+    settings.api.site.indexable = Indexable::Single;
     let running = start(settings, &of_three_languages()).await;
     // Too few comments are French. No page with the oldest comments first may be indexed.
     let never = ["/~/4.5", "/en/5", "/fr", "/~/1", "?order=oldest", "/en?order=oldest"].map(|filter| (filter, false));

@@ -9,8 +9,8 @@ const ISOLATES: [char; 2] = ['\u{2068}', '\u{2069}'];
 #[tokio::test]
 async fn a_site_has_its_own_language_and_a_language_of_comments_may_have_its_own() {
     let mut settings = site_settings();
-    settings.site.interface_language = InterfaceLanguage::He;
-    settings.site.interface_by_filter = true;
+    settings.api.site.interface_language = InterfaceLanguage::He;
+    settings.api.site.interface_by_filter = true;
     let running = start(settings, &three_pages("p")).await;
     let get = async |path: &str, status| Page::get(&running.http, path, status).await;
 

@@ -34,7 +34,7 @@ const SITE: &str = "https://comments.example.com";
 
 fn site_settings() -> StackSettings {
     let mut settings = settings();
-    settings.site.public_url = Some(SITE.parse().unwrap());
+    settings.api.site.public_url = Some(SITE.parse().unwrap());
     settings
 }
 

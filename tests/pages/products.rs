@@ -186,7 +186,7 @@ async fn every_page_of_the_list_is_that_of_a_sort_of_all_products() {
 #[tokio::test]
 async fn a_site_without_comments_has_an_empty_list_that_is_not_indexed() {
     let mut settings = site_settings();
-    settings.site.past_the_end = PastTheEnd::Redirect;
+    settings.api.site.past_the_end = PastTheEnd::Redirect;
     let running = start(settings, &[]).await;
     let http = &running.http;
     for path in ["/", "/products"] {

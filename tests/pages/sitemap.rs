@@ -103,7 +103,7 @@ async fn a_sitemap_that_was_read_outlives_the_page_index() {
 #[tokio::test]
 async fn a_site_without_indexable_pages_has_no_sitemap() {
     let mut settings = site_settings();
-    settings.site.indexable = Indexable::None;
+    settings.api.site.indexable = Indexable::None;
     let running = start(settings, &three_pages("p")).await;
     assert_eq!(running.http.get("/sitemap.xml").await.status, 404);
     for missing in ["/sitemap/0-1.xml", "/sitemap/lists.xml"] {

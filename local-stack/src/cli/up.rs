@@ -59,12 +59,12 @@ pub(super) async fn run(args: Args) -> anyhow::Result<ExitCode> {
         settings.write_token = Some(shown_token.parse().map_err(anyhow::Error::msg)?);
     }
     if args.public_url.is_some() {
-        settings.operations_listen.get_or_insert(OPERATIONS_OF_PUBLIC_SITE);
+        settings.api.operations_listen.get_or_insert(OPERATIONS_OF_PUBLIC_SITE);
     }
     let public_url = args.public_url.as_ref().map(PublicUrl::to_string);
-    settings.site.public_url = args.public_url;
-    settings.site.pictures = PICTURES;
-    let shows_demo = Arc::clone(&settings.site.demo);
+    settings.api.site.public_url = args.public_url;
+    settings.api.site.pictures = PICTURES;
+    let shows_demo = Arc::clone(&settings.api.site.demo);
     let mut stack = tokio::select! {
         started = Stack::start(settings) => started?,
         () = signals.next() => return Ok(ExitCode::SUCCESS),
