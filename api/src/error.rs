@@ -64,8 +64,6 @@ pub(crate) enum ApiError {
     /// The same in stable numbering, where the newest comments are on a page without a number.
     #[error("{}", end_of_numbers(*page, *archived))]
     PastTheArchive { page: u64, archived: u64 },
-    #[error("A comment with this id exists.")]
-    AlreadyExists,
     #[error("This Idempotency-Key was used for another request.")]
     IdempotencyMismatch,
     #[error("The comment has changed: its revision is {current}, not the one in If-Match.")]
@@ -125,7 +123,6 @@ impl ApiError {
             Self::NoSuchProduct => (StatusCode::NOT_FOUND, "no-such-product"),
             Self::FilterDoesNotMatch { .. } => (StatusCode::NOT_FOUND, "filter-does-not-match"),
             Self::PastTheEnd { .. } | Self::PastTheArchive { .. } => (StatusCode::NOT_FOUND, "past-the-end"),
-            Self::AlreadyExists => (StatusCode::CONFLICT, "already-exists"),
             Self::IdempotencyMismatch => (StatusCode::UNPROCESSABLE_ENTITY, "idempotency-mismatch"),
             Self::RevisionMismatch { .. } | Self::PreconditionFailed { .. } => {
                 (StatusCode::PRECONDITION_FAILED, "revision-mismatch")
@@ -287,7 +284,8 @@ impl From<WriteError> for ApiError {
     fn from(error: WriteError) -> Self {
         match error {
             WriteError::NotFound => Self::NoSuchComment,
-            WriteError::AlreadyExists => Self::AlreadyExists,
+            // The id of a new comment has 80 random bits.
+            WriteError::AlreadyExists => Self::internal(error),
             WriteError::RevisionMismatch { current } => Self::RevisionMismatch { current },
             WriteError::PreconditionFailed { current } => Self::PreconditionFailed { current },
             WriteError::IdempotencyMismatch => Self::IdempotencyMismatch,

@@ -52,12 +52,6 @@ fn errors(path: &str, operation: &Operation) -> Vec<(String, RefOr<Response>)> {
         (is_of_record && !has_body, "404", "The product has no record"),
         (has_body, "408", "The body did not arrive in time"),
         (
-            is_one_of(&["create_comment"]),
-            "409",
-            "The comment that this `Idempotency-Key` created has been deleted since, and an earlier version of the \
-             service created it",
-        ),
-        (
             is_write && (is_of_comment || is_of_record),
             "412",
             "It is not at a revision in `If-Match`, or at one in `If-None-Match`",
