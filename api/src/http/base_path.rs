@@ -15,7 +15,6 @@ use actix_web::{
     http::{
         Uri,
         header::{self, HeaderMap, HeaderValue},
-        uri::PathAndQuery,
     },
     middleware::Next,
     web::Data,
@@ -59,9 +58,7 @@ fn replace(request: &mut ServiceRequest, path: &str) {
 
 fn with_path(uri: &Uri, path: &str) -> Option<Uri> {
     let target = uri.query().map_or_else(|| path.to_owned(), |query| format!("{path}?{query}"));
-    let mut parts = uri.clone().into_parts();
-    parts.path_and_query = Some(target.parse::<PathAndQuery>().ok()?);
-    Uri::from_parts(parts).ok()
+    target.parse().ok()
 }
 
 pub(crate) fn lead(headers: &mut HeaderMap, base: &str) {

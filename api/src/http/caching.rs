@@ -52,6 +52,7 @@ pub(crate) async fn serve(
         // A streamed body. This service never sends one.
         Err(body) => return Ok(ServiceResponse::new(request, answer.set_body(body))),
     };
+    answer.headers_mut().append(header::VARY, HeaderValue::from_static("accept-encoding"));
     if reads && answer.status() == StatusCode::OK {
         let headers = answer.headers_mut();
         if !headers.contains_key(header::ETAG) {
@@ -60,7 +61,6 @@ pub(crate) async fn serve(
         if !headers.contains_key(header::CACHE_CONTROL) {
             headers.insert(header::CACHE_CONTROL, value(&cache_control(max_age_seconds)));
         }
-        headers.append(header::VARY, HeaderValue::from_static("accept-encoding"));
         if known.is_some_and(|known| headers.get(header::ETAG).is_some_and(|tag| is_known(&known, tag))) {
             headers.remove(header::CONTENT_TYPE);
             *answer.status_mut() = StatusCode::NOT_MODIFIED;

@@ -74,8 +74,5 @@ pub(super) async fn compress(coding: Option<Coding>, answer: &mut HttpResponse<(
         _ => web::block(move || compress(&body)).await.unwrap_or_else(|error| Err(io::Error::other(error)))?,
     };
     headers.insert(header::CONTENT_ENCODING, HeaderValue::from_static(name));
-    if !headers.contains_key(header::VARY) {
-        headers.insert(header::VARY, HeaderValue::from_static("accept-encoding"));
-    }
     Ok(compressed.into())
 }

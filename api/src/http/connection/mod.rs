@@ -99,15 +99,14 @@ where
         }
     };
     let mut io = connection.into_parts().io.into_inner();
+    let mut last: &[u8] = b"";
     match ended {
         Some(Ok(())) => {}
         Some(Err(error)) => client.broke(&error),
         None => {
             if deadline.borrow().is_of_first_head {
                 client.is_refused(StatusCode::REQUEST_TIMEOUT);
-                if let Err(error) = io.try_write(HEAD_TOO_SLOW) {
-                    tracing::debug!(%error, "a request is refused without an answer");
-                }
+                last = HEAD_TOO_SLOW;
             }
             // When the connection is dropped, the system drops what the client has not taken.
             if let Err(error) = io.set_zero_linger() {
@@ -116,6 +115,7 @@ where
         }
     }
     let rest = async {
+        io.write_all(last).await?;
         io.shutdown().await?;
         copy(&mut io, &mut sink()).await
     };
