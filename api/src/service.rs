@@ -17,7 +17,7 @@ use crate::{
         answer_memory::{self, AnswerMemory},
         base_path, cross_origin,
         load::{self, Load},
-        panics, routing,
+        routing,
     },
     json,
     look::LookError,
@@ -107,16 +107,14 @@ impl Service {
             .app_data(self.site.clone())
             .app_data(self.products.clone())
             .app_data(self.settings.clone())
-            // 9. What it asks of the stores is kept, and its answer says how long they took.
+            // 8. What it asks of the stores is kept, and its answer says how long they took.
             .wrap(from_fn(cost::follow))
-            // 8. A panic of a handler is a 500.
-            .wrap(from_fn(panics::catch))
             // 7. The memory of readers' answers is bounded.
             .wrap(from_fn(move |request: ServiceRequest, next| {
                 let memory = (!is_operational(request.path())).then(|| memory.clone());
                 answer_memory::hold(memory, request, next)
             }))
-            // 6. The number of requests under way is bounded, and so is the time of each.
+            // 6. The number of requests under way is bounded, and so is the time of each. A panic is a 500.
             .wrap(from_fn(move |request: ServiceRequest, next| {
                 let load = if is_operational(request.path()) { &operations } else { &readers };
                 load::bound(load.clone(), request_timeout, request, next)

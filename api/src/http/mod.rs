@@ -1,7 +1,7 @@
 //! What surrounds every request: the server, its connections, and the layers between a connection and a handler.
 //!
 //! - `server`: accepts connections. `connection`: reads requests and sends answers, within bounds.
-//! - The layers around all handlers: `base_path`, `cross_origin`, `load`, `answer_memory`, `panics`.
+//! - The layers around all handlers: `base_path`, `cross_origin`, `load`, `answer_memory`.
 //!   [`crate::service`] lists them in order.
 //! - The layer around some resources: `caching`, with `compression`. `routing` registers such resources.
 //! - For handlers: `path_and_query`, `body`, `entity_tag`, `asset`, `audience`.
@@ -17,7 +17,6 @@ pub(crate) mod connection;
 pub(crate) mod cross_origin;
 pub(crate) mod entity_tag;
 pub(crate) mod load;
-pub(crate) mod panics;
 pub(crate) mod path_and_query;
 pub(crate) mod routing;
 pub(crate) mod server;
