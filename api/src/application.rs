@@ -66,11 +66,10 @@ impl Application {
     /// Creates the clients of the stores, and binds. It sends nothing to a store yet, so the service starts while they
     /// are down.
     pub async fn build(settings: Settings) -> Result<Self, StartError> {
-        let Settings { table, comment_blob, page_index, listen, public_url, mut api } = settings;
+        let Settings { table, comment_blob, page_index, listen, api } = settings;
         if api.cursor_keys.is_empty() {
             tracing::warn!("PAGEMARK_CURSOR_KEYS is not set: cursors are good until this process ends, and only here");
         }
-        api.site.public_url = Some(public_url);
         let index = redis_index::connect(&page_index)?;
         let table = TableConfig { comment_blob: comment_blob.comment_blob, ..table.config() };
         Self::with_stores(listen, Table::connect(&table).await, index, api)

@@ -11,18 +11,14 @@ use model::Status;
 use redis_index::RedisIndexConfig;
 use table::{CommentBlobArgs, TableArgs};
 
-use crate::{
-    secrets::CursorKey,
-    site::{PublicUrl, SiteSettings},
-    tokens::NamedToken,
-};
+use crate::{secrets::CursorKey, site::SiteSettings, tokens::NamedToken};
 
 /// Maximum duration of a request. It exceeds one call of each store with its retries.
 pub const REQUEST_TIMEOUT: Duration = Duration::from_secs(25);
 
 /// Serves the comments of products: a JSON API and pages for people.
 #[derive(Debug, Clone, Parser)]
-#[command(name = "api", version)]
+#[command(name = "api", version, mut_arg("public_url", |argument| argument.required(true)))]
 pub struct Settings {
     #[command(flatten)]
     pub table: TableArgs,
@@ -33,10 +29,6 @@ pub struct Settings {
     /// Address and port to serve at; port 0 takes a free one.
     #[arg(long, env = "PAGEMARK_LISTEN", value_name = "ADDRESS:PORT", default_value = "127.0.0.1:8080")]
     pub listen: SocketAddr,
-    /// The scheme, host, port and path that readers and crawlers know the site by, such as
-    /// `https://comments.example.com` or `https://shop.example.com/reviews`: links and sitemaps are made of it.
-    #[arg(long, env = "PAGEMARK_PUBLIC_URL", value_name = "URL")]
-    pub public_url: PublicUrl,
     #[command(flatten)]
     pub api: ApiSettings,
 }

@@ -177,8 +177,10 @@ pub enum UnknownProducts {
 /// The settings of the pages.
 #[derive(Debug, Clone, clap::Args)]
 pub struct SiteSettings {
-    /// The address that the site is known by; `None` for where the service listens, which is right on one machine only.
-    #[arg(skip)]
+    /// The scheme, host, port and path that readers and crawlers know the site by, such as `https://comments.example.com` or
+    /// `https://shop.example.com/reviews`: links and sitemaps are made of it.
+    // `None` is for where the service listens, which is right on one machine only.
+    #[arg(long, env = "PAGEMARK_PUBLIC_URL", value_name = "URL")]
     pub public_url: Option<PublicUrl>,
     /// Which pages search engines may index.
     #[arg(long, env = "PAGEMARK_INDEXABLE", value_name = "WHICH", default_value = "languages")]

@@ -29,9 +29,6 @@ use crate::{
 
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
-    /// The scheme, host, port and path that the pages are known by [default: http:// and where they listen]
-    #[arg(long, env = "PAGEMARK_PUBLIC_URL", value_name = "URL")]
-    public_url: Option<PublicUrl>,
     #[command(flatten)]
     stack: StackSettings,
     /// Import comments from this file of JSON lines, CSV or TSV, plain, gzip or zstd; repeatable.
@@ -58,11 +55,10 @@ pub(super) async fn run(args: Args) -> anyhow::Result<ExitCode> {
         shown_token = process::new_ulid();
         settings.write_token = Some(shown_token.parse().map_err(anyhow::Error::msg)?);
     }
-    if args.public_url.is_some() {
+    let public_url = settings.api.site.public_url.as_ref().map(PublicUrl::to_string);
+    if public_url.is_some() {
         settings.api.operations_listen.get_or_insert(OPERATIONS_OF_PUBLIC_SITE);
     }
-    let public_url = args.public_url.as_ref().map(PublicUrl::to_string);
-    settings.api.site.public_url = args.public_url;
     settings.api.site.pictures = PICTURES;
     let shows_demo = Arc::clone(&settings.api.site.demo);
     let mut stack = tokio::select! {
