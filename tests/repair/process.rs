@@ -75,7 +75,7 @@ async fn each_commands_exit_code_and_report_say_what_it_found() {
     assert!(check.stdout.contains("should be") && check.stdout.contains("like the primary item"), "{check:?}");
     let lines = run(&stores, &["check", ids[1].as_str(), "--json"]).await.json()["notes"].clone();
     let mut lines = lines.as_array().unwrap().iter().filter_map(|line| line.as_str());
-    assert!(lines.any(|line| line.contains("stale duplicate") && line.contains("  other ")), "{lines:?}");
+    assert!(lines.any(|line| line.contains("stale duplicate") && line.contains("  no cd  ")), "{lines:?}");
 
     let repaired = run(&stores, &["audit", "--segments", "1", "--apply", "--max-run-time", "5m"]).await;
     assert_eq!(repaired.code(), exit::DRIFT_FOUND, "{repaired:?}");

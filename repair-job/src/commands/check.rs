@@ -8,6 +8,7 @@ use model::{
     plan::reconcile::{Collection, Drift, InvalidPrimary, Places, Ranks, plan_ranks},
 };
 use process::StoreError;
+use serde_dynamo::{AttributeValue, Item};
 
 use crate::{
     repair::{LEFT_OUT, repair_all},
@@ -20,8 +21,11 @@ const NOTHING: &str = "-";
 /// Shown for a duplicate that is right, or that should exist.
 const COPY: &str = "like the primary item";
 
+/// What Pagemark itself writes into an item. A commenter may have written the other attributes.
+const OWN: [&str; 4] = [attribute::CD, attribute::LANGUAGE, attribute::RATING, attribute::REVISION];
+
 /// The items and entries that are derived from a comment, by their keys: what each is, its state, what is there (for a stale
-/// duplicate, the names of the attributes that differ), and what should be. No cell holds text that a commenter wrote.
+/// duplicate, the attributes that differ), and what should be. No cell holds text that a commenter wrote.
 type Rows = BTreeMap<String, [String; 4]>;
 
 impl Job {
@@ -74,7 +78,7 @@ async fn describe(job: &Job, id: &CommentId, places: &Places, scope: &Scope<'_>)
         }
     };
     lines.push(format!("page index: {}", ranks.as_ref().map_or_else(String::as_str, |_| "as below")));
-    lines.extend(table(&rows(&collection, ranks.as_ref().ok())));
+    lines.extend(table(&rows(&collection, &items, ranks.as_ref().ok())));
     Ok(lines)
 }
 
@@ -92,7 +96,7 @@ fn primary_line(collection: &Collection<'_>) -> String {
     }
 }
 
-fn rows(collection: &Collection<'_>, ranks: Option<&Ranks>) -> Rows {
+fn rows(collection: &Collection<'_>, items: &[Item], ranks: Option<&Ranks>) -> Rows {
     let last = collection.last();
     let mut rows = Rows::new();
     let mut add = |what: &str, state: &str, key: String, is: &str, should_be: &str| {
@@ -119,8 +123,10 @@ fn rows(collection: &Collection<'_>, ranks: Option<&Ranks>) -> Rows {
                 add("duplicate", &state, key.to_string(), "there", NOTHING);
             }
             Drift::StaleDuplicate(key, attributes) => {
-                let is = format!("other {}", attributes.join(", "));
-                add("duplicate", &state, key.to_string(), &is, COPY);
+                let key = key.to_string();
+                let found = items.iter().find(|item| text(item, attribute::SK) == Some(&key));
+                let is: Vec<String> = attributes.iter().map(|name| differing(name, found)).collect();
+                add("duplicate", &state, key, &is.join(", "), COPY);
             }
             Drift::MissingRank(set) | Drift::WrongScore(set, _) => {
                 add("rank entry", &state, set.to_string(), &found_score(set), &score);
@@ -141,6 +147,15 @@ fn rows(collection: &Collection<'_>, ranks: Option<&Ranks>) -> Rows {
     rows
 }
 
+/// An attribute of a stale duplicate. The primary item's are on the line above the table.
+fn differing(name: &str, duplicate: Option<&Item>) -> String {
+    match duplicate.and_then(|item| item.get(name)) {
+        Some(AttributeValue::S(value) | AttributeValue::N(value)) if OWN.contains(&name) => format!("{name} {value}"),
+        Some(_) => format!("other {name}"),
+        None => format!("no {name}"),
+    }
+}
+
 fn name(product: &ProductId, language: Option<&model::Language>) -> String {
     language.map_or_else(|| product.to_string(), |language| format!("{product} {language}"))
 }
@@ -158,4 +173,19 @@ fn table(rows: &Rows) -> Vec<String> {
         cells.join("  ").trim_end().to_owned()
     };
     lines.iter().map(line).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_commenter_wrote_is_not_shown() {
+        let written = || AttributeValue::S("secret".to_owned());
+        let names = [attribute::RATING, attribute::COMMENT_BLOB, "unknown"].map(str::to_owned);
+        let values = [AttributeValue::N("4".to_owned()), written(), written()];
+        let item: Item = names.into_iter().zip(values).collect::<std::collections::HashMap<_, _>>().into();
+        let shown = ["rating", "comment_blob", "unknown", "cd"].map(|name| differing(name, Some(&item)));
+        assert_eq!(shown, ["rating 4", "other comment_blob", "other unknown", "no cd"]);
+    }
 }
