@@ -66,13 +66,13 @@ impl Application {
     /// Creates the clients of the stores, and binds. It sends nothing to a store yet, so the service starts while they
     /// are down.
     pub async fn build(settings: Settings) -> Result<Self, StartError> {
-        let Settings { table, comment_blob, page_index, listen, api } = settings;
+        let Settings { table, comment_blob, page_index, api } = settings;
         if api.cursor_keys.is_empty() {
             tracing::warn!("PAGEMARK_CURSOR_KEYS is not set: cursors are good until this process ends, and only here");
         }
         let index = redis_index::connect(&page_index)?;
         let table = TableConfig { comment_blob: comment_blob.comment_blob, ..table.config() };
-        Self::with_stores(listen, Table::connect(&table).await, index, api)
+        Self::with_stores(Table::connect(&table).await, index, api)
     }
 
     /// Binds, with clients of the stores that the caller made. They should be for this service only: their connections
@@ -80,13 +80,8 @@ impl Application {
     ///
     /// # Errors
     /// The address is in use, or cannot be listened at. Or the site's folder cannot be used.
-    pub fn with_stores(
-        listen: SocketAddr,
-        table: Table,
-        index: PageIndex,
-        settings: ApiSettings,
-    ) -> Result<Self, StartError> {
-        let (listener, address) = bind(listen)?;
+    pub fn with_stores(table: Table, index: PageIndex, settings: ApiSettings) -> Result<Self, StartError> {
+        let (listener, address) = bind(settings.listen)?;
         let service = Service::new(table, index, settings, address)?;
         let bounds = Bounds {
             head: HEAD_TIMEOUT,
@@ -144,17 +139,16 @@ impl Application {
     }
 }
 
-/// The service without a server, for a caller in the same process that makes its requests itself. `address` stands in for
-/// the address that it would listen at.
+/// The service without a server, for a caller in the same process that makes its requests itself.
 pub fn in_process(
     table: Table,
     index: PageIndex,
     settings: ApiSettings,
-    address: SocketAddr,
 ) -> Result<
     App<impl ServiceFactory<ServiceRequest, Config = (), Response = ServiceResponse, Error = Error, InitError = ()>>,
     LookError,
 > {
+    let address = settings.listen;
     Ok(Service::new(table, index, settings, address)?.app(Service::configure_all))
 }
 

@@ -26,9 +26,6 @@ pub struct Settings {
     pub comment_blob: CommentBlobArgs,
     #[command(flatten)]
     pub page_index: RedisIndexConfig,
-    /// Address and port to serve at; port 0 takes a free one.
-    #[arg(long, env = "PAGEMARK_LISTEN", value_name = "ADDRESS:PORT", default_value = "127.0.0.1:8080")]
-    pub listen: SocketAddr,
     #[command(flatten)]
     pub api: ApiSettings,
 }
@@ -37,6 +34,9 @@ pub struct Settings {
 /// which the site is known.
 #[derive(Debug, Clone, Args)]
 pub struct ApiSettings {
+    /// Address and port to serve at; port 0 takes a free one.
+    #[arg(long, env = "PAGEMARK_LISTEN", value_name = "ADDRESS:PORT", default_value = "127.0.0.1:8080")]
+    pub listen: SocketAddr,
     /// Address and port to serve `/livez`, `/readyz` and `/metrics` at, and only there. Without it they are served with everything
     /// else, or by `pagemark up --public-url` at 127.0.0.1:8081.
     #[arg(long, env = "PAGEMARK_OPERATIONS_LISTEN", value_name = "ADDRESS:PORT")]

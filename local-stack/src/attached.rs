@@ -58,7 +58,7 @@ impl Attached {
             Found::Used(holder) => holder,
             Found::Free(data_dir) => {
                 let redis_url = remembered_redis(folder);
-                let settings = StackSettings { listen: None, redis_url, ..StackSettings::ephemeral(None) };
+                let settings = StackSettings { serves_api: false, redis_url, ..StackSettings::ephemeral(None) };
                 let stack = Stack::start_in(data_dir, settings).await?;
                 eprintln!("no stack runs on {shown}, so one runs for this command");
                 stack.wait_until_index_looked_at().await;

@@ -30,13 +30,15 @@ impl ServedApi {
         (table, index): (Table, PageIndex),
         parts: &Parts,
     ) -> anyhow::Result<Option<Self>> {
-        let Some(listen) = settings.listen else { return Ok(None) };
+        if !settings.serves_api {
+            return Ok(None);
+        }
         let mut api = settings.api.clone();
         if api.cursor_keys.is_empty() {
             api.cursor_keys.push(cursor_key(folder)?);
         }
         api.writing.tokens.extend(settings.write_token.as_ref().map(|token| NamedToken::local(token.hash())));
-        let application = Application::with_stores(listen, table, index, api)?;
+        let application = Application::with_stores(table, index, api)?;
         let (address, operations) = (application.address(), application.operations_address());
         let (stop, stopped) = oneshot::channel::<()>();
         // A dropped sender stops the API as well.

@@ -61,11 +61,6 @@ const TABLE_TIMEOUT: Duration = Duration::from_secs(8);
 #[derive(Debug, Clone, clap::Args)]
 #[command(mut_arg("archive_after_seconds", |argument| argument.default_value("15")))]
 pub struct StackSettings {
-    /// Where the API and the pages listen.
-    // Port 0 takes a free one. `None` is for a stack that serves only its own process: it has no API, and other commands do
-    // not find it.
-    #[arg(long, env = "PAGEMARK_LISTEN", value_name = "ADDRESS", default_value = "127.0.0.1:8080")]
-    pub listen: Option<SocketAddr>,
     /// Where the DynamoDB engine listens.
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8000")]
     pub dynamodb_listen: SocketAddr,
@@ -77,6 +72,9 @@ pub struct StackSettings {
     pub redis_url: Option<String>,
     #[command(flatten)]
     pub api: ApiSettings,
+    /// Whether it has an API, and other commands find it: not a stack that serves only its own process.
+    #[arg(skip = true)]
+    pub serves_api: bool,
     /// Bearer token that allows everything [default: generated and printed]
     // Its name is `local`.
     #[arg(long, env = "PAGEMARK_WRITE_TOKEN", value_name = "TOKEN", hide_env_values = true)]
@@ -114,9 +112,8 @@ impl StackSettings {
     pub fn ephemeral(write_token: Option<BearerToken>) -> Self {
         let any_port = SocketAddr::from(([127, 0, 0, 1], 0));
         Self {
-            listen: Some(any_port),
             dynamodb_listen: any_port,
-            api: ApiSettings { archive_after_seconds: 0, ..ApiSettings::default() },
+            api: ApiSettings { listen: any_port, archive_after_seconds: 0, ..ApiSettings::default() },
             write_token,
             repair_every: Duration::ZERO,
             audit_every: Duration::ZERO,

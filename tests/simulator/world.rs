@@ -160,7 +160,7 @@ impl World {
         ));
         settings.cursor_keys.push(api::CursorKey([7; 32]));
         let (table, index) = (self.table(name), self.index(name));
-        let app = api::in_process(table, index, settings, ([127, 0, 0, 1], 8080).into()).unwrap();
+        let app = api::in_process(table, index, settings).unwrap();
         let service = Rc::new(actix_web::test::init_service(app).await);
         Rc::new(move |request| answer(Rc::clone(&service), request).boxed_local())
     }

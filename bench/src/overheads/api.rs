@@ -79,7 +79,8 @@ async fn serve(stores: &FilledStores, comments: u32) -> anyhow::Result<(SocketAd
     let index = PageIndex::new(EmbeddedIndex::new(PARTITIONS), MAX_AGE);
     stores.fill_index(&index, drawn(comments)?).await?;
     let table = stores.store.table.with_own_connections();
-    let application = Application::with_stores(([127, 0, 0, 1], 0).into(), table, index, ApiSettings::default())?;
+    let settings = ApiSettings { listen: ([127, 0, 0, 1], 0).into(), ..ApiSettings::default() };
+    let application = Application::with_stores(table, index, settings)?;
     let address = application.address();
     let (stop, stopped) = oneshot::channel::<()>();
     tokio::spawn(application.run_until(async { drop(stopped.await) }));
