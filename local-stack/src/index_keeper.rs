@@ -134,13 +134,13 @@ impl IndexKeeper {
             Ok(_) => {}
         }
         self.set(IndexState::Rebuilding);
-        let report = job(&self.table, &self.index).rebuild(SHARDS_AT_ONCE).await;
-        let Report { failure, stopped, held_by, items: entries, unresolved_count: unresolved, seconds, .. } = report;
+        let Report { failure, is_refused, stopped, items: entries, unresolved_count: unresolved, seconds, .. } =
+            job(&self.table, &self.index).rebuild(SHARDS_AT_ONCE).await;
         if let Some(why) = failure {
-            return failed(report.is_refused, why);
+            return failed(is_refused, why);
         }
-        // A command rebuilds, or it has lost its lease.
-        if held_by.is_some() || stopped.is_some() {
+        // It has lost its lease.
+        if stopped.is_some() {
             return IndexState::Rebuilding;
         }
         if entries > 0 || unresolved > 0 {
@@ -176,7 +176,7 @@ fn time_of_rebuild(items: u64) -> Duration {
 #[cfg(test)]
 mod tests {
     use embedded_index::EmbeddedIndex;
-    use futures_util::FutureExt;
+    use futures_util::{FutureExt, future::join};
     use table::Lease;
     use tokio::time::Instant;
 
@@ -187,7 +187,7 @@ mod tests {
     };
 
     #[tokio::test]
-    async fn the_keeper_waits_for_the_rebuild_of_a_command() {
+    async fn who_sees_a_rebuild_under_way_waits_for_it() {
         let folder = tempfile::tempdir().unwrap();
         let engine = Engine::start(&folder.path().join("data"), "127.0.0.1:0".parse().unwrap()).await.unwrap();
         let table = Table::connect(&table_config(TABLE, &engine.endpoint_url())).await;
@@ -199,11 +199,17 @@ mod tests {
         assert!(table.take_lease("rebuild", &lease, now()).await.unwrap().is_none());
         let rebuild = index.begin_rebuild().await.unwrap();
 
-        assert_eq!(keeper.look(false).await, IndexState::Rebuilding);
-        assert!(index.is_under_way(&rebuild).await.unwrap(), "the keeper has begun another one");
+        // The keeper of the stack, and another command.
+        let other = job(&table, &index);
+        let mut both = Box::pin(join(keeper.look(true), other.rebuild(1)));
+        tokio::time::timeout(2 * LOOK_EVERY, &mut both).await.unwrap_err();
+        assert!(index.is_under_way(&rebuild).await.unwrap(), "somebody has begun another one");
 
         index.finish_rebuild(&rebuild, &id, now()).await.unwrap();
         table.release_lease("rebuild", &lease.holder).await.unwrap();
+        let (reached, report) = both.await;
+        assert_eq!(reached, IndexState::Ready);
+        assert_eq!(report.notes, ["every partition of the page index has a marker by now"], "{report}");
         assert_eq!(keeper.look(false).await, IndexState::Ready);
 
         index.begin_rebuild().await.unwrap();

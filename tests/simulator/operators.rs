@@ -36,10 +36,11 @@ pub(crate) async fn job(world: &World, part: Part, every: Duration) {
         world.started().await;
         let job = world.job(table.clone(), index.clone());
         let (resumes, ago_ms, ms) = (random.random(), random.random_range(0..600_000), random.random_range(0..2_000));
+        let rolling = random.random_bool(0.2);
         let run = async {
             if part == Part::Audit {
                 let since = bool::then(resumes, || now().plus_ms(-ago_ms));
-                return job.audit(AuditOptions { since, ..everything() }).await;
+                return job.audit(AuditOptions { since, rolling, ..everything() }).await;
             }
             if part == Part::Rebuild {
                 return job.rebuild(1).await;

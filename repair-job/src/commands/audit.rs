@@ -39,6 +39,8 @@ impl Job {
     pub async fn audit(&self, options: AuditOptions) -> Report {
         let options = AuditOptions { segments: options.segments.max(1), ..options };
         let lease = match options.segment {
+            // Its scan has one state, whatever the number of segments.
+            Some(segment) if segment >= options.segments => "audit of the page index".to_owned(),
             Some(segment) => format!("audit {}", state_name(segment, options.segments)),
             None => "audit".to_owned(),
         };
@@ -60,14 +62,15 @@ async fn audit(run: &Run<'_>, options: AuditOptions) -> Result<(), StoreError> {
     };
     let audit = Audit { run, options, snapshot, resumes };
     audit.expect(described.items, left.len());
-    // Boxed, here and below, so that the future types do not nest too deeply for the compiler.
-    let (of_table, of_index) = (audit.scan_table(left).boxed(), audit.scan_index().boxed());
-    if !options.rolling {
-        of_table.await?;
-        return of_index.await;
+    if let Some(since) = options.since {
+        let done = options.wanted().len() - left.len();
+        run.ledger.add_note(format!("{done} segments were done since {since}, and are not checked again"));
     }
-    let (of_table, of_index) = join(of_table, of_index).await;
-    of_table.and(of_index)
+    let ended = audit.scan(left).await;
+    if ended.is_err() || run.ledger.report().skipped_count > 0 {
+        run.ledger.add_note(format!("it is not complete: {}", audit.resumes));
+    }
+    ended
 }
 
 impl Audit<'_> {
@@ -76,6 +79,17 @@ impl Audit<'_> {
         let of_table = items / u64::from(self.options.segments) * u64::try_from(segments).unwrap_or(u64::MAX);
         let of_index = if self.options.scans_index() { items / ITEMS_PER_COMMENT * STEPS_OF_A_COMMENT } else { 0 };
         self.run.job.progress.expect(of_table + of_index);
+    }
+
+    async fn scan(&self, left: Vec<(u32, SegmentState)>) -> Result<(), StoreError> {
+        // Boxed, here and below, so that the future types do not nest too deeply for the compiler.
+        let (of_table, of_index) = (self.scan_table(left).boxed(), self.scan_index().boxed());
+        if !self.options.rolling {
+            of_table.await?;
+            return of_index.await;
+        }
+        let (of_table, of_index) = join(of_table, of_index).await;
+        of_table.and(of_index)
     }
 
     async fn scan_table(&self, segments: Vec<(u32, SegmentState)>) -> Result<(), StoreError> {
@@ -97,14 +111,14 @@ impl Audit<'_> {
         let mut checkpoint = Checkpoint::new(self.run, &self.snapshot, place, state, pass);
         let position = checkpoint.position();
         let finder = TableScan::new(self.run, &self.snapshot, (segment, segments), position, &self.resumes);
-        let ended = self.scan(finder, &mut checkpoint).await;
+        let ended = self.carry_out(finder, &mut checkpoint).await;
         let closed = checkpoint.close(matches!(ended, Ok(true))).await;
         ended.and(closed).inspect_err(|_| self.run.fail())
     }
 
     /// Repairs what a scan finds, and records how far it has come. Returns `false` when the run had to end before the
     /// scan did.
-    async fn scan<P: Clone + Serialize>(
+    async fn carry_out<P: Clone + Serialize>(
         &self,
         finder: impl Finder<Position = Option<P>>,
         checkpoint: &mut Checkpoint<'_, P>,
@@ -150,7 +164,7 @@ impl Audit<'_> {
         let mut checkpoint = Checkpoint::new(self.run, &self.snapshot, place, state, began);
         let position = checkpoint.position();
         let finder = IndexScan::new(self.run, &self.snapshot, position, self.options.at_once, &self.resumes);
-        let ended = self.scan(finder, &mut checkpoint).await;
+        let ended = self.carry_out(finder, &mut checkpoint).await;
         let mut is_complete = matches!(ended, Ok(true));
         if is_complete && !is_valid(&checkpoint.position()).await? {
             let what = "part of the index scan, whose servers have changed: the next one starts anew";

@@ -26,7 +26,7 @@ pub(crate) const EVERY: Duration = Duration::from_secs(7 * 24 * 3600);
 #[derive(Debug, Clone, Copy, Args, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct AuditOptions {
-    /// Number of segments into which the audit divides the table. With another number, it starts anew.
+    /// Number of segments into which the audit divides the table. What was checked with another number does not count.
     #[arg(long, value_name = "N", default_value_t = SEGMENTS)]
     pub segments: u32,
     /// Number of segments, and of batches of the page index, checked in parallel.

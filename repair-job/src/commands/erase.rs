@@ -20,8 +20,6 @@ const AT_ONCE: usize = 8;
 /// Global Secondary Indexes"), and a pass takes longer than that or finds little.
 const PASSES_MAX: u32 = 3;
 
-const RESUMES: &str = "the same command resumes";
-
 impl Job {
     /// Deletes all comments of an author; without `apply`, only counts them. Each is a difference, which a deletion repairs.
     /// It needs no lease: each deletion is conditional.
@@ -32,13 +30,16 @@ impl Job {
 
 async fn erase(run: &Run<'_>, author: &AuthorId) -> Result<(), StoreError> {
     let mut deleted = 0;
+    let mut problems = Vec::new();
     for _ in 0..PASSES_MAX {
-        let of_pass = erase_pass(run, author).await?;
+        let (of_pass, left) = erase_pass(run, author).await?;
         deleted += of_pass;
+        problems = left;
         if of_pass == 0 {
             break;
         }
     }
+    problems.into_iter().for_each(|what| run.ledger.add_unresolved(what));
     run.ledger.add_note(format!(
         "{deleted} comments of the author deleted; copies elsewhere stay for a while: \"Erasing an author\" in \
          docs/operate.md lists them"
@@ -46,51 +47,52 @@ async fn erase(run: &Run<'_>, author: &AuthorId) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// Returns how many comments it has deleted.
-async fn erase_pass(run: &Run<'_>, author: &AuthorId) -> Result<usize, StoreError> {
-    let (mut deleted, mut after) = (0, None);
-    while !run.must_stop(RESUMES) {
+/// Returns how many comments it has deleted, and what is left of the others.
+async fn erase_pass(run: &Run<'_>, author: &AuthorId) -> Result<(usize, Vec<String>), StoreError> {
+    let (mut deleted, mut problems, mut after) = (0, Vec::new(), None);
+    while !run.must_stop("the same command resumes") {
         let part = run.job.table.comments_of_author(author, after.as_ref(), PART).await?;
         let results = stream::iter(part.rows).map(|comment| erase_one(run, author, comment));
-        let results: Vec<Result<bool, StoreError>> = results.buffer_unordered(AT_ONCE).collect().await;
-        for is_deleted in results {
-            deleted += usize::from(is_deleted?);
+        let results: Vec<Result<Result<bool, String>, StoreError>> = results.buffer_unordered(AT_ONCE).collect().await;
+        for result in results {
+            match result? {
+                Ok(is_deleted) => deleted += usize::from(is_deleted),
+                Err(problem) => problems.push(problem),
+            }
         }
         after = part.next;
         if after.is_none() {
             break;
         }
     }
-    Ok(deleted)
+    Ok((deleted, problems))
 }
 
-/// Returns whether it has deleted the comment.
-async fn erase_one(run: &Run<'_>, author: &AuthorId, comment: Result<Comment, Malformed>) -> Result<bool, StoreError> {
+/// Returns whether it has deleted the comment, or why it cannot be deleted.
+async fn erase_one(
+    run: &Run<'_>,
+    author: &AuthorId,
+    comment: Result<Comment, Malformed>,
+) -> Result<Result<bool, String>, StoreError> {
     let id = match comment {
         Ok(Comment { status, .. }) if planted::has(Bug::HiddenIsNotErased) && !status.is_published() => {
-            return Ok(false);
+            return Ok(Ok(false));
         }
         Ok(Comment { id, .. }) => id,
-        Err(malformed) => {
-            run.ledger.add_unresolved_once(malformed.to_string());
-            return Ok(false);
-        }
+        Err(malformed) => return Ok(Err(malformed.to_string())),
     };
-    let mut is_deleted = false;
-    if run.job.settings.apply {
+    let apply = run.job.settings.apply;
+    if apply {
         let is_of_author = |comment: &Comment| comment.site.author_id.as_ref() == Some(author);
         match run.job.table.delete_comment(&id, is_of_author).await {
-            Ok(()) => is_deleted = true,
+            Ok(()) => {}
             // Somebody else deleted it, or gave it to another author.
-            Err(WriteError::NotFound | WriteError::RevisionMismatch { .. }) => return Ok(false),
+            Err(WriteError::NotFound | WriteError::RevisionMismatch { .. }) => return Ok(Ok(false)),
             Err(WriteError::Store(error @ StoreError::Call { .. })) => return Err(error),
-            Err(other) => {
-                run.ledger.add_unresolved_once(format!("comment {id}: {other}"));
-                return Ok(false);
-            }
+            Err(other) => return Ok(Err(format!("comment {id}: {other}"))),
         }
     }
     run.add_checked(1);
     run.ledger.add_erased();
-    Ok(is_deleted)
+    Ok(Ok(apply))
 }

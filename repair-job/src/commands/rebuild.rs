@@ -14,6 +14,8 @@
 //! **Invariant:** the markers get the instant up to which the last pass found the journal complete, never a later one
 //! (`tests/repair/primaries.rs`).
 
+use std::time::Duration;
+
 use model::{
     Timestamp,
     planted::{self, Bug},
@@ -41,11 +43,25 @@ const PASSES_MAX: u32 = 10;
 /// A pass over the journal that takes no longer is the last, in milliseconds.
 const PASS_MS_SHORT: i64 = 60_000;
 
+/// Pause between two looks at a rebuild that is under way.
+const LEASE_PAUSE: Duration = Duration::from_secs(1);
+
 impl Job {
     /// Rebuilds the page index. Reads `readers` shards of the table's index in parallel. After a failure the index is not
     /// ready, and running the rebuild again is safe.
+    ///
+    /// While another rebuild is under way, it waits for that one, and then completes what that one left. A function that
+    /// fills the page index would otherwise leave a command no turn.
     pub async fn rebuild(&self, readers: u32) -> Report {
-        self.rebuild_wanted(readers, Wanted::All).await
+        let mut wanted = Wanted::All;
+        loop {
+            let report = self.rebuild_wanted(readers, wanted).await;
+            if report.held_by.is_none() || self.stop.reason().is_some() {
+                return report;
+            }
+            wanted = Wanted::Missing;
+            tokio::time::sleep(LEASE_PAUSE).await;
+        }
     }
 
     /// Rebuilds the partitions of the page index without any marker, and resumes an earlier rebuild of them. `None`

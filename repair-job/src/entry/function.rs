@@ -13,11 +13,7 @@ use crate::{
         audit_plan::{AuditOptions, SEGMENTS},
         status::Status,
     },
-    run::{
-        Job,
-        report::{Report, exit},
-        settings::JobSettings,
-    },
+    run::{Job, report::Report, settings::JobSettings},
 };
 
 /// The name of the function in its metrics.
@@ -137,7 +133,7 @@ impl Invoked {
     /// The answer of the function: the reports and the state.
     ///
     /// # Errors
-    /// One of the commands failed, or the audit of a segment left something out.
+    /// One of the commands failed, the state is unknown, or the audit of a segment left something out.
     pub fn answer(&self) -> Result<Value, String> {
         // The hourly run never audits alone.
         if let [report] = &*self.reports
@@ -150,7 +146,7 @@ impl Invoked {
             Err(error) => json!({ "failure": error }),
         };
         let answer = json!({ "runs": self.reports.iter().map(Report::json).collect::<Vec<_>>(), "status": status });
-        let has_failed = self.reports.iter().any(|report| report.exit_code() & exit::FAILURE != 0);
+        let has_failed = self.status.is_err() || self.reports.iter().any(|report| report.failure.is_some());
         if has_failed { Err(answer.to_string()) } else { Ok(answer) }
     }
 }
