@@ -20,7 +20,7 @@
 //! **Invariant:** every request is answered, also when a handler panics (`http::load`).
 //!
 //! **Invariant:** nothing waits or grows without bound: requests (`http::load`), bodies
-//! (`http::body`), the memory of answers (`http::answer_memory`), and every phase of a connection (`http::connection`).
+//! (`http::body`), the memory of answers (`http::answer_memory`), and every wait on a connection (`http::connection`).
 
 mod application;
 mod error;

@@ -216,4 +216,21 @@ mod tests {
             assert!(parse(&["--cursor-key", wrong]).is_err(), "{wrong}");
         }
     }
+
+    #[test]
+    fn numbers_have_bounds() {
+        let largest = ["--answer-memory", "4095", "--keep-alive", "86400"];
+        let smallest = ["--max-in-flight", "1", "--max-connections", "1"];
+        let settings = parse(&[largest, smallest].concat()).unwrap();
+        assert_eq!((settings.answer_memory_mib, settings.keep_alive_seconds), (4095, 86_400));
+        assert_eq!((settings.in_flight_max, settings.connections_max), (1, 1));
+        for (flag, wrong) in [
+            ("--max-in-flight", vec!["0"]),
+            ("--max-connections", vec!["0"]),
+            ("--answer-memory", vec!["31", "4096"]),
+            ("--keep-alive", vec!["86401", "18446744073709551615", "-1", "75s"]),
+        ] {
+            assert!(wrong.iter().all(|number| parse(&[flag, number]).is_err()), "{flag} {wrong:?}");
+        }
+    }
 }

@@ -34,10 +34,11 @@ impl Deadline {
         self.end_after(self.bounds.request * 2);
     }
 
-    /// The answer is made.
+    /// The answer is made. A client that takes the last part of it slowly is not idle.
     pub(super) fn of_next_head(&mut self, answer_bytes: usize) {
+        let Bounds { head, unread, keep_alive, .. } = *self.bounds;
         let parts = u32::try_from(answer_bytes / ANSWER_PART_BYTES).unwrap_or(u32::MAX);
-        self.end_after(self.bounds.unread * parts + self.bounds.keep_alive + self.bounds.head);
+        self.end_after(unread * parts + unread.max(keep_alive + head));
     }
 
     fn end_after(&mut self, time: Duration) {
@@ -56,11 +57,14 @@ mod tests {
         let [head, request, unread, keep_alive] = [1, 10, 100, 1_000].map(Duration::from_secs);
         let (connections_max, malformed) = (1, Counter::default());
         let bounds = Bounds { head, request, unread, keep_alive, connections_max, malformed };
-        let mut deadline = Deadline::of_first_head(Arc::new(bounds));
-        for (bytes, seconds) in [(0, 1_001), (ANSWER_PART_BYTES - 1, 1_001), (ANSWER_PART_BYTES * 4 - 1, 1_301)] {
-            let before = Instant::now();
-            deadline.of_next_head(bytes);
-            assert_eq!((deadline.timer.deadline() - before).as_secs(), seconds, "{bytes} bytes");
+        let closing = Bounds { keep_alive: Duration::ZERO, ..bounds.clone() };
+        for (bounds, idle) in [(bounds, 1_001), (closing, 100)] {
+            let mut deadline = Deadline::of_first_head(Arc::new(bounds));
+            for (bytes, parts) in [(0, 0), (ANSWER_PART_BYTES - 1, 0), (ANSWER_PART_BYTES * 4 - 1, 3)] {
+                let before = Instant::now();
+                deadline.of_next_head(bytes);
+                assert_eq!((deadline.timer.deadline() - before).as_secs(), parts * 100 + idle, "{bytes} bytes");
+            }
         }
     }
 }

@@ -40,7 +40,7 @@ where
     S: Service<Request, Response = ServiceResponse, Error = Error>,
 {
     deadline.borrow_mut().of_answer();
-    let version = request.version();
+    let (version, is_head) = (request.version(), request.method() == hyper::Method::HEAD);
     let body_is_read = Rc::new(Cell::new(request.body().is_end_stream()));
     let answer = match for_service(request, client, &body_is_read) {
         Some(request) => app.call(request).await.map_or_else(Response::from, Response::from),
@@ -52,7 +52,7 @@ where
     };
     let (answer, body) = answer.into_parts();
     let body = body.try_into_bytes().map_err(|_| "this service streams no answer")?;
-    deadline.borrow_mut().of_next_head(body.len());
+    deadline.borrow_mut().of_next_head(if is_head { 0 } else { body.len() });
     let mut made = hyper::Response::new(Full::new(body));
     if let Ok(status) = hyper::StatusCode::from_u16(answer.status().as_u16()) {
         *made.status_mut() = status;

@@ -1,6 +1,6 @@
 //! A client's connection: every wait has a deadline, and its memory has a bound.
 //!
-//! hyper speaks HTTP on it. It has one request at a time, and reads the next head when the system has taken the answer. It
+//! hyper speaks HTTP on it. It handles one request at a time, the next when the system has taken the answer. It
 //! answers `Expect: 100-continue` when the body is read. So no client sends a body to get 401 (RFC 9110 section 10.1.1). A
 //! malformed request gets an answer, and the connection closes.
 //!
@@ -10,7 +10,7 @@
 //! | --- | --- | --- |
 //! | the connection | the first head is whole | `head` |
 //! | a head is whole | its answer is made | twice `request` |
-//! | an answer is made | the next head is whole | `unread` for each MiB of the answer, `keep_alive`, and `head` |
+//! | an answer is made | the next head is whole | `unread` for each MiB of the answer, and `keep_alive` with `head` |
 //!
 //! A connection that misses its deadline ends. It is reset if its client does not end it too, so that the system keeps no data
 //! for it either. A first head that misses its deadline is answered 408.
@@ -41,7 +41,7 @@ use tokio::{
 
 use deadline::Deadline;
 
-/// The largest head of a request, and about as much of an answer as hyper keeps; browsers send far smaller heads.
+/// The largest head of a request; browsers send far smaller ones.
 const BUFFER_MAX_BYTES: usize = 48 * 1024;
 
 /// Bytes of an answer that the system may keep for its client; Linux doubles the number. Without this bound Linux keeps
