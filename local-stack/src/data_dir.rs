@@ -247,7 +247,9 @@ fn check_owner(folder: &Path, user: u32) -> anyhow::Result<()> {
 fn make_private(folder: &Path) {
     for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
         let name = entry.file_name();
-        let is_data = [DATA_FILE, SNAPSHOT, LOCK_FILE].iter().any(|data| name.to_string_lossy().starts_with(data));
+        let is_data = [DATA_FILE, SNAPSHOT, LOCK_FILE, CURSOR_KEY, REDIS_RECORD]
+            .iter()
+            .any(|data| name.to_string_lossy().starts_with(data));
         if is_data && entry.file_type().is_ok_and(|kind| kind.is_file()) {
             // Some file systems have no modes.
             fs::set_permissions(entry.path(), Permissions::from_mode(0o600)).ok();
@@ -356,14 +358,15 @@ mod tests {
         let lock = folder.join(LOCK_FILE);
         assert_eq!((mode(&folder), mode(&lock)), (0o700, 0o600));
         // As an earlier version made them, in a folder that others may enter.
-        let files = [LOCK_FILE, DATA_FILE, "dynamodb.sqlite-wal", SNAPSHOT].map(|name| folder.join(name));
+        let files = [LOCK_FILE, DATA_FILE, "dynamodb.sqlite-wal", SNAPSHOT, CURSOR_KEY, REDIS_RECORD];
+        let files = files.map(|name| folder.join(name));
         for file in &files {
             fs::write(file, "").unwrap();
             fs::set_permissions(file, Permissions::from_mode(0o644)).unwrap();
         }
         fs::set_permissions(&folder, Permissions::from_mode(0o755)).unwrap();
         drop(DataDir::open(Some(&folder)).unwrap());
-        assert_eq!(files.map(|file| mode(&file)), [0o600; 4]);
+        assert_eq!(files.map(|file| mode(&file)), [0o600; 6]);
         let made = folder.join("made");
         fs::write(&made, "").unwrap();
         assert_eq!(mode(&made), 0o600);

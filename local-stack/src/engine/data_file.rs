@@ -70,7 +70,7 @@ impl DataFile {
 /// Refuses a file in which SQLite finds damage, and leaves it as it is. For other errors, the start has lines of its own.
 pub(super) fn refuse_damaged(data_file: &Path) -> anyhow::Result<()> {
     if fs::metadata(data_file).is_ok_and(|found| found.len() > CHECKED_AT_START_MAX) {
-        tracing::info!("the data file is too large for SQLite's `quick_check` at each start");
+        tracing::info!("the data file is too large for SQLite's `quick_check` at each start; check a copy of it");
         return Ok(());
     }
     // SQLite reads along its trees. In the order of the file, a cold disk is many times faster.
