@@ -215,9 +215,16 @@ async fn an_unchanged_page_is_304_and_a_deleted_text_is_never_served_again() {
             "{first:?}"
         );
         let tag = first.header("etag").unwrap().to_owned();
-        let again = api.http.send(Method::GET, target, &[("if-none-match", &tag)], b"").await;
-        assert_eq!((again.status, again.body.as_str()), (304, ""), "{again:?}");
-        assert_eq!(again.header("etag"), Some(tag.as_str()));
+        for method in [Method::GET, Method::HEAD] {
+            let known = [("if-none-match", tag.as_str()), ("accept-encoding", "gzip")];
+            let again = api.http.send(method, target, &known, b"").await;
+            assert_eq!((again.status, again.body.as_str()), (304, ""), "{again:?}");
+            assert_eq!(again.header("etag"), Some(tag.as_str()));
+            for same in ["cache-control", "vary"] {
+                assert!(again.header(same).is_some() && again.header(same) == first.header(same), "{again:?}");
+            }
+            assert_eq!(again.header("content-encoding"), None, "{again:?}");
+        }
         let packed = api.http.send(Method::HEAD, target, &[("accept-encoding", "gzip")], b"").await;
         assert_eq!(packed.header("content-encoding"), Some("gzip"), "{packed:?}");
         assert_eq!(packed.header("etag"), Some(tag.as_str()), "compression changes the bytes, not what they say");

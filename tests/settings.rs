@@ -1,7 +1,8 @@
 //! An error about a setting names the variable that sets it, because a deployed function has no flags.
 
 use clap::{Command, CommandFactory, builder::Resettable};
-use process::with_variables;
+use local_stack::stack::StackSettings;
+use process::{defaults, with_variables};
 use repair_job::FunctionConfig;
 
 /// The message about some flags must name a variable.
@@ -26,4 +27,12 @@ fn a_missing_or_wrong_setting_is_named_by_its_variable() {
     check(&function, &["--index-partitions", "many"], "PAGEMARK_INDEX_PARTITIONS");
     check(&function, &["--redis-mode", "sentinel"], "PAGEMARK_REDIS_MODE");
     check(&api::Settings::command(), &["--comment-blob", "gzip"], "PAGEMARK_COMMENT_BLOB");
+}
+
+#[test]
+fn the_api_must_know_its_public_address_and_up_takes_other_defaults() {
+    check(&api::Settings::command(), &["--table", "t", "--redis-url", "redis://localhost/"], "PAGEMARK_PUBLIC_URL");
+    let (api, up) = (defaults::<api::ApiSettings>(&[]), defaults::<StackSettings>(&[]).api);
+    assert_eq!((api.archive_after_seconds, up.archive_after_seconds), (60, 15));
+    assert_eq!((api.listen, api.site.public_url, up.site.public_url), (up.listen, None, None));
 }

@@ -7,13 +7,15 @@
 //! - `permissions`: every part is allowed only named actions on named resources.
 //! - `safety`: nothing is open or unencrypted, what cannot be made again is kept.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::LazyLock;
 
+use local_stack::event_source_mapping::passes_filter;
 use serde_json::{Map, Value, json};
+use table::{CommentPatch, Idempotency};
 
-use crate::fixture::{program::run_tool, project_file, python};
+use crate::fixture::{data, program::run_tool, project_file, python, stores::Stores};
 
 mod agreement;
 mod alarms;
@@ -64,6 +66,13 @@ fn of_type(kind: &str) -> Vec<(&'static String, &'static Value)> {
     let found: Vec<_> = resources().iter().filter(|(_, resource)| resource["Type"] == kind).collect();
     assert!(!found.is_empty(), "the template has no {kind}");
     found
+}
+
+#[track_caller]
+fn assert_settings(expected: &[(&str, Value)]) {
+    for (pointer, value) in expected {
+        assert_eq!(TEMPLATE["Resources"].pointer(pointer), Some(value), "{pointer}");
+    }
 }
 
 #[track_caller]
@@ -142,4 +151,55 @@ fn assert_roles(stack: &Value) {
         let attached: Vec<&str> = attached.map(|arn| arn.as_str().unwrap().rsplit('/').next().unwrap()).collect();
         assert_eq!(attached, managed, "{part}");
     }
+}
+
+/// The kind of a record: its item's kind (from the images alone), its event, and whether TTL caused it.
+fn kind(record: &Value) -> String {
+    let change = &record["dynamodb"];
+    let image = change.get("NewImage").or(change.get("OldImage")).unwrap();
+    let about = match image["pk"]["S"].as_str().unwrap().split('#').next().unwrap() {
+        "COMMENT" if image.get("auto").is_some() => "duplicate",
+        "COMMENT" => "primary",
+        "CHANGE" => "journal",
+        "IDEMPOTENCY" => "idempotency",
+        other => panic!("{other}"),
+    };
+    let by_ttl = if record.get("userIdentity").is_some() { " by TTL" } else { "" };
+    format!("{about} {}{by_ttl}", record["eventName"].as_str().unwrap())
+}
+
+#[tokio::test]
+async fn the_filter_passes_the_recorded_changes_of_primary_items_and_no_other() {
+    let stores = Stores::start().await;
+    let product = data::product(data::PRODUCT);
+    let comments = stores.create_all(0..3, |_| product.clone()).await;
+    let with_key = data::new_comment("with-key", &product, "en", 1);
+    let [client, key, body_hash] = ["client", "key", "hash"].map(str::to_owned);
+    let idempotency = Idempotency { client, key, body_hash };
+    stores.table.create_comment(with_key, Some(idempotency)).await.unwrap();
+    stores.deliver_all().await;
+    let change = CommentPatch { body: Some("Changed.".to_owned()), ..CommentPatch::default() };
+    stores.table.patch_comment(&comments[0].id, |_| true, &change).await.unwrap();
+    stores.table.delete_comment(&comments[1].id, |_| true).await.unwrap();
+    let mut expired = stores.table.primary_item(&comments[2].id).await.unwrap().unwrap().into_inner();
+    expired.insert("expires_at".to_owned(), serde_dynamo::AttributeValue::N("1700000000".to_owned()));
+    stores.put_raw(expired.into()).await;
+    stores.deliver_all().await;
+    assert_eq!(stores.engine.remove_expired_items().await, 32);
+
+    let mut kinds: BTreeMap<String, usize> = BTreeMap::new();
+    for record in stores.lambda_records_of_everything().await {
+        let kind = kind(&record);
+        assert_eq!(passes_filter(&record), kind.starts_with("primary"), "{record}");
+        *kinds.entry(kind).or_default() += 1;
+    }
+    let all = ["INSERT", "MODIFY", "REMOVE", "REMOVE by TTL"];
+    for (about, events) in
+        [("primary", &all[..]), ("duplicate", &all), ("journal", &all[..1]), ("idempotency", &all[..1])]
+    {
+        for expected in events.iter().map(|event| format!("{about} {event}")) {
+            assert!(kinds.contains_key(&expected), "{expected} was not recorded: {kinds:?}");
+        }
+    }
+    stores.finish().await;
 }

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::{Value, json};
 use strum::VariantArray;
 
-use super::{assert_each, of_type, project_file, properties};
+use super::{assert_each, assert_settings, of_type, project_file, properties};
 
 const NAMESPACE: &str = "Pagemark/${AWS::StackName}";
 
@@ -137,6 +137,19 @@ fn every_process_that_sends_metrics_uses_the_stack_s_namespace() {
     assert_each("AWS::Serverless::Function", &[of_function]);
     let of_api = properties("ApiTask")["ContainerDefinitions"][0]["Environment"].as_array().unwrap();
     assert!(of_api.contains(&json!({ "Name": "PAGEMARK_METRICS_NAMESPACE", "Value": namespace })), "{of_api:?}");
+}
+
+#[test]
+fn a_mapping_that_no_longer_polls_sets_off_an_alarm() {
+    for function in ["StreamWriter", "PageIndexer"] {
+        let (mapping, alarm) = (format!("{function}Mapping"), format!("{function}NotPolled"));
+        assert_settings(&[
+            (&format!("/{mapping}/Properties/MetricsConfig"), json!({"Metrics": ["EventCount"]})),
+            (&format!("/{alarm}/Properties/MetricName"), json!("PolledEventCount")),
+            (&format!("/{alarm}/Properties/Dimensions/0/Value"), json!({ "Ref": mapping })),
+            (&format!("/{alarm}/Properties/TreatMissingData"), json!("breaching")),
+        ]);
+    }
 }
 
 #[test]

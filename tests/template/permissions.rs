@@ -1,6 +1,6 @@
 //! Who may do what. `template` compares which actions and managed policies the roles have after the translation.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::{of_type, resources};
 
@@ -28,6 +28,19 @@ fn every_part_may_do_named_things_with_named_resources() {
         // DynamoDB has no resource for it.
         let is_list = statement["Action"] == "dynamodb:ListStreams";
         assert!(is_list || !resources.contains(r#""*""#), "{name}: {statement}");
+        assert!(!resources.contains("table/*"), "{name}: {statement}");
+    }
+}
+
+/// A write outside a transaction would lack its entry in the journal.
+#[test]
+fn the_api_writes_in_transactions_only() {
+    let writes = |statement: &&Value| statement["Action"].to_string().contains("dynamodb:PutItem");
+    let writing: Vec<_> = statements(&resources()["ApiRole"]).into_iter().filter(writes).collect();
+    assert!(!writing.is_empty());
+    for statement in writing {
+        let only = json!({"ForAnyValue:StringEquals": {"dynamodb:EnclosingOperation": ["TransactWriteItems"]}});
+        assert_eq!(statement["Condition"], only);
     }
 }
 

@@ -4,7 +4,7 @@
 use local_stack::event_source_mapping::MappingSettings;
 use serde_json::{Value, json};
 
-use super::{TEMPLATE, assert_each, of_type, properties, resources};
+use super::{TEMPLATE, assert_each, assert_settings, of_type, properties, resources};
 
 #[test]
 fn all_stored_data_and_every_connection_to_it_are_encrypted() {
@@ -21,6 +21,17 @@ fn all_stored_data_and_every_connection_to_it_are_encrypted() {
         let redirects = properties["DefaultActions"][0]["RedirectConfig"]["Protocol"] == "HTTPS";
         assert!(properties["Protocol"] == "HTTPS" || redirects, "{name} serves pages in the clear");
     }
+}
+
+#[test]
+fn the_unencrypted_port_refuses_the_api_and_sends_readers_to_https() {
+    assert_settings(&[
+        ("/HttpApiRule/Properties/ListenerArn", json!({"Ref": "HttpListener"})),
+        // `*` matches the base path of PublicUrl, also an empty one.
+        ("/HttpApiRule/Properties/Conditions/0/PathPatternConfig/Values", json!(["*/api/*"])),
+        ("/HttpApiRule/Properties/Actions/0/FixedResponseConfig/StatusCode", json!("403")),
+        ("/HttpsListener/Properties/ListenerAttributes/0/Value", json!("max-age=31536000")),
+    ]);
 }
 
 #[test]
@@ -99,6 +110,36 @@ fn the_load_balancer_asks_where_the_api_answers_and_tasks_are_added_before_they_
     let target = properties("ApiInFlightScalingPolicy").pointer(metric).unwrap().as_f64().unwrap();
     let refused_above: f64 = variable("PAGEMARK_MAX_IN_FLIGHT").parse().unwrap();
     assert!(target < refused_above / 2.0);
+}
+
+#[test]
+fn a_release_that_answers_errors_is_rolled_back() {
+    let rolls_back = json!({"Fn::If": ["RollsBackOnAlarm", true, false]});
+    let alarms = ["ApiFailing", "ApiUnreachable", "ApiUnavailable"].map(|alarm| json!({ "Ref": alarm }));
+    assert_settings(&[
+        ("/ApiService/Properties/DeploymentConfiguration/DeploymentCircuitBreaker/Rollback", json!(true)),
+        (
+            "/ApiService/Properties/DeploymentConfiguration/Alarms",
+            json!({"AlarmNames": alarms, "Enable": rolls_back, "Rollback": rolls_back}),
+        ),
+    ]);
+    assert!(properties("ApiService").get("DesiredCount").is_none(), "a deployment would reset the number of tasks");
+}
+
+#[test]
+fn redis_never_evicts() {
+    assert_settings(&[("/RedisParameters/Properties/Properties/maxmemory-policy", json!("noeviction"))]);
+}
+
+#[test]
+fn an_alarm_starts_a_big_repair_only_if_a_parameter_says_so() {
+    assert_settings(&[
+        ("/BigRepairRule/Condition", json!("StartsBigRepair")),
+        ("/BigRepairRuleRole/Condition", json!("StartsBigRepair")),
+        ("/BigRepairRule/Properties/EventPattern/resources", json!([{"Fn::GetAtt": ["DriftUnresolved", "Arn"]}])),
+        ("/BigRepairRule/Properties/EventPattern/detail", json!({"state": {"value": ["ALARM"]}})),
+    ]);
+    assert_eq!(TEMPLATE["Parameters"]["StartBigRepair"]["Default"], "no");
 }
 
 fn calls(machine: &'static Value) -> Vec<(&'static String, &'static Value)> {
