@@ -44,7 +44,7 @@ git ls-files '*.rs' | xargs awk '
     echo folders "$(git ls-files | awk -F/ 'NF > 1 && !/^\./ { print $1 }' | sort -u | wc -l)"
 } | awk '
     BEGIN {
-        limits = "product 35000 tests 29800 bench 6500 words 35000 adrs 30 settings 40 file 700 template 2200 folders 11"
+        limits = "product 35000 tests 30000 bench 6500 words 35000 adrs 30 settings 40 file 700 template 2200 folders 11"
         count = split(limits, words, " ")
         for (i = 1; i < count; i += 2) limit[words[i]] = words[i + 1]
     }
