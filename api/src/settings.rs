@@ -51,7 +51,7 @@ pub struct ApiSettings {
     #[command(flatten)]
     pub writing: WritingSettings,
     /// A key of cursors, 64 hex digits, the same for all processes that serve one site; repeatable, or separated by
-    /// commas. The first seals, all open. Without one, cursors are good for this process only, or of `pagemark up` for its data
+    /// commas. The first seals, all open. Without one, cursors end with the process; `pagemark up` keeps a key in its data
     /// folder.
     #[arg(long = "cursor-key", env = "PAGEMARK_CURSOR_KEYS", value_name = "HEX")]
     #[arg(value_delimiter = ',', hide_env_values = true)]
@@ -62,7 +62,7 @@ pub struct ApiSettings {
     #[arg(default_value_t = 256, value_parser = at_least_one)]
     pub in_flight_max: usize,
     /// Connections that there may be at the same time; further ones wait until others end.
-    // One takes some 20 KB, or 0.3 MB if it sends requests ahead (ADR 42).
+    // One takes some 20 KB, or 0.3 MB if it sends requests ahead.
     #[arg(long = "max-connections", env = "PAGEMARK_MAX_CONNECTIONS", value_name = "CONNECTIONS")]
     #[arg(default_value_t = 1_024, value_parser = at_least_one)]
     pub connections_max: usize,
@@ -89,8 +89,8 @@ pub struct ApiSettings {
     /// of the caches.
     #[arg(skip = Duration::from_secs(60))]
     pub product_max_age: Duration,
-    /// How long an idle connection is kept, in seconds: longer than the load balancer in front keeps it, which would
-    /// otherwise use one that is just being closed. A stop ends idle connections.
+    /// How long an idle connection is kept, in seconds. Choose more than the load balancer's time, or it sends requests on
+    /// connections that are being closed. A stop ends idle connections.
     // The default is longer than the 60 s of AWS's load balancers, the maximum is a day. If an instant could not be moved
     // by the time, every connection would end in a panic.
     #[arg(long = "keep-alive", env = "PAGEMARK_KEEP_ALIVE", value_name = "SECONDS")]
@@ -228,7 +228,7 @@ mod tests {
             ("--max-in-flight", vec!["0"]),
             ("--max-connections", vec!["0"]),
             ("--answer-memory", vec!["31", "4096"]),
-            ("--keep-alive", vec!["86401", "18446744073709551615", "-1", "75s"]),
+            ("--keep-alive", vec!["86401", "18446744073709551615", "75s"]),
         ] {
             assert!(wrong.iter().all(|number| parse(&[flag, number]).is_err()), "{flag} {wrong:?}");
         }

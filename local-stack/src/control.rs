@@ -71,7 +71,7 @@ impl Drop for ControlSocket {
     }
 }
 
-/// What a command works on: table, page index, and the folder of the quarantine.
+/// What a command works on: table, page index and its state, and the folder of the quarantine.
 type Stores = (Table, PageIndex, PathBuf, watch::Receiver<IndexState>);
 
 impl ControlSocket {

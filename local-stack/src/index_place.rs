@@ -136,8 +136,8 @@ impl Embedded {
     /// After a power failure, a snapshot must not know comments that the table has lost. So everything in it is on the disk
     /// before it replaces the last one. An engine that has stopped (`None`) has brought everything there.
     pub(crate) async fn save(&self, engine: Option<&Engine>) -> bool {
-        let readiness = PageIndex::new(self.index.clone(), INDEX_MAX_AGE).readiness(&self.table_id, now()).await;
-        if !readiness.is_ok_and(|partitions| partitions.iter().all(|(_, answer)| answer.is_ok())) {
+        let index = PageIndex::new(self.index.clone(), INDEX_MAX_AGE);
+        if !index.is_ready(&self.table_id, now()).await.unwrap_or(false) {
             return false;
         }
         let saved = self.replace_snapshot(engine).await;

@@ -1,6 +1,6 @@
 //! The repair job: finds differences between comments and the data derived from them, and repairs them.
 //!
-//! Every command that repairs is a pipeline (`repair::pipeline`): finder → suspects → repair → position. The folders in
+//! `recent`, `audit`, `quarantine` and `rebuild` are pipelines (`repair::pipeline`): finder → suspects → repair → position. The folders in
 //! reading order:
 //!
 //! - `entry`: how a command begins, on a command line (which `pagemark repair` shares) or as a Lambda function.
@@ -11,7 +11,8 @@
 //! - `state`: what runs remember. It says how far an audit and a rebuild have come, and whether readers may believe the page
 //!   index.
 //!
-//! **Invariant:** only this crate marks index partitions ready, confirms them, and advances watermarks.
+//! **Invariant:** only this crate, and the start and stop of `pagemark up`, mark index partitions ready, confirm them, and
+//! advance watermarks.
 //!
 //! **Invariant:** a dry run (without `--apply`) writes nothing at all.
 

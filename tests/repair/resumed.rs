@@ -37,7 +37,7 @@ async fn a_stopped_audit_says_since_when_it_resumes_and_any_other_starts_anew() 
     let report = expect(exit::SKIPPED, stop_in_the_middle(&stores, whole()).await);
     let read = report.items;
     let resumes = report.stopped.unwrap().resumes;
-    let since = resumes.strip_prefix("--since ").and_then(|rest| rest.strip_suffix(" resumes")).unwrap();
+    let since = resumes.split(' ').nth(1).unwrap();
     let resumed = AuditOptions { since: Some(Timestamp::parse(since).unwrap()), ..whole() };
     let report = job(&stores, true).audit(resumed).await;
     let all = u64::try_from(stores.assert_invariants().await.count()).unwrap();

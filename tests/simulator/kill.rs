@@ -59,8 +59,7 @@ pub(crate) async fn kills(world: &World) {
 
 /// Writes a snapshot of the page index if readers may believe it.
 async fn save(world: &World, snapshot: &Path, table_id: &str) {
-    let readiness = world.servers.calm_client().readiness(table_id, now()).await.unwrap();
-    let is_ready = readiness.iter().all(|(_, answer)| answer.is_ok());
+    let is_ready = world.servers.calm_client().is_ready(table_id, now()).await.unwrap();
     world.trace.note(|| format!("a snapshot of the page index: {is_ready}"));
     if is_ready {
         world.servers.present().save(snapshot, table_id).unwrap();

@@ -39,7 +39,7 @@ pub(crate) async fn job(world: &World, part: Part, every: Duration) {
         let rolling = random.random_bool(0.2);
         let run = async {
             if part == Part::Audit {
-                let since = bool::then(resumes, || now().plus_ms(-ago_ms));
+                let since = bool::then(resumes && !rolling, || now().plus_ms(-ago_ms));
                 return job.audit(AuditOptions { since, rolling, ..everything() }).await;
             }
             if part == Part::Rebuild {

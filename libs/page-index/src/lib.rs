@@ -136,6 +136,11 @@ impl PageIndex {
         Ok(markers.map(|(partition, marker)| (partition, self.judge(&marker, table_id, now))).collect())
     }
 
+    /// Whether readers of this table may believe the whole page index.
+    pub async fn is_ready(&self, table_id: &str, now: Timestamp) -> Result<bool, StoreError> {
+        Ok(self.readiness(table_id, now).await?.iter().all(|(_, answer)| answer.is_ok()))
+    }
+
     /// The markers of all partitions that belong to this table. Nothing in another partition can be kept up to date
     /// until a rebuild.
     pub async fn marks(&self, table_id: &str) -> Result<Vec<(IndexPartition, Mark)>, StoreError> {

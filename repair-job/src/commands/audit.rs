@@ -39,7 +39,7 @@ impl Job {
     pub async fn audit(&self, options: AuditOptions) -> Report {
         let options = AuditOptions { segments: options.segments.max(1), ..options };
         let lease = match options.segment {
-            // Its scan has one state, whatever the number of segments.
+            // Big repairs with other numbers of segments store the same state of its scan.
             Some(segment) if segment >= options.segments => "audit of the page index".to_owned(),
             Some(segment) => format!("audit {}", state_name(segment, options.segments)),
             None => "audit".to_owned(),
@@ -58,17 +58,20 @@ async fn audit(run: &Run<'_>, options: AuditOptions) -> Result<(), StoreError> {
     let resumes = match (settings.apply, options.rolling) {
         (false, _) => "a dry run remembers nothing".to_owned(),
         (true, true) => "the next rolling run resumes".to_owned(),
-        (true, false) => format!("--since {} resumes", options.since.unwrap_or(run.began).min(run.began)),
+        (true, false) => {
+            let since = options.since.unwrap_or(run.began).min(run.began);
+            format!("--since {since} --segments {} resumes", options.segments)
+        }
     };
     let audit = Audit { run, options, snapshot, resumes };
     audit.expect(described.items, left.len());
-    if let Some(since) = options.since {
+    if let (Some(since), true) = (options.since, settings.apply) {
         let done = options.wanted().len() - left.len();
         run.ledger.add_note(format!("{done} segments were done since {since}, and are not checked again"));
     }
     let ended = audit.scan(left).await;
     if ended.is_err() || run.ledger.report().skipped_count > 0 {
-        run.ledger.add_note(format!("it is not complete: {}", audit.resumes));
+        run.ledger.add_note(format!("what was not completed: {}", audit.resumes));
     }
     ended
 }
@@ -111,14 +114,14 @@ impl Audit<'_> {
         let mut checkpoint = Checkpoint::new(self.run, &self.snapshot, place, state, pass);
         let position = checkpoint.position();
         let finder = TableScan::new(self.run, &self.snapshot, (segment, segments), position, &self.resumes);
-        let ended = self.carry_out(finder, &mut checkpoint).await;
+        let ended = self.repair_found(finder, &mut checkpoint).await;
         let closed = checkpoint.close(matches!(ended, Ok(true))).await;
         ended.and(closed).inspect_err(|_| self.run.fail())
     }
 
     /// Repairs what a scan finds, and records how far it has come. Returns `false` when the run had to end before the
     /// scan did.
-    async fn carry_out<P: Clone + Serialize>(
+    async fn repair_found<P: Clone + Serialize>(
         &self,
         finder: impl Finder<Position = Option<P>>,
         checkpoint: &mut Checkpoint<'_, P>,
@@ -164,7 +167,7 @@ impl Audit<'_> {
         let mut checkpoint = Checkpoint::new(self.run, &self.snapshot, place, state, began);
         let position = checkpoint.position();
         let finder = IndexScan::new(self.run, &self.snapshot, position, self.options.at_once, &self.resumes);
-        let ended = self.carry_out(finder, &mut checkpoint).await;
+        let ended = self.repair_found(finder, &mut checkpoint).await;
         let mut is_complete = matches!(ended, Ok(true));
         if is_complete && !is_valid(&checkpoint.position()).await? {
             let what = "part of the index scan, whose servers have changed: the next one starts anew";

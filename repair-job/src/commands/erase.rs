@@ -30,16 +30,13 @@ impl Job {
 
 async fn erase(run: &Run<'_>, author: &AuthorId) -> Result<(), StoreError> {
     let mut deleted = 0;
-    let mut problems = Vec::new();
     for _ in 0..PASSES_MAX {
-        let (of_pass, left) = erase_pass(run, author).await?;
-        deleted += of_pass;
-        problems = left;
-        if of_pass == 0 {
+        erase_pass(run, author).await?;
+        let before = std::mem::replace(&mut deleted, run.ledger.report().repaired);
+        if deleted == before {
             break;
         }
     }
-    problems.into_iter().for_each(|what| run.ledger.add_unresolved(what));
     run.ledger.add_note(format!(
         "{deleted} comments of the author deleted; copies elsewhere stay for a while: \"Erasing an author\" in \
          docs/operate.md lists them"
@@ -47,52 +44,48 @@ async fn erase(run: &Run<'_>, author: &AuthorId) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// Returns how many comments it has deleted, and what is left of the others.
-async fn erase_pass(run: &Run<'_>, author: &AuthorId) -> Result<(usize, Vec<String>), StoreError> {
-    let (mut deleted, mut problems, mut after) = (0, Vec::new(), None);
+async fn erase_pass(run: &Run<'_>, author: &AuthorId) -> Result<(), StoreError> {
+    let mut after = None;
     while !run.must_stop("the same command resumes") {
         let part = run.job.table.comments_of_author(author, after.as_ref(), PART).await?;
-        let results = stream::iter(part.rows).map(|comment| erase_one(run, author, comment));
-        let results: Vec<Result<Result<bool, String>, StoreError>> = results.buffer_unordered(AT_ONCE).collect().await;
-        for result in results {
-            match result? {
-                Ok(is_deleted) => deleted += usize::from(is_deleted),
-                Err(problem) => problems.push(problem),
-            }
-        }
+        let erased = stream::iter(part.rows).map(|comment| erase_one(run, author, comment));
+        let erased: Vec<Result<(), StoreError>> = erased.buffer_unordered(AT_ONCE).collect().await;
+        erased.into_iter().collect::<Result<(), StoreError>>()?;
         after = part.next;
         if after.is_none() {
             break;
         }
     }
-    Ok((deleted, problems))
+    Ok(())
 }
 
-/// Returns whether it has deleted the comment, or why it cannot be deleted.
-async fn erase_one(
-    run: &Run<'_>,
-    author: &AuthorId,
-    comment: Result<Comment, Malformed>,
-) -> Result<Result<bool, String>, StoreError> {
+async fn erase_one(run: &Run<'_>, author: &AuthorId, comment: Result<Comment, Malformed>) -> Result<(), StoreError> {
     let id = match comment {
-        Ok(Comment { status, .. }) if planted::has(Bug::HiddenIsNotErased) && !status.is_published() => {
-            return Ok(Ok(false));
-        }
+        Ok(Comment { status, .. }) if planted::has(Bug::HiddenIsNotErased) && !status.is_published() => return Ok(()),
         Ok(Comment { id, .. }) => id,
-        Err(malformed) => return Ok(Err(malformed.to_string())),
+        Err(malformed) => {
+            run.ledger.add_unresolved_once(malformed.to_string());
+            return Ok(());
+        }
     };
-    let apply = run.job.settings.apply;
-    if apply {
+    if run.job.settings.apply {
         let is_of_author = |comment: &Comment| comment.site.author_id.as_ref() == Some(author);
         match run.job.table.delete_comment(&id, is_of_author).await {
             Ok(()) => {}
             // Somebody else deleted it, or gave it to another author.
-            Err(WriteError::NotFound | WriteError::RevisionMismatch { .. }) => return Ok(Ok(false)),
+            Err(WriteError::NotFound | WriteError::RevisionMismatch { .. }) => return Ok(()),
             Err(WriteError::Store(error @ StoreError::Call { .. })) => return Err(error),
-            Err(other) => return Ok(Err(format!("comment {id}: {other}"))),
+            Err(contended @ WriteError::Contended) => {
+                run.ledger.add_skipped(format!("comment {id}: {contended}; the same command tries again"));
+                return Ok(());
+            }
+            Err(other) => {
+                run.ledger.add_unresolved_once(format!("comment {id}: {other}"));
+                return Ok(());
+            }
         }
     }
     run.add_checked(1);
     run.ledger.add_erased();
-    Ok(Ok(apply))
+    Ok(())
 }

@@ -14,13 +14,12 @@
 //! **Invariant:** the markers get the instant up to which the last pass found the journal complete, never a later one
 //! (`tests/repair/primaries.rs`).
 
-use std::time::Duration;
-
 use model::{
     Timestamp,
     planted::{self, Bug},
 };
 use process::{StoreError, now};
+use tokio::time::{Duration, sleep};
 
 use crate::{
     find::{
@@ -50,17 +49,18 @@ impl Job {
     /// Rebuilds the page index. Reads `readers` shards of the table's index in parallel. After a failure the index is not
     /// ready, and running the rebuild again is safe.
     ///
-    /// While another rebuild is under way, it waits for that one, and then completes what that one left. A function that
-    /// fills the page index would otherwise leave a command no turn.
+    /// While another rebuild is under way, it waits for that one. If the page index is ready then, nothing is left to do. A
+    /// function that fills the page index would otherwise leave a command no turn.
     pub async fn rebuild(&self, readers: u32) -> Report {
         let mut wanted = Wanted::All;
         loop {
             let report = self.rebuild_wanted(readers, wanted).await;
-            if report.held_by.is_none() || self.stop.reason().is_some() {
-                return report;
+            let Some(holder) = report.held_by.as_ref().filter(|_| self.stop.reason().is_none()) else { return report };
+            if wanted == Wanted::All {
+                tracing::warn!(holder, "waiting for another rebuild");
+                wanted = Wanted::AllUnlessReady;
             }
-            wanted = Wanted::Missing;
-            tokio::time::sleep(LEASE_PAUSE).await;
+            sleep(LEASE_PAUSE).await;
         }
     }
 
@@ -95,7 +95,7 @@ async fn rebuild_index(run: &Run<'_>, readers: u32, wanted: Wanted) -> Result<()
     // A table without the index fails here, while the page index still has its entries.
     job.table.primaries_part(0, None, 1).await?;
     let Some(filling) = Filling::begin(run, &described.id, wanted).await? else {
-        run.ledger.add_note("every partition of the page index has a marker by now".to_owned());
+        run.ledger.add_note("another rebuild has made the page index ready meanwhile".to_owned());
         return Ok(());
     };
     job.progress.expect(described.items / ITEMS_PER_COMMENT);

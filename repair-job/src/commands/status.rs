@@ -126,7 +126,7 @@ impl fmt::Display for Status {
         writeln!(text, "duplicates:   watermark {}{reaches}", instant(self.duplicates_watermark))?;
         writeln!(
             text,
-            "audit:        {:.1} % of {} segments checked in the last week; the scan of the page index began at {}",
+            "audit:        {:.1} % of {} segments checked in the last week; scan of the page index begun: {}",
             self.audited_share * 100.0,
             self.segments,
             instant(self.index_scanned_since)

@@ -105,7 +105,8 @@ pub enum Command {
     Audit(AuditOptions),
     /// Repair every comment that batches in quarantine name, and remove the batches that are done.
     Quarantine(QuarantineArgs),
-    /// Empty the page index, fill it from the table, and mark it ready. It has no dry run.
+    /// Empty the page index, fill it from the table, and mark it ready. It has no dry run. It waits for another one
+    /// under way, and has nothing to do if the page index is ready then.
     ///
     /// Writes may continue meanwhile. Until the rebuild ends, page 1 and cursors answer without totals, and numbered
     /// pages answer 503.

@@ -21,7 +21,7 @@ use crate::{
     run::report::{Report, TEXTS_MAX},
 };
 
-/// Maximum number of differences and comments remembered as counted: those of 190,000 comments with all 37 entries wrong.
+/// Maximum number of differences and comments remembered as counted: those of 200,000 comments with all entries wrong.
 /// They take 75 MB, because they fill a hash table of 8 million places of 9 bytes. Beyond it, what is found twice counts
 /// twice.
 const COUNTED_MAX: usize = 7 << 20;

@@ -102,7 +102,7 @@ impl fmt::Display for Report {
         if let Some(holder) = &self.held_by {
             return write!(f, "{}: another run is in progress: {holder}; nothing was done", self.command);
         }
-        let manner = if self.apply { "" } else { " (dry run: nothing was changed without --apply)" };
+        let manner = if self.apply { "" } else { " (dry run: without --apply nothing is changed)" };
         write!(f, "{}{manner}: {} comments checked", self.command, self.checked)?;
         if self.items > 0 {
             write!(f, ", {} items read", self.items)?;

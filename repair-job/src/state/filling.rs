@@ -42,6 +42,8 @@ pub(crate) const RESUMES: &str = "the function's next run resumes the rebuild, t
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Wanted {
     All,
+    /// Nothing if readers may believe the whole page index already.
+    AllUnlessReady,
     /// The partitions without any marker. An earlier rebuild of them is resumed.
     Missing,
 }
@@ -64,7 +66,7 @@ pub(crate) struct Filling<'run> {
 }
 
 impl<'run> Filling<'run> {
-    /// Begins a rebuild, or resumes one. `None` when no partition is missing.
+    /// Begins a rebuild, or resumes one. `None` when nothing is to be rebuilt.
     pub(crate) async fn begin(
         run: &'run Run<'run>,
         table_id: &str,
@@ -72,8 +74,9 @@ impl<'run> Filling<'run> {
     ) -> Result<Option<Self>, StoreError> {
         let index = &run.job.index;
         let partitions = match wanted {
-            Wanted::All => index.partitions().collect(),
             Wanted::Missing => index.unmarked().await?,
+            Wanted::AllUnlessReady if index.is_ready(table_id, now()).await? => BTreeSet::new(),
+            Wanted::All | Wanted::AllUnlessReady => index.partitions().collect(),
         };
         if partitions.is_empty() {
             return Ok(None);

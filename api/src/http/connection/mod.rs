@@ -10,7 +10,7 @@
 //! | --- | --- | --- |
 //! | the connection | the first head is whole | `head` |
 //! | a head is whole | its answer is made | twice `request` |
-//! | an answer is made | the next head is whole | `unread` for each MiB of the answer, and `keep_alive` with `head` |
+//! | an answer is made | the next head is whole | `unread` for each MiB of the answer, then it or `keep_alive` with `head` |
 //!
 //! A connection that misses its deadline ends. It is reset if its client does not end it too, so that the system keeps no data
 //! for it either. A first head that misses its deadline is answered 408.
@@ -60,7 +60,7 @@ pub(crate) struct Bounds {
     pub(crate) head: Duration,
     /// For a whole request, its body included.
     pub(crate) request: Duration,
-    /// For each MiB of an answer.
+    /// For each MiB of an answer, and at least for the last part. The system ends a connection that takes nothing for so long.
     pub(crate) unread: Duration,
     /// Between two requests.
     pub(crate) keep_alive: Duration,
