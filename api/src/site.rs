@@ -177,9 +177,8 @@ pub enum UnknownProducts {
 /// The settings of the pages.
 #[derive(Debug, Clone, clap::Args)]
 pub struct SiteSettings {
-    /// The scheme, host, port and path that readers and crawlers know the site by, such as `https://comments.example.com` or
-    /// `https://shop.example.com/reviews`: links and sitemaps are made of it. The default of `pagemark up` is the
-    /// address where it listens.
+    /// The address that readers and crawlers know, such as `https://shop.example.com/reviews`. Links and sitemaps begin with
+    /// it. The default of `pagemark up` is where it listens.
     // `None` is for where the service listens, which is right on one machine only.
     #[arg(long, env = "PAGEMARK_PUBLIC_URL", value_name = "URL")]
     pub public_url: Option<PublicUrl>,

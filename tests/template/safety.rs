@@ -1,5 +1,5 @@
-//! Rules that every resource of a type follows, also one that is added: nothing is open or unencrypted, nothing that cannot
-//! be made again is deleted. And settings that depend on each other.
+//! Rules for every resource of a type, so also for a new one. Nothing is open or unencrypted. Nothing is deleted that cannot
+//! be made again. And single settings that somebody would miss too late, or that depend on each other.
 
 use local_stack::event_source_mapping::MappingSettings;
 use serde_json::{Value, json};

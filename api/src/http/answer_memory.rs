@@ -4,8 +4,8 @@
 //! 503; no answer is cut (`answers_that_nobody_reads_hold_a_bounded_memory`). Smaller answers count as
 //! part of their connection.
 //!
-//! A page reserves room before it reads the table. Once it is made, it keeps only room for its own size, and gives that back
-//! when the system has taken all of it.
+//! A page reserves room before it reads the table. Once made, it keeps room for its own size. It gives that back when the
+//! system has taken all of it.
 
 use std::{sync::Arc, time::Duration};
 
@@ -110,7 +110,7 @@ pub(crate) async fn hold(
     }
 }
 
-/// A body that gives its room back when it is dropped: hyper drops it when the system has taken all of it.
+/// A body with its room. hyper drops both when the system has taken all of the body.
 struct Held {
     body: Bytes,
     _room: Room,

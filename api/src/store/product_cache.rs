@@ -42,7 +42,7 @@ impl ProductCache {
         Self { known: Mutex::default(), max_age }
     }
 
-    /// What is known of a product, and whether that is too old. It is then read again, and used only if that fails.
+    /// What is known of a product, and whether it must be read again. If that fails, what is known is used.
     pub(super) fn get(&self, product: &ProductId) -> (KnownRecord, bool) {
         match self.known.lock().get(product) {
             Some((read, known)) => (known.clone(), read.elapsed() >= self.max_age),

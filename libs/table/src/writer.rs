@@ -100,8 +100,8 @@ impl Table {
     /// unknown keys in the map would be lost.
     ///
     /// # Errors
-    /// [`WriteError::NotFound`], [`WriteError::RevisionMismatch`] if `allows` refuses it, [`WriteError::Invalid`],
-    /// [`WriteError::Contended`], [`WriteError::Full`], the store's, that its primary item is invalid.
+    /// [`WriteError::NotFound`], [`WriteError::Invalid`], [`WriteError::Contended`], [`WriteError::Full`].
+    /// [`WriteError::RevisionMismatch`] if `allows` refuses it. The store's, also if its primary item is invalid.
     pub async fn patch_comment(
         &self,
         id: &CommentId,
@@ -143,8 +143,8 @@ impl Table {
     }
 
     /// The update of a primary item that was read. It sets only what changes, or removes it (`None`). So an attribute that
-    /// another tool adds or changes meanwhile stays. The condition is on all attributes that a change may set, not only
-    /// on the revision, which another tool may have left as it was.
+    /// another tool adds or changes meanwhile stays. The condition covers every attribute that a change may set. The
+    /// revision alone is not enough: another tool may have kept it.
     pub(crate) fn update_as_read(
         &self,
         (id, product): (&CommentId, &ProductId),

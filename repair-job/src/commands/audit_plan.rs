@@ -67,7 +67,7 @@ impl AuditOptions {
         !self.no_index_scan && self.segment.is_none_or(|one| one >= self.segments)
     }
 
-    /// What is left of a scan, and from which position; `None` when it counts as done. Its time is when it began.
+    /// Where a scan goes on. Without a position it begins anew. `None` when it is done. The time of a scan is its beginning.
     ///
     /// A rolling run proves nothing about the table as a whole, so it resumes a scan of any age.
     pub(crate) fn left<P>(&self, state: ScanState<P>, present: Timestamp) -> Option<ScanState<P>> {

@@ -24,8 +24,8 @@ const COPY: &str = "like the primary item";
 /// What Pagemark itself writes into an item. A commenter may have written the other attributes.
 const OWN: [&str; 4] = [attribute::CD, attribute::LANGUAGE, attribute::RATING, attribute::REVISION];
 
-/// The items and entries that are derived from a comment, by their keys: what each is, its state, what is there, and what
-/// should be. Of a stale duplicate it names the attributes that differ. No cell holds text that a commenter wrote.
+/// The rows of the table that a person reads, by the key of a derived item or entry. The cells say what it is, its state,
+/// what is there and what should be. No cell holds text that a commenter wrote.
 type Rows = BTreeMap<String, [String; 4]>;
 
 impl Job {
