@@ -1,6 +1,11 @@
 //! Until when a connection may wait.
 
-use std::{pin::Pin, sync::Arc, task::Context, task::Poll, time::Duration};
+use std::{
+    pin::Pin,
+    sync::Arc,
+    task::{Context, Poll},
+    time::Duration,
+};
 
 use tokio::time::{Instant, Sleep, sleep};
 
